@@ -1,0 +1,80 @@
+"""Refusing bad input early and in one plain sentence: which argument, what was given, what is allowed."""
+
+import numpy as np
+
+DTYPES = ("float32", "float64", "complex128")
+
+
+def check_dtype(dtype):
+    """`dtype` as a NumPy dtype, if it is one that the library computes in; else ValueError."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {name}")
+    return np.dtype(name)
+
+
+def check_heads(d_model, num_heads):
+    """ValueError unless `num_heads` divides `d_model` into equal parts."""
+    if num_heads < 1 or d_model % num_heads:
+        raise ValueError(
+            f"d_model must be a multiple of num_heads, got d_model = {d_model} and num_heads = {num_heads}"
+        )
+
+
+def check_choice(name, value, allowed):
+    """`value`, if it is among `allowed`; else ValueError with the list of what is."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")
+    return value
+
+
+def check_rate(name, rate):
+    """`rate`, if it is a probability below 1; else ValueError."""
+    if not 0.0 <= rate < 1.0:
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
+    return rate
+
+
+def check_width(layer_name, x, width, dtype):
+    """TypeError or ValueError unless `x` (..., width) can enter a layer whose weights have `dtype`.
+
+    A complex array may meet real weights and the reverse, as in a complex-step check; float32 and float64 may not
+    be mixed, because the result would silently be float64.
+    """
+    if x.ndim < 2 or x.shape[-1] != width:
+        raise ValueError(f"{layer_name} takes an array of shape (..., {width}), got {tuple(x.shape)}")
+    if x.dtype.kind not in "fc" or (x.dtype.kind == dtype.kind and x.dtype != dtype):
+        raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
+
+
+def check_mask(allowed):
+    """TypeError unless `allowed` is None or boolean: numbers would leave open whether 1 means look or ignore."""
+    if allowed is not None and allowed.dtype != bool:
+        raise TypeError(f"allowed must be boolean with True = may attend, got an array of {allowed.dtype}")
+
+
+def check_ids(name, ids, vocab_size):
+    """TypeError, ValueError or IndexError unless `ids` is a non-empty integer array with 0 <= id < vocab_size.
+
+    Checked on the host: NumPy would wrap a negative id silently, and CuPy every id that is out of range.
+    """
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
+    if ids.size == 0:
+        raise ValueError(f"{name} is empty: got token ids of shape {tuple(ids.shape)}")
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= vocab_size:
+        bad = low if low < 0 else high
+        raise IndexError(f"{name} has the token id {bad}, but the vocabulary has the ids 0 to {vocab_size - 1}")
+
+
+def check_batch_of_ids(name, ids, vocab_size, max_len):
+    """As `check_ids`, and also ValueError unless `ids` is (B, T) with T <= max_len."""
+    if ids.ndim != 2:
+        raise ValueError(f"{name} must be a batch of sequences of shape (B, T), got {tuple(ids.shape)}")
+    check_ids(name, ids, vocab_size)
+    if ids.shape[1] > max_len:
+        raise ValueError(f"{name} is {ids.shape[1]} tokens long, but the model has only {max_len} positions")

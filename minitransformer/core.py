@@ -1,0 +1,128 @@
+"""Parameter and Layer: the two ideas every other file builds on.
+
+The protocol has three lines. What backward needs is returned by forward, not hidden in the layer, so that a layer
+may be used twice in one model and each use keeps its own memory:
+
+    y, cache = layer.forward(x)             use it and remember
+    dx       = layer.backward(dy, cache)    adds to Parameter.grad, returns dLoss/dx
+    y        = layer(x)                     just use it; the cache is dropped at once
+"""
+
+import math
+
+import numpy as np
+
+from minitransformer.backend import to_device, to_host, xp
+
+
+class Parameter:
+    """An array that is learnt: `data`, and `grad` of the same shape and dtype, to which every backward adds."""
+
+    def __init__(self, data):
+        self.data = to_device(data)
+        self.grad = xp.zeros_like(self.data)
+
+    def __repr__(self):
+        return f"Parameter(shape={tuple(self.data.shape)}, dtype={self.data.dtype})"
+
+
+class Layer:
+    """A differentiable function that may own parameters and other layers.
+
+    A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`. Parameters are
+    found by walking the attributes: a Parameter, a Layer, or a list of Layers, in the order in which `__init__` sets
+    them. There is no training mode: `rng=None` means that dropout is the identity.
+    """
+
+    def forward(self, x, rng=None):
+        """Return the output and what backward needs to remember of this use."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward yet")
+
+    def backward(self, dy, cache):
+        """Add dLoss/dparameter to every `Parameter.grad` and return dLoss/dx, where dy is dLoss/dy."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward yet")
+
+    def __call__(self, *inputs, **options):
+        """The output alone, for when no backward will follow."""
+        return self.forward(*inputs, **options)[0]
+
+    def children(self):
+        """(name, Layer) for each layer directly inside this one, in the order of `__init__`."""
+        for name, value in vars(self).items():
+            if isinstance(value, Layer):
+                yield name, value
+            elif isinstance(value, list):
+                yield from ((f"{name}.{i}", item) for i, item in enumerate(value) if isinstance(item, Layer))
+
+    def _named_uses(self, prefix=""):
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter):
+                yield prefix + name, value
+        for name, child in self.children():
+            yield from child._named_uses(f"{prefix}{name}.")
+
+    def named_parameters(self):
+        """(name, Parameter) for each parameter, once, even if several layers share it: the first name counts."""
+        seen = set()
+        for name, parameter in self._named_uses():
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                yield name, parameter
+
+    def parameters(self):
+        """Every parameter, once."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def num_parameters(self):
+        """How many numbers are learnt; a shared matrix counts once."""
+        return sum(parameter.data.size for parameter in self.parameters())
+
+    def zero_grad(self):
+        """Set every gradient to zero, as each training step must before its backward passes add to them."""
+        for parameter in self.parameters():
+            parameter.grad[...] = 0
+
+    def state_dict(self):
+        """{name: a copy of the data on the host} for every parameter."""
+        return {name: np.array(to_host(parameter.data)) for name, parameter in self.named_parameters()}
+
+    def load_state_dict(self, state):
+        """Copy `state` into the parameters in place, so that views and shared parameters stay what they are.
+
+        Raises ValueError, before anything is changed, if a name is missing or unexpected or a shape or dtype differs.
+        """
+        own = dict(self.named_parameters())
+        missing, unexpected = own.keys() - state.keys(), state.keys() - own.keys()
+        if missing or unexpected:
+            raise ValueError(
+                f"state does not fit this {type(self).__name__}: missing {sorted(missing) or 'nothing'}, "
+                f"unexpected {sorted(unexpected) or 'nothing'}"
+            )
+        for name, parameter in own.items():
+            given, wanted = state[name], parameter.data
+            if given.shape != wanted.shape or given.dtype != wanted.dtype:
+                raise ValueError(
+                    f"state has {name} as {given.dtype}{tuple(given.shape)}, "
+                    f"this model needs {wanted.dtype}{tuple(wanted.shape)}"
+                )
+        for name, parameter in own.items():
+            parameter.data[...] = to_device(state[name])
+
+
+def flatten_parameters(layer):
+    """One long Parameter whose pieces are the parameters of `layer` from now on.
+
+    Each `data` and `grad` of `layer` becomes a view into the one vector, with its values kept, so that clearing,
+    clipping and Adam are a few calls on one array in place of a few for each of hundreds of small ones.
+    """
+    parameters = layer.parameters()
+    flat = Parameter(xp.concatenate([parameter.data.reshape(-1) for parameter in parameters]))
+    start = 0
+    for parameter in parameters:
+        shape = parameter.data.shape
+        stop = start + math.prod(shape)
+        flat.grad[start:stop] = parameter.grad.reshape(-1)
+        parameter.data = flat.data[start:stop].reshape(shape)
+        parameter.grad = flat.grad[start:stop].reshape(shape)
+        start = stop
+    return flat

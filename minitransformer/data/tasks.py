@@ -1,0 +1,192 @@
+"""Four toy tasks that a small Transformer can solve exactly, each asking for other relations between positions.
+
+copy      abca -> abca        target position t attends to source position t
+reverse   abca -> acba        t attends to length - 1 - t
+sort      abca -> aabc        how many of each letter, and which comes next
+addition  57+8 -> 65          aligned digits, and carries that run from right to left
+
+Whether a source is held out is decided by a hash of its ids, never by chance: the same sequence always falls on the
+same side, so that training cannot have seen what the test asks.
+"""
+
+import string
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.checks import check_choice
+from minitransformer.models.config import BOS, EOS, PAD
+
+HELD_OUT_SHARE = 0.1
+SPECIALS = ("<pad>", "<bos>", "<eos>")
+
+
+class Batch(NamedTuple):
+    """Pairs of sequences, padded at the end. The decoder reads target_in and is to say target_out, one step ahead."""
+
+    source: np.ndarray  # (B, S)
+    target_in: np.ndarray  # (B, T), begins with bos
+    target_out: np.ndarray  # (B, T), ends with eos
+
+
+class ToyTask:
+    """A source of training and held-out batches. A subclass says how sources are drawn and what the answer is."""
+
+    symbols = ""
+    max_len = 12  # of a source
+    min_len_held_out = 6  # of a source in the test; shorter ones are too few to be a fair test
+
+    @property
+    def vocabulary(self):
+        """The tokens in the order of their ids."""
+        return (*SPECIALS, *self.symbols)
+
+    def encode(self, text):
+        """The ids of a text -> (length,). Raises ValueError for a symbol that the task does not have."""
+        for symbol in text:
+            if symbol not in self.symbols:
+                raise ValueError(f"this task has the symbols {self.symbols!r}, got {symbol!r}")
+        return np.array([len(SPECIALS) + self.symbols.index(symbol) for symbol in text], dtype=np.int64)
+
+    def decode(self, ids):
+        """The text of a row of ids, without padding, bos, and eos with what follows it."""
+        text = []
+        for i in ids:
+            if i == EOS:
+                break
+            if i not in (PAD, BOS):
+                text.append(self.vocabulary[i])
+        return "".join(text)
+
+    def batch(self, rng, size, held_out=False, min_len=1):
+        """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols -> Batch."""
+        rows, count = [], 0
+        while count < size:
+            source = self.draw(rng, 2 * size, min_len)
+            source = source[is_held_out(source) == held_out]
+            rows.append(source)
+            count += len(source)
+        source = np.concatenate(rows)[:size]
+        return make_batch(source, self.solve(source))
+
+    def held_out_batch(self, rng, size):
+        """`size` pairs for a test -> Batch."""
+        return self.batch(rng, size, held_out=True, min_len=self.min_len_held_out)
+
+    def draw(self, rng, count, min_len):
+        """`count` sources -> (count, max_len) ids, padded."""
+        lengths = rng.integers(min_len, self.max_len + 1, size=count)
+        ids = rng.integers(len(SPECIALS), len(self.vocabulary), size=(count, self.max_len))
+        return np.where(np.arange(self.max_len) < lengths[:, None], ids, PAD)
+
+    def solve(self, source):
+        """The right answer to each source (B, S) -> (B, T) ids, padded, without bos and eos."""
+        raise NotImplementedError
+
+
+class Copy(ToyTask):
+    """Say the source again."""
+
+    symbols = string.ascii_lowercase
+
+    def solve(self, source):
+        """The source itself."""
+        return source
+
+
+class Reverse(ToyTask):
+    """Say the source backwards."""
+
+    symbols = string.ascii_lowercase
+
+    def solve(self, source):
+        """The source from its last symbol to its first, with the padding still at the end."""
+        lengths = (source != PAD).sum(axis=1, keepdims=True)
+        where = lengths - 1 - np.arange(source.shape[1])  # negative in the padding
+        return np.where(where >= 0, np.take_along_axis(source, where % source.shape[1], axis=1), PAD)
+
+
+class Sort(ToyTask):
+    """Say the source's letters in alphabetical order."""
+
+    symbols = string.ascii_lowercase
+
+    def solve(self, source):
+        """The ids in rising order, with the padding still at the end."""
+        beyond = len(self.vocabulary)
+        ordered = np.sort(np.where(source == PAD, beyond, source), axis=1)
+        return np.where(ordered == beyond, PAD, ordered)
+
+
+class Addition(ToyTask):
+    """Say the sum of two decimal numbers of up to `max_digits` digits each, most significant digit first."""
+
+    symbols = string.digits + "+"
+    max_digits = 4
+    max_len = 2 * max_digits + 1
+    min_len_held_out = 6
+
+    def draw(self, rng, count, min_len):
+        """`count` sums; the number of digits is drawn first, so that short numbers are not rare."""
+        digits = rng.integers(1, self.max_digits + 1, size=(2, count))
+        low = np.where(digits == 1, 0, 10 ** (digits - 1))
+        numbers = rng.integers(low, 10**digits).T
+        rows = [f"{a}+{b}" for a, b in numbers]
+        return pad_rows([self.encode(row) for row in rows if len(row) >= min_len], self.max_len)
+
+    def solve(self, source):
+        """The digits of each sum."""
+        sums = (sum(map(int, self.decode(row).split("+"))) for row in source)
+        return pad_rows([self.encode(str(total)) for total in sums], self.max_digits + 1)
+
+
+_TASKS = {"copy": Copy, "reverse": Reverse, "sort": Sort, "addition": Addition}
+
+
+def task_names():
+    """The names that `get_task` knows."""
+    return tuple(_TASKS)
+
+
+def get_task(name):
+    """The toy task called `name`. Raises ValueError for an unknown one, with the list of those that are known."""
+    return _TASKS[check_choice("task", name, task_names())]()
+
+
+def pad_rows(rows, length):
+    """Rows of ids of different lengths as one array (len(rows), length), with padding at the end."""
+    padded = np.full((len(rows), length), PAD, dtype=np.int64)
+    for padded_row, row in zip(padded, rows, strict=True):
+        padded_row[: len(row)] = row
+    return padded
+
+
+def make_batch(source, answer):
+    """A Batch from sources (B, S) and answers (B, T): bos before the answer, eos after it, no column of padding only.
+
+    Teacher forcing: what the decoder reads is the answer shifted right by one, so each token is predicted from those
+    before it (paper section 3.1).
+    """
+    source = source[:, : (source != PAD).sum(axis=1).max()]
+    lengths = (answer != PAD).sum(axis=1)
+    answer = answer[:, : lengths.max()]
+    B = len(answer)
+    target_in = np.concatenate([np.full((B, 1), BOS, dtype=answer.dtype), answer], axis=1)
+    target_out = np.concatenate([answer, np.full((B, 1), PAD, dtype=answer.dtype)], axis=1)
+    target_out[np.arange(B), lengths] = EOS
+    return Batch(source, target_in, target_out)
+
+
+def is_held_out(source):
+    """Which sources (B, S) belong to the test -> (B,) boolean, the same for the same ids whatever the padding.
+
+    A hash of the ids (FNV-1a, then the finaliser of splitmix64) is compared with the share to hold out.
+    """
+    state = np.full(len(source), 0xCBF29CE484222325, dtype=np.uint64)
+    for column in source.T.astype(np.uint64):
+        mixed = (state ^ column) * np.uint64(0x100000001B3)  # wraps around modulo 2^64, as it should
+        state = np.where(column == PAD, state, mixed)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    return state < np.uint64(int(HELD_OUT_SHARE * 2**64))

@@ -1,0 +1,45 @@
+"""The mathematics, as pairs of pure functions on arrays: `f(...) -> (y, cache)` and `f_backward(dy, cache) -> dx`.
+
+Nothing here owns a parameter or keeps a state; everything that backward needs is in the cache that forward returns.
+Letters used throughout: B batch, T target length, S source length, C = d_model, H heads, D = C / H, F = d_ff,
+V vocabulary, N all leading axes taken together. A gradient is named `d` + the forward name and has its shape.
+"""
+
+from minitransformer.functional.activations import relu, relu_backward
+from minitransformer.functional.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.functional.dropout import dropout, dropout_backward
+from minitransformer.functional.embedding import embedding, embedding_backward
+from minitransformer.functional.heads import merge_heads, split_heads
+from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.functional.linear import linear, linear_backward
+from minitransformer.functional.masks import causal_mask, padding_mask
+from minitransformer.functional.positions import sinusoidal_positions
+from minitransformer.functional.softmax import softmax, softmax_backward
+
+__all__ = [
+    "causal_mask",
+    "cross_entropy",
+    "cross_entropy_backward",
+    "dropout",
+    "dropout_backward",
+    "embedding",
+    "embedding_backward",
+    "layer_norm",
+    "layer_norm_backward",
+    "linear",
+    "linear_backward",
+    "merge_heads",
+    "padding_mask",
+    "relu",
+    "relu_backward",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward",
+    "sinusoidal_positions",
+    "softmax",
+    "softmax_backward",
+    "split_heads",
+]

@@ -1,0 +1,59 @@
+"""Scaled dot-product attention (paper section 3.2.1, equation 1), for all heads at once."""
+
+import math
+from typing import NamedTuple
+
+from minitransformer.backend import xp
+from minitransformer.checks import check_mask
+from minitransformer.functional.dropout import dropout, dropout_backward
+from minitransformer.functional.softmax import softmax, softmax_backward
+
+
+class AttentionCache(NamedTuple):
+    """What `scaled_dot_product_attention` remembers."""
+
+    q: xp.ndarray  # (B, H, T, D)
+    k: xp.ndarray  # (B, H, S, D)
+    v: xp.ndarray  # (B, H, S, D)
+    weights: xp.ndarray  # (B, H, T, S), after the softmax and before any dropout
+    keep: object  # the dropout mask of the weights, or None
+
+
+def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=None):
+    """softmax(q k^T / sqrt(D)) v: each query takes the mean of the values, weighted by how well the keys match.
+
+    q (B, H, T, D), k (B, H, S, D), v (B, H, S, D), allowed boolean and broadcastable to (B, H, T, S), True = may
+    attend -> y (B, H, T, D). A query that may attend to nothing gets y = 0. Raises TypeError for a mask that is not
+    boolean. Dropout on the weights is not in the
+    paper's text, but in its authors' code; its default is off.
+
+    Forward    s_ti = sum_d q_td k_id / sqrt(D)        p = softmax(s)        y_td = sum_i p_ti v_id
+    Chain      last step first; each line is the rule of a matrix product or of the softmax:
+               dv_id = sum_t p_ti dy_td                      dv = p^T dy
+               dp_ti = sum_d dy_td v_id                      dp = dy v^T
+               ds_ti = p_ti (dp_ti - sum_j p_tj dp_tj)       "better than the average of what I attend to"
+               dq_td = sum_i ds_ti k_id / sqrt(D)            dq = ds k / sqrt(D)
+               dk_id = sum_t ds_ti q_td / sqrt(D)            dk = ds^T q / sqrt(D)
+    Remember   q, k, v and p
+    Check      the sum of dk over i is 0: adding one vector to all keys changes no weight
+    """
+    check_mask(allowed)
+    D = q.shape[-1]
+    scores = (q * (1.0 / math.sqrt(D))) @ k.swapaxes(-1, -2)  # (B, H, T, S)
+    weights, _ = softmax(scores, allowed)
+    dropped, keep = dropout(weights, dropout_rate, rng)
+    return dropped @ v, AttentionCache(q, k, v, weights, keep)
+
+
+def scaled_dot_product_attention_backward(dy, cache):
+    """(dq, dk, dv) from dy (B, H, T, D); the derivation stands in `scaled_dot_product_attention`."""
+    q, k, v, weights, keep = cache
+    scale = 1.0 / math.sqrt(q.shape[-1])
+    dropped = dropout_backward(weights, keep)  # the same masking as in forward
+    dv = dropped.swapaxes(-1, -2) @ dy  # (B, H, S, D)
+    dweights = dropout_backward(dy @ v.swapaxes(-1, -2), keep)  # (B, H, T, S)
+    dscores = softmax_backward(dweights, weights)
+    dscores *= scale
+    dq = dscores @ k  # (B, H, T, D)
+    dk = dscores.swapaxes(-1, -2) @ q  # (B, H, S, D)
+    return dq, dk, dv

@@ -1,0 +1,38 @@
+"""Looking up the vector of each token."""
+
+from typing import NamedTuple
+
+from minitransformer.backend import add_rows, xp
+
+
+class EmbeddingCache(NamedTuple):
+    """What `embedding` remembers."""
+
+    ids: xp.ndarray  # (B, T)
+    scale: float
+
+
+def embedding(ids, E, scale=1.0):
+    """Row ids[b, t] of E, times `scale` (paper section 3.4: sqrt(d_model)).
+
+    ids (B, T) integers in 0 ... V - 1, E (V, C) -> y (B, T, C). It is the product of E with a matrix of ones and
+    zeros, done without multiplying by zeros.
+
+    Forward    y_btc = scale E[ids_bt, c]
+    Jacobian   dy_btc/dE_vc = scale 1[ids_bt = v]
+    Chain      dE_vc = scale sum over all (b, t) with ids_bt = v of dy_btc        a token that comes twice gets both
+    Remember   the ids
+    Check      the sum of dE over the vocabulary is scale times the sum of dy over all tokens
+    """
+    y = E[ids]
+    y *= scale
+    return y, EmbeddingCache(ids, scale)
+
+
+def embedding_backward(dy, cache, dE):
+    """Add the gradient of the table to `dE` (V, C), in place; the derivation stands in `embedding`.
+
+    It adds in place, where its siblings return a new array, because only the rows of tokens that came are touched.
+    """
+    ids, scale = cache
+    add_rows(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)

@@ -1,0 +1,20 @@
+"""Splitting d_model into heads and merging them again: each is the other's backward."""
+
+
+def split_heads(x, num_heads):
+    """Head h of token t gets the h-th run of D = C / H features: x (B, T, C) -> (B, H, T, D), a view.
+
+    It takes a reshape AND a transpose: reshaping straight to (B, H, T, D) has the right shape and mixes positions.
+    A permutation of entries, so its backward is the inverse permutation, `merge_heads`.
+    """
+    B, T, C = x.shape
+    return x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x):
+    """The heads side by side again, "Concat" in paper section 3.2.2: x (B, H, T, D) -> (B, T, H D).
+
+    The inverse of `split_heads`, and therefore its backward.
+    """
+    B, H, T, D = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, H * D)

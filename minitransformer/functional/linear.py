@@ -1,0 +1,41 @@
+"""The affine map y = x W + b, where nearly all of a Transformer's arithmetic happens."""
+
+from typing import NamedTuple
+
+from minitransformer.backend import xp
+
+
+class LinearCache(NamedTuple):
+    """What `linear` remembers."""
+
+    x: xp.ndarray  # (..., I)
+    W: xp.ndarray  # (I, O)
+
+
+def linear(x, W, b=None):
+    """y = x W + b, applied to the last axis (paper section 3.2.2, the projections; section 3.3, equation 2).
+
+    x (..., I), W (I, O), b (O,) or None -> y (..., O). We number the leading axes by one n.
+
+    Forward    y_no = sum_i x_ni W_io + b_o
+    Jacobian   dy_no/dx_ni = W_io      dy_no/dW_io = x_ni      dy_no/db_o = 1
+    Chain      dx_ni = sum_o dy_no W_io      dW_io = sum_n x_ni dy_no      db_o = sum_n dy_no
+               as matrices: dx = dy W^T, dW = x^T dy, db = the column sums of dy
+    Remember   x and W
+    Check      dx, dW and db have the shapes of x, W and b; doubling dy doubles all three
+    """
+    rows = x.reshape(-1, x.shape[-1])  # (N, I): one large matrix product, never a batch of small ones
+    y = rows @ W  # (N, O)
+    if b is not None:
+        y += b
+    return y.reshape(*x.shape[:-1], -1), LinearCache(x, W)
+
+
+def linear_backward(dy, cache):
+    """(dx, dW, db) from dy (..., O); the derivation stands in `linear`."""
+    x, W = cache
+    rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
+    dx = (dy_rows @ W.T).reshape(x.shape)
+    dW = rows.T @ dy_rows
+    db = dy_rows.sum(axis=0)
+    return dx, dW, db

@@ -1,0 +1,39 @@
+"""Softmax over the last axis, with a mask."""
+
+from minitransformer.backend import xp
+
+
+def softmax(scores, allowed=None):
+    """Turn scores into weights that are positive and sum to 1 (paper section 3.2.1, equation 1).
+
+    scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
+    An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
+    row in which nothing is allowed has all weights 0 and the gradient 0, never NaN.
+
+    Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
+                                                      overflow
+    Jacobian   dp_i/ds_j = p_i (1[i = j] - p_j)
+    Chain      ds_j = sum_i dp_i p_i (1[i = j] - p_j) = p_j (dp_j - sum_i dp_i p_i)
+    Remember   only p
+    Check      each row of ds sums to 0; ds is 0 where nothing is allowed
+    """
+    if allowed is not None:
+        scores = xp.where(allowed, scores, -xp.inf)
+    largest = scores.max(axis=-1, keepdims=True)
+    if allowed is not None:
+        # in an empty row: -inf - 0 is -inf, where -inf - -inf would be NaN
+        largest = xp.where(xp.isfinite(largest), largest, 0)
+    p = scores - largest
+    xp.exp(p, out=p)
+    total = p.sum(axis=-1, keepdims=True)
+    if allowed is not None:
+        total = xp.where(total == 0, 1, total)  # an empty row: 0 / 1
+    p /= total
+    return p, p
+
+
+def softmax_backward(dp, p):
+    """ds from dp and the remembered weights p, all (..., S); the derivation stands in `softmax`."""
+    ds = dp - xp.einsum("...i,...i->...", dp, p)[..., None]
+    ds *= p
+    return ds

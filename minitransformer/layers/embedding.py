@@ -1,0 +1,73 @@
+"""From token ids to vectors and from vectors to logits, with one matrix for both (paper section 3.4)."""
+
+import math
+
+from minitransformer.backend import to_device
+from minitransformer.checks import check_ids
+from minitransformer.core import Layer
+from minitransformer.functional import embedding, embedding_backward, linear, linear_backward
+from minitransformer.layers.dropout import Dropout
+
+
+class Embedding(Layer):
+    """Row `id` of E (V, C), times sqrt(C) (paper section 3.4). `E` is a Parameter that other layers may share.
+
+    Raises TypeError, ValueError or IndexError for ids that are not integers, are none, or are out of range.
+    """
+
+    def __init__(self, E):
+        self.E = E
+
+    def forward(self, ids, rng=None):
+        """ids (B, T) on the host -> y (B, T, C)."""
+        V, C = self.E.data.shape
+        check_ids("ids", ids, V)
+        return embedding(to_device(ids), self.E.data, math.sqrt(C))
+
+    def backward(self, dy, cache):
+        """dy (B, T, C) -> None: ids have no gradient, the table's is added to E.grad."""
+        embedding_backward(dy, cache, self.E.grad)
+
+
+class InputEmbedding(Layer):
+    """What enters a stack: token vectors plus positions, with dropout on the sum (paper sections 3.4, 3.5, 5.4)."""
+
+    def __init__(self, E, positions, dropout_rate):
+        self.tokens = Embedding(E)
+        self.positions = positions
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(self, ids, rng=None):
+        """ids (B, T) on the host -> y (B, T, C)."""
+        tokens, cache_tokens = self.tokens.forward(ids)
+        x, cache_positions = self.positions.forward(tokens)
+        y, cache_dropout = self.dropout.forward(x, rng)
+        return y, (cache_tokens, cache_positions, cache_dropout)
+
+    def backward(self, dy, cache):
+        """dy (B, T, C) -> None."""
+        cache_tokens, cache_positions, cache_dropout = cache
+        dx = self.dropout.backward(dy, cache_dropout)
+        dtokens = self.positions.backward(dx, cache_positions)
+        self.tokens.backward(dtokens, cache_tokens)
+
+
+class OutputProjection(Layer):
+    """logits = y E^T        y (B, T, C), E (V, C), logits (B, T, V): how well y matches each token's vector.
+
+    `E` is the embeddings' own Parameter when tied (the paper), and then has the sum of all three uses as gradient.
+    There is no bias: the paper names none.
+    """
+
+    def __init__(self, E):
+        self.E = E
+
+    def forward(self, y, rng=None):
+        """y (B, T, C) -> logits (B, T, V)."""
+        return linear(y, self.E.data.T)
+
+    def backward(self, dlogits, cache):
+        """dlogits (B, T, V) -> dy (B, T, C)."""
+        dy, dE_transposed, _ = linear_backward(dlogits, cache)
+        self.E.grad += dE_transposed.T
+        return dy

@@ -1,0 +1,33 @@
+"""The affine map with its weights."""
+
+import numpy as np
+
+from minitransformer.checks import check_width
+from minitransformer.core import Layer, Parameter
+from minitransformer.functional import linear, linear_backward
+from minitransformer.layers.initializers import xavier_uniform
+
+
+class Linear(Layer):
+    """y = x W + b        x (..., I), W (I, O), b (O,), y (..., O)
+
+    PyTorch's `nn.Linear` keeps W transposed. With blocks > 1 the layer is `blocks` maps to O features each, side by
+    side in one matrix (I, blocks * O). Raises ValueError for a wrong width and TypeError for a mixed dtype.
+    """
+
+    def __init__(self, fan_in, fan_out, *, blocks=1, bias=True, rng=None, dtype=np.float32):
+        self.W = Parameter(xavier_uniform(rng, fan_in, fan_out, blocks, dtype))
+        self.b = Parameter(np.zeros(blocks * fan_out, dtype)) if bias else None
+
+    def forward(self, x, rng=None):
+        """x (..., I) -> y (..., O)."""
+        check_width("Linear", x, len(self.W.data), self.W.data.dtype)
+        return linear(x, self.W.data, None if self.b is None else self.b.data)
+
+    def backward(self, dy, cache):
+        """dy (..., O) -> dx (..., I)."""
+        dx, dW, db = linear_backward(dy, cache)
+        self.W.grad += dW
+        if self.b is not None:
+            self.b.grad += db
+        return dx

@@ -1,0 +1,18 @@
+"""Learning: the optimiser, its schedule, the training loop and checkpoints."""
+
+from minitransformer.training.adam import Adam
+from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
+from minitransformer.training.clip import clip_grad_norm
+from minitransformer.training.loop import History, TrainingSettings, train
+from minitransformer.training.schedule import noam
+
+__all__ = [
+    "Adam",
+    "History",
+    "TrainingSettings",
+    "clip_grad_norm",
+    "load_checkpoint",
+    "noam",
+    "save_checkpoint",
+    "train",
+]

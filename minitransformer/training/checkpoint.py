@@ -1,0 +1,53 @@
+"""Saving and loading a model as a safetensors file, with its configuration in the header."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from minitransformer.models.config import TransformerConfig
+from minitransformer.models.transformer import Transformer
+
+FORMAT = "minitransformer-1"
+
+
+def save_checkpoint(path, model, **metadata):
+    """Write the weights and configuration of `model`, and any further `metadata` that JSON can hold, to `path`.
+
+    Written beside it first and then renamed, so that a reader never finds half a file.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = {
+        "format": FORMAT,
+        "config": json.dumps(dataclasses.asdict(model.config)),
+        "metadata": json.dumps(metadata),
+    }
+    partial = path.with_name(path.name + ".partial")
+    try:
+        save_file(model.state_dict(), partial, metadata=header)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_checkpoint(path):
+    """The model that was saved at `path`, and its metadata -> (Transformer, dict).
+
+    Raises ValueError if the file is not one that `save_checkpoint` wrote.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise ValueError(f"{path} is not a checkpoint of minitransformer (format {FORMAT})")
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
+    config = TransformerConfig(**json.loads(header["config"]))
+    model = Transformer(config, seed=None, dtype=next(iter(state.values())).dtype)
+    model.load_state_dict(state)
+    return model, json.loads(header["metadata"])

@@ -1,0 +1,97 @@
+"""The training loop, short enough to read in one go."""
+
+import dataclasses
+import time
+
+import numpy as np
+from tqdm import tqdm
+
+from minitransformer.backend import make_generator, to_device, xp
+from minitransformer.core import flatten_parameters
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models.config import PAD
+from minitransformer.training.adam import Adam
+from minitransformer.training.clip import clip_grad_norm
+from minitransformer.training.schedule import noam
+
+LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """How long and how fast to learn."""
+
+    steps: int = 1000
+    batch_size: int = 64  # pairs of sequences in a step
+    warmup: int = 200  # steps of rising learning rate
+    factor: float = 1.0  # on the Noam schedule
+    max_norm: float = 1.0  # the gradient is clipped to this norm
+    seed: int = 0  # of the data and of dropout
+
+    def __post_init__(self):
+        for name in ("steps", "batch_size", "warmup", "factor", "max_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
+
+
+@dataclasses.dataclass
+class History:
+    """What happened in training."""
+
+    losses: list = dataclasses.field(default_factory=list)  # of every step, in nats per token
+    accuracies: list = dataclasses.field(default_factory=list)  # share of right tokens, every LOG_EVERY steps
+    learning_rates: list = dataclasses.field(default_factory=list)  # of every step
+    tokens: int = 0  # of source and target, without padding
+    seconds: float = 0.0
+
+
+def train(model, task, settings):
+    """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere."""
+    parameters = [flatten_parameters(model)]
+    optimizer = Adam(parameters)
+    data_rng = np.random.default_rng([settings.seed, 1])
+    dropout_rng = make_generator([settings.seed, 2])
+    history = History()
+    start = time.perf_counter()
+    with tqdm(total=settings.steps, unit="step", disable=None) as bar:
+        for step in range(1, settings.steps + 1):
+            batch = task.batch(data_rng, settings.batch_size)
+            lr = noam(step, model.config.d_model, settings.warmup, settings.factor)
+            loss, logits = train_step(model, batch, dropout_rng, parameters, optimizer, lr, settings.max_norm)
+            history.losses.append(loss)
+            history.learning_rates.append(lr)
+            history.tokens += sum(int((ids != PAD).sum()) for ids in (batch.source, batch.target_out))
+            history.seconds = time.perf_counter() - start
+            if step % LOG_EVERY == 0 or step == settings.steps:
+                history.accuracies.append(token_accuracy(logits, batch.target_out))
+                bar.set_postfix_str(_progress(history))
+            bar.update()
+    history.losses = [float(loss) for loss in history.losses]
+    return history
+
+
+def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm):
+    """One step: forward, loss, backward, clip, Adam -> the loss and the logits (B, T, V)."""
+    for parameter in parameters:
+        parameter.grad[...] = 0
+    logits, cache = model.forward(batch.source, batch.target_in, rng=dropout_rng)
+    loss, cache_loss = cross_entropy(logits, to_device(batch.target_out), model.config.label_smoothing, PAD)
+    model.backward(cross_entropy_backward(cache_loss), cache)
+    clip_grad_norm(parameters, max_norm)
+    optimizer.step(lr)
+    return loss, logits
+
+
+def token_accuracy(logits, target):
+    """The share of target tokens (B, T), padding left out, whose likeliest prediction is right -> float."""
+    target = to_device(target)
+    counts = target != PAD
+    right = (logits.argmax(axis=-1) == target) & counts
+    return float(right.sum() / xp.maximum(counts.sum(), 1))
+
+
+def _progress(history):
+    return (
+        f"loss {float(history.losses[-1]):.3f}, accuracy {history.accuracies[-1]:.1%}, "
+        f"lr {history.learning_rates[-1]:.1e}, {history.tokens / history.seconds:,.0f} tokens/s"
+    )

@@ -1,0 +1,12 @@
+"""The learning rate over time (paper section 5.3, equation 3)."""
+
+
+def noam(step, d_model, warmup=4000, factor=1.0):
+    """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5): a straight rise for `warmup` steps, then 1/sqrt(step).
+
+    `step` counts from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
+    factor / sqrt(d_model warmup): 6.99e-4 for the base model. `factor` is not in the paper; its authors' code has it.
+    """
+    if step < 1:
+        raise ValueError(f"step counts from 1, got {step}")
+    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
