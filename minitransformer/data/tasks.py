@@ -24,7 +24,7 @@ SPECIALS = ("<pad>", "<bos>", "<eos>")
 class Batch(NamedTuple):
     """Pairs of sequences, padded at the end. The decoder reads target_in and is to say target_out, one step ahead."""
 
-    source: np.ndarray  # (B, S)
+    source: np.ndarray  # (B, S), ends with eos
     target_in: np.ndarray  # (B, T), begins with bos
     target_out: np.ndarray  # (B, T), ends with eos
 
@@ -162,30 +162,36 @@ def pad_rows(rows, length):
 
 
 def make_batch(source, answer):
-    """A Batch from sources (B, S) and answers (B, T): bos before the answer, eos after it, no column of padding only.
+    """A Batch from sources (B, S) and answers (B, T), both padded at the end.
 
-    Teacher forcing: what the decoder reads is the answer shifted right by one, so each token is predicted from those
-    before it (paper section 3.1).
+    The source gets eos at its end, so that its length can be attended to. Teacher forcing: what the decoder reads is
+    the answer shifted right by one, so each token is predicted from those before it (paper section 3.1).
     """
-    source = source[:, : (source != PAD).sum(axis=1).max()]
-    lengths = (answer != PAD).sum(axis=1)
-    answer = answer[:, : lengths.max()]
-    B = len(answer)
-    target_in = np.concatenate([np.full((B, 1), BOS, dtype=answer.dtype), answer], axis=1)
-    target_out = np.concatenate([answer, np.full((B, 1), PAD, dtype=answer.dtype)], axis=1)
-    target_out[np.arange(B), lengths] = EOS
-    return Batch(source, target_in, target_out)
+    bos = np.full((len(answer), 1), BOS, dtype=answer.dtype)
+    target_out = append_eos(answer)
+    target_in = np.concatenate([bos, answer], axis=1)[:, : target_out.shape[1]]
+    return Batch(append_eos(source), target_in, target_out)
+
+
+def append_eos(ids):
+    """eos behind each row of ids (B, T), and no column that is all padding -> (B, longest + 1)."""
+    lengths = (ids != PAD).sum(axis=1)
+    longer = np.full((len(ids), lengths.max() + 1), PAD, dtype=ids.dtype)
+    longer[:, :-1] = ids[:, : lengths.max()]
+    longer[np.arange(len(ids)), lengths] = EOS
+    return longer
 
 
 def is_held_out(source):
-    """Which sources (B, S) belong to the test -> (B,) boolean, the same for the same ids whatever the padding.
+    """Which sources (B, S) belong to the test -> (B,) boolean, the same for the same symbols with or without eos and
+    padding behind them.
 
     A hash of the ids (FNV-1a, then the finaliser of splitmix64) is compared with the share to hold out.
     """
     state = np.full(len(source), 0xCBF29CE484222325, dtype=np.uint64)
     for column in source.T.astype(np.uint64):
         mixed = (state ^ column) * np.uint64(0x100000001B3)  # wraps around modulo 2^64, as it should
-        state = np.where(column == PAD, state, mixed)
+        state = np.where((column == PAD) | (column == EOS), state, mixed)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     state ^= state >> np.uint64(31)

@@ -1,5 +1,5 @@
 """Turning a trained model into sequences."""
 
-from minitransformer.decoding.greedy import greedy_decode
+from minitransformer.decoding.greedy import exact_match, greedy_decode
 
-__all__ = ["greedy_decode"]
+__all__ = ["exact_match", "greedy_decode"]

@@ -46,8 +46,8 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0):
     return losses @ share, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape)
 
 
-def cross_entropy_backward(cache, dloss=1.0):
-    """dlogits (..., V), for dLoss/dloss = dloss; the derivation stands in `cross_entropy`."""
+def cross_entropy_backward(dloss, cache):
+    """dlogits (..., V) from dloss, 1 for the loss itself; the derivation stands in `cross_entropy`."""
     p, targets, share, smoothing, shape = cache
     N, V = p.shape
     dz = p - smoothing / V

@@ -76,7 +76,7 @@ def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm):
         parameter.grad[...] = 0
     logits, cache = model.forward(batch.source, batch.target_in, rng=dropout_rng)
     loss, cache_loss = cross_entropy(logits, to_device(batch.target_out), model.config.label_smoothing, PAD)
-    model.backward(cross_entropy_backward(cache_loss), cache)
+    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
     clip_grad_norm(parameters, max_norm)
     optimizer.step(lr)
     return loss, logits

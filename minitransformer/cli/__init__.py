@@ -1,0 +1,54 @@
+"""The command line: `minitransformer COMMAND ...`, one file a command."""
+
+import argparse
+import sys
+
+from minitransformer import __version__
+from minitransformer.backend import BackendUnavailableError, use_backend
+from minitransformer.cli import gradcheck, summary, train
+
+COMMANDS = {"train": train, "summary": summary, "gradcheck": gradcheck}
+
+DESCRIPTION = """\
+"Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
+
+  minitransformer train reverse          learn to reverse words, in about a minute
+  minitransformer summary base           what the paper's model is made of
+  minitransformer gradcheck              prove every backward pass
+"""
+
+
+def make_parser():
+    """The parser with all commands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="minitransformer", description=DESCRIPTION, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=raw)
+        module.add_arguments(command)
+        common = command.add_argument_group("every command")
+        common.add_argument("--seed", type=int, default=0, help="of all random numbers (default 0)")
+        common.add_argument("--backend", help='"numpy" (the CPU, the default) or "cupy" (an NVIDIA GPU)')
+        common.add_argument("--json", action="store_true", help="print one machine-readable last line")
+        common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def main(argv=None):
+    """Run one command -> exit status: 0 well, 1 checked and found wrong, 2 bad input."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        if arguments.seed < 0:
+            raise ValueError(f"--seed must be 0 or more, got {arguments.seed}")
+        if arguments.backend:
+            use_backend(arguments.backend)
+        return COMMANDS[arguments.command].run(arguments)
+    except (ValueError, TypeError, IndexError, OSError, BackendUnavailableError) as error:
+        if arguments.debug:
+            raise
+        print(f"minitransformer {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"minitransformer {arguments.command}: stopped", file=sys.stderr)
+        return 130

@@ -1,0 +1,93 @@
+"""`minitransformer gradcheck`: prove the library's backward passes, or check a learner's own layer."""
+
+import importlib.util
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from minitransformer.core import Layer
+from minitransformer.gradcheck import check_layer
+from minitransformer.gradcheck.cases import check_base, select_cases
+
+HELP = "prove every backward pass to machine precision"
+DESCRIPTION = """\
+Compare every gradient that a backward pass computes with a derivative found without it (the complex step, exact to
+rounding), for every function, layer and model in every switch position. The error shown is the worst of all entries
+of all tensors, relative to the largest entry of its tensor.
+
+  minitransformer gradcheck                         the whole table
+  minitransformer gradcheck softmax SelfAttention   some rows of it
+  minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
+  minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
+
+Your layer is made by MyLayer(), and gets random input of the shape --shape in float64. If it needs more than that,
+give it a static method example() that returns (layer, inputs), the inputs as a tuple of float64 arrays.
+"""
+
+
+def add_arguments(parser):
+    """The command's own arguments."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a row, `base`, or path/to/file.py:MyLayer")
+    parser.add_argument("--shape", type=int, nargs="+", default=[2, 3, 4], help="of your layer's input (2 3 4)")
+    parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
+
+
+def run(arguments):
+    """Check, print the table; exit status 1 if a gradient is wrong."""
+    checks = collect(arguments)
+    start = time.perf_counter()
+    reports = []
+    with tqdm(checks, disable=None, unit="check", leave=False) as bar:
+        for name, check in bar:
+            bar.set_postfix_str(name)
+            report = check()
+            reports.append(report)
+            tqdm.write(str(report) if arguments.verbose or not report.passed else row(report))
+    seconds = time.perf_counter() - start
+    failed = sum(not report.passed for report in reports)
+    worst = max((report.worst.error for report in reports), key=lambda error: (error != error, error))
+    verdict = f"{failed} WRONG" if failed else "all right"
+    print(f"\n{len(reports)} checks, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
+    if arguments.json:
+        result = {"checks": len(reports), "failed": failed, "worst": worst, "seconds": seconds}
+        print(json.dumps({**result, "reports": [report.as_dict() for report in reports]}))
+    return 1 if failed else 0
+
+
+def row(report):
+    """One line of the table."""
+    worst = report.worst
+    return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {worst.method}"
+
+
+def collect(arguments):
+    """(name, () -> Report) for everything that the command line names."""
+    own = [name for name in arguments.names if ".py:" in name]
+    names = [name for name in arguments.names if name not in own and name != "base"]
+    checks = [(case.name, case.run) for case in (select_cases(names) if names or not arguments.names else [])]
+    if "base" in arguments.names:
+        checks.append(("base", lambda: check_base(arguments.seed)))
+    return checks + [(name, load_own(name, arguments)) for name in own]
+
+
+def load_own(name, arguments):
+    """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
+    path, _, class_name = name.rpartition(":")
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, class_name):
+        raise ValueError(f"{path} has no class {class_name}")
+    cls = getattr(module, class_name)
+    if hasattr(cls, "example"):
+        layer, inputs = cls.example()
+    else:
+        layer, inputs = cls(), (np.random.default_rng(arguments.seed).standard_normal(arguments.shape),)
+    if not isinstance(layer, Layer):
+        raise TypeError(f"{class_name} must be a minitransformer.core.Layer, got a {type(layer).__name__}")
+    return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed, name=name)

@@ -1,0 +1,84 @@
+"""The rows for the pure functions."""
+
+import numpy as np
+
+from minitransformer import functional as F
+from minitransformer.core import Parameter
+from minitransformer.gradcheck.cases.registry import (
+    D_FF,
+    MASKS,
+    B,
+    C,
+    D,
+    H,
+    S,
+    T,
+    V,
+    draw,
+    draw_ids,
+    mask,
+    pair,
+    register,
+)
+from minitransformer.gradcheck.check import check_gradients
+
+DROPOUT = 0.3
+
+
+def softmax(kind):
+    """Softmax of scores under one mask."""
+    allowed = mask(kind, T, S)
+    return pair(lambda s: F.softmax(s, allowed), F.softmax_backward, scores=draw(B, H, T, S))
+
+
+def attention(kind="none", b=B, t=T, s=S, rate=0.0):
+    """Attention under one mask, with dropout on the weights if `rate`; each forward draws the same dropout."""
+    allowed = mask(kind, t, s)
+
+    def forward(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, allowed, rate, np.random.default_rng(1))
+
+    inputs = {"q": draw(b, H, t, D), "k": draw(b, H, s, D, seed=1), "v": draw(b, H, s, D, seed=2)}
+    return pair(forward, F.scaled_dot_product_attention_backward, **inputs)
+
+
+def cross_entropy(smoothing, padded):
+    """The loss; its upstream gradient is random like all others."""
+    targets = draw_ids(B, T, padded)
+    return pair(lambda z: F.cross_entropy(z, targets, smoothing), F.cross_entropy_backward, logits=draw(B, T, V))
+
+
+def embedding(name):
+    """The table, here a Parameter, because the function adds to its gradient in place."""
+    E, ids = Parameter(draw(V, C)), draw_ids(B, T)
+
+    def forward():
+        return F.embedding(ids, E.data, C**0.5)
+
+    def backward(dy, cache):
+        F.embedding_backward(dy, cache, E.grad)
+
+    return check_gradients(forward, backward, {}, {"E": E}, name=name)
+
+
+x, gamma, beta = draw(B, T, C), 1.0 + draw(C) / 2, draw(C, seed=1)
+register("relu", F.relu, pair(F.relu, F.relu_backward, x=x))
+register("linear", F.linear, pair(F.linear, F.linear_backward, x=x, W=draw(C, D_FF), b=draw(D_FF)))
+for kind in MASKS:
+    register(f"softmax mask={kind}", F.softmax, softmax(kind))
+register("layer_norm", F.layer_norm, pair(F.layer_norm, F.layer_norm_backward, x=x, gamma=gamma, beta=beta))
+for rate in (0.0, DROPOUT):
+    forward = lambda x, rate=rate: F.dropout(x, rate, np.random.default_rng(1))  # noqa: E731 - one line a row
+    register(f"dropout rate={rate}", F.dropout, pair(forward, F.dropout_backward, x=x))
+register("embedding", F.embedding, embedding)
+split, merge = F.split_heads, F.merge_heads
+register("split_heads", split, pair(lambda x: (split(x, H), None), lambda dy, _: merge(dy), x=x))
+register("merge_heads", merge, pair(lambda x: (merge(x), None), lambda dy, _: split(dy, H), x=draw(B, H, T, D)))
+for kind in MASKS:
+    register(f"attention mask={kind}", F.scaled_dot_product_attention, attention(kind))
+register(f"attention dropout={DROPOUT}", F.scaled_dot_product_attention, attention("both", rate=DROPOUT))
+register("attention T=1", F.scaled_dot_product_attention, attention(t=1))
+register("attention B=1", F.scaled_dot_product_attention, attention(b=1))
+for eps in (0.0, 0.1):
+    for padded in (False, True):
+        register(f"cross_entropy smoothing={eps} padding={padded}", F.cross_entropy, cross_entropy(eps, padded))

@@ -1,0 +1,67 @@
+"""The rows for whole models: from token ids to the loss, all parameters."""
+
+import itertools
+
+import numpy as np
+
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.gradcheck.cases.layers import DROPOUT, config
+from minitransformer.gradcheck.cases.registry import B, S, T, draw_ids, register
+from minitransformer.gradcheck.check import check_gradients, randomize_parameters
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.models import Transformer, named_config
+
+
+def check_loss(model, source, target_in, target_out, *, name, dropout_seed=1, **options):
+    """Check every parameter of an encoder-decoder, through the loss with its label smoothing -> Report."""
+
+    def forward():
+        logits, cache = model.forward(source, target_in, rng=np.random.default_rng(dropout_seed))
+        loss, cache_loss = cross_entropy(logits, target_out, model.config.label_smoothing)
+        return loss, (cache, cache_loss)
+
+    def backward(dloss, caches):
+        cache, cache_loss = caches
+        model.backward(cross_entropy_backward(dloss, cache_loss), cache)
+
+    return check_gradients(forward, backward, {}, dict(model.named_parameters()), name=name, **options)
+
+
+def transformer(b=B, t=T, s=S, **switches):
+    """A small Transformer on padded batches."""
+
+    def check(name):
+        model = Transformer(config(**switches), dtype=np.float64)
+        randomize_parameters(model)
+        padded = t > 1
+        ids = (draw_ids(b, s, padded), draw_ids(b, t, padded), draw_ids(b, t + 1, padded)[:, 1:])
+        # a hundred entries and more go along random directions: the entries are proven layer by layer already
+        return check_loss(model, *ids, name=name, max_entries=10)
+
+    return check
+
+
+for norm, tied, smoothing, rate in itertools.product(("post", "pre"), (True, False), (0.0, 0.1), (0.0, DROPOUT)):
+    switches = f"norm={norm} tied={tied} smoothing={smoothing} dropout={rate}"
+    check = transformer(norm=norm, tie_embeddings=tied, label_smoothing=smoothing, dropout=rate)
+    register(f"Transformer {switches}", Transformer, check)
+register("Transformer final_norm=True", Transformer, transformer(final_norm=True))
+register("Transformer T=1", Transformer, transformer(t=1))
+register("Transformer B=1", Transformer, transformer(b=1))
+
+
+def check_base(seed=0, directions=3):
+    """Every gradient of the paper's base model at its full size (63.1M parameters), each forward along one direction.
+
+    A short batch is enough: every parameter takes part (but for embeddings of tokens that do not come as input, whose
+    gradient through the output projection is not 0 either). Dropout, label smoothing and padding are on.
+    """
+    model = Transformer(named_config("base", 37000), dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(3, 37000, size=(2, 7)), rng.integers(3, 37000, size=(2, 6))
+    source[0, 5:] = target[1, 4:] = 0
+    for name, parameter in model.named_parameters():
+        if name.endswith((".b", ".beta", ".gamma")):  # initially 0, 0 and 1: too kind
+            parameter.data += 0.3 * rng.standard_normal(parameter.data.shape)
+    ids = (source, target[:, :-1], target[:, 1:])
+    return check_loss(model, *ids, name="base", method=COMPLEX_STEP, together=True, directions=directions, seed=seed)

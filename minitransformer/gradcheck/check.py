@@ -1,0 +1,231 @@
+"""Comparing all gradients of a forward and backward pair with derivatives of the forward alone.
+
+The scalar to differentiate is L = sum(dy * y) with a fixed random dy: an all-ones dy would be blind, as the outputs
+of a softmax or a LayerNorm always have the same sum. Every input and every parameter is checked.
+
+A tensor's error is the largest difference between the two gradients, relative to the tensor's own largest entry. A
+tensor whose gradient is 0 up to rounding (a key's bias) has no scale of its own: relative to what is smaller than
+a thousandth of the largest gradient of the check, that thousandth is taken.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.gradcheck import derivatives
+from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON, Report, TensorCheck
+
+TOLERANCE = 1e-12  # for the complex step
+SLACK = 10.0  # Richardson passes within this many times its own error estimate ...
+RICHARDSON_FLOOR = 1e-8  # ... or this relative error, whichever is larger
+MAX_ENTRIES = 300  # a tensor with more is checked along random directions
+DIRECTIONS = 3
+
+
+def check_layer(layer, *inputs, context=(), dropout_seed=None, randomize=True, name=None, **options):
+    """Check every input and every parameter of `layer` -> Report.
+
+    `inputs` are the float64 arrays that backward returns gradients for, `context` what forward takes besides (masks,
+    ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator with that seed, so
+    all see the same dropout. `randomize` first fills the parameters with order-one random numbers: initial weights
+    (gamma = 1, b = 0) hide mistakes. `options` go to `check_gradients`.
+    """
+    if randomize:
+        randomize_parameters(layer)
+
+    def forward(*arrays):
+        options = {} if dropout_seed is None else {"rng": np.random.default_rng(dropout_seed)}
+        return layer.forward(*arrays, *context, **options)
+
+    named_inputs = {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(inputs)}
+    name = name or type(layer).__name__
+    parameters = dict(layer.named_parameters())
+    return check_gradients(forward, layer.backward, named_inputs, parameters, name=name, **options)
+
+
+def randomize_parameters(layer, seed=0):
+    """Order-one values: gamma around 1, all else around 0, with standard deviation 0.5."""
+    rng = np.random.default_rng(seed)
+    for name, parameter in layer.named_parameters():
+        centre = 1.0 if name.rsplit(".", 1)[-1] == "gamma" else 0.0
+        parameter.data[...] = centre + 0.5 * rng.standard_normal(parameter.data.shape)
+
+
+def check_gradients(
+    forward,
+    backward,
+    inputs,
+    parameters=None,
+    *,
+    name="function",
+    seed=0,
+    method=None,
+    together=False,
+    tolerance=TOLERANCE,
+    max_entries=MAX_ENTRIES,
+    directions=DIRECTIONS,
+):
+    """Check `backward` against derivatives of `forward` -> Report.
+
+    forward(*inputs) -> (y, cache); backward(dy, cache) -> a gradient for each input (a tuple if several, None if
+    none), adding to each Parameter.grad. `inputs` {name: array} and `parameters` {name: Parameter} are float64.
+    `method`: None takes the complex step if the forward takes complex numbers, else Richardson extrapolation. A
+    tensor of up to `max_entries` is checked entry by entry, a larger one along `directions` random directions; with
+    `together` one direction runs through all tensors at once, for models of any size.
+
+    Raises TypeError for other dtypes, ValueError if backward returns the wrong number or shapes of gradients.
+    """
+    subject = _Subject(forward, inputs, parameters or {}, np.random.default_rng(seed))
+    got = _backward_gradients(subject, backward)
+    method, reason = (method, "as asked") if method else _choose_method(subject)
+    groups = {f"all {len(got)} tensors": list(got)} if together else {key: [key] for key in got}
+    comparisons = []
+    for title, keys in groups.items():
+        if together or subject.values[keys[0]].size > max_entries:
+            comparisons.append(_compare_along(subject, title, keys, got, method, directions))
+        else:
+            comparisons.append(_compare_entries(subject, title, got[title], method))
+    floor = 1e-3 * max(comparison.scale for comparison in comparisons)
+    checks = tuple(_judge(comparison, max(comparison.scale, floor), method, tolerance) for comparison in comparisons)
+    return Report(name, checks, reason)
+
+
+class _Subject:
+    """The scalar L as a function of some of its tensors, the others held fixed."""
+
+    def __init__(self, forward, inputs, parameters, rng):
+        self.forward, self.inputs, self.parameters, self.rng = forward, inputs, parameters, rng
+        self.values = {**inputs, **{key: parameter.data for key, parameter in parameters.items()}}
+        for key, value in self.values.items():
+            if value.dtype != np.float64:
+                raise TypeError(f"gradient checks need float64 throughout, but {key} is {value.dtype}")
+        y, self.cache = forward(*inputs.values())
+        self.dy = rng.standard_normal(np.shape(y))
+
+    def loss(self, changed):
+        """L with the arrays of `changed` {name: array} put in; complex throughout if one of them is complex.
+
+        All at once, because a complex result cannot be stored in place into a real array.
+        """
+        dtype = np.result_type(*changed.values())
+        values = {key: changed.get(key, value).astype(dtype, copy=False) for key, value in self.values.items()}
+        try:
+            for key, parameter in self.parameters.items():
+                parameter.data = values[key]
+            y, _ = self.forward(*(values[key] for key in self.inputs))
+        finally:
+            for key, parameter in self.parameters.items():
+                parameter.data = self.values[key]
+        return (self.dy * y).sum()
+
+    def along(self, v):
+        """t -> L(values + t v) for a direction v {name: array}."""
+        return lambda t: self.loss({key: self.values[key] + t * step for key, step in v.items()})
+
+    def random_direction(self, keys):
+        """{name: standard normal array} for the tensors `keys`."""
+        return {key: self.rng.standard_normal(self.values[key].shape) for key in keys}
+
+
+class _Comparison(NamedTuple):
+    """Two versions of one gradient, entry by entry or along random directions, before they are judged."""
+
+    name: str
+    shape: tuple
+    directions: int
+    got: np.ndarray
+    expected: np.ndarray
+    own_error: np.ndarray  # what Richardson's method says of its own error; 0 for the complex step
+    scale: float  # the size to which errors are relative
+
+
+def _backward_gradients(subject, backward):
+    """{name: gradient} by the backward pass under test."""
+    for parameter in subject.parameters.values():
+        parameter.grad[...] = 0
+    returned = backward(subject.dy, subject.cache)
+    returned = () if returned is None else returned if isinstance(returned, tuple) else (returned,)
+    if len(returned) != len(subject.inputs):
+        raise ValueError(f"backward returned {len(returned)} gradients for {len(subject.inputs)} inputs")
+    gradients = dict(zip(subject.inputs, returned, strict=True))
+    gradients.update({key: parameter.grad for key, parameter in subject.parameters.items()})
+    for key, gradient in gradients.items():
+        if np.shape(gradient) != subject.values[key].shape:
+            raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {subject.values[key].shape}")
+    return gradients
+
+
+def _choose_method(subject):
+    """The complex step where it can be trusted, else Richardson -> (method, reason)."""
+    along = subject.along(subject.random_direction(subject.values))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the next test finds that out
+            y = along(1j * derivatives.H)
+    except TypeError as error:
+        return RICHARDSON, f"the forward does not take complex numbers: {error}"
+    if not np.iscomplexobj(y):
+        return RICHARDSON, "the forward drops the imaginary part"
+    by_complex_step = float(y.imag / derivatives.H)
+    by_differences, _ = derivatives.richardson_directional(along, 0.0, 1.0, step=1e-4)
+    # abs() or conj() inside gives errors as large as the derivative; a ReLU's kink on the way only small ones
+    if not abs(by_complex_step - by_differences) <= 0.01 * max(abs(by_complex_step), abs(by_differences)):
+        return RICHARDSON, "the forward is not analytic: the complex step and differences disagree"
+    return COMPLEX_STEP, "the forward is analytic"
+
+
+def _compare_entries(subject, key, got, method):
+    """Every entry of one tensor."""
+
+    def f(x):
+        return subject.loss({key: x})
+
+    value = subject.values[key]
+    if method == COMPLEX_STEP:
+        expected, own_error = derivatives.complex_step(f, value), np.zeros(value.shape)
+    else:
+        expected, own_error = derivatives.richardson(f, value)
+    scale = float(np.abs(expected).max(initial=0.0))
+    return _Comparison(key, value.shape, 0, got, expected, own_error, scale)
+
+
+def _compare_along(subject, title, keys, gradients, method, directions):
+    """The tensors `keys` along random directions: <gradient, v> against the derivative along v."""
+    got, pairs = [], []
+    for _ in range(directions):
+        v = subject.random_direction(keys)
+        got.append(sum(float(np.vdot(gradients[key], v[key])) for key in keys))
+        if method == COMPLEX_STEP:
+            pairs.append((derivatives.complex_step_directional(subject.along(v), 0.0, 1.0), 0.0))
+        else:
+            pairs.append(derivatives.richardson_directional(subject.along(v), 0.0, 1.0))
+    expected, own_error = np.array(pairs).T
+    # <gradient, v> is a random number whose standard deviation is the gradient's norm
+    norm = float(np.sqrt(sum(np.vdot(gradients[key], gradients[key]) for key in keys)))
+    shape = gradients[keys[0]].shape if len(keys) == 1 else (sum(gradients[key].size for key in keys),)
+    scale = max(norm, float(np.abs(expected).max()))
+    return _Comparison(title, shape, directions, np.array(got), expected, own_error, scale)
+
+
+def _judge(comparison, scale, method, tolerance):
+    """The comparison's worst entry, as a TensorCheck."""
+    difference = np.abs(comparison.got - comparison.expected)
+    flat = int(np.where(np.isnan(difference), np.inf, difference).argmax())
+    index = tuple(int(i) for i in np.unravel_index(flat, difference.shape))
+    error = float(difference[index])
+    if scale:
+        error /= scale
+        if method == RICHARDSON:
+            tolerance = max(SLACK * float(comparison.own_error.max()) / scale, RICHARDSON_FLOOR)
+    return TensorCheck(
+        name=comparison.name,
+        shape=comparison.shape,
+        method=method,
+        directions=comparison.directions,
+        error=error,
+        tolerance=tolerance,
+        index=index,
+        got=float(comparison.got[index]),
+        expected=float(comparison.expected[index]),
+    )

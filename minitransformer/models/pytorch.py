@@ -1,0 +1,147 @@
+"""Exchanging weights with PyTorch: the state_dict of a `torch.nn.Transformer`, and ours.
+
+The two hold the same numbers under other names and in another layout: PyTorch keeps every matrix transposed, (out, in),
+and packs the three input projections of an attention along its first axis. `torch.nn.Transformer` has no embeddings
+and no output projection, so only the two stacks take part. This file does not need torch: a tensor is recognised by
+its method `detach`.
+"""
+
+import numpy as np
+
+from minitransformer.backend import to_host
+
+EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # ours alone
+
+
+def from_pytorch(state_dict, config):
+    """The stacks of a model with `config` from the state_dict of a `torch.nn.Transformer` -> {our name: array}.
+
+    `state_dict` maps PyTorch's names to tensors, or to anything else that `numpy.asarray` takes. The result has the
+    names `encoder.*` and `decoder.*` of `Transformer.state_dict`, as copies on the host. To merge it with a model's
+    own embeddings:
+
+        model.load_state_dict(model.state_dict() | from_pytorch(theirs.state_dict(), model.config))
+
+    `torch.nn.Transformer` always ends both stacks in a LayerNorm: its weights need `final_norm=True`. Its
+    `norm_first=True` is our `norm="pre"`. With d_model = C and d_ff = F, for each layer of a stack:
+
+        PyTorch                              ours
+        self_attn.in_proj_weight   (3C, C)   self_attention.sublayer.qkv.W      (C, 3C)
+        self_attn.out_proj.weight  (C, C)    self_attention.sublayer.output.W   (C, C)
+        norm1.weight, norm1.bias   (C,)      self_attention.norm.gamma, .beta   (C,)
+        multihead_attn.in_proj_weight        cross_attention.sublayer.q.W       (C, C)       (decoder only)
+                                   (3C, C)   cross_attention.sublayer.kv.W      (C, 2C)
+        multihead_attn.out_proj.weight       cross_attention.sublayer.output.W  (C, C)
+        norm2                                cross_attention.norm               (encoder: feed_forward.norm)
+        linear1.weight             (F, C)    feed_forward.sublayer.expand.W     (C, F)
+        linear2.weight             (C, F)    feed_forward.sublayer.contract.W   (F, C)
+        norm3                                feed_forward.norm
+
+    and for each matrix its bias, and after the stack `norm.weight` and `norm.bias` as `norm.gamma` and `norm.beta`.
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape.
+    """
+    table = _table(config)
+    given = {name: _to_numpy(tensor) for name, tensor in state_dict.items()}
+    _check("the PyTorch state", given, {theirs: _their_shape(ours) for theirs, ours in table.items()})
+    state = {}
+    for theirs, ours in table.items():
+        ends = np.cumsum([shape[-1] for shape in ours.values()])
+        pieces = np.split(given[theirs], ends[:-1], axis=0)
+        state |= {name: np.array(piece.T, order="C") for name, piece in zip(ours, pieces, strict=True)}
+    return state
+
+
+def to_pytorch(state, config):
+    """The inverse of `from_pytorch`: {our name: array} -> {PyTorch's name: array}, as copies on the host.
+
+    `state` is what `Transformer.state_dict` returns; its embeddings, if they are there, are left out. To load it:
+
+        theirs.load_state_dict({name: torch.from_numpy(array) for name, array in to_pytorch(...).items()})
+
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape.
+    """
+    table = _table(config)
+    given = {name: _to_numpy(array) for name, array in state.items() if not name.startswith(EMBEDDINGS)}
+    _check("the state", given, {name: shape for ours in table.values() for name, shape in ours.items()})
+    packed = {theirs: np.concatenate([given[name].T for name in ours], axis=0) for theirs, ours in table.items()}
+    return {theirs: np.array(array, order="C") for theirs, array in packed.items()}
+
+
+def _table(config):
+    """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch's may be several of ours."""
+    C, F = config.d_model, config.d_ff
+    table = {}
+    for stack, layer in (("encoder.", _encoder_layer(C, F)), ("decoder.", _decoder_layer(C, F))):
+        for i in range(config.num_layers):
+            table |= _under(f"{stack}layers.{i}.", layer)
+        if config.has_final_norm:
+            table |= _under(stack, _norm("norm.", "norm", C))
+    return table
+
+
+def _encoder_layer(C, F):
+    return (
+        _linear("self_attn.in_proj_", C, {"self_attention.sublayer.qkv": 3 * C})
+        | _linear("self_attn.out_proj.", C, {"self_attention.sublayer.output": C})
+        | _norm("norm1.", "self_attention.norm", C)
+        | _feed_forward(C, F)
+        | _norm("norm2.", "feed_forward.norm", C)
+    )
+
+
+def _decoder_layer(C, F):
+    q, kv = "cross_attention.sublayer.q", "cross_attention.sublayer.kv"
+    return (
+        _linear("self_attn.in_proj_", C, {"self_attention.sublayer.qkv": 3 * C})
+        | _linear("self_attn.out_proj.", C, {"self_attention.sublayer.output": C})
+        | _norm("norm1.", "self_attention.norm", C)
+        | _linear("multihead_attn.in_proj_", C, {q: C, kv: 2 * C})
+        | _linear("multihead_attn.out_proj.", C, {"cross_attention.sublayer.output": C})
+        | _norm("norm2.", "cross_attention.norm", C)
+        | _feed_forward(C, F)
+        | _norm("norm3.", "feed_forward.norm", C)
+    )
+
+
+def _feed_forward(C, F):
+    expand, contract = "feed_forward.sublayer.expand", "feed_forward.sublayer.contract"
+    return _linear("linear1.", C, {expand: F}) | _linear("linear2.", F, {contract: C})
+
+
+def _linear(theirs, fan_in, fan_outs):
+    """A matrix and its bias; `fan_outs` has the width of each of our layers that PyTorch packs into the one."""
+    return {
+        f"{theirs}weight": {f"{ours}.W": (fan_in, fan_out) for ours, fan_out in fan_outs.items()},
+        f"{theirs}bias": {f"{ours}.b": (fan_out,) for ours, fan_out in fan_outs.items()},
+    }
+
+
+def _norm(theirs, ours, C):
+    return {f"{theirs}weight": {f"{ours}.gamma": (C,)}, f"{theirs}bias": {f"{ours}.beta": (C,)}}
+
+
+def _under(prefix, table):
+    """The same table with `prefix` before all names of both sides."""
+    return {prefix + theirs: {prefix + name: shape for name, shape in ours.items()} for theirs, ours in table.items()}
+
+
+def _their_shape(ours):
+    """Ours transposed (nothing to do for a bias), with all widths together along the first axis."""
+    shapes = list(ours.values())
+    return (sum(shape[-1] for shape in shapes), *shapes[0][:-1])
+
+
+def _to_numpy(tensor):
+    return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else to_host(tensor)
+
+
+def _check(what, given, shapes):
+    missing, unexpected = shapes.keys() - given.keys(), given.keys() - shapes.keys()
+    if missing or unexpected:
+        raise ValueError(
+            f"{what} does not fit this config: missing {sorted(missing) or 'nothing'}, "
+            f"unexpected {sorted(unexpected) or 'nothing'}"
+        )
+    for name, shape in shapes.items():
+        if given[name].shape != shape:
+            raise ValueError(f"{what} has {name} of shape {given[name].shape}, this config needs {shape}")

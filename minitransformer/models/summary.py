@@ -1,0 +1,56 @@
+"""A model as a table: its layers, the shape of what each puts out, and how many numbers it learns."""
+
+from typing import NamedTuple
+
+from minitransformer.layers import (
+    CrossAttention,
+    Embedding,
+    FeedForward,
+    LayerNorm,
+    OutputProjection,
+    PositionalEncoding,
+    SelfAttention,
+)
+
+# the layers that the table does not open any further
+LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, PositionalEncoding, SelfAttention)
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    name: str  # where it stands in the model, as in the names of parameters
+    kind: str  # its class
+    output: str  # the shape of its output, in letters
+    parameters: int  # of this layer that no line above has counted
+    note: str  # says so if there are others
+
+
+def summarize(model):
+    """The layers of an encoder-decoder from the input up -> list of Row; shared parameters count where they come first.
+
+    The parameters of all rows add up to the model's.
+    """
+    rows, seen = [], set()
+    for name, layer in _leaves(model):
+        parameters = layer.parameters()
+        new = [parameter for parameter in parameters if id(parameter) not in seen]
+        seen.update(id(parameter) for parameter in new)
+        note = "" if len(new) == len(parameters) else "  (shared with source_embedding)"
+        output = _output_shape(name)
+        rows.append(Row(name, type(layer).__name__, output, sum(p.data.size for p in new), note))
+    return rows
+
+
+def _leaves(layer, prefix=""):
+    for name, child in layer.children():
+        if isinstance(child, LEAVES):
+            yield prefix + name, child
+        else:
+            yield from _leaves(child, f"{prefix}{name}.")
+
+
+def _output_shape(name):
+    if name.startswith("output"):
+        return "(B, T, V)"
+    return "(B, S, C)" if name.startswith(("source", "encoder")) else "(B, T, C)"

@@ -1,0 +1,63 @@
+"""Figures. The only file that imports matplotlib, and only when a figure is asked for."""
+
+from pathlib import Path
+
+import numpy as np
+
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # Okabe and Ito's palette: told apart by colour-blind readers
+
+
+def _pyplot():
+    """matplotlib.pyplot, drawing to files on any machine."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "savefig.dpi": 110})
+    return plt
+
+
+def save_figure(figure, path):
+    """Write `figure` to `path` as a PNG without a date in it, so that the same picture gives the same file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Software": None}, bbox_inches="tight")
+    _pyplot().close(figure)
+
+
+def plot_training(history, path, title, floor=None):
+    """Loss (nats per token) and learning rate over the steps; `floor` is the least loss that smoothing allows."""
+    plt = _pyplot()
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=(3, 1))
+    steps = np.arange(1, len(history.losses) + 1)
+    top.plot(steps, history.losses, color=BLUE, alpha=0.3, linewidth=0.7, label="each step")
+    window = max(1, len(steps) // 50)
+    smooth = np.convolve(history.losses, np.ones(window) / window, mode="valid")
+    top.plot(steps[window - 1 :], smooth, color=BLUE, label=f"mean of {window} steps")
+    if floor:
+        top.axhline(floor, color=ORANGE, linestyle="--", linewidth=1, label=f"floor of label smoothing, {floor:.3f}")
+    top.set(ylabel="loss (nats per token)", title=title, ylim=(0, None))
+    top.legend(frameon=False)
+    bottom.plot(steps, history.learning_rates, color=GREY)
+    bottom.set(ylabel="learning rate", xlabel="step", ylim=(0, None))
+    save_figure(figure, path)
+
+
+def plot_attention(weights, queries, keys, path, title):
+    """One panel a head: weights (H, T, S), the tokens that ask down the side, the tokens attended to along the top."""
+    plt = _pyplot()
+    H = len(weights)
+    figure, axes = plt.subplots(1, H, figsize=(2.6 * H, 3.1), squeeze=False, layout="constrained")
+    for head, axis in enumerate(axes[0]):
+        image = axis.imshow(weights[head], cmap="viridis", vmin=0.0, vmax=1.0, aspect="equal")
+        axis.set_xticks(range(len(keys)), keys)
+        axis.set_yticks(range(len(queries)), queries)
+        axis.tick_params(length=0, labelsize=8, top=True, labeltop=True, bottom=False, labelbottom=False)
+        axis.set_title(f"head {head + 1}")
+        axis.spines[:].set_visible(False)
+    axes[0, 0].set_ylabel("token being written")
+    figure.supxlabel("source token attended to", fontsize=9)
+    figure.colorbar(image, ax=axes[0], shrink=0.7, label="attention weight")
+    figure.suptitle(title)
+    save_figure(figure, path)
