@@ -8,7 +8,7 @@ DTYPES = ("float32", "float64", "complex128")
 def check_dtype(dtype):
     """`dtype` as a NumPy dtype, if it is one that the library computes in; else ValueError."""
     try:
-        name = np.dtype(dtype).name
+        name = "None" if dtype is None else np.dtype(dtype).name  # NumPy takes None for float64
     except TypeError:
         name = str(dtype)
     if name not in DTYPES:
@@ -61,8 +61,7 @@ def check_ids(name, ids, vocab_size):
 
     Checked on the host: NumPy would wrap a negative id silently, and CuPy every id that is out of range.
     """
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
+    _check_array_of_ids(name, ids)
     if ids.size == 0:
         raise ValueError(f"{name} is empty: got token ids of shape {tuple(ids.shape)}")
     low, high = int(ids.min()), int(ids.max())
@@ -71,8 +70,16 @@ def check_ids(name, ids, vocab_size):
         raise IndexError(f"{name} has the token id {bad}, but the vocabulary has the ids 0 to {vocab_size - 1}")
 
 
+def _check_array_of_ids(name, ids):
+    if not hasattr(ids, "dtype"):
+        raise TypeError(f"{name} must be an array of integer token ids, got a {type(ids).__name__}")
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
+
+
 def check_batch_of_ids(name, ids, vocab_size, max_len):
     """As `check_ids`, and also ValueError unless `ids` is (B, T) with T <= max_len."""
+    _check_array_of_ids(name, ids)
     if ids.ndim != 2:
         raise ValueError(f"{name} must be a batch of sequences of shape (B, T), got {tuple(ids.shape)}")
     check_ids(name, ids, vocab_size)

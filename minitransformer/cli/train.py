@@ -33,13 +33,13 @@ class Recipe:
 
     steps: int
     warmup: int = 100
-    factor: float = 0.4
+    factor: float = 0.3
 
 
 RECIPES = {
-    "copy": Recipe(steps=1000),
-    "reverse": Recipe(steps=1000),
-    "sort": Recipe(steps=3000),
+    "copy": Recipe(steps=1200),
+    "reverse": Recipe(steps=1200),
+    "sort": Recipe(steps=2500),
     "addition": Recipe(steps=4000),
 }
 

@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_mask
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
@@ -23,8 +22,7 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
     """softmax(q k^T / sqrt(D)) v: each query takes the mean of the values, weighted by how well the keys match.
 
     q (B, H, T, D), k (B, H, S, D), v (B, H, S, D), allowed boolean and broadcastable to (B, H, T, S), True = may
-    attend -> y (B, H, T, D). A query that may attend to nothing gets y = 0. Raises TypeError for a mask that is not
-    boolean. Dropout on the weights is not in the
+    attend -> y (B, H, T, D). A query that may attend to nothing gets y = 0. Dropout on the weights is not in the
     paper's text, but in its authors' code; its default is off.
 
     Forward    s_ti = sum_d q_td k_id / sqrt(D)        p = softmax(s)        y_td = sum_i p_ti v_id
@@ -37,7 +35,6 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
     Remember   q, k, v and p
     Check      the sum of dk over i is 0: adding one vector to all keys changes no weight
     """
-    check_mask(allowed)
     D = q.shape[-1]
     scores = (q * (1.0 / math.sqrt(D))) @ k.swapaxes(-1, -2)  # (B, H, T, S)
     weights, _ = softmax(scores, allowed)

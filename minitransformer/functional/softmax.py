@@ -1,6 +1,7 @@
 """Softmax over the last axis, with a mask."""
 
 from minitransformer.backend import xp
+from minitransformer.checks import check_mask
 
 
 def softmax(scores, allowed=None):
@@ -8,7 +9,8 @@ def softmax(scores, allowed=None):
 
     scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
     An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
-    row in which nothing is allowed has all weights 0 and the gradient 0, never NaN.
+    row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
+    not boolean.
 
     Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
                                                       overflow
@@ -17,6 +19,7 @@ def softmax(scores, allowed=None):
     Remember   only p
     Check      each row of ds sums to 0; ds is 0 where nothing is allowed
     """
+    check_mask(allowed)
     if allowed is not None:
         scores = xp.where(allowed, scores, -xp.inf)
     largest = scores.max(axis=-1, keepdims=True)

@@ -3,7 +3,7 @@
 import math
 
 from minitransformer.backend import to_device
-from minitransformer.checks import check_ids
+from minitransformer.checks import check_ids, check_width
 from minitransformer.core import Layer
 from minitransformer.functional import embedding, embedding_backward, linear, linear_backward
 from minitransformer.layers.dropout import Dropout
@@ -64,6 +64,7 @@ class OutputProjection(Layer):
 
     def forward(self, y, rng=None):
         """y (B, T, C) -> logits (B, T, V)."""
+        check_width("OutputProjection", y, self.E.data.shape[1], self.E.data.dtype)
         return linear(y, self.E.data.T)
 
     def backward(self, dlogits, cache):

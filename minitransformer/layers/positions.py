@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer.backend import to_device
+from minitransformer.checks import check_width
 from minitransformer.core import Layer
 from minitransformer.functional import sinusoidal_positions
 
@@ -18,6 +19,7 @@ class PositionalEncoding(Layer):
 
     def forward(self, x, rng=None):
         """x (B, T, C) -> y (B, T, C). Remember nothing: the derivative of a sum with a constant is 1."""
+        check_width("PositionalEncoding", x, self.table.shape[1], self.table.dtype)
         _, T, _ = x.shape
         max_len = len(self.table)
         if max_len < T:

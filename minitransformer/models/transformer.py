@@ -94,8 +94,11 @@ class Transformer(Layer):
     def decode(self, target, memory, source, rng=None):
         """target (B, T) ids, memory (B, S, C) of source (B, S) ids -> logits (B, T, V)."""
         check_batch_of_ids("target", target, self.config.vocab_size, self.config.max_len)
-        if len(target) != len(source):
-            raise ValueError(f"source and target must be pairs, got {len(source)} and {len(target)} sequences")
+        if not len(target) == len(source) == len(memory):
+            raise ValueError(
+                "source, target and memory must be of one batch, "
+                f"got {len(source)}, {len(target)} and {len(memory)} sequences"
+            )
         y, cache_embedding = self.target_embedding.forward(target, rng)
         allowed = causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)  # (B, 1, T, T)
         z, cache_decoder = self.decoder.forward(y, memory, allowed, self._source_allowed(source), rng)

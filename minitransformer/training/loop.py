@@ -11,6 +11,7 @@ from minitransformer.core import flatten_parameters
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models.config import PAD
 from minitransformer.training.adam import Adam
+from minitransformer.training.averaging import AVERAGED, average
 from minitransformer.training.clip import clip_grad_norm
 from minitransformer.training.schedule import noam
 
@@ -27,11 +28,17 @@ class TrainingSettings:
     factor: float = 1.0  # on the Noam schedule
     max_norm: float = 1.0  # the gradient is clipped to this norm
     seed: int = 0  # of the data and of dropout
+    average_every: int = 40  # steps between the last five sets of weights, whose mean is the result; 0: the last set
 
     def __post_init__(self):
         for name in ("steps", "batch_size", "warmup", "factor", "max_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
+
+    def takes_snapshot(self, step):
+        """Whether the weights after `step` are among those to be averaged."""
+        left = self.steps - step
+        return left < AVERAGED * self.average_every and left % self.average_every == 0
 
 
 @dataclasses.dataclass
@@ -52,6 +59,7 @@ def train(model, task, settings):
     data_rng = np.random.default_rng([settings.seed, 1])
     dropout_rng = make_generator([settings.seed, 2])
     history = History()
+    snapshots = []
     start = time.perf_counter()
     with tqdm(total=settings.steps, unit="step", disable=None) as bar:
         for step in range(1, settings.steps + 1):
@@ -62,10 +70,14 @@ def train(model, task, settings):
             history.learning_rates.append(lr)
             history.tokens += sum(int((ids != PAD).sum()) for ids in (batch.source, batch.target_out))
             history.seconds = time.perf_counter() - start
+            if settings.takes_snapshot(step):
+                snapshots.append(parameters[0].data.copy())
             if step % LOG_EVERY == 0 or step == settings.steps:
                 history.accuracies.append(token_accuracy(logits, batch.target_out))
                 bar.set_postfix_str(_progress(history))
             bar.update()
+    if snapshots:
+        parameters[0].data[...] = average(snapshots)
     history.losses = [float(loss) for loss in history.losses]
     return history
 

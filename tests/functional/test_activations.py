@@ -1,0 +1,49 @@
+"""relu is max(0, x) entry by entry, and its backward lets through just what was positive."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import relu, relu_backward
+from tests.helpers import derivatives, random_array, relative_error
+
+
+def example(dtype=np.float64):
+    """x and dy (B, T, F)."""
+    rng = np.random.default_rng(0)
+    return random_array(rng, 2, 4, 7, dtype=dtype), random_array(rng, 2, 4, 7, dtype=dtype)
+
+
+def test_relu_is_the_larger_of_zero_and_each_entry():
+    x, _ = example()
+    expected = [0.0 if value < 0 else value for value in x.ravel()]
+    assert np.array_equal(relu(x)[0].ravel(), expected)
+
+
+def test_relu_backward_equals_complex_step_derivatives():
+    x, dy = example()
+    (expected,) = derivatives(lambda x: relu(x)[0], dy, x)
+    _, cache = relu(x)
+    assert relative_error(relu_backward(dy, cache), expected) <= 1e-12
+
+
+def test_relu_gradient_is_zero_where_the_output_is_zero_and_dy_elsewhere():
+    x, dy = example()
+    y, cache = relu(x)
+    dx = relu_backward(dy, cache)
+    assert (y == 0).any()
+    assert (y > 0).any()
+    assert (dx[y == 0] == 0).all()
+    assert np.array_equal(dx[y > 0], dy[y > 0])
+
+
+def test_relu_gradient_at_the_kink_is_zero():
+    y, cache = relu(np.array([0.0, -0.0, 5e-324]))
+    assert np.array_equal(y, [0.0, 0.0, 5e-324])
+    assert np.array_equal(relu_backward(np.array([3.0, 3.0, 3.0]), cache), [0.0, 0.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_relu_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, dy = example(dtype)  # both are read-only
+    y, cache = relu(x)
+    assert y.dtype == relu_backward(dy, cache).dtype == dtype

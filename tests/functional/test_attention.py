@@ -1,0 +1,135 @@
+"""Scaled dot-product attention equals equation 1 of the paper, and a mask takes keys out as if they were absent."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import (
+    dropout,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from tests.functional.test_softmax import naive_softmax
+from tests.helpers import derivatives, random_array, relative_error
+
+B, H, T, S, D = 2, 3, 4, 5, 6
+EMPTY = (1, slice(None), 2)  # this query, in every head, may attend to nothing
+UNSEEN = (0, slice(None), 3)  # this key is seen by no query, in any head
+
+
+def naive_attention(q, k, v, allowed, keep):
+    """softmax(q k^T / sqrt(d)) v for one head: q (T, D), k and v (S, D), allowed and keep (T, S)."""
+    y = np.zeros((len(q), v.shape[1]))
+    for t in range(len(q)):
+        scores = [sum(q[t, d] * k[i, d] for d in range(len(q[t]))) / math.sqrt(len(q[t])) for i in range(len(k))]
+        weights = naive_softmax(scores, allowed[t])
+        for i in range(len(k)):
+            for d in range(v.shape[1]):
+                y[t, d] += weights[i] * keep[t, i] * v[i, d]
+    return y
+
+
+def example(dtype=np.float64):
+    """q, k, v, dy and a mask (B, H, T, S) that differs from head to head."""
+    rng = np.random.default_rng(3)
+    q, k, v, dy = (random_array(rng, B, H, length, D, dtype=dtype) for length in (T, S, S, T))
+    allowed = rng.random((B, H, T, S)) < 0.7
+    allowed[EMPTY] = False
+    allowed[UNSEEN[0], :, :, UNSEEN[2]] = False
+    return q, k, v, dy, allowed
+
+
+def run(q, k, v, allowed, rate=0.0):
+    """Attention with dropout that is drawn anew from the same seed at each call."""
+    return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_equals_the_paper_formula_in_loops(masked, rate):
+    q, k, v, _, allowed = example()
+    reach = allowed if masked else np.full_like(allowed, True)
+    keep, _ = dropout(np.ones((B, H, T, S)), rate, make_generator(11))
+    expected = np.array(
+        [[naive_attention(q[b, h], k[b, h], v[b, h], reach[b, h], keep[b, h]) for h in range(H)] for b in range(B)]
+    )
+    assert relative_error(run(q, k, v, allowed if masked else None, rate)[0], expected) <= 1e-12
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_backward_equals_complex_step_derivatives(masked, rate):
+    q, k, v, dy, allowed = example()
+    allowed = allowed if masked else None
+    expected = derivatives(lambda q, k, v: run(q, k, v, allowed, rate)[0], dy, q, k, v)
+    _, cache = run(q, k, v, allowed, rate)
+    for got, wanted in zip(scaled_dot_product_attention_backward(dy, cache), expected, strict=True):
+        assert relative_error(got, wanted) <= 1e-12
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_the_key_gradient_sums_to_zero_over_all_keys(rate):
+    q, k, v, dy, allowed = example()
+    _, dk, _ = scaled_dot_product_attention_backward(dy, run(q, k, v, allowed, rate)[1])
+    assert np.abs(dk.sum(axis=2)).max() <= 1e-14 * np.abs(dk).max()
+
+
+def test_one_vector_added_to_all_keys_changes_no_output():
+    q, k, v, _, allowed = example()
+    shifted = k + np.linspace(-1.0, 1.0, D)
+    assert relative_error(run(q, shifted, v, allowed)[0], run(q, k, v, allowed)[0]) <= 1e-13
+
+
+def test_attention_ignores_masked_keys_and_values_and_gives_them_no_gradient():
+    q, k, v, dy, allowed = example()
+    other_k, other_v = k.copy(), v.copy()
+    other_k[UNSEEN], other_v[UNSEEN] = 1e9 * q[0, :, 0], 1e9
+    y, cache = run(q, k, v, allowed)
+    assert np.array_equal(run(q, other_k, other_v, allowed)[0], y)
+    _, dk, dv = scaled_dot_product_attention_backward(dy, cache)
+    assert (dk[UNSEEN] == 0).all()
+    assert (dv[UNSEEN] == 0).all()
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zero_and_teaches_nothing():
+    q, k, v, dy, allowed = example()
+    y, cache = run(q, k, v, allowed)
+    only_there = np.zeros_like(dy)
+    only_there[EMPTY] = dy[EMPTY]
+    assert (y[EMPTY] == 0).all()
+    for gradient in scaled_dot_product_attention_backward(only_there, cache):
+        assert (gradient == 0).all()
+
+
+def test_nothing_allowed_anywhere_gives_zeros_and_never_nan():
+    q, k, v, dy, _ = example()
+    y, cache = run(q, k, v, np.zeros((1, 1, 1, S), dtype=bool))
+    for array in (y, *scaled_dot_product_attention_backward(dy, cache)):
+        assert (array == 0).all()
+
+
+def test_a_mask_is_broadcast_over_heads_and_queries():
+    q, k, v, _, _ = example()
+    keys = np.array([[True, True, False, True, False], [True, False, True, True, True]])
+    full = np.broadcast_to(keys[:, None, None, :], (B, H, T, S))
+    assert np.array_equal(run(q, k, v, keys[:, None, None, :])[0], run(q, k, v, full)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32])
+def test_a_mask_that_is_not_boolean_is_refused_by_its_dtype(dtype):
+    q, k, v, _, allowed = example()
+    with pytest.raises(TypeError, match=f"must be boolean with True = may attend.*{np.dtype(dtype)}"):
+        run(q, k, v, allowed.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_attention_keeps_the_dtype_and_writes_to_no_input(dtype):
+    q, k, v, dy, allowed = example(dtype)  # q, k, v and dy are read-only
+    allowed.setflags(write=False)
+    y, cache = run(q, k, v, allowed, 0.4)
+    first = scaled_dot_product_attention_backward(dy, cache)
+    again = scaled_dot_product_attention_backward(dy, cache)  # the cache is unchanged
+    assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

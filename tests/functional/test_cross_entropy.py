@@ -1,0 +1,115 @@
+"""The loss is the mean smoothed cross-entropy over the tokens that count, and padding takes no part in it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from tests.helpers import derivatives, random_array, relative_error
+
+B, T, V = 2, 4, 7
+TARGETS = np.array([[3, 6, 3, 0], [1, 0, 0, 0]])  # 0 is padding; 3 comes twice
+SMOOTHINGS = [0.0, 0.1]
+
+
+def naive_loss(logits, targets, smoothing, pad=0):
+    """-1/M sum_n sum_v q_nv log p_nv with q = (1 - eps) one-hot + eps / V and p = softmax(z), written out."""
+    losses = []
+    for z, target in zip(logits.reshape(-1, logits.shape[-1]), targets.ravel(), strict=True):
+        if target == pad:
+            continue
+        total = sum(math.exp(score) for score in z)
+        loss = 0.0
+        for v in range(len(z)):
+            q = (1.0 - smoothing) * (v == target) + smoothing / len(z)
+            loss -= q * math.log(math.exp(z[v]) / total)
+        losses.append(loss)
+    return sum(losses) / len(losses)
+
+
+def example(dtype=np.float64):
+    return random_array(np.random.default_rng(13), B, T, V, dtype=dtype)
+
+
+@pytest.mark.parametrize("pad", [0, 3])
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loss_equals_the_formula_in_loops(smoothing, pad):
+    logits = example()
+    loss, _ = cross_entropy(logits, TARGETS, smoothing, pad)
+    assert relative_error(loss, naive_loss(logits, TARGETS, smoothing, pad)) <= 1e-12
+
+
+@pytest.mark.parametrize("dloss", [1.0, -2.5])
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loss_gradient_equals_complex_step_derivatives(smoothing, dloss):
+    logits = example()
+    (expected,) = derivatives(lambda z: cross_entropy(z, TARGETS, smoothing)[0], dloss, logits)
+    _, cache = cross_entropy(logits, TARGETS, smoothing)
+    assert relative_error(cross_entropy_backward(dloss, cache), expected) <= 1e-12
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_each_row_of_the_logit_gradient_sums_to_zero_and_padding_has_none(smoothing):
+    _, cache = cross_entropy(example(), TARGETS, smoothing)
+    dlogits = cross_entropy_backward(1.0, cache)
+    assert np.abs(dlogits.sum(axis=-1)).max() <= 1e-14 * np.abs(dlogits).max()
+    assert (dlogits[TARGETS == 0] == 0).all()
+    assert (np.abs(dlogits[TARGETS != 0]).max(axis=-1) > 0).all()
+
+
+def test_the_smoothed_loss_has_its_floor_at_the_smoothed_targets():
+    V, eps = 37000, 0.1  # the paper's vocabulary and smoothing
+    targets = np.array([[5, 36999]])
+    q = np.full((1, 2, V), eps / V)
+    q[0, [0, 1], targets[0]] += 1.0 - eps
+    at_floor, cache = cross_entropy(np.log(q), targets, eps)
+    entropy = -math.fsum(q[0, 0] * np.log(q[0, 0]))
+    assert relative_error(at_floor, entropy) <= 1e-12
+    assert round(float(at_floor), 3) == 1.377
+    assert np.abs(cross_entropy_backward(1.0, cache)).max() <= 1e-15
+    nearby = np.log(q) + 0.1 * random_array(np.random.default_rng(14), 1, 2, V)
+    assert cross_entropy(nearby, targets, eps)[0] > at_floor
+
+
+def test_equal_logits_cost_ln_v_whatever_the_smoothing():
+    for smoothing in SMOOTHINGS:
+        loss, _ = cross_entropy(np.full((B, T, V), 2.5), TARGETS, smoothing)
+        assert relative_error(loss, math.log(V)) <= 1e-14
+
+
+@pytest.mark.parametrize("padding", [1, 9])
+def test_loss_does_not_depend_on_the_amount_of_padding(padding):
+    logits = example()
+    more = np.concatenate([logits, random_array(np.random.default_rng(15), B, padding, V)], axis=1)
+    targets = np.pad(TARGETS, ((0, 0), (0, padding)))
+    loss, cache = cross_entropy(logits, TARGETS, 0.1)
+    padded_loss, padded_cache = cross_entropy(more, targets, 0.1)
+    assert relative_error(padded_loss, loss) <= 1e-14
+    assert np.array_equal(cross_entropy_backward(1.0, padded_cache)[:, :T], cross_entropy_backward(1.0, cache))
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_a_batch_of_padding_alone_has_loss_zero_and_no_gradient(smoothing):
+    loss, cache = cross_entropy(example(), np.zeros((B, T), dtype=np.int64), smoothing)
+    assert loss == 0
+    assert (cross_entropy_backward(1.0, cache) == 0).all()
+
+
+def test_the_loss_stays_right_where_the_probability_underflows_to_zero():
+    logits = np.array([[[-1e4, 1e4, 0.0]]])
+    loss, cache = cross_entropy(logits, np.array([[2]]))
+    assert relative_error(loss, 1e4) <= 1e-15
+    assert np.array_equal(cross_entropy_backward(1.0, cache), [[[0.0, 1.0, -1.0]]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_loss_and_gradient_keep_the_dtype_and_write_to_no_input(smoothing, dtype):
+    logits, targets = example(dtype), TARGETS.copy()  # the logits are read-only
+    targets.setflags(write=False)
+    loss, cache = cross_entropy(logits, targets, smoothing)
+    first, again = cross_entropy_backward(1.0, cache), cross_entropy_backward(1.0, cache)  # the cache is unchanged
+    assert loss.shape == ()
+    assert loss.dtype == first.dtype == dtype
+    assert np.array_equal(first, again)

@@ -1,0 +1,77 @@
+"""Dropout zeroes a share of the entries, keeps the mean, and its backward uses the mask of the forward pass."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import dropout, dropout_backward
+from tests.helpers import derivatives, random_array, relative_error
+
+
+def example(dtype=np.float64):
+    """x and dy (B, T, C)."""
+    rng = np.random.default_rng(9)
+    return random_array(rng, 3, 4, 5, dtype=dtype), random_array(rng, 3, 4, 5, dtype=dtype)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.4])
+def test_dropout_zeroes_an_entry_or_divides_it_by_the_keep_rate(rate):
+    x, _ = example()
+    y, _ = dropout(x, rate, make_generator(0))
+    kept = 0
+    for before, after in zip(x.ravel(), y.ravel(), strict=True):
+        assert after == 0 or abs(after - before / (1 - rate)) <= 1e-12 * abs(after)
+        kept += after != 0
+    assert 0 < kept < x.size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_preserves_the_mean(rate, dtype):
+    count = 200_000
+    y, _ = dropout(np.ones(count, dtype), rate, make_generator(1))
+    standard_error = math.sqrt(rate / (1 - rate) / count)
+    assert abs(y.mean(dtype=np.float64) - 1.0) <= 4 * standard_error
+
+
+def test_dropout_backward_equals_complex_step_derivatives():
+    x, dy = example()
+    (expected,) = derivatives(lambda x: dropout(x, 0.4, make_generator(2))[0], dy, x)
+    _, mask = dropout(x, 0.4, make_generator(2))
+    assert relative_error(dropout_backward(dy, mask), expected) <= 1e-12
+
+
+def test_dropout_gradient_is_zero_just_where_the_output_is_zero():
+    x, dy = example()
+    y, mask = dropout(x, 0.4, make_generator(3))
+    assert np.array_equal(dropout_backward(dy, mask) == 0, y == 0)
+
+
+def test_the_same_seed_replays_the_mask_and_another_draws_anew():
+    x, _ = example()
+    y, _ = dropout(x, 0.4, make_generator(4))
+    assert np.array_equal(dropout(x, 0.4, make_generator(4))[0], y)
+    assert not np.array_equal(dropout(x, 0.4, make_generator(5))[0], y)
+
+
+def test_two_uses_of_one_generator_draw_two_masks():
+    x, _ = example()
+    rng = make_generator(6)
+    assert not np.array_equal(dropout(x, 0.4, rng)[0], dropout(x, 0.4, rng)[0])
+
+
+@pytest.mark.parametrize(("rate", "rng"), [(0.4, None), (0.0, make_generator(7))], ids=["no generator", "rate 0"])
+def test_dropout_without_generator_or_at_rate_zero_is_the_identity_itself(rate, rng):
+    x, dy = example()
+    y, mask = dropout(x, rate, rng)
+    assert y is x
+    assert dropout_backward(dy, mask) is dy
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dropout_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, dy = example(dtype)  # both are read-only
+    y, mask = dropout(x, 0.4, make_generator(8))
+    assert y.dtype == dropout_backward(dy, mask).dtype == dtype

@@ -1,0 +1,72 @@
+"""embedding looks rows up, and its backward gives a row the gradients of all the places where its token stood."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import embedding, embedding_backward
+from tests.helpers import derivatives, random_array, relative_error
+
+B, T, V, C = 2, 4, 11, 5
+IDS = np.array([[3, 7, 3, 0], [10, 3, 7, 7]])  # 3 and 7 come several times, the first and last row once
+SCALE = math.sqrt(C)
+
+
+def example(dtype=np.float64):
+    """E and dy."""
+    rng = np.random.default_rng(12)
+    return random_array(rng, V, C, dtype=dtype), random_array(rng, B, T, C, dtype=dtype)
+
+
+def gradient_of_table(dy, E, ids=IDS, scale=SCALE):
+    dE = np.zeros_like(E)
+    embedding_backward(dy, embedding(ids, E, scale)[1], dE)
+    return dE
+
+
+def test_embedding_looks_up_the_row_of_each_token_and_scales_it():
+    E, _ = example()
+    y, _ = embedding(IDS, E, SCALE)
+    expected = [[[SCALE * E[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
+    assert relative_error(y, expected) <= 1e-12
+
+
+def test_embedding_backward_equals_complex_step_derivatives():
+    E, dy = example()
+    (expected,) = derivatives(lambda E: embedding(IDS, E, SCALE)[0], dy, E)
+    assert relative_error(gradient_of_table(dy, E), expected) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [np.full((B, T), 4), np.arange(8).reshape(B, T), IDS.astype(np.uint8)],
+    ids=["one token", "all different", "unsigned"],
+)
+def test_a_token_gets_the_sum_over_all_its_places_and_an_absent_one_nothing(ids):
+    E, dy = example()
+    expected = np.zeros((V, C))
+    for b, t, c in np.ndindex(B, T, C):
+        expected[ids[b, t], c] += SCALE * dy[b, t, c]
+    dE = gradient_of_table(dy, E, ids)
+    assert relative_error(dE, expected) <= 1e-12
+    assert (dE[np.setdiff1d(np.arange(V), ids)] == 0).all()
+
+
+def test_the_table_gradient_sums_to_the_scaled_sum_over_all_tokens():
+    E, dy = example()
+    expected = SCALE * dy.sum(axis=(0, 1))
+    assert relative_error(gradient_of_table(dy, E).sum(axis=0), expected) <= 1e-12
+
+
+def test_embedding_backward_adds_to_what_is_there():
+    E, dy = example()
+    dE = np.ones((V, C))
+    embedding_backward(dy, embedding(IDS, E, SCALE)[1], dE)
+    assert relative_error(dE, 1.0 + gradient_of_table(dy, E)) <= 1e-14
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_embedding_keeps_the_dtype_and_writes_to_no_input(dtype):
+    E, dy = example(dtype)  # both are read-only
+    assert embedding(IDS, E, SCALE)[0].dtype == gradient_of_table(dy, E).dtype == dtype

@@ -1,0 +1,50 @@
+"""Head h of token t gets the h-th run of features, and merging is both the inverse and the backward of splitting."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import merge_heads, split_heads
+from tests.helpers import derivatives, random_array, relative_error
+
+B, T, H, D = 2, 4, 3, 5
+
+
+def test_split_heads_gives_head_h_the_h_th_run_of_features():
+    x = random_array(np.random.default_rng(4), B, T, H * D)
+    heads = split_heads(x, H)
+    assert heads.shape == (B, H, T, D)
+    for b, h, t, d in np.ndindex(B, H, T, D):
+        assert heads[b, h, t, d] == x[b, t, h * D + d]
+
+
+def test_merge_heads_sets_the_heads_side_by_side():
+    heads = random_array(np.random.default_rng(5), B, H, T, D)
+    x = merge_heads(heads)
+    assert x.shape == (B, T, H * D)
+    for b, h, t, d in np.ndindex(B, H, T, D):
+        assert x[b, t, h * D + d] == heads[b, h, t, d]
+
+
+def test_merging_undoes_splitting():
+    x = random_array(np.random.default_rng(6), B, T, H * D)
+    assert np.array_equal(merge_heads(split_heads(x, H)), x)
+
+
+def test_each_is_the_backward_of_the_other():
+    rng = np.random.default_rng(7)
+    x, heads = random_array(rng, B, T, H * D), random_array(rng, B, H, T, D)
+    (of_split,) = derivatives(lambda x: split_heads(x, H), heads, x)
+    (of_merge,) = derivatives(merge_heads, x, heads)
+    assert relative_error(merge_heads(heads), of_split) <= 1e-12
+    assert relative_error(split_heads(x, H), of_merge) <= 1e-12
+
+
+def test_split_heads_is_a_view():
+    x = np.zeros((B, T, H * D))
+    assert np.shares_memory(split_heads(x, H), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_splitting_and_merging_keep_the_dtype(dtype):
+    x = random_array(np.random.default_rng(8), B, T, H * D, dtype=dtype)
+    assert split_heads(x, H).dtype == merge_heads(split_heads(x, H)).dtype == dtype

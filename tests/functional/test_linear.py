@@ -1,0 +1,63 @@
+"""linear is y = x W + b on the last axis, and its backward gives the gradients of x, W and b."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import linear, linear_backward
+from tests.helpers import derivatives, random_array, relative_error
+
+B, T, I, O = 2, 4, 5, 7
+
+
+def naive_linear(x, W, b):
+    """y_o = sum_i x_i W_io + b_o for one token x (I,)."""
+    return [sum(x[i] * W[i, o] for i in range(len(x))) + b[o] for o in range(W.shape[1])]
+
+
+def example(dtype=np.float64, leading=(B, T)):
+    """x, W, b and dy."""
+    rng = np.random.default_rng(1)
+    shapes = (*leading, I), (I, O), (O,), (*leading, O)
+    return [random_array(rng, *shape, dtype=dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("leading", [(T,), (B, T), (B, 3, T)], ids=str)
+def test_linear_equals_a_sum_over_input_features(leading):
+    x, W, b, _ = example(leading=leading)
+    expected = np.apply_along_axis(naive_linear, -1, x, W, b)
+    assert relative_error(linear(x, W, b)[0], expected) <= 1e-12
+
+
+def test_linear_without_bias_is_the_product_alone():
+    x, W, _, _ = example()
+    expected = np.apply_along_axis(naive_linear, -1, x, W, np.zeros(O))
+    assert relative_error(linear(x, W)[0], expected) <= 1e-12
+
+
+@pytest.mark.parametrize("leading", [(T,), (B, T), (B, 3, T)], ids=str)
+def test_linear_backward_equals_complex_step_derivatives(leading):
+    x, W, b, dy = example(leading=leading)
+    expected = derivatives(lambda x, W, b: linear(x, W, b)[0], dy, x, W, b)
+    _, cache = linear(x, W, b)
+    for got, wanted in zip(linear_backward(dy, cache), expected, strict=True):
+        assert relative_error(got, wanted) <= 1e-12
+
+
+def test_linear_gradients_have_the_shapes_of_x_and_w_and_b():
+    x, W, b, dy = example()
+    dx, dW, db = linear_backward(dy, linear(x, W, b)[1])
+    assert (dx.shape, dW.shape, db.shape) == (x.shape, W.shape, b.shape)
+
+
+def test_doubling_the_gradient_of_the_output_doubles_all_three():
+    x, W, b, dy = example()
+    _, cache = linear(x, W, b)
+    for once, twice in zip(linear_backward(dy, cache), linear_backward(2.0 * dy, cache), strict=True):
+        assert np.array_equal(twice, 2.0 * once)  # a factor of 2 is exact
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, W, b, dy = example(dtype)  # all are read-only
+    y, cache = linear(x, W, b)
+    assert {array.dtype for array in (y, *linear_backward(dy, cache))} == {np.dtype(dtype)}

@@ -1,0 +1,33 @@
+"""Masks are boolean, True = may attend: to what is not padding, and to no later position."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import causal_mask, padding_mask
+
+IDS = np.array([[5, 3, 0, 0], [7, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("pad", [0, 7])
+def test_padding_mask_allows_just_the_tokens_that_are_not_padding(pad):
+    allowed = padding_mask(IDS, pad)
+    assert allowed.shape == (2, 1, 1, 4)
+    assert allowed.dtype == bool
+    for b, i in np.ndindex(IDS.shape):
+        assert allowed[b, 0, 0, i] == (IDS[b, i] != pad)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_causal_mask_allows_itself_and_what_came_before(length):
+    allowed = causal_mask(length)
+    assert allowed.shape == (1, 1, length, length)
+    assert allowed.dtype == bool
+    for t, i in np.ndindex(length, length):
+        assert allowed[0, 0, t, i] == (i <= t)
+
+
+def test_both_masks_together_allow_what_each_of_them_allows():
+    allowed = causal_mask(4) & padding_mask(IDS)
+    assert allowed.shape == (2, 1, 4, 4)
+    for b, t, i in np.ndindex(2, 4, 4):
+        assert allowed[b, 0, t, i] == (i <= t and IDS[b, i] != 0)

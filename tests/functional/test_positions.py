@@ -1,0 +1,55 @@
+"""The position table holds the paper's sinusoids: a shift in time turns each pair of features by a fixed angle."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import sinusoidal_positions
+from tests.helpers import relative_error
+
+LENGTH, C = 23, 8
+
+
+def naive_positions(length, d_model):
+    """PE[t, 2i] = sin(t / 10000^(2i / d_model)), PE[t, 2i + 1] = cos of the same (paper section 3.5)."""
+    table = np.zeros((length, d_model))
+    for t in range(length):
+        for i in range(d_model // 2):
+            table[t, 2 * i] = math.sin(t / 10000 ** (2 * i / d_model))
+            table[t, 2 * i + 1] = math.cos(t / 10000 ** (2 * i / d_model))
+    return table
+
+
+def test_sinusoidal_positions_equal_the_paper_formula():
+    assert relative_error(sinusoidal_positions(LENGTH, C, np.float64), naive_positions(LENGTH, C)) <= 1e-12
+
+
+def test_a_step_of_k_turns_each_pair_of_features_by_a_fixed_angle():
+    table, k = sinusoidal_positions(LENGTH, C, np.float64), 3
+    for i in range(C // 2):
+        angle = k / 10000 ** (2 * i / C)
+        sine, cosine = table[:-k, 2 * i], table[:-k, 2 * i + 1]
+        turned_sine = sine * math.cos(angle) + cosine * math.sin(angle)
+        turned_cosine = cosine * math.cos(angle) - sine * math.sin(angle)
+        assert relative_error(table[k:, 2 * i], turned_sine) <= 1e-12
+        assert relative_error(table[k:, 2 * i + 1], turned_cosine) <= 1e-12
+
+
+def test_the_product_of_two_positions_depends_on_their_distance_alone():
+    table = sinusoidal_positions(LENGTH, C, np.float64)
+    products = table @ table.T
+    for distance in range(LENGTH):
+        along = np.diagonal(products, distance)
+        assert relative_error(along, np.full(len(along), along[0])) <= 1e-12
+
+
+def test_far_positions_are_exact_in_float32_because_the_angles_are_not():
+    table = sinusoidal_positions(5001, C, np.float32)
+    assert table.dtype == np.float32
+    assert np.array_equal(table[5000], naive_positions(5001, C)[5000].astype(np.float32))
+
+
+def test_an_odd_width_is_refused_by_its_number():
+    with pytest.raises(ValueError, match="even d_model, got 7"):
+        sinusoidal_positions(LENGTH, 7)

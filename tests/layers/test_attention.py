@@ -1,0 +1,166 @@
+"""Multi-head attention equals the paper's per-head formula, within a sequence and from one to another."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import causal_mask, dropout, padding_mask
+from minitransformer.layers import CrossAttention, SelfAttention
+from tests.functional.test_attention import naive_attention
+from tests.functional.test_linear import naive_linear
+from tests.helpers import random_array, randomize, relative_error
+
+B, H, T, S, D = 2, 3, 4, 5, 6
+C = H * D
+TARGET = np.array([[5, 3, 8, 0], [7, 0, 0, 0]])  # 0 is padding
+SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
+SELF_MASKS = {
+    "no mask": None,
+    "causal": causal_mask(T),
+    "padding": padding_mask(TARGET),
+    "causal and padding": causal_mask(T) & padding_mask(TARGET),
+}
+CROSS_MASKS = {"no mask": None, "padding": padding_mask(SOURCE)}
+
+
+def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
+    """Concat(head_1, ..., head_h) W^O with head_i = Attention(x W_i^Q, memory W_i^K, memory W_i^V) (section 3.2.2).
+
+    x (B, T, C), memory (B, S, C); weights: four pairs W (C, C), b (C,) for Q, K, V and O, where the matrices of head i
+    are the i-th run of columns; allowed and keep broadcastable to (B, H, T, S) or None.
+    """
+    shape = (len(x), num_heads, x.shape[1], memory.shape[1])
+    allowed = np.broadcast_to(True if allowed is None else allowed, shape)
+    keep = np.broadcast_to(1.0 if keep is None else keep, shape)
+    width = x.shape[2] // num_heads
+    *projections, (W_out, b_out) = weights
+    y = np.zeros(x.shape)
+    for b in range(len(x)):
+        concatenated = [[] for _ in x[b]]
+        for head in range(num_heads):
+            run = slice(head * width, (head + 1) * width)
+            q, k, v = (
+                np.array([naive_linear(token, W[:, run], bias[run]) for token in tokens])
+                for tokens, (W, bias) in zip((x[b], memory[b], memory[b]), projections, strict=True)
+            )
+            for t, output in enumerate(naive_attention(q, k, v, allowed[b, head], keep[b, head])):
+                concatenated[t].extend(output)
+        for t, features in enumerate(concatenated):
+            y[b, t] = naive_linear(features, W_out, b_out)
+    return y
+
+
+def self_attention_weights(layer):
+    """The pairs for Q, K, V and O of a SelfAttention, whose W is W^Q | W^K | W^V."""
+    W, b, C = layer.qkv.W.data, layer.qkv.b.data, len(layer.qkv.W.data)
+    pairs = [(W[:, i * C : (i + 1) * C], b[i * C : (i + 1) * C]) for i in range(3)]
+    return [*pairs, (layer.output.W.data, layer.output.b.data)]
+
+
+def cross_attention_weights(layer):
+    """The pairs for Q, K, V and O of a CrossAttention, which has W^Q apart and W^K | W^V."""
+    W, b, C = layer.kv.W.data, layer.kv.b.data, len(layer.kv.W.data)
+    pairs = [(W[:, :C], b[:C]), (W[:, C:], b[C:])]
+    return [(layer.q.W.data, layer.q.b.data), *pairs, (layer.output.W.data, layer.output.b.data)]
+
+
+def make(kind, rate=0.0):
+    return randomize(kind(C, H, dropout_rate=rate, dtype=np.float64), scale=0.4)
+
+
+def example():
+    """x (B, T, C) and memory (B, S, C)."""
+    rng = np.random.default_rng(28)
+    return random_array(rng, B, T, C), random_array(rng, B, S, C)
+
+
+@pytest.mark.parametrize("name", SELF_MASKS)
+def test_self_attention_equals_the_per_head_formula(name):
+    layer, (x, _), allowed = make(SelfAttention), example(), SELF_MASKS[name]
+    expected = naive_multi_head(x, x, self_attention_weights(layer), H, allowed)
+    assert relative_error(layer(x, allowed), expected) <= 1e-12
+
+
+@pytest.mark.parametrize("name", CROSS_MASKS)
+def test_cross_attention_equals_the_per_head_formula(name):
+    layer, (x, memory), allowed = make(CrossAttention), example(), CROSS_MASKS[name]
+    expected = naive_multi_head(x, memory, cross_attention_weights(layer), H, allowed)
+    assert relative_error(layer(x, memory, allowed), expected) <= 1e-12
+
+
+def test_dropout_acts_on_the_attention_weights():
+    keep, _ = dropout(np.ones((B, H, T, T)), 0.4, make_generator(3))
+    layer, (x, _), allowed = make(SelfAttention, rate=0.4), example(), SELF_MASKS["causal"]
+    weights = self_attention_weights(layer)
+    with_dropout = layer(x, allowed, rng=make_generator(3))
+    assert relative_error(with_dropout, naive_multi_head(x, x, weights, H, allowed, keep)) <= 1e-12
+    assert relative_error(layer(x, allowed), naive_multi_head(x, x, weights, H, allowed)) <= 1e-12
+
+
+def test_the_key_bias_has_no_gradient():
+    (x, memory), dy = example(), random_array(np.random.default_rng(29), B, T, C)
+    itself, across = make(SelfAttention), make(CrossAttention)
+    itself.backward(dy, itself.forward(x, SELF_MASKS["causal"])[1])
+    across.backward(dy, across.forward(x, memory, CROSS_MASKS["padding"])[1])
+    query, key, value = np.split(itself.qkv.b.grad, 3)
+    assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
+    key, value = np.split(across.kv.b.grad, 2)
+    assert np.abs(key).max() <= 1e-14 * min(np.abs(across.q.b.grad).max(), np.abs(value).max())
+
+
+def test_a_causal_mask_keeps_the_future_out_of_earlier_outputs():
+    layer, (x, _) = make(SelfAttention), example()
+    other = x.copy()
+    other[:, 2:] += 1.0
+    y, changed = layer(x, causal_mask(T)), layer(other, causal_mask(T))
+    assert np.array_equal(changed[:, :2], y[:, :2])
+    assert (changed[:, 2:] != y[:, 2:]).any(axis=-1).all()
+
+
+def test_fully_masked_queries_give_the_output_bias_and_no_gradient_to_their_input():
+    layer, (x, memory) = make(CrossAttention), example()
+    nothing = np.zeros((1, 1, 1, S), dtype=bool)
+    y, cache = layer.forward(x, memory, nothing)
+    dx, dmemory = layer.backward(random_array(np.random.default_rng(30), B, T, C), cache)
+    assert np.array_equal(y, np.broadcast_to(layer.output.b.data, y.shape))
+    assert (dx == 0).all()
+    assert (dmemory == 0).all()
+
+
+def test_attention_layers_refuse_a_wrong_width_with_both_widths():
+    x, memory = example()
+    wide = np.zeros((B, S, C + 1))
+    for call in (
+        lambda: make(SelfAttention)(wide),
+        lambda: make(CrossAttention)(wide, memory),
+        lambda: make(CrossAttention)(x, wide),
+    ):
+        with pytest.raises(ValueError, match=r"\(\.\.\., 18\), got \(2, 5, 19\)"):
+            call()
+
+
+def test_attention_layers_refuse_another_dtype_in_either_input():
+    x, memory = example()
+    narrow = np.zeros((B, T, C), np.float32)
+    for call in (
+        lambda: make(SelfAttention)(narrow),
+        lambda: make(CrossAttention)(narrow, memory),
+        lambda: make(CrossAttention)(x, narrow),
+    ):
+        with pytest.raises(TypeError, match="weights of float64 and cannot take an input of float32"):
+            call()
+
+
+def test_attention_layers_refuse_a_mask_of_numbers():
+    x, memory = example()
+    with pytest.raises(TypeError, match=r"must be boolean.*int64"):
+        make(SelfAttention)(x, causal_mask(T).astype(np.int64))
+    with pytest.raises(TypeError, match=r"must be boolean.*float64"):
+        make(CrossAttention)(x, memory, padding_mask(SOURCE).astype(np.float64))
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+@pytest.mark.parametrize("num_heads", [0, 4, 19])
+def test_heads_that_do_not_divide_the_width_are_refused_with_both_numbers(kind, num_heads):
+    with pytest.raises(ValueError, match=f"d_model = 18 and num_heads = {num_heads}"):
+        kind(C, num_heads)

@@ -1,0 +1,84 @@
+"""The decoder is masked self-attention, attention to the memory and feed-forward, N times over one memory."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import causal_mask, padding_mask
+from minitransformer.layers import Decoder, DecoderLayer
+from tests.helpers import random_array, randomize, relative_error
+from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
+from tests.layers.test_encoder import config
+from tests.layers.test_feed_forward import naive_feed_forward
+from tests.layers.test_residual import naive_norm, naive_residual
+
+B, T, S, H, C = 2, 4, 5, 3, 12
+ALLOWED = causal_mask(T) & padding_mask(np.array([[5, 3, 8, 0], [7, 6, 0, 0]]))
+MEMORY_ALLOWED = padding_mask(np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]]))
+
+
+def naive_decoder_layer(x, memory, layer):
+    """Self-attention, cross-attention, feed-forward, from the naive pieces; the memory is read as it is."""
+    itself, across, network = layer.self_attention, layer.cross_attention, layer.feed_forward
+    own, other = self_attention_weights(itself.sublayer), cross_attention_weights(across.sublayer)
+    x = naive_residual(x, itself, lambda x: naive_multi_head(x, x, own, H, ALLOWED))
+    x = naive_residual(x, across, lambda x: naive_multi_head(x, memory, other, H, MEMORY_ALLOWED))
+    return naive_residual(x, network, lambda x: np.apply_along_axis(naive_feed_forward, -1, x, network.sublayer))
+
+
+def example():
+    """x (B, T, C) and memory (B, S, C)."""
+    rng = np.random.default_rng(35)
+    return random_array(rng, B, T, C), random_array(rng, B, S, C)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_decoder_layer_equals_its_naive_pieces(norm):
+    layer, (x, memory) = randomize(DecoderLayer(config(norm=norm), dtype=np.float64)), example()
+    y = layer(x, memory, ALLOWED, MEMORY_ALLOWED)
+    assert relative_error(y, naive_decoder_layer(x, memory, layer)) <= 1e-12
+
+
+@pytest.mark.parametrize("final_norm", [None, False, True])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_decoder_is_its_layers_in_order_each_reading_the_same_memory(norm, final_norm):
+    decoder = randomize(Decoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
+    x, memory = example()
+    expected = x
+    for layer in decoder.layers:
+        expected = naive_decoder_layer(expected, memory, layer)
+    normed = final_norm or (final_norm is None and norm == "pre")
+    assert (decoder.norm is not None) == normed
+    if normed:
+        expected = naive_norm(expected, decoder.norm)
+    assert relative_error(decoder(x, memory, ALLOWED, MEMORY_ALLOWED), expected) <= 1e-12
+
+
+def test_the_memory_gets_the_sum_of_the_gradients_of_all_layers():
+    decoder, (x, memory) = randomize(Decoder(config(), dtype=np.float64)), example()
+    dy = random_array(np.random.default_rng(36), B, T, C)
+    _, dmemory = decoder.backward(dy, decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED)[1])
+    first, second = decoder.layers
+    a, cache_first = first.forward(x, memory, ALLOWED, MEMORY_ALLOWED)
+    _, cache_second = second.forward(a, memory, ALLOWED, MEMORY_ALLOWED)
+    da, from_second = second.backward(dy, cache_second)
+    _, from_first = first.backward(da, cache_first)
+    assert relative_error(dmemory, from_first + from_second) <= 1e-12
+
+
+def test_every_sublayer_draws_a_dropout_mask_of_its_own():
+    decoder, (x, memory) = Decoder(config(dropout=0.4), dtype=np.float64), example()
+    _, cache = decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED, make_generator(6))
+    masks = [sublayer.dropout for layer in cache.layers for sublayer in layer]
+    assert len(masks) == 6
+    for i, mask in enumerate(masks):
+        assert (mask == 0).any()
+        assert not any(np.array_equal(mask, other) for other in masks[:i])
+
+
+def test_backward_empties_the_list_of_caches():
+    decoder, (x, memory) = randomize(Decoder(config(), dtype=np.float64)), example()
+    _, cache = decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED)
+    assert len(cache.layers) == 2
+    decoder.backward(x, cache)
+    assert cache.layers == []

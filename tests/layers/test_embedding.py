@@ -1,0 +1,89 @@
+"""Token ids become scaled rows of E plus positions, vectors become logits by E, and impossible ids are named."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.core import Parameter
+from minitransformer.functional import dropout
+from minitransformer.layers import Embedding, InputEmbedding, OutputProjection, PositionalEncoding
+from tests.functional.test_positions import naive_positions
+from tests.helpers import random_array, relative_error
+
+B, T, V, C, MAX_LEN = 2, 4, 11, 6, 9
+IDS = np.array([[3, 7, 3, 0], [10, 3, 7, 7]])
+
+
+def table():
+    return Parameter(np.random.default_rng(24).standard_normal((V, C)))
+
+
+def test_an_embedded_token_is_its_row_times_the_root_of_d_model():
+    E = table()
+    expected = [[[math.sqrt(C) * E.data[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
+    assert relative_error(Embedding(E)(IDS), expected) <= 1e-12
+
+
+def test_input_embedding_is_dropout_on_the_sum_of_tokens_and_positions():
+    E, positions = table(), naive_positions(MAX_LEN, C)
+    layer = InputEmbedding(E, PositionalEncoding(MAX_LEN, C, dtype=np.float64), dropout_rate=0.4)
+    keep, _ = dropout(np.ones((B, T, C)), 0.4, make_generator(1))
+    expected = np.zeros((B, T, C))
+    for b, t, c in np.ndindex(B, T, C):
+        expected[b, t, c] = keep[b, t, c] * (math.sqrt(C) * E.data[IDS[b, t], c] + positions[t, c])
+    assert relative_error(layer(IDS, rng=make_generator(1)), expected) <= 1e-12
+
+
+def test_a_logit_is_the_product_of_a_vector_with_a_row_of_the_matrix():
+    E, y = table(), random_array(np.random.default_rng(25), B, T, C)
+    expected = np.zeros((B, T, V))
+    for b, t, v in np.ndindex(B, T, V):
+        expected[b, t, v] = sum(y[b, t, c] * E.data[v, c] for c in range(C))
+    assert relative_error(OutputProjection(E)(y), expected) <= 1e-12
+
+
+def test_a_table_shared_by_embedding_and_projection_gets_both_gradients():
+    shared, apart = table(), (table(), table())
+    rng = np.random.default_rng(26)
+    dx, dlogits = random_array(rng, B, T, C), random_array(rng, B, T, V)
+    y = random_array(rng, B, T, C)
+
+    def backward_through(E_in, E_out):
+        inside, outside = Embedding(E_in), OutputProjection(E_out)
+        inside.backward(dx, inside.forward(IDS)[1])
+        outside.backward(dlogits, outside.forward(y)[1])
+
+    backward_through(shared, shared)
+    backward_through(*apart)
+    assert all(np.abs(E.grad).max() > 0 for E in apart)
+    assert relative_error(shared.grad, apart[0].grad + apart[1].grad) <= 1e-14
+
+
+@pytest.mark.parametrize(("bad", "position"), [(-1, (0, 0)), (V, (1, 3)), (V + 5, (1, 0))])
+def test_an_id_outside_the_vocabulary_is_named_with_the_vocabulary(bad, position):
+    ids = IDS.copy()
+    ids[position] = bad
+    with pytest.raises(IndexError, match=f"token id {bad}, but the vocabulary has the ids 0 to 10"):
+        Embedding(table())(ids)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bool"])
+def test_ids_that_are_no_integers_are_refused_by_their_dtype(dtype):
+    with pytest.raises(TypeError, match=f"ids must be integer token ids, got an array of {dtype}"):
+        Embedding(table())(IDS.astype(dtype))
+
+
+@pytest.mark.parametrize("shape", [(0, T), (B, 0)])
+def test_no_ids_at_all_are_refused_with_their_shape(shape):
+    with pytest.raises(ValueError, match=rf"ids is empty: got token ids of shape \({shape[0]}, {shape[1]}\)"):
+        Embedding(table())(np.zeros(shape, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "error"), [((2, 4, 5), "float64", ValueError), ((2, 4, 6), "float32", TypeError)]
+)
+def test_output_projection_refuses_another_width_or_dtype(shape, dtype, error):
+    with pytest.raises(error, match="OutputProjection"):
+        OutputProjection(Parameter(np.zeros((7, 6))))(np.zeros(shape, dtype))

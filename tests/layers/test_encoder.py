@@ -1,0 +1,78 @@
+"""The encoder is self-attention and feed-forward, each in its residual, N times, with a last norm where asked."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import padding_mask
+from minitransformer.layers import Encoder, EncoderLayer
+from minitransformer.models import TransformerConfig
+from tests.helpers import random_array, randomize, relative_error
+from tests.layers.test_attention import naive_multi_head, self_attention_weights
+from tests.layers.test_feed_forward import naive_feed_forward
+from tests.layers.test_residual import naive_norm, naive_residual
+
+B, S, H, C, F = 2, 5, 3, 12, 7
+ALLOWED = padding_mask(np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]]))
+
+
+def config(**switches):
+    sizes = {"vocab_size": 11, "d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2}
+    return TransformerConfig(**{**sizes, **switches})
+
+
+def naive_encoder_layer(x, layer, allowed):
+    """Self-attention, then the feed-forward network, from the naive pieces."""
+    attention, network = layer.self_attention, layer.feed_forward
+    weights = self_attention_weights(attention.sublayer)
+    x = naive_residual(x, attention, lambda x: naive_multi_head(x, x, weights, H, allowed))
+    return naive_residual(x, network, lambda x: np.apply_along_axis(naive_feed_forward, -1, x, network.sublayer))
+
+
+def example():
+    return random_array(np.random.default_rng(33), B, S, C)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_encoder_layer_equals_its_naive_pieces(norm):
+    layer, x = randomize(EncoderLayer(config(norm=norm), dtype=np.float64)), example()
+    assert relative_error(layer(x, ALLOWED), naive_encoder_layer(x, layer, ALLOWED)) <= 1e-12
+
+
+@pytest.mark.parametrize("final_norm", [None, False, True])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_encoder_is_its_layers_in_order_and_a_norm_where_asked(norm, final_norm):
+    encoder = randomize(Encoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
+    x = expected = example()
+    for layer in encoder.layers:
+        expected = naive_encoder_layer(expected, layer, ALLOWED)
+    normed = final_norm or (final_norm is None and norm == "pre")
+    assert (encoder.norm is not None) == normed
+    if normed:
+        expected = naive_norm(expected, encoder.norm)
+    assert relative_error(encoder(x, ALLOWED), expected) <= 1e-12
+
+
+def test_encoder_has_the_number_of_layers_asked_for_each_with_its_own_weights():
+    encoder = Encoder(config(num_layers=3), rng=np.random.default_rng(34))
+    first, *others = (layer.self_attention.sublayer.qkv.W.data for layer in encoder.layers)
+    assert len(others) == 2
+    assert not any(np.array_equal(first, other) for other in others)
+
+
+def test_every_sublayer_draws_a_dropout_mask_of_its_own():
+    encoder, x = Encoder(config(dropout=0.4), dtype=np.float64), example()
+    _, cache = encoder.forward(x, ALLOWED, make_generator(5))
+    masks = [sub.dropout for layer in cache.layers for sub in (layer.self_attention, layer.feed_forward)]
+    assert len(masks) == 4
+    for i, mask in enumerate(masks):
+        assert (mask == 0).any()
+        assert not any(np.array_equal(mask, other) for other in masks[:i])
+
+
+def test_backward_empties_the_list_of_caches():
+    encoder, x = randomize(Encoder(config(), dtype=np.float64)), example()
+    _, cache = encoder.forward(x, ALLOWED)
+    assert len(cache.layers) == 2
+    encoder.backward(x, cache)
+    assert cache.layers == []

@@ -1,0 +1,52 @@
+"""Linear owns W and b of y = x W + b, several maps side by side if asked, and refuses what does not fit."""
+
+import numpy as np
+import pytest
+
+from minitransformer.layers import Linear
+from tests.functional.test_linear import naive_linear
+from tests.helpers import random_array, randomize, relative_error
+
+B, T, I, O = 2, 4, 5, 7
+
+
+def example(dtype=np.float64):
+    return random_array(np.random.default_rng(20), B, T, I, dtype=dtype)
+
+
+def test_linear_layer_equals_a_sum_over_input_features():
+    layer, x = randomize(Linear(I, O, dtype=np.float64)), example()
+    expected = np.apply_along_axis(naive_linear, -1, x, layer.W.data, layer.b.data)
+    assert relative_error(layer(x), expected) <= 1e-12
+
+
+def test_blocks_are_maps_side_by_side():
+    layer, x = randomize(Linear(I, O, blocks=3, dtype=np.float64)), example()
+    y = layer(x)
+    assert y.shape == (B, T, 3 * O)
+    for i in range(3):
+        run = slice(i * O, (i + 1) * O)
+        expected = np.apply_along_axis(naive_linear, -1, x, layer.W.data[:, run], layer.b.data[run])
+        assert relative_error(y[..., run], expected) <= 1e-12
+
+
+def test_linear_layer_without_bias_has_one_parameter_and_maps_zero_to_zero():
+    layer = randomize(Linear(I, O, bias=False, dtype=np.float64))
+    assert [name for name, _ in layer.named_parameters()] == ["W"]
+    assert (layer(np.zeros((T, I))) == 0).all()
+
+
+def test_a_wrong_width_is_refused_with_both_widths():
+    with pytest.raises(ValueError, match=r"Linear takes an array of shape \(\.\.\., 5\), got \(2, 4, 6\)"):
+        Linear(I, O)(np.zeros((B, T, I + 1), np.float32))
+
+
+def test_one_token_without_a_leading_axis_is_refused():
+    with pytest.raises(ValueError, match=r"\(5,\)"):
+        Linear(I, O)(np.zeros(I, np.float32))
+
+
+@pytest.mark.parametrize(("weights", "given"), [("float32", "float64"), ("float64", "float32"), ("float32", "int64")])
+def test_another_dtype_than_that_of_the_weights_is_refused_by_both_names(weights, given):
+    with pytest.raises(TypeError, match=f"weights of {weights} and cannot take an input of {given}"):
+        Linear(I, O, dtype=weights)(np.zeros((B, T, I), given))

@@ -1,0 +1,88 @@
+"""Add & Norm: LayerNorm(x + Dropout(Sublayer(x))) as in the paper, or x + Dropout(Sublayer(LayerNorm(x)))."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import dropout
+from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
+from tests.functional.test_layer_norm import naive_layer_norm
+from tests.functional.test_linear import naive_linear
+from tests.helpers import random_array, randomize, relative_error
+
+B, T, S, C = 2, 4, 5, 6
+
+
+def naive_norm(x, layer):
+    """LayerNorm of every token of x (B, T, C), with the parameters of `layer`."""
+    return np.apply_along_axis(naive_layer_norm, -1, x, layer.gamma.data, layer.beta.data)
+
+
+def naive_residual(x, layer, sublayer, keep=1.0):
+    """The two equations, with `sublayer` a function (B, T, C) -> (B, T, C)."""
+    if layer.placement == "post":
+        return naive_norm(x + keep * sublayer(x), layer.norm)
+    return x + keep * sublayer(naive_norm(x, layer.norm))
+
+
+def make(norm, rate=0.0):
+    return randomize(Residual(Linear(C, C, dtype=np.float64), C, dropout_rate=rate, norm=norm, dtype=np.float64))
+
+
+def example():
+    return random_array(np.random.default_rng(31), B, T, C)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_residual_equals_its_equation(norm):
+    layer, x = make(norm), example()
+    W, b = layer.sublayer.W.data, layer.sublayer.b.data
+    expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b))
+    assert relative_error(layer(x), expected) <= 1e-12
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
+    layer, x = make(norm, rate=0.4), example()
+    W, b = layer.sublayer.W.data, layer.sublayer.b.data
+    keep, _ = dropout(np.ones((B, T, C)), 0.4, make_generator(4))
+    expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b), keep)
+    assert relative_error(layer(x, rng=make_generator(4)), expected) <= 1e-12
+
+
+def test_the_paper_placement_is_the_default():
+    assert Residual(Linear(C, C), C).placement == "post"
+
+
+def test_a_silent_sublayer_leaves_the_clear_path_of_pre_norm():
+    layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="pre", dtype=np.float64), example(), example() + 1
+    y, cache = layer.forward(x)  # weights of zero
+    assert np.array_equal(y, x)
+    assert np.array_equal(layer.backward(dy, cache), dy)
+
+
+def test_a_silent_sublayer_leaves_the_norm_of_post_norm():
+    norm = LayerNorm(C, dtype=np.float64)
+    layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="post", dtype=np.float64), example(), example() + 1
+    y, cache = layer.forward(x)
+    expected, expected_cache = norm.forward(x)
+    assert np.array_equal(y, expected)
+    assert np.array_equal(layer.backward(dy, cache), norm.backward(dy, expected_cache))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_further_inputs_pass_through_untouched_and_get_their_gradient_unnormalised(norm):
+    attention = CrossAttention(C, 2, dtype=np.float64)
+    layer = randomize(Residual(attention, C, norm=norm, dtype=np.float64))
+    x, memory = example(), random_array(np.random.default_rng(32), B, S, C)
+    dx, dmemory = layer.backward(x, layer.forward(x, memory)[1])
+    inner = naive_norm(x, layer.norm) if norm == "pre" else x
+    incoming = x if norm == "pre" else layer.norm.backward(x, layer.norm.forward(x + attention(x, memory))[1])
+    _, expected = attention.backward(incoming, attention.forward(inner, memory)[1])
+    assert dx.shape == x.shape
+    assert relative_error(dmemory, expected) <= 1e-12
+
+
+def test_an_unknown_norm_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="norm must be one of post, pre, got 'middle'"):
+        Residual(Linear(C, C), C, norm="middle")

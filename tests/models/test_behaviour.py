@@ -1,0 +1,313 @@
+"""How the Transformer must behave whatever its weights: no look ahead, no trace of padding, honest losses.
+
+Every property is held with the norm after and before the sub-layers, and with tied and untied embeddings.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.core import flatten_parameters
+from minitransformer.data.tasks import Batch
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import Adam
+from minitransformer.training.loop import train_step
+from tests.helpers import randomize, relative_error
+
+V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
+SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
+TARGET_IN = np.array([[1, 6, 3, 8], [1, 5, 0, 0]])  # (B, T)
+TARGET_OUT = np.array([[6, 3, 8, 2], [5, 2, 0, 0]])
+
+every_switch = pytest.mark.parametrize(
+    ("norm", "tied"), [(norm, tied) for norm in ("post", "pre") for tied in (True, False)]
+)
+
+
+def build(norm, tied, dtype="float64", seed=0, **changes):
+    """A model with its initial weights; all sizes differ from each other."""
+    sizes = {"vocab_size": V, "d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2, "max_len": MAX_LEN}
+    config = TransformerConfig(**{**sizes, "norm": norm, "tie_embeddings": tied, **changes})
+    return Transformer(config, seed=seed, dtype=dtype)
+
+
+def build_random(norm, tied, **changes):
+    """A model with order-one weights, gamma, beta and biases included."""
+    return randomize(build(norm, tied, **changes), scale=0.4)
+
+
+def pad(ids, count):
+    return np.pad(ids, ((0, 0), (0, count)))
+
+
+def loss_and_gradients(model, source, target_in, target_out):
+    """The loss and {name: gradient} of one pass without dropout."""
+    model.zero_grad()
+    logits, cache = model.forward(source, target_in)
+    loss, cache_loss = cross_entropy(logits, target_out, 0.1)
+    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    return loss, {name: parameter.grad.copy() for name, parameter in model.named_parameters()}
+
+
+@every_switch
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_changing_a_future_target_token_leaves_earlier_logits_bit_equal(norm, tied, dtype):
+    model = build_random(norm, tied, dtype=dtype)
+    target = np.array([[1, 6, 3, 8], [1, 5, 9, 4]])
+    logits = model(SOURCE, target)
+    for t in range(1, 4):
+        other = target.copy()
+        other[:, t] = 10
+        changed = model(SOURCE, other)
+        assert np.array_equal(changed[:, :t], logits[:, :t])
+        assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
+
+
+@every_switch
+@pytest.mark.parametrize("count", [1, 2, 9, 35])
+def test_padding_the_source_changes_no_logit(norm, tied, count):
+    model = build_random(norm, tied)
+    expected = model(SOURCE, TARGET_IN)
+    # not bit-equal: longer rows are summed in another order
+    assert relative_error(model(pad(SOURCE, count), TARGET_IN), expected) <= 1e-14
+
+
+@every_switch
+@pytest.mark.parametrize("count", [1, 2, 9, 36])
+def test_padding_the_target_changes_no_logit_of_a_real_token(norm, tied, count):
+    model = build_random(norm, tied)
+    expected = model(SOURCE, TARGET_IN)
+    assert relative_error(model(SOURCE, pad(TARGET_IN, count))[:, :4], expected) <= 1e-14
+
+
+@every_switch
+def test_neither_loss_nor_any_gradient_depends_on_how_much_padding_a_batch_has(norm, tied):
+    model = build_random(norm, tied)
+    loss, gradients = loss_and_gradients(model, SOURCE, TARGET_IN, TARGET_OUT)
+    padded = pad(SOURCE, 7), pad(TARGET_IN, 5), pad(TARGET_OUT, 5)
+    padded_loss, padded_gradients = loss_and_gradients(model, *padded)
+    assert relative_error(padded_loss, loss) <= 1e-14
+    for name, gradient in gradients.items():
+        assert relative_error(padded_gradients[name], gradient) <= 1e-12, name
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_vector_of_padding_reaches_no_logit_of_a_real_token(norm):
+    model, target = build_random(norm, False), np.array([[1, 0, 3, 8], [0, 5, 9, 0]])  # padding anywhere
+    source = np.array([[0, 8, 0, 3, 0], [7, 0, 9, 4, 10]])
+    logits = model(source, target)
+    for embedding in (model.source_embedding, model.target_embedding):
+        embedding.tokens.E.data[0] += 5.0
+    changed = model(source, target)
+    assert np.array_equal(changed[target != 0], logits[target != 0])
+    assert (changed[target == 0] != logits[target == 0]).any(axis=-1).all()
+
+
+@every_switch
+def test_without_positions_permuting_the_source_permutes_the_memory(norm, tied):
+    model = build_random(norm, tied)
+    order = np.array([3, 0, 4, 2, 1])  # padding moves with the rest
+    with_positions = relative_error(model.encode(SOURCE[:, order])[0], model.encode(SOURCE)[0][:, order])
+    assert with_positions > 0.1
+    model.source_embedding.positions.table[...] = 0
+    memory, _ = model.encode(SOURCE)
+    assert relative_error(model.encode(SOURCE[:, order])[0], memory[:, order]) <= 1e-14
+    assert relative_error(memory[:, order], memory) > 0.1
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_tied_matrix_gets_the_sum_of_the_gradients_of_its_three_uses(norm):
+    tied, untied = build_random(norm, True), build(norm, False)
+    state = tied.state_dict()
+    shared = state["source_embedding.tokens.E"]
+    untied.load_state_dict({**state, "target_embedding.tokens.E": shared, "output.E": shared})
+    assert untied.num_parameters() - tied.num_parameters() == 2 * V * C
+    loss, sums = loss_and_gradients(tied, SOURCE, TARGET_IN, TARGET_OUT)
+    same_loss, parts = loss_and_gradients(untied, SOURCE, TARGET_IN, TARGET_OUT)
+    assert same_loss == loss
+    uses = [parts.pop(name) for name in ("source_embedding.tokens.E", "target_embedding.tokens.E", "output.E")]
+    assert all(np.abs(use).max() > 0 for use in uses)
+    assert relative_error(sums.pop("source_embedding.tokens.E"), sum(uses)) <= 1e-14
+    assert all(np.array_equal(sums[name], parts[name]) for name in parts)
+
+
+@every_switch
+def test_no_key_bias_has_a_gradient(norm, tied):
+    _, gradients = loss_and_gradients(build_random(norm, tied), SOURCE, TARGET_IN, TARGET_OUT)
+    itself = [np.split(g, 3) for name, g in gradients.items() if name.endswith("qkv.b")]
+    across = [np.split(g, 2) for name, g in gradients.items() if name.endswith("kv.b") and not name.endswith("qkv.b")]
+    assert (len(itself), len(across)) == (4, 2)
+    for key, value in [(key, value) for _, key, value in itself] + across:
+        assert np.abs(key).max() <= 1e-14 * np.abs(value).max()
+
+
+@every_switch
+def test_logits_depend_on_their_own_pair_of_the_batch_alone(norm, tied):
+    model = build_random(norm, tied)
+    logits = model(SOURCE, TARGET_IN)
+    for row in (0, 1):
+        source, target = np.full_like(SOURCE, 9), np.full_like(TARGET_IN, 6)
+        source[row], target[row] = SOURCE[row], TARGET_IN[row]
+        changed = model(source, target)
+        assert np.array_equal(changed[row], logits[row])
+        assert not np.array_equal(changed[1 - row], logits[1 - row])
+
+
+@every_switch
+def test_a_source_of_padding_alone_spoils_nothing(norm, tied):
+    model, source = build_random(norm, tied), SOURCE.copy()
+    source[0] = 0
+    assert np.array_equal(model(source, TARGET_IN)[1], model(SOURCE, TARGET_IN)[1])
+    loss, gradients = loss_and_gradients(model, source, TARGET_IN, TARGET_OUT)
+    assert np.isfinite(loss)
+    assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+
+
+@every_switch
+@pytest.mark.parametrize("flat", [False, True], ids=["many tensors", "one vector"])
+def test_after_one_step_every_parameter_has_moved_and_the_step_counter_is_one(norm, tied, flat):
+    model, lr = build(norm, tied), 1e-3
+    before = model.state_dict()
+    parameters = [flatten_parameters(model)] if flat else model.parameters()
+    optimizer = Adam(parameters)
+    train_step(model, Batch(SOURCE, TARGET_IN, TARGET_OUT), make_generator(1), parameters, optimizer, lr, 1.0)
+    assert optimizer.t == 1
+    for name, after in model.state_dict().items():
+        largest = np.abs(after - before[name]).max()
+        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name  # Adam's first step has the size lr
+
+
+@every_switch
+def test_the_loss_at_initialisation_is_near_ln_v(norm, tied):
+    size = 8000
+    model = build(norm, tied, dtype="float32", vocab_size=size, d_model=64, num_heads=4, d_ff=256)
+    rng = np.random.default_rng(60)
+    source, target = rng.integers(3, size, (8, 30)), rng.integers(3, size, (8, 33))
+    loss, _ = cross_entropy(model(source, target[:, :-1]), target[:, 1:], 0.1)
+    # the first logits are normal with variance 1, and ln E exp(logit) = 1/2: half a nat above ln V
+    assert 0.2 < loss - math.log(size) < 0.8
+
+
+def learn_random_targets(norm, tied, leak):
+    """Train on targets that are new and random at every step -> the mean loss of the last steps."""
+    model = build(norm, tied, "float32", seed=1, num_heads=2, dropout=0.0, label_smoothing=0.0, num_layers=1)
+    parameters = [flatten_parameters(model)]
+    optimizer, rng, losses = Adam(parameters), np.random.default_rng(61), []
+    for _ in range(120):
+        source, target = rng.integers(1, V, (32, 6)), rng.integers(1, V, (32, 8))
+        seen = target[:, 1:] if leak else target[:, :-1]
+        batch = Batch(source, seen, target[:, 1:])
+        loss, _ = train_step(model, batch, None, parameters, optimizer, 0.01, 1.0)
+        losses.append(float(loss))
+    return np.mean(losses[-40:])
+
+
+@every_switch
+def test_random_targets_cannot_be_learnt_below_ln_v(norm, tied):
+    floor = math.log(V - 1)  # padding is never a target
+    assert floor - 0.01 < learn_random_targets(norm, tied, leak=False) < floor + 0.1
+
+
+@every_switch
+def test_a_leak_of_the_answer_would_be_seen_in_the_loss(norm, tied):
+    assert learn_random_targets(norm, tied, leak=True) < 0.2 * math.log(V - 1)
+
+
+@every_switch
+def test_the_same_seed_gives_the_same_bits(norm, tied):
+    def trained(seed, dropout_seed):
+        model = build(norm, tied, "float32", seed=seed)
+        parameters, rng = model.parameters(), make_generator(dropout_seed)
+        optimizer, batch = Adam(parameters), Batch(SOURCE, TARGET_IN, TARGET_OUT)
+        for _ in range(3):
+            train_step(model, batch, rng, parameters, optimizer, 1e-3, 1.0)
+        return model.state_dict()["decoder.layers.1.feed_forward.sublayer.expand.W"]
+
+    assert np.array_equal(trained(0, 1), trained(0, 1))
+    assert not np.array_equal(trained(0, 1), trained(0, 2))
+    assert not np.array_equal(trained(0, 1), trained(3, 1))
+
+
+def replace(which, ids):
+    """The good source and target, with the one called `which` replaced."""
+    return [ids if name == which else good for name, good in (("source", SOURCE), ("target", TARGET_IN))]
+
+
+either = pytest.mark.parametrize("which", ["source", "target"])
+
+
+@either
+@pytest.mark.parametrize("bad", [-1, V, 10**6])
+def test_an_id_outside_the_vocabulary_is_refused_by_its_number(which, bad):
+    ids = np.array([[3, 4], [bad, 5]])
+    with pytest.raises(IndexError, match=f"{which} has the token id {bad}, but the vocabulary has the ids 0 to 10"):
+        build("post", True)(*replace(which, ids))
+
+
+@either
+def test_ids_that_are_not_integers_are_refused_by_their_dtype(which):
+    with pytest.raises(TypeError, match=f"{which} must be integer token ids, got an array of float64"):
+        build("post", True)(*replace(which, np.array([[3.0, 4.0], [5.0, 6.0]])))
+
+
+@either
+def test_the_longest_sequence_fits_and_a_longer_one_is_refused(which):
+    model = build("post", True)
+    model(*replace(which, np.full((2, MAX_LEN), 3)))
+    with pytest.raises(ValueError, match=f"{which} is 41 tokens long, but the model has only 40 positions"):
+        model(*replace(which, np.full((2, MAX_LEN + 1), 3)))
+
+
+@either
+@pytest.mark.parametrize("shape", [(0, 4), (2, 0)])
+def test_an_empty_batch_is_refused_with_its_shape(which, shape):
+    with pytest.raises(ValueError, match=rf"{which} is empty: got token ids of shape \({shape[0]}, {shape[1]}\)"):
+        build("post", True)(*replace(which, np.zeros(shape, np.int64)))
+
+
+@either
+def test_a_single_sequence_is_refused_with_its_shape(which):
+    with pytest.raises(ValueError, match=rf"{which} must be a batch of sequences of shape \(B, T\), got \(4,\)"):
+        build("post", True)(*replace(which, np.array([3, 4, 5, 6])))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_sources_and_targets_that_are_no_pairs_are_refused_with_both_numbers(count):
+    with pytest.raises(ValueError, match=f"must be of one batch, got 2, {count} and 2 sequences"):
+        build("post", True)(SOURCE, np.full((count, 4), 3))
+
+
+def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
+    model = build("post", True)
+    memory, _ = model.encode(SOURCE[:1])
+    with pytest.raises(ValueError, match="must be of one batch, got 2, 2 and 1 sequences"):
+        model.decode(np.full((2, 4), 3), memory, SOURCE)
+
+
+def test_a_list_of_ids_is_refused_in_a_sentence():
+    with pytest.raises(TypeError, match="source must be an array of integer token ids, got a list"):
+        build("post", True)([[3, 4]], SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm": "middle"}, "norm must be one of post, pre, got 'middle'"),
+        ({"num_heads": 5}, "d_model = 12 and num_heads = 5"),
+        ({"d_model": 9}, "d_model must be even for sinusoidal positions, got 9"),
+        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
+    ],
+)
+def test_a_configuration_that_no_model_can_have_is_refused_by_its_field(changes, message):
+    with pytest.raises(ValueError, match=message):
+        build(**{"norm": "post", "tied": True, **changes})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "nonsense"])
+def test_an_unknown_dtype_is_refused_with_the_known_ones(dtype):
+    with pytest.raises(ValueError, match=f"dtype must be one of float32, float64, complex128, got {dtype}"):
+        build("post", True, dtype=dtype)
