@@ -1,8 +1,8 @@
 """Figures. The only file that imports matplotlib, and only when a figure is asked for."""
 
-from pathlib import Path
-
 import numpy as np
+
+from minitransformer.files import written_whole
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # Okabe and Ito's palette: told apart by colour-blind readers
 
@@ -20,9 +20,8 @@ def _pyplot():
 
 def save_figure(figure, path):
     """Write `figure` to `path` as a PNG without a date in it, so that the same picture gives the same file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Software": None}, bbox_inches="tight")
+    with written_whole(path) as partial:
+        figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
     _pyplot().close(figure)
 
 

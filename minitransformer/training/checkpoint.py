@@ -2,12 +2,11 @@
 
 import dataclasses
 import json
-import os
-from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from minitransformer.files import written_whole
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
@@ -19,19 +18,13 @@ def save_checkpoint(path, model, **metadata):
 
     Written beside it first and then renamed, so that a reader never finds half a file.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     header = {
         "format": FORMAT,
         "config": json.dumps(dataclasses.asdict(model.config)),
         "metadata": json.dumps(metadata),
     }
-    partial = path.with_name(path.name + ".partial")
-    try:
+    with written_whole(path) as partial:
         save_file(model.state_dict(), partial, metadata=header)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load_checkpoint(path):
