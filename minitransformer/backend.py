@@ -11,6 +11,7 @@ at each use, so `from minitransformer.backend import xp` stays right after a swi
 """
 
 import importlib
+import math
 import os
 
 import numpy as np
@@ -96,6 +97,13 @@ def make_generator(seed):
     if backend_name() == "numpy":
         return np.random.Generator(np.random.SFC64(seed))
     return xp.random.default_rng(seed)
+
+
+def random_uint16(rng, shape):
+    """Independent integers from 0 to 65535, all equally likely: four from each 64-bit random number of `rng`."""
+    size = math.prod(shape)
+    words = rng.integers(0, 2**64 - 1, size=-(-size // 4), dtype=xp.uint64, endpoint=True)
+    return words.view(xp.uint16)[:size].reshape(shape)
 
 
 def add_rows(table, ids, rows):

@@ -46,20 +46,25 @@ class Layer:
         """The output alone, for when no backward will follow."""
         return self.forward(*inputs, **options)[0]
 
+    def _members(self):
+        """(name, attribute) in the order of `__init__`, the items of lists one by one."""
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                yield from ((f"{name}.{i}", item) for i, item in enumerate(value))
+            else:
+                yield name, value
+
     def children(self):
         """(name, Layer) for each layer directly inside this one, in the order of `__init__`."""
-        for name, value in vars(self).items():
-            if isinstance(value, Layer):
-                yield name, value
-            elif isinstance(value, list):
-                yield from ((f"{name}.{i}", item) for i, item in enumerate(value) if isinstance(item, Layer))
+        return ((name, member) for name, member in self._members() if isinstance(member, Layer))
 
-    def _named_uses(self, prefix=""):
-        for name, value in vars(self).items():
-            if isinstance(value, Parameter):
-                yield prefix + name, value
-        for name, child in self.children():
-            yield from child._named_uses(f"{prefix}{name}.")
+    def _named_uses(self):
+        """(name, Parameter) for each use of a parameter in this layer and all inside it."""
+        for name, member in self._members():
+            if isinstance(member, Parameter):
+                yield name, member
+            elif isinstance(member, Layer):
+                yield from ((f"{name}.{inner}", parameter) for inner, parameter in member._named_uses())
 
     def named_parameters(self):
         """(name, Parameter) for each parameter, once, even if several layers share it: the first name counts."""

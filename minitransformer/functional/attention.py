@@ -11,7 +11,7 @@ from minitransformer.functional.softmax import softmax, softmax_backward
 class AttentionCache(NamedTuple):
     """What `scaled_dot_product_attention` remembers."""
 
-    q: xp.ndarray  # (B, H, T, D)
+    q: xp.ndarray  # (B, H, T, D), over sqrt(D)
     k: xp.ndarray  # (B, H, S, D)
     v: xp.ndarray  # (B, H, S, D)
     weights: xp.ndarray  # (B, H, T, S), after the softmax and before any dropout
@@ -32,12 +32,13 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
                ds_ti = p_ti (dp_ti - sum_j p_tj dp_tj)       "better than the average of what I attend to"
                dq_td = sum_i ds_ti k_id / sqrt(D)            dq = ds k / sqrt(D)
                dk_id = sum_t ds_ti q_td / sqrt(D)            dk = ds^T q / sqrt(D)
-    Remember   q, k, v and p
+    Remember   q / sqrt(D), k, v and p
     Check      the sum of dk over i is 0: adding one vector to all keys changes no weight
     """
     D = q.shape[-1]
-    scores = (q * (1.0 / math.sqrt(D))) @ k.swapaxes(-1, -2)  # (B, H, T, S)
-    weights, _ = softmax(scores, allowed)
+    q = q * (1.0 / math.sqrt(D))  # fewer numbers to scale than in the scores
+    scores = q @ k.swapaxes(-1, -2)  # (B, H, T, S)
+    weights, _ = softmax(scores, allowed, overwrite=True)
     dropped, keep = dropout(weights, dropout_rate, rng)
     return dropped @ v, AttentionCache(q, k, v, weights, keep)
 
@@ -45,12 +46,11 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
 def scaled_dot_product_attention_backward(dy, cache):
     """(dq, dk, dv) from dy (B, H, T, D); the derivation stands in `scaled_dot_product_attention`."""
     q, k, v, weights, keep = cache
-    scale = 1.0 / math.sqrt(q.shape[-1])
     dropped = dropout_backward(weights, keep)  # the same masking as in forward
     dv = dropped.swapaxes(-1, -2) @ dy  # (B, H, S, D)
     dweights = dropout_backward(dy @ v.swapaxes(-1, -2), keep)  # (B, H, T, S)
     dscores = softmax_backward(dweights, weights)
-    dscores *= scale
     dq = dscores @ k  # (B, H, T, D)
-    dk = dscores.swapaxes(-1, -2) @ q  # (B, H, S, D)
+    dq *= 1.0 / math.sqrt(q.shape[-1])
+    dk = dscores.swapaxes(-1, -2) @ q  # (B, H, S, D), where q is over sqrt(D) already
     return dq, dk, dv

@@ -1,25 +1,40 @@
 """Dropout: forget a random part of the activations while training."""
 
+from typing import NamedTuple
+
+from minitransformer.backend import random_uint16, xp
+
+
+class DropoutCache(NamedTuple):
+    """What `dropout` remembers."""
+
+    keep: xp.ndarray  # boolean, the shape of x
+    scale: float  # one over the share that is kept
+
 
 def dropout(x, rate, rng=None):
     """Inverted dropout (paper section 5.4): set each entry to 0 with probability `rate`, scale up the others.
 
-    x any shape; rng draws the mask, and rng=None (evaluation) or rate=0 makes it the identity.
+    x any shape; rng draws the mask, and rng=None (evaluation) or rate=0 makes it the identity. The rate is rounded to
+    a multiple of 2^-16, so that two random bytes decide an entry, and the scale is that of the rounded rate.
 
     Forward    y_i = x_i m_i        m_i = 0 with probability P, else 1 / (1 - P), so that the mean of y_i is x_i
     Jacobian   dy_i/dx_j = 1[i = j] m_i
     Chain      dx_i = dy_i m_i
-    Remember   only m (None for the identity); backward must never draw a second mask
+    Remember   which entries were kept (None for the identity); backward must never draw a second mask
     Check      dx is 0 just where y is 0; without rng, y is x
     """
-    if rng is None or rate == 0.0:
+    dropped = round(rate * 65536)
+    if rng is None or dropped == 0:
         return x, None
-    real = x.real.dtype  # float32 for float32, float64 for float64 and complex128
-    mask = (rng.random(x.shape, dtype=real) >= rate).astype(real)
-    mask *= 1.0 / (1.0 - rate)
-    return x * mask, mask
+    cache = DropoutCache(random_uint16(rng, x.shape) >= dropped, 65536 / (65536 - dropped))
+    return dropout_backward(x, cache), cache  # forward and backward are the same product with m
 
 
-def dropout_backward(dy, mask):
+def dropout_backward(dy, cache):
     """dx from dy and the remembered mask; the derivation stands in `dropout`."""
-    return dy if mask is None else dy * mask
+    if cache is None:
+        return dy
+    dx = dy * cache.keep
+    dx *= cache.scale
+    return dx

@@ -1,5 +1,7 @@
 """Splitting d_model into heads and merging them again: each is the other's backward."""
 
+from minitransformer.backend import xp
+
 
 def split_heads(x, num_heads):
     """Head h of token t gets the h-th run of D = C / H features: x (B, T, C) -> (B, H, T, D), a view.
@@ -11,10 +13,14 @@ def split_heads(x, num_heads):
     return x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)
 
 
-def merge_heads(x):
+def merge_heads(*parts):
     """The heads side by side again, "Concat" in paper section 3.2.2: x (B, H, T, D) -> (B, T, H D).
 
-    The inverse of `split_heads`, and therefore its backward.
+    The inverse of `split_heads`, and therefore its backward. Several parts, as the gradients of q, k and v, come to
+    stand side by side as well: (B, T, len(parts) H D).
     """
-    B, H, T, D = x.shape
-    return x.transpose(0, 2, 1, 3).reshape(B, T, H * D)
+    B, H, T, D = parts[0].shape
+    merged = xp.empty((B, T, len(parts), H, D), parts[0].dtype)
+    for i, part in enumerate(parts):
+        merged[:, :, i] = part.transpose(0, 2, 1, 3)
+    return merged.reshape(B, T, len(parts) * H * D)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import xp
+from minitransformer.functional.reductions import column_dot, column_sum, row_dot, row_mean
 
 
 class LayerNormCache(NamedTuple):
@@ -30,23 +31,25 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     Check      each row of dx sums to 0; it is orthogonal to x_hat but for eps
     """
     C = x.shape[-1]
-    x_hat = x - x.mean(axis=-1, keepdims=True)
-    variance = xp.einsum("...c,...c->...", x_hat, x_hat)[..., None] / C
+    x_hat = x - row_mean(x)
+    variance = row_dot(x_hat, x_hat) / C
     rstd = 1.0 / xp.sqrt(variance + eps)  # (..., 1)
     x_hat *= rstd
-    return x_hat * gamma + beta, LayerNormCache(x_hat, rstd, gamma)
+    y = x_hat * gamma
+    y += beta
+    return y, LayerNormCache(x_hat, rstd, gamma)
 
 
 def layer_norm_backward(dy, cache):
     """(dx, dgamma, dbeta) from dy (..., C); the derivation stands in `layer_norm`."""
     x_hat, rstd, gamma = cache
     C = dy.shape[-1]
-    rows = dy.reshape(-1, C)
-    dgamma = xp.einsum("nc,nc->c", rows, x_hat.reshape(-1, C))
-    dbeta = rows.sum(axis=0)
+    dy_rows = dy.reshape(-1, C)
+    dgamma = column_dot(dy_rows, x_hat.reshape(-1, C))
+    dbeta = column_sum(dy_rows)
     dx = dy * gamma  # dx_hat
-    through_std = xp.einsum("...c,...c->...", dx, x_hat)[..., None] / C
-    dx -= dx.mean(axis=-1, keepdims=True)
+    through_std = row_dot(dx, x_hat) / C
+    dx -= row_mean(dx)
     dx -= x_hat * through_std
     dx *= rstd
     return dx, dgamma, dbeta

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import xp
+from minitransformer.functional.reductions import column_sum
 
 
 class LinearCache(NamedTuple):
@@ -37,5 +38,5 @@ def linear_backward(dy, cache):
     rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
     dx = (dy_rows @ W.T).reshape(x.shape)
     dW = rows.T @ dy_rows
-    db = dy_rows.sum(axis=0)
+    db = column_sum(dy_rows)
     return dx, dW, db

@@ -2,15 +2,16 @@
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_mask
+from minitransformer.functional.reductions import row_dot, row_max, row_sum
 
 
-def softmax(scores, allowed=None):
+def softmax(scores, allowed=None, overwrite=False):
     """Turn scores into weights that are positive and sum to 1 (paper section 3.2.1, equation 1).
 
     scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
     An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
     row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
-    not boolean.
+    not boolean. With `overwrite`, p is written into the array of the scores, for a caller that has no more use for them.
 
     Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
                                                       overflow
@@ -20,23 +21,24 @@ def softmax(scores, allowed=None):
     Check      each row of ds sums to 0; ds is 0 where nothing is allowed
     """
     check_mask(allowed)
+    p = scores if overwrite else scores.copy()
     if allowed is not None:
-        scores = xp.where(allowed, scores, -xp.inf)
-    largest = scores.max(axis=-1, keepdims=True)
+        xp.copyto(p, -xp.inf, where=~allowed)
+    largest = row_max(p)
     if allowed is not None:
         # in an empty row: -inf - 0 is -inf, where -inf - -inf would be NaN
-        largest = xp.where(xp.isfinite(largest), largest, 0)
-    p = scores - largest
+        largest[~xp.isfinite(largest)] = 0
+    p -= largest
     xp.exp(p, out=p)
-    total = p.sum(axis=-1, keepdims=True)
+    total = row_sum(p)
     if allowed is not None:
-        total = xp.where(total == 0, 1, total)  # an empty row: 0 / 1
+        total[total == 0] = 1  # in an empty row: 0 / 1
     p /= total
     return p, p
 
 
 def softmax_backward(dp, p):
     """ds from dp and the remembered weights p, all (..., S); the derivation stands in `softmax`."""
-    ds = dp - xp.einsum("...i,...i->...", dp, p)[..., None]
+    ds = dp - row_dot(dp, p)
     ds *= p
     return ds

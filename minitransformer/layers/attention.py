@@ -53,9 +53,8 @@ class MultiHeadAttention(Layer):
         return merge_heads(y), cache
 
     def _attend_backward(self, dy, cache):
-        """dy (B, T, C) -> dq (B, T, C), dk and dv (B, S, C)."""
-        gradients = scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
-        return tuple(merge_heads(gradient) for gradient in gradients)
+        """dy (B, T, C) -> dq (B, H, T, D), dk and dv (B, H, S, D)."""
+        return scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -83,8 +82,7 @@ class SelfAttention(MultiHeadAttention):
         """dy (B, T, C) -> dx (B, T, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
-        dqkv = xp.concatenate((dq, dk, dv), axis=-1)  # (B, T, 3C)
-        return self.qkv.backward(dqkv, cache.qkv)
+        return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -113,5 +111,6 @@ class CrossAttention(MultiHeadAttention):
         """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
-        dkv = xp.concatenate((dk, dv), axis=-1)  # (B, S, 2C)
-        return self.q.backward(dq, cache.q), self.kv.backward(dkv, cache.kv)
+        dx = self.q.backward(merge_heads(dq), cache.q)
+        dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
+        return dx, dmemory

@@ -1,0 +1,45 @@
+"""The fast reductions say what their plain forms say, for every length of a row."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import reductions
+from tests.helpers import random_array, relative_error
+
+LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 100]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_largest_of_a_row_is_found_exactly(length, dtype):
+    x = random_array(np.random.default_rng(length), 2, 3, length).astype(dtype)
+    got = reductions.row_max(x)
+    assert got.shape == (2, 3, 1)
+    assert got.dtype == x.dtype
+    for row, largest in zip(x.reshape(-1, length), got.ravel(), strict=True):
+        assert largest == max(row, key=lambda entry: entry.real)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sums_means_and_products_along_rows_equal_those_of_loops(length):
+    rng = np.random.default_rng(length)
+    x, y = random_array(rng, 2, 3, length), random_array(rng, 2, 3, length)
+    sums = [[[sum(row)] for row in rows] for rows in x.tolist()]
+    assert relative_error(reductions.row_sum(x), sums) <= 1e-13
+    assert relative_error(reductions.row_mean(x), np.array(sums) / length) <= 1e-13
+    pairs = zip(x.reshape(-1, length).tolist(), y.reshape(-1, length).tolist(), strict=True)
+    dots = [sum(a * b for a, b in zip(*pair, strict=True)) for pair in pairs]
+    assert relative_error(reductions.row_dot(x, y).ravel(), dots) <= 1e-13
+
+
+@pytest.mark.parametrize("count", [1, 4, 129])
+def test_sums_and_products_along_columns_equal_those_of_loops(count):
+    rng = np.random.default_rng(count)
+    x, y = random_array(rng, count, 5), random_array(rng, count, 5)
+    sums, dots = [0.0] * 5, [0.0] * 5
+    for n in range(count):
+        for c in range(5):
+            sums[c] += x[n, c]
+            dots[c] += x[n, c] * y[n, c]
+    assert relative_error(reductions.column_sum(x), sums) <= 1e-13
+    assert relative_error(reductions.column_dot(x, y), dots) <= 1e-13

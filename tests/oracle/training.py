@@ -1,0 +1,153 @@
+"""Ten steps of training, three times: step by step with our parts, with our loop, and with PyTorch's parts.
+
+Each step is forward, smoothed loss, backward, clipping by the norm of all gradients, and Adam at Noam's learning rate.
+PyTorch's Adam and clipping work on the leaves of autograd, which are our parameters by our names.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.data import Batch
+from minitransformer.training import Adam, TrainingSettings, clip_grad_norm, noam, train
+from tests.helpers import relative_error
+from tests.oracle.cases import CASES, REFERENCE_SIZES
+from tests.oracle.problems import draw, leaves, load_layer
+
+CASE = CASES["transformer, loss, smoothing 0.1"]
+SIZES = REFERENCE_SIZES
+# The learning rate both rises and falls, and only some of the steps are clipped.
+SETTINGS = TrainingSettings(steps=10, batch_size=SIZES.B, warmup=4, factor=0.1, max_norm=3.0)
+BETAS, EPS = (0.9, 0.98), 1e-9  # paper section 5.3
+
+
+class Start(NamedTuple):
+    """Where all three begin."""
+
+    weights: dict  # by our names
+    batches: dict  # {name: ids (steps, B, length)}
+
+    def batch(self, step):
+        """The ids of one step, counted from 0."""
+        return {name: ids[step] for name, ids in self.batches.items()}
+
+
+class Run(NamedTuple):
+    """What training leaves behind."""
+
+    losses: np.ndarray  # (steps,)
+    norms: np.ndarray  # (steps,), of the gradient before it is clipped
+    weights: dict  # by our names, after the last step
+
+
+def draw_start(seed):
+    """Random weights and batches."""
+    rng = np.random.default_rng(seed)
+    batches = [CASE.constants(rng, SIZES) for _ in range(SETTINGS.steps)]
+    stacked = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+    return Start(draw(CASE, SIZES, seed).weights, stacked)
+
+
+def train_ours(start):
+    """With our layers, clipping, Adam and schedule -> Run."""
+    model = load_layer(CASE, SIZES, start.weights)
+    optimizer = Adam(model.parameters(), BETAS, EPS)
+    losses, norms = [], []
+    for step in range(SETTINGS.steps):
+        model.zero_grad()
+        loss, cache = CASE.ours(model, **start.batch(step))
+        CASE.ours_backward(model, 1.0, cache)
+        losses.append(float(loss))
+        norms.append(float(clip_grad_norm(model.parameters(), SETTINGS.max_norm)))
+        optimizer.step(noam(step + 1, SIZES.C, SETTINGS.warmup, SETTINGS.factor))
+    return Run(np.array(losses), np.array(norms), model.state_dict())
+
+
+class FixedBatches:
+    """A task for our training loop that hands out the batches of `start` in turn."""
+
+    def __init__(self, start):
+        self.coming = iter(range(SETTINGS.steps))
+        self.start = start
+
+    def batch(self, rng, size):
+        """The next batch."""
+        ids = self.start.batch(next(self.coming))
+        return Batch(ids["source"], ids["target"], ids["target_out"])
+
+
+def train_with_our_loop(start):
+    """With `minitransformer.training.train` -> its losses and the weights after the last step."""
+    model = load_layer(CASE, SIZES, start.weights)
+    history = train(model, FixedBatches(start), SETTINGS)
+    return np.array(history.losses), model.state_dict()
+
+
+def train_theirs(start):
+    """With torch.nn.Transformer, torch.optim.Adam and clip_grad_norm_, all by autograd -> Run."""
+    import torch
+
+    weights = leaves(torch, start.weights)
+    variables = list(weights.values())
+    optimizer = torch.optim.Adam(variables, lr=1.0, betas=BETAS, eps=EPS)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda steps_done: their_learning_rate(steps_done + 1))
+    losses, norms = [], []
+    for step in range(SETTINGS.steps):
+        batch = {name: torch.tensor(ids) for name, ids in start.batch(step).items()}
+        optimizer.zero_grad()
+        loss = CASE.theirs(torch, SIZES, weights, **batch)
+        loss.backward()
+        losses.append(loss.item())
+        norms.append(torch.nn.utils.clip_grad_norm_(variables, SETTINGS.max_norm).item())
+        optimizer.step()
+        schedule.step()
+    return Run(np.array(losses), np.array(norms), {name: leaf.detach().numpy() for name, leaf in weights.items()})
+
+
+def their_learning_rate(step):
+    """Equation 3 of the paper, as printed there, times the factor."""
+    return SETTINGS.factor * SIZES.C**-0.5 * min(step**-0.5, step * SETTINGS.warmup**-1.5)
+
+
+def run_errors(got, expected):
+    """{name: relative error} of the losses, the norms, and every weight after the last step but the key biases."""
+    norms = {"norms": relative_error(got.norms, expected.norms)}
+    return norms | loop_errors(got.losses, got.weights, expected)
+
+
+def loop_errors(losses, weights, expected):
+    """The same for our loop, which keeps no norms."""
+    return {"losses": relative_error(losses, expected.losses)} | weight_errors(weights, expected.weights)
+
+
+def weight_errors(got, expected):
+    """{name: relative error} of every weight but the key biases, after proof that none is missing."""
+    got, expected = without_key_biases(got), without_key_biases(expected)
+    names = {name for name, _ in CASE.layer(SIZES).named_parameters()}
+    assert set(got) == names
+    assert set(expected) == names
+    return {name: relative_error(got[name], expected[name]) for name in names}
+
+
+def without_key_biases(weights):
+    """The weights with the keys' part cut out of every bias that has one.
+
+    A key bias adds the same number to all scores of a query, which the softmax does not see: its gradient is 0. What
+    either side computes is rounding noise of about 1e-16, which Adam divides by its own size plus 1e-9, and so makes
+    1e7 times as large. No two machines agree on it, and the model's output does not depend on it.
+    """
+    return {
+        name: np.delete(weight, key_entries(name, weight)) if name.endswith("kv.b") else weight
+        for name, weight in weights.items()
+    }
+
+
+def key_biases(weights):
+    """Only what `without_key_biases` cuts out."""
+    return {name: weight[key_entries(name, weight)] for name, weight in weights.items() if name.endswith("kv.b")}
+
+
+def key_entries(name, bias):
+    """The keys' entries of a bias: the middle third of q | k | v, the first half of k | v."""
+    C = SIZES.C
+    return slice(C, 2 * C) if name.endswith("qkv.b") else slice(0, C)

@@ -1,0 +1,297 @@
+"""The layer protocol: which parameters a layer has, under which names, and that their arrays are never swapped unseen.
+
+Optimisers and flat vectors hold references to the arrays of a model. So loading copies in place, tying is sharing one
+object, and a refused state leaves everything as it was.
+"""
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Layer, Parameter, flatten_parameters
+from minitransformer.models import Transformer, TransformerConfig
+from tests.helpers import randomize, relative_error
+
+
+class Scale(Layer):
+    """A user's own smallest layer: y = x w, with w (C,)."""
+
+    def __init__(self, width, seed=0):
+        self.w = Parameter(np.random.default_rng(seed).standard_normal(width))
+
+    def forward(self, x, rng=None):
+        return x * self.w.data, x
+
+    def backward(self, dy, x):
+        self.w.grad += (dy * x).sum(axis=tuple(range(dy.ndim - 1)))
+        return dy * self.w.data
+
+
+class Chain(Layer):
+    """A user's own composite: a child, a list, things that are no layers, and a parameter shared with the child."""
+
+    def __init__(self):
+        self.bias = Parameter(np.zeros(3))
+        self.first = Scale(3, seed=1)
+        self.title = "no layer"
+        self.rest = [Scale(3, seed=2), "no layer either", Scale(3, seed=3)]
+        self.nothing = None
+        self.tied = Scale(3)
+        self.tied.w = self.first.w
+
+
+def _names(layer):
+    return [name for name, _ in layer.named_parameters()]
+
+
+def test_parameters_are_named_after_attributes_children_and_places_in_lists():
+    assert _names(Chain()) == ["bias", "first.w", "rest.0.w", "rest.2.w"]
+
+
+def test_parameters_come_in_the_order_in_which_init_sets_them():
+    class ChildFirst(Layer):
+        def __init__(self):
+            self.child = Scale(3)
+            self.own = Parameter(np.zeros(2))
+
+    assert _names(ChildFirst()) == ["child.w", "own"]
+
+
+def test_shared_parameter_is_listed_once_under_its_first_name():
+    chain = Chain()
+    assert dict(chain.named_parameters())["first.w"] is chain.tied.w
+    assert len(chain.parameters()) == len({id(parameter) for parameter in chain.parameters()}) == 4
+    assert chain.num_parameters() == 3 + 3 + 3 + 3
+
+
+def test_equal_values_alone_do_not_tie_parameters():
+    chain = Chain()
+    chain.rest[2].w = Parameter(chain.first.w.data.copy())
+    assert "rest.2.w" in _names(chain)
+
+
+def test_children_are_the_layers_directly_inside():
+    chain = Chain()
+    expected = [("first", chain.first), ("rest.0", chain.rest[0]), ("rest.2", chain.rest[2]), ("tied", chain.tied)]
+    assert list(chain.children()) == expected
+    assert list(chain.first.children()) == []
+
+
+def test_parameter_starts_with_a_zero_gradient_of_its_shape_and_dtype():
+    for dtype in (np.float32, np.float64, np.complex128):
+        parameter = Parameter(np.ones((2, 3), dtype))
+        np.testing.assert_array_equal(parameter.grad, np.zeros((2, 3)))
+        assert parameter.grad.dtype == parameter.data.dtype == dtype
+    assert repr(parameter) == "Parameter(shape=(2, 3), dtype=complex128)"
+
+
+def test_zero_grad_clears_every_gradient_in_place():
+    chain = Chain()
+    gradients = [parameter.grad for parameter in chain.parameters()]
+    for gradient in gradients:
+        gradient[...] = 7.0
+    chain.zero_grad()
+    for gradient, parameter in zip(gradients, chain.parameters(), strict=True):
+        assert parameter.grad is gradient
+        assert not gradient.any()
+
+
+def test_layer_without_forward_or_backward_names_itself():
+    class Unfinished(Layer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Unfinished has no forward"):
+        Unfinished()(np.ones(3))
+    with pytest.raises(NotImplementedError, match="Unfinished has no backward"):
+        Unfinished().backward(np.ones(3), None)
+
+
+def test_own_minimal_layer_follows_the_protocol():
+    layer, rng = Scale(5), np.random.default_rng(4)
+    x, dy = rng.standard_normal((2, 2, 3, 5))  # each (B, T, C)
+    y, cache = layer.forward(x)
+    np.testing.assert_array_equal(layer(x), y)
+    dx = layer.backward(dy, cache)
+    expected_dw = [sum(dy[b, t, c] * x[b, t, c] for b in range(2) for t in range(3)) for c in range(5)]
+    assert relative_error(layer.w.grad, expected_dw) < 1e-14
+    np.testing.assert_array_equal(dx, dy * layer.w.data)
+    layer.backward(dy, cache)
+    assert relative_error(layer.w.grad, 2 * np.array(expected_dw)) < 1e-14
+
+
+def test_one_layer_used_twice_keeps_a_memory_of_each_use():
+    layer, rng = Scale(4), np.random.default_rng(5)
+    x, dz = rng.standard_normal((2, 3, 4))
+    y, first = layer.forward(x)
+    _, second = layer.forward(y)
+    dx = layer.backward(layer.backward(dz, second), first)
+    w = layer.w.data  # z = x w^2, so dz/dx = w^2 and dz/dw = 2 x w
+    assert relative_error(dx, dz * w * w) < 1e-14
+    assert relative_error(layer.w.grad, (2 * dz * x * w).sum(axis=0)) < 1e-14
+
+
+def test_state_dict_holds_copies():
+    chain = Chain()
+    state = chain.state_dict()
+    assert list(state) == _names(chain)
+    state["first.w"][...] = 99.0
+    assert not (chain.first.w.data == 99.0).any()
+    chain.bias.data[...] = 5.0
+    assert not state["bias"].any()
+
+
+def test_load_state_dict_copies_in_place():
+    chain, other = Chain(), randomize(Chain(), seed=6)
+    arrays = [parameter.data for parameter in chain.parameters()]
+    view = chain.first.w.data[1:]
+    state = other.state_dict()
+    chain.load_state_dict(state)
+    for array, parameter, wanted in zip(arrays, chain.parameters(), other.parameters(), strict=True):
+        assert parameter.data is array
+        np.testing.assert_array_equal(array, wanted.data)
+    np.testing.assert_array_equal(view, other.first.w.data[1:])
+    assert chain.tied.w is chain.first.w
+    state["first.w"][...] = 99.0
+    assert not (chain.first.w.data == 99.0).any(), "the model must not keep the caller's array"
+
+
+def _spoil(state, how):
+    if how == "missing":
+        del state["rest.2.w"]
+    elif how == "unexpected":
+        state["extra.w"] = np.zeros(1)
+    elif how == "shape":
+        state["rest.2.w"] = np.zeros((3, 1))
+    elif how == "dtype":
+        state["rest.2.w"] = state["rest.2.w"].astype(np.float32)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("missing", r"Chain.*missing \['rest\.2\.w'\], unexpected nothing"),
+        ("unexpected", r"Chain.*missing nothing, unexpected \['extra\.w'\]"),
+        ("shape", r"rest\.2\.w as float64\(3, 1\).*needs float64\(3,\)"),
+        ("dtype", r"rest\.2\.w as float32\(3,\).*needs float64\(3,\)"),
+    ],
+)
+def test_refused_state_is_named_and_changes_nothing(how, message):
+    chain = randomize(Chain(), seed=7)
+    before = chain.state_dict()
+    with pytest.raises(ValueError, match=message):
+        chain.load_state_dict(_spoil(randomize(Chain(), seed=8).state_dict(), how))
+    for name, value in chain.state_dict().items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+
+
+def test_flatten_keeps_values_and_gradients_and_has_a_tied_parameter_once():
+    chain = randomize(Chain(), seed=9)
+    for i, parameter in enumerate(chain.parameters()):
+        parameter.grad[...] = [i, 10 + i, 20 + i]
+    values = [list(parameter.data) for parameter in chain.parameters()]
+    flat = flatten_parameters(chain)
+    assert flat.data.shape == flat.grad.shape == (12,)
+    assert list(flat.data) == [number for value in values for number in value]
+    assert list(flat.grad) == [0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]
+    assert [list(parameter.data) for parameter in chain.parameters()] == values
+    assert chain.tied.w is chain.first.w
+
+
+def test_flat_vector_and_pieces_share_memory_both_ways():
+    chain = Chain()
+    flat = flatten_parameters(chain)
+    flat.data[...] = np.arange(12.0)
+    flat.grad[...] = -np.arange(12.0)
+    np.testing.assert_array_equal(chain.rest[0].w.data, [6, 7, 8])
+    np.testing.assert_array_equal(chain.rest[0].w.grad, [-6, -7, -8])
+    chain.tied.w.data[2] = 100.0
+    chain.zero_grad()
+    assert flat.data[5] == 100.0
+    assert not flat.grad.any()
+
+
+def test_flatten_keeps_shapes_and_dtype_of_a_matrix():
+    model = randomize(_one_layer_model(), seed=10)
+    before = model.state_dict()
+    flat = flatten_parameters(model)
+    assert flat.data.dtype == np.float32
+    for name, value in model.state_dict().items():
+        assert value.dtype == np.float32
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+    assert all(np.shares_memory(parameter.data, flat.data) for parameter in model.parameters())
+    assert all(np.shares_memory(parameter.grad, flat.grad) for parameter in model.parameters())
+
+
+def test_load_state_dict_reaches_the_flat_vector():
+    chain, other = Chain(), randomize(Chain(), seed=11)
+    flat = flatten_parameters(chain)
+    chain.load_state_dict(other.state_dict())
+    assert list(flat.data) == [number for parameter in other.parameters() for number in parameter.data]
+    assert np.shares_memory(chain.first.w.data, flat.data)
+
+
+def test_flattening_twice_leaves_the_second_vector_in_charge():
+    chain = randomize(Chain(), seed=12)
+    first = flatten_parameters(chain)
+    second = flatten_parameters(chain)
+    np.testing.assert_array_equal(first.data, second.data)
+    second.data[...] = 3.0
+    assert all((parameter.data == 3.0).all() for parameter in chain.parameters())
+
+
+# one layer in each stack, vocabulary 7, d_model 4, d_ff 6
+ENCODER = """
+encoder.layers.0.self_attention.sublayer.qkv.W (4, 12)
+encoder.layers.0.self_attention.sublayer.qkv.b (12,)
+encoder.layers.0.self_attention.sublayer.output.W (4, 4)
+encoder.layers.0.self_attention.sublayer.output.b (4,)
+encoder.layers.0.self_attention.norm.gamma (4,)
+encoder.layers.0.self_attention.norm.beta (4,)
+encoder.layers.0.feed_forward.sublayer.expand.W (4, 6)
+encoder.layers.0.feed_forward.sublayer.expand.b (6,)
+encoder.layers.0.feed_forward.sublayer.contract.W (6, 4)
+encoder.layers.0.feed_forward.sublayer.contract.b (4,)
+encoder.layers.0.feed_forward.norm.gamma (4,)
+encoder.layers.0.feed_forward.norm.beta (4,)
+"""
+DECODER = """
+decoder.layers.0.self_attention.sublayer.qkv.W (4, 12)
+decoder.layers.0.self_attention.sublayer.qkv.b (12,)
+decoder.layers.0.self_attention.sublayer.output.W (4, 4)
+decoder.layers.0.self_attention.sublayer.output.b (4,)
+decoder.layers.0.self_attention.norm.gamma (4,)
+decoder.layers.0.self_attention.norm.beta (4,)
+decoder.layers.0.cross_attention.sublayer.q.W (4, 4)
+decoder.layers.0.cross_attention.sublayer.q.b (4,)
+decoder.layers.0.cross_attention.sublayer.kv.W (4, 8)
+decoder.layers.0.cross_attention.sublayer.kv.b (8,)
+decoder.layers.0.cross_attention.sublayer.output.W (4, 4)
+decoder.layers.0.cross_attention.sublayer.output.b (4,)
+decoder.layers.0.cross_attention.norm.gamma (4,)
+decoder.layers.0.cross_attention.norm.beta (4,)
+decoder.layers.0.feed_forward.sublayer.expand.W (4, 6)
+decoder.layers.0.feed_forward.sublayer.expand.b (6,)
+decoder.layers.0.feed_forward.sublayer.contract.W (6, 4)
+decoder.layers.0.feed_forward.sublayer.contract.b (4,)
+decoder.layers.0.feed_forward.norm.gamma (4,)
+decoder.layers.0.feed_forward.norm.beta (4,)
+"""
+
+
+def _one_layer_model(**changes):
+    sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
+    return Transformer(TransformerConfig(vocab_size=7, **sizes, **changes))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_names_and_shapes_of_the_transformers_parameters_are_stable(norm, tied):
+    """Checkpoints are read by these names: a change here makes every file that was ever saved unreadable."""
+    model = _one_layer_model(norm=norm, tie_embeddings=tied)
+    expected = ["source_embedding.tokens.E (7, 4)"]
+    expected += [] if tied else ["target_embedding.tokens.E (7, 4)"]
+    for stack, lines in (("encoder", ENCODER), ("decoder", DECODER)):
+        expected += lines.strip().splitlines()
+        expected += [f"{stack}.norm.gamma (4,)", f"{stack}.norm.beta (4,)"] if norm == "pre" else []
+    expected += [] if tied else ["output.E (7, 4)"]
+    assert [f"{name} {parameter.data.shape}" for name, parameter in model.named_parameters()] == expected
