@@ -20,6 +20,8 @@ class Parameter:
 
     def __init__(self, data):
         self.data = to_device(data)
+        if not self.data.flags.c_contiguous:
+            self.data = self.data.copy()  # so that `reshape(-1)` is a view
         self.grad = xp.zeros_like(self.data)
 
     def __repr__(self):

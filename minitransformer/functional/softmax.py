@@ -11,7 +11,7 @@ def softmax(scores, allowed=None, overwrite=False):
     scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
     An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
     row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
-    not boolean. With `overwrite`, p is written into the array of the scores, for a caller that has no more use for them.
+    not boolean. With `overwrite`, p is written into the array of the scores, for a caller that needs them no more.
 
     Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
                                                       overflow

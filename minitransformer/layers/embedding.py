@@ -5,7 +5,7 @@ import math
 from minitransformer.backend import to_device
 from minitransformer.checks import check_ids, check_width
 from minitransformer.core import Layer
-from minitransformer.functional import embedding, embedding_backward, linear, linear_backward
+from minitransformer.functional import embedding, embedding_backward
 from minitransformer.layers.dropout import Dropout
 
 
@@ -65,10 +65,11 @@ class OutputProjection(Layer):
     def forward(self, y, rng=None):
         """y (B, T, C) -> logits (B, T, V)."""
         check_width("OutputProjection", y, self.E.data.shape[1], self.E.data.dtype)
-        return linear(y, self.E.data.T)
+        rows = y.reshape(-1, y.shape[-1])  # (N, C)
+        return (rows @ self.E.data.T).reshape(*y.shape[:-1], -1), y
 
-    def backward(self, dlogits, cache):
-        """dlogits (B, T, V) -> dy (B, T, C)."""
-        dy, dE_transposed, _ = linear_backward(dlogits, cache)
-        self.E.grad += dE_transposed.T
-        return dy
+    def backward(self, dlogits, y):
+        """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
+        rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
+        self.E.grad += dlogits_rows.T @ rows
+        return (dlogits_rows @ self.E.data).reshape(y.shape)

@@ -1,6 +1,10 @@
 """Adam (Kingma and Ba 2015), the optimiser of paper section 5.3."""
 
+import math
+
 from minitransformer.backend import xp
+
+BLOCK = 2**15  # numbers updated at a time
 
 
 class Adam:
@@ -24,13 +28,29 @@ class Adam:
     def step(self, lr):
         """Move every parameter once, by its gradient and the learning rate `lr`."""
         self.t += 1
-        beta1, beta2 = self.betas
         for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
-            g = parameter.grad
-            m *= beta1
-            m += (1.0 - beta1) * g
-            v *= beta2
-            v += (1.0 - beta2) * (g * g)
-            m_hat = m / (1.0 - beta1**self.t)
-            v_hat = v / (1.0 - beta2**self.t)
-            parameter.data -= lr * m_hat / (xp.sqrt(v_hat) + self.eps)
+            # what is worked on together should stay in the processor's cache from the first line to the last
+            for block in range(0, parameter.data.size, BLOCK):
+                part = slice(block, block + BLOCK)
+                data, g = parameter.data.reshape(-1)[part], parameter.grad.reshape(-1)[part]
+                self._update(data, g, m.reshape(-1)[part], v.reshape(-1)[part], lr)
+
+    def _update(self, data, g, m, v, lr):
+        """The formulas above, in place.
+
+        With a = 1 - b1^t and b = 1 - b2^t: lr m_hat / (sqrt(v_hat) + eps) = lr sqrt(b) / a m / (sqrt(v) + sqrt(b) eps).
+        """
+        beta1, beta2 = self.betas
+        root = math.sqrt(1.0 - beta2**self.t)
+        work = g * (1.0 - beta1)
+        m *= beta1
+        m += work
+        xp.multiply(g, g, out=work)
+        work *= 1.0 - beta2
+        v *= beta2
+        v += work
+        xp.sqrt(v, out=work)
+        work += root * self.eps
+        xp.divide(m, work, out=work)
+        work *= lr * root / (1.0 - beta1**self.t)
+        data -= work

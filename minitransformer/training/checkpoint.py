@@ -30,17 +30,24 @@ def save_checkpoint(path, model, **metadata):
 def load_checkpoint(path):
     """The model that was saved at `path`, and its metadata -> (Transformer, dict).
 
-    Raises ValueError if the file is not one that `save_checkpoint` wrote.
+    Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote, OSError if there is none.
     """
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
-                raise ValueError(f"{path} is not a checkpoint of minitransformer (format {FORMAT})")
+                raise ValueError(f"its format is not {FORMAT}")
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a readable safetensors file: {error}") from error
+        return _rebuild(header, state), json.loads(header["metadata"])
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is not a checkpoint of minitransformer: {error}") from error
+
+
+def _rebuild(header, state):
+    """A model of the configuration in the header, with the weights of `state`."""
+    if not state:
+        raise ValueError("it has no weights")
     config = TransformerConfig(**json.loads(header["config"]))
     model = Transformer(config, seed=None, dtype=next(iter(state.values())).dtype)
     model.load_state_dict(state)
-    return model, json.loads(header["metadata"])
+    return model

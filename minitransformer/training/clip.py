@@ -11,6 +11,7 @@ def clip_grad_norm(parameters, max_norm):
     The direction stays. Not in the paper's text. Returns the norm before clipping, a 0-d array; nothing here waits
     for a GPU to have computed it.
     """
+    parameters = list(parameters)
     squares = [xp.vdot(parameter.grad, parameter.grad) for parameter in parameters]
     norm = xp.sqrt(sum(squares[1:], squares[0]))
     if math.isinf(max_norm):

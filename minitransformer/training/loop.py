@@ -35,6 +35,9 @@ class TrainingSettings:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
 
+        if self.average_every < 0:
+            raise ValueError(f"average_every must be 0 or more, got {self.average_every}")
+
     def takes_snapshot(self, step):
         """Whether the weights after `step` are among those to be averaged."""
         left = self.steps - step
@@ -65,15 +68,17 @@ def train(model, task, settings):
         for step in range(1, settings.steps + 1):
             batch = task.batch(data_rng, settings.batch_size)
             lr = noam(step, model.config.d_model, settings.warmup, settings.factor)
-            loss, logits = train_step(model, batch, dropout_rng, parameters, optimizer, lr, settings.max_norm)
+            log = step % LOG_EVERY == 0 or step == settings.steps
+            state = (model, batch, dropout_rng, parameters, optimizer)
+            loss, accuracy = train_step(*state, lr, settings.max_norm, measure=log)
             history.losses.append(loss)
             history.learning_rates.append(lr)
             history.tokens += sum(int((ids != PAD).sum()) for ids in (batch.source, batch.target_out))
             history.seconds = time.perf_counter() - start
             if settings.takes_snapshot(step):
                 snapshots.append(parameters[0].data.copy())
-            if step % LOG_EVERY == 0 or step == settings.steps:
-                history.accuracies.append(token_accuracy(logits, batch.target_out))
+            if log:
+                history.accuracies.append(float(accuracy))
                 bar.set_postfix_str(_progress(history))
             bar.update()
     if snapshots:
@@ -82,24 +87,25 @@ def train(model, task, settings):
     return history
 
 
-def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm):
-    """One step: forward, loss, backward, clip, Adam -> the loss and the logits (B, T, V)."""
+def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm, measure=False):
+    """One step: forward, loss, backward, clip, Adam -> the loss, and the accuracy if it is to be measured or None."""
     for parameter in parameters:
         parameter.grad[...] = 0
     logits, cache = model.forward(batch.source, batch.target_in, rng=dropout_rng)
-    loss, cache_loss = cross_entropy(logits, to_device(batch.target_out), model.config.label_smoothing, PAD)
+    target = to_device(batch.target_out)
+    accuracy = token_accuracy(logits, target) if measure else None
+    loss, cache_loss = cross_entropy(logits, target, model.config.label_smoothing, PAD, overwrite=True)
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
     clip_grad_norm(parameters, max_norm)
     optimizer.step(lr)
-    return loss, logits
+    return loss, accuracy
 
 
 def token_accuracy(logits, target):
-    """The share of target tokens (B, T), padding left out, whose likeliest prediction is right -> float."""
-    target = to_device(target)
+    """The share of target tokens (B, T), padding left out, that have the largest logit (B, T, V) -> a 0-d array."""
     counts = target != PAD
     right = (logits.argmax(axis=-1) == target) & counts
-    return float(right.sum() / xp.maximum(counts.sum(), 1))
+    return right.sum() / xp.maximum(counts.sum(), 1)
 
 
 def _progress(history):

@@ -1,0 +1,107 @@
+"""Adam against the formula worked out number by number, and what it promises about the size of a step."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Parameter
+from minitransformer.training import Adam
+from tests.helpers import relative_error
+
+SHAPES = [(2, 3), (5,), (), (1, 4, 2)]
+
+
+def _parameters(rng, dtype=np.float64):
+    return [Parameter(np.asarray(rng.standard_normal(shape), dtype=dtype)) for shape in SHAPES]
+
+
+def _adam_one_number(theta, gradients, rates, beta1, beta2, eps):
+    """Kingma and Ba (2015), algorithm 1, for a single number, over all its steps."""
+    m = v = 0.0
+    for t, (g, lr) in enumerate(zip(gradients, rates, strict=True), start=1):
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        theta = theta - lr * (m / (1 - beta1**t)) / (math.sqrt(v / (1 - beta2**t)) + eps)
+    return theta
+
+
+@pytest.mark.parametrize(
+    ("options", "beta1", "beta2", "eps"),
+    [({}, 0.9, 0.98, 1e-9), ({"betas": (0.7, 0.95), "eps": 0.3}, 0.7, 0.95, 0.3)],
+)
+def test_adam_equals_the_formula_number_by_number(options, beta1, beta2, eps):
+    rng = np.random.default_rng(0)
+    parameters = _parameters(rng)
+    starts = [parameter.data.copy() for parameter in parameters]
+    rates = [0.1, 0.3, 0.05, 0.2, 0.7, 0.01]
+    gradients = [[rng.standard_normal(shape) for shape in SHAPES] for _ in rates]
+    optimizer = Adam(parameters, **options)
+    for step_gradients, lr in zip(gradients, rates, strict=True):
+        for parameter, gradient in zip(parameters, step_gradients, strict=True):
+            parameter.grad[...] = gradient
+        optimizer.step(lr)
+    for i, (parameter, start) in enumerate(zip(parameters, starts, strict=True)):
+        expected = np.empty(start.shape)
+        for where in np.ndindex(start.shape):
+            series = [float(step_gradients[i][where]) for step_gradients in gradients]
+            expected[where] = _adam_one_number(float(start[where]), series, rates, beta1, beta2, eps)
+        assert relative_error(parameter.data - start, expected - start) < 1e-12, f"parameter {i}"
+
+
+def test_steps_are_counted_once_however_many_parameters_there_are():
+    optimizer = Adam(_parameters(np.random.default_rng(1)))
+    assert optimizer.t == 0
+    for t in (1, 2, 3):
+        optimizer.step(0.1)
+        assert optimizer.t == t
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+def test_first_step_has_the_size_of_the_learning_rate_whatever_the_gradients_scale(size):
+    rng = np.random.default_rng(2)
+    parameters = _parameters(rng)
+    starts = [parameter.data.copy() for parameter in parameters]
+    signs = [rng.choice([-1.0, 1.0], size=shape) for shape in SHAPES]
+    for parameter, sign in zip(parameters, signs, strict=True):
+        parameter.grad[...] = size * sign
+    Adam(parameters).step(0.25)
+    for parameter, start, sign in zip(parameters, starts, signs, strict=True):
+        assert relative_error(parameter.data - start, -0.25 * sign) < 2e-9 / size  # eps is 1e-9
+
+
+def test_a_number_whose_gradient_is_zero_stays():
+    parameter = Parameter(np.array([3.0, 4.0]))
+    parameter.grad[1] = 2.0
+    Adam([parameter]).step(0.5)
+    assert parameter.data[0] == 3.0
+    assert parameter.data[1] < 4.0
+
+
+def test_momentum_moves_on_after_the_gradient_has_gone():
+    parameter = Parameter(np.array([1.0]))
+    parameter.grad[...] = 1.0
+    optimizer = Adam([parameter])
+    optimizer.step(0.1)
+    after_first = parameter.data.copy()
+    parameter.grad[...] = 0.0
+    optimizer.step(0.1)
+    assert parameter.data[0] < after_first[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_step_is_in_place_keeps_the_dtype_and_leaves_the_gradient(dtype):
+    rng = np.random.default_rng(3)
+    parameters = _parameters(rng, dtype)
+    arrays = [parameter.data for parameter in parameters]
+    gradients = [np.asarray(rng.standard_normal(shape), dtype=dtype) for shape in SHAPES]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad[...] = gradient
+    optimizer = Adam(iter(parameters))  # any iterable, read once
+    optimizer.step(0.1)
+    optimizer.step(0.1)
+    for parameter, array, gradient in zip(parameters, arrays, gradients, strict=True):
+        assert parameter.data is array, "views, as those of a flat vector, must see the step"
+        assert array.dtype == dtype
+        np.testing.assert_array_equal(parameter.grad, gradient)
+    assert {moment.dtype for moment in (*optimizer.m, *optimizer.v)} == {np.dtype(dtype)}

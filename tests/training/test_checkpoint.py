@@ -1,0 +1,164 @@
+"""Checkpoints: what is read is, to the bit, what was written, and a file of any other kind is refused by its path."""
+
+import dataclasses
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from minitransformer.core import flatten_parameters
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import checkpoint, load_checkpoint, save_checkpoint
+from tests.helpers import randomize
+
+SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 2, "max_len": 9}
+SWITCHES = [
+    {},
+    {"norm": "pre"},
+    {"norm": "pre", "final_norm": False},
+    {"norm": "post", "final_norm": True, "tie_embeddings": False},
+    {"dropout": 0.0, "attention_dropout": 0.3, "ffn_dropout": 0.2, "label_smoothing": 0.0},
+]
+
+
+def _model(seed=1, dtype=np.float32, **switches):
+    return randomize(Transformer(TransformerConfig(**SIZES, **switches), seed=None, dtype=dtype), seed)
+
+
+def _assert_same_weights(model, expected):
+    state, expected_state = model.state_dict(), expected.state_dict()
+    assert list(state) == list(expected_state)
+    for name, value in expected_state.items():
+        assert state[name].dtype == value.dtype
+        np.testing.assert_array_equal(state[name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_loaded_is_exactly_what_was_saved(tmp_path, switches, dtype):
+    model = _model(dtype=dtype, **switches)
+    metadata = {"task": "sort", "step": 12, "loss": 0.1, "history": [1.5, 2.5], "notes": {"ä": None, "done": True}}
+    path = tmp_path / "new" / "folder" / "model.safetensors"
+    save_checkpoint(path, model, **metadata)
+    loaded, loaded_metadata = load_checkpoint(path)
+    assert loaded.config == model.config
+    assert loaded_metadata == metadata
+    _assert_same_weights(loaded, model)
+    source, target = np.array([[3, 4, 5, 0], [6, 7, 0, 0]]), np.array([[1, 8, 9], [1, 10, 0]])
+    np.testing.assert_array_equal(loaded(source, target), model(source, target))
+
+
+def test_tied_matrix_is_tied_after_loading(tmp_path):
+    save_checkpoint(tmp_path / "model", _model())
+    loaded, metadata = load_checkpoint(tmp_path / "model")
+    assert loaded.output.E is loaded.source_embedding.tokens.E is loaded.target_embedding.tokens.E
+    assert metadata == {}
+
+
+def test_model_with_flattened_parameters_is_saved_as_any_other(tmp_path):
+    model = _model()
+    flatten_parameters(model)
+    save_checkpoint(str(tmp_path / "model"), model)  # a path may be a plain string
+    _assert_same_weights(load_checkpoint(str(tmp_path / "model"))[0], _model())
+
+
+def test_saving_again_replaces_the_file_and_leaves_no_other(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, _model(seed=1), step=1)
+    save_checkpoint(path, _model(seed=2), step=2)
+    loaded, metadata = load_checkpoint(path)
+    assert metadata == {"step": 2}
+    _assert_same_weights(loaded, _model(seed=2))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _half_written(state, path, metadata):
+    with open(path, "wb") as file:
+        file.write(b"half of")
+    raise OSError("no space left")
+
+
+def _no_rename(source, target):
+    raise OSError("no space left")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "failing"),
+    [
+        (checkpoint, "save_file", _half_written),
+        (os, "replace", _no_rename),
+    ],
+)
+def test_failed_save_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch, where, name, failing):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, _model(seed=1), step=1)
+    monkeypatch.setattr(where, name, failing)
+    with pytest.raises(OSError, match="no space left"):
+        save_checkpoint(path, _model(seed=2), step=2)
+    assert list(tmp_path.iterdir()) == [path]
+    assert load_checkpoint(path)[1] == {"step": 1}
+
+
+def test_metadata_that_json_cannot_hold_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(TypeError):
+        save_checkpoint(tmp_path / "model", _model(), model_class=Transformer)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, 0.5, -1], ids=lambda kept: f"kept_{kept}")
+def test_truncated_file_is_refused_by_its_path(tmp_path, kept):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, _model())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        load_checkpoint(path)
+
+
+def test_file_that_is_not_safetensors_is_refused_by_its_path(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("Attention is all you need. " * 50)
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("header", [None, {"format": "pt"}, {"format": "minitransformer-0"}], ids=str)
+def test_safetensors_file_of_someone_else_is_refused_by_its_path(tmp_path, header):
+    path = tmp_path / "other.safetensors"
+    save_file(_model().state_dict(), path, metadata=header)
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        load_checkpoint(path)
+
+
+CONFIG = json.dumps(dataclasses.asdict(TransformerConfig(**SIZES)))
+DAMAGED_HEADERS = {
+    "no config": {"metadata": "{}"},
+    "no metadata": {"config": CONFIG},
+    "config that is not JSON": {"config": "{", "metadata": "{}"},
+    "config with an unknown field": {"config": json.dumps({**SIZES, "experts": 4}), "metadata": "{}"},
+    "config without a needed field": {"config": "{}", "metadata": "{}"},
+    "config of another size": {"config": json.dumps({**SIZES, "d_ff": 7}), "metadata": "{}"},
+}
+
+
+@pytest.mark.parametrize("header", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS.keys())
+def test_our_format_with_a_header_that_does_not_fit_is_refused_by_its_path(tmp_path, header):
+    path = tmp_path / "damaged.safetensors"
+    save_file(_model().state_dict(), path, metadata={"format": checkpoint.FORMAT, **header})
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        load_checkpoint(path)
+
+
+def test_our_format_without_weights_is_refused_by_its_path(tmp_path):
+    path = tmp_path / "empty.safetensors"
+    save_file({}, path, metadata={"format": checkpoint.FORMAT, "config": CONFIG, "metadata": "{}"})
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        load_checkpoint(path)
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="not_there"):
+        load_checkpoint(tmp_path / "not_there.safetensors")

@@ -1,0 +1,199 @@
+"""The training loop: it learns, the same seed gives the same bits, and its report counts right."""
+
+import dataclasses
+import io
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from minitransformer.core import flatten_parameters
+from minitransformer.data import get_task
+from minitransformer.models import PAD, Transformer, TransformerConfig
+from minitransformer.training import Adam, TrainingSettings, train
+from minitransformer.training.loop import LOG_EVERY, token_accuracy, train_step
+from tests.helpers import randomize
+
+SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)
+
+
+class RecordingTask:
+    """The copy task, which keeps the batches that it gives away."""
+
+    def __init__(self):
+        self.task = get_task("copy")
+        self.batches = []
+
+    def batch(self, rng, size):
+        self.batches.append(self.task.batch(rng, size))
+        return self.batches[-1]
+
+
+class SameBatchTask:
+    """Always the same batch, so that only dropout can tell two seeds apart."""
+
+    def batch(self, rng, size):
+        return get_task("copy").batch(np.random.default_rng(0), size)
+
+
+def _model(seed=0, **changes):
+    sizes = {"d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 1, "max_len": 16}
+    return Transformer(TransformerConfig(vocab_size=29, **{**sizes, **changes}), seed=seed)
+
+
+def _trained(settings=SETTINGS, **changes):
+    model = _model(**changes)
+    return train(model, get_task("copy"), settings), model.state_dict()
+
+
+def _largest_moves(state, start):
+    return {name: float(np.abs(state[name] - start[name]).max()) for name in start}
+
+
+def test_loss_falls():
+    history, _ = _trained(TrainingSettings(steps=60, batch_size=32, warmup=30))
+    assert abs(history.losses[0] - math.log(29)) < 1.0, "at the start all 29 tokens are about as likely"
+    assert np.mean(history.losses[-10:]) < np.mean(history.losses[:10]) - 0.3
+
+
+def test_same_seed_gives_the_same_bits():
+    (first, weights), (again, weights_again) = _trained(), _trained()
+    assert first.losses == again.losses
+    assert first.accuracies == again.accuracies
+    for name, value in weights.items():
+        np.testing.assert_array_equal(weights_again[name], value, err_msg=name)
+
+
+def test_another_seed_gives_other_data_and_other_dropout():
+    other_settings = dataclasses.replace(SETTINGS, seed=4)
+    data = [_trained(settings, dropout=0.0)[0].losses for settings in (SETTINGS, other_settings)]
+    assert all(a != b for a, b in zip(*data, strict=True))
+    dropout = [train(_model(), SameBatchTask(), settings).losses for settings in (SETTINGS, other_settings)]
+    assert all(a != b for a, b in zip(*dropout, strict=True))
+
+
+def test_dropout_is_on_in_training_and_drawn_anew_in_each_step():
+    batch = get_task("copy").batch(np.random.default_rng(0), 4)
+    losses = {}
+    for dropout in (0.0, 0.4):
+        model, rng = _model(dropout=dropout), np.random.default_rng(1)
+        parameters = [flatten_parameters(model)]
+        arguments = (model, batch, rng, parameters, Adam(parameters), 0.0, 1.0)  # lr = 0: the weights stay
+        losses[dropout] = [float(train_step(*arguments)[0]) for _ in range(3)]
+    assert len(set(losses[0.0])) == 1
+    assert len({losses[0.0][0], *losses[0.4]}) == 4
+    with_dropout, without = _trained(dropout=0.4)[0], _trained(dropout=0.0)[0]
+    assert with_dropout.losses[0] != without.losses[0]
+
+
+def test_each_step_begins_with_a_cleared_gradient():
+    model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
+    parameters = [flatten_parameters(model)]
+    arguments = (model, batch, None, parameters, Adam(parameters), 0.0, math.inf)
+    train_step(*arguments)
+    first = parameters[0].grad.copy()
+    train_step(*arguments)
+    assert first.any()
+    np.testing.assert_array_equal(parameters[0].grad, first)
+
+
+def test_first_step_moves_every_parameter_by_the_learning_rate():
+    settings = dataclasses.replace(SETTINGS, steps=1, factor=0.5)
+    history, state = _trained(settings)
+    (lr,) = history.learning_rates
+    for name, move in _largest_moves(state, _model().state_dict()).items():
+        assert math.isclose(move, lr, rel_tol=1e-3), name  # Adam's first step, for any gradient far above eps
+
+
+def test_gradient_is_clipped_before_the_step():
+    settings = dataclasses.replace(SETTINGS, steps=1, max_norm=1e-13)
+    history, state = _trained(settings)
+    moves = _largest_moves(state, _model().state_dict())
+    assert max(moves.values()) < 1e-3 * history.learning_rates[0]  # a gradient far below Adam's eps
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_all_parameters_stay_float32_and_finite(norm):
+    _, state = _trained(norm=norm)
+    assert {value.dtype for value in state.values()} == {np.dtype(np.float32)}
+    assert all(np.isfinite(value).all() for value in state.values())
+
+
+@pytest.mark.parametrize("steps", [1, LOG_EVERY, 2 * LOG_EVERY + 3])
+def test_history_has_an_entry_for_every_step_and_every_look(steps):
+    history, _ = _trained(dataclasses.replace(SETTINGS, steps=steps))
+    assert len(history.losses) == len(history.learning_rates) == steps
+    assert len(history.accuracies) == math.ceil(steps / LOG_EVERY)
+    assert {type(number) for number in history.losses + history.accuracies} == {float}
+    assert all(0.0 <= accuracy <= 1.0 for accuracy in history.accuracies)
+
+
+def test_history_has_the_papers_learning_rates():
+    history, _ = _trained(dataclasses.replace(SETTINGS, factor=2.0))
+    rates = [2 / math.sqrt(12) * min(1 / math.sqrt(step), step / 4**1.5) for step in range(1, 7)]
+    np.testing.assert_allclose(history.learning_rates, rates, rtol=1e-14)
+
+
+def test_tokens_are_counted_without_padding():
+    task = RecordingTask()
+    history = train(_model(), task, SETTINGS)
+    assert len(task.batches) == 6
+    assert {len(batch.source) for batch in task.batches} == {5}
+    count = 0
+    for batch in task.batches:
+        for row in (*batch.source.tolist(), *batch.target_out.tolist()):
+            count += sum(1 for token in row if token != PAD)
+    assert history.tokens == count
+
+
+def test_first_loss_is_that_of_the_untrained_model_on_the_first_batch():
+    task, model = RecordingTask(), randomize(_model(dropout=0.0, label_smoothing=0.1), seed=1)
+    before = model.state_dict()
+    history = train(model, task, dataclasses.replace(SETTINGS, steps=1))
+    model.load_state_dict(before)
+    batch, total, count = task.batches[0], 0.0, 0
+    logits = model(batch.source, batch.target_in).astype(np.float64)
+    for b, t in np.ndindex(batch.target_out.shape):
+        if batch.target_out[b, t] != PAD:
+            p = np.exp(logits[b, t]) / np.exp(logits[b, t]).sum()
+            total -= sum((0.9 * (v == batch.target_out[b, t]) + 0.1 / 29) * math.log(p[v]) for v in range(29))
+            count += 1
+    assert math.isclose(history.losses[0], total / count, rel_tol=1e-5)  # the loop computes in float32
+
+
+def test_token_accuracy_counts_right_tokens_that_are_not_padding():
+    target = np.array([[3, 4, 2, 0], [5, 2, 0, 0]])
+    said = np.array([[3, 5, 2, 0], [5, 2, 4, 0]])
+    logits = np.random.default_rng(0).random((2, 4, 6))
+    for b, t in np.ndindex(2, 4):
+        logits[b, t, said[b, t]] += 1.0
+    assert token_accuracy(logits, target) == 4 / 5
+    assert token_accuracy(logits, np.zeros_like(target)) == 0.0
+
+
+def test_training_is_quiet_where_there_is_no_terminal(capfd):
+    _trained()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_training_shows_its_progress_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    history, _ = _trained()
+    assert f"loss {history.losses[-1]:.3f}, accuracy {history.accuracies[-1]:.1%}" in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "warmup", "factor", "max_norm"])
+@pytest.mark.parametrize("value", [0, -1, math.nan])
+def test_settings_refuse_what_is_not_positive(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be greater than 0, got {value}"):
+        TrainingSettings(**{name: value})
+
+
+def test_settings_take_an_infinite_norm_and_a_seed_of_zero():
+    settings = TrainingSettings(steps=1, batch_size=2, warmup=1, max_norm=math.inf, seed=0)
+    assert len(_trained(settings)[0].losses) == 1
