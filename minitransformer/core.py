@@ -32,7 +32,7 @@ class Layer:
     """A differentiable function that may own parameters and other layers.
 
     A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`. Parameters are
-    found by walking the attributes: a Parameter, a Layer, or a list of Layers, in the order in which `__init__` sets
+    found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in which `__init__` sets
     them. There is no training mode: `rng=None` means that dropout is the identity.
     """
 
@@ -49,9 +49,9 @@ class Layer:
         return self.forward(*inputs, **options)[0]
 
     def _members(self):
-        """(name, attribute) in the order of `__init__`, the items of lists one by one."""
+        """(name, attribute) in the order of `__init__`, the items of lists and tuples one by one."""
         for name, value in vars(self).items():
-            if isinstance(value, list):
+            if isinstance(value, (list, tuple)):
                 yield from ((f"{name}.{i}", item) for i, item in enumerate(value))
             else:
                 yield name, value

@@ -40,7 +40,7 @@ RECIPES = {
     "copy": Recipe(steps=1600),
     "reverse": Recipe(steps=1600),
     "sort": Recipe(steps=2500),
-    "addition": Recipe(steps=4000),
+    "addition": Recipe(steps=6000, warmup=400, factor=0.5),
 }
 
 

@@ -60,6 +60,8 @@ class ToyTask:
 
     def batch(self, rng, size, held_out=False, min_len=1):
         """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols -> Batch."""
+        if not 1 <= min_len <= self.max_len:
+            raise ValueError(f"min_len must be from 1 to {self.max_len}, got {min_len}")
         rows, count = [], 0
         while count < size:
             source = self.draw(rng, 2 * size, min_len)

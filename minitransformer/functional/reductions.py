@@ -6,10 +6,17 @@ not (3 to 10 times faster for rows of 13 to 512 floats). Every docstring gives t
 
 from minitransformer.backend import xp
 
+LONG = 1024  # features of a row that is not short
+
 
 def row_sum(x):
-    """x.sum(axis=-1, keepdims=True)        x (..., C) -> (..., 1)"""
+    """x.sum(axis=-1, keepdims=True)        x (..., C) -> (..., 1)
+
+    Rows as long as a vocabulary go to NumPy's own sum, which adds pairwise: there it is as fast, and more exact.
+    """
     C = x.shape[-1]
+    if C > LONG:
+        return x.sum(axis=-1, keepdims=True)
     return (x.reshape(-1, C) @ xp.ones((C, 1), x.dtype)).reshape(*x.shape[:-1], 1)
 
 

@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from minitransformer.files import written_whole
 from minitransformer.models.config import TransformerConfig
@@ -24,7 +25,7 @@ def save_checkpoint(path, model, **metadata):
         "metadata": json.dumps(metadata),
     }
     with written_whole(path) as partial:
-        save_file(model.state_dict(), partial, metadata=header)
+        partial.write_bytes(save(model.state_dict(), metadata=header))
 
 
 def load_checkpoint(path):
@@ -32,6 +33,8 @@ def load_checkpoint(path):
 
     Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote, OSError if there is none.
     """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.functional import reductions
 from tests.helpers import random_array, relative_error
 
-LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 100]
+LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1025]
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.training import Adam
+from minitransformer.training import Adam, adam
 from tests.helpers import relative_error
 
 SHAPES = [(2, 3), (5,), (), (1, 4, 2)]
@@ -105,3 +105,34 @@ def test_step_is_in_place_keeps_the_dtype_and_leaves_the_gradient(dtype):
         assert array.dtype == dtype
         np.testing.assert_array_equal(parameter.grad, gradient)
     assert {moment.dtype for moment in (*optimizer.m, *optimizer.v)} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize("block", [1, 4, 24, 25])
+def test_blocks_of_any_size_give_the_same_bits(monkeypatch, block):
+    after = []
+    for size in (adam.BLOCK, block):
+        monkeypatch.setattr(adam, "BLOCK", size)
+        rng = np.random.default_rng(5)
+        parameter = Parameter(rng.standard_normal((6, 4)))
+        optimizer = Adam([parameter])
+        for _ in range(3):
+            parameter.grad[...] = rng.standard_normal((6, 4))
+            optimizer.step(0.1)
+        after.append(parameter.data)
+    np.testing.assert_array_equal(after[1], after[0])
+
+
+def test_a_transposed_or_strided_parameter_moves_as_any_other():
+    rng = np.random.default_rng(6)
+    start, gradient = rng.standard_normal((2, 3, 4))
+    strided = np.zeros((3, 8))[:, ::2]
+    strided[...] = start
+    after = []
+    for data in (start.copy(), np.asfortranarray(start), strided):
+        parameter = Parameter(data)
+        parameter.grad[...] = gradient
+        Adam([parameter]).step(0.1)
+        after.append(parameter.data)
+    assert (after[0] != start).all()
+    np.testing.assert_array_equal(after[1], after[0])
+    np.testing.assert_array_equal(after[2], after[0])

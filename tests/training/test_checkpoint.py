@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,9 +76,9 @@ def test_saving_again_replaces_the_file_and_leaves_no_other(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def _half_written(state, path, metadata):
+def _half_written(path, data):
     with open(path, "wb") as file:
-        file.write(b"half of")
+        file.write(data[: len(data) // 2])
     raise OSError("no space left")
 
 
@@ -88,7 +89,7 @@ def _no_rename(source, target):
 @pytest.mark.parametrize(
     ("where", "name", "failing"),
     [
-        (checkpoint, "save_file", _half_written),
+        (Path, "write_bytes", _half_written),
         (os, "replace", _no_rename),
     ],
 )
@@ -125,7 +126,16 @@ def test_file_that_is_not_safetensors_is_refused_by_its_path(tmp_path):
         load_checkpoint(path)
 
 
-@pytest.mark.parametrize("header", [None, {"format": "pt"}, {"format": "minitransformer-0"}], ids=str)
+CONFIG = json.dumps(dataclasses.asdict(TransformerConfig(**SIZES)))
+OTHER_HEADERS = {
+    "none": None,
+    "PyTorch's": {"format": "pt"},
+    "ours with another version": {"format": "minitransformer-0", "config": CONFIG, "metadata": "{}"},
+    "ours without a format": {"config": CONFIG, "metadata": "{}"},
+}
+
+
+@pytest.mark.parametrize("header", OTHER_HEADERS.values(), ids=OTHER_HEADERS.keys())
 def test_safetensors_file_of_someone_else_is_refused_by_its_path(tmp_path, header):
     path = tmp_path / "other.safetensors"
     save_file(_model().state_dict(), path, metadata=header)
@@ -133,7 +143,6 @@ def test_safetensors_file_of_someone_else_is_refused_by_its_path(tmp_path, heade
         load_checkpoint(path)
 
 
-CONFIG = json.dumps(dataclasses.asdict(TransformerConfig(**SIZES)))
 DAMAGED_HEADERS = {
     "no config": {"metadata": "{}"},
     "no metadata": {"config": CONFIG},

@@ -1,0 +1,58 @@
+"""One training step, as a function to be timed: ours, and the same in PyTorch eager."""
+
+import importlib.util
+
+from minitransformer.backend import make_generator
+from minitransformer.core import flatten_parameters
+from minitransformer.models import Transformer
+from minitransformer.training import Adam
+from minitransformer.training.loop import train_step
+
+LR, MAX_NORM = 1e-4, 1.0
+
+
+def numpy_step(size, dropout):
+    """Our step on one batch of `size` -> a function without arguments that returns the loss."""
+    model = Transformer(size.config(dropout))
+    parameters = [flatten_parameters(model)]
+    optimizer = Adam(parameters)
+    rng = make_generator(0)
+    batch = size.make_batch()
+
+    def step():
+        loss, _ = train_step(model, batch, rng, parameters, optimizer, LR, MAX_NORM)
+        return float(loss)
+
+    return step
+
+
+def torch_is_installed():
+    """Whether PyTorch can be compared with."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def pytorch_step(size, dropout, threads):
+    """The same step in PyTorch eager -> a function without arguments that returns the loss."""
+    import torch
+
+    from minitransformer.bench.pytorch_model import PyTorchTransformer
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    config = size.config(dropout)
+    model = PyTorchTransformer(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98), eps=1e-9)
+    source, target_in, target_out = (torch.from_numpy(ids) for ids in size.make_batch())
+
+    def step():
+        optimizer.zero_grad()
+        logits = model(source, target_in)
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=config.label_smoothing
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        optimizer.step()
+        return loss.item()
+
+    return step

@@ -1,0 +1,79 @@
+"""Measuring time and memory on a machine that others use too."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+WARM_UP = 3  # calls of each that are not counted
+LEAST = 5  # calls of each that are counted, however long they take
+
+
+def interleave(calls, seconds, progress=None):
+    """Call the functions of `calls` {name: function} in turn for `seconds` -> {name: [seconds of each call]}.
+
+    `progress`, if given, is called after each round with the share that is done.
+    """
+    for call in calls.values():
+        for _ in range(WARM_UP):
+            call()
+    times = {name: [] for name in calls}
+    start = time.perf_counter()
+    rounds, spent = 0, 0.0
+    while rounds < LEAST or spent < seconds:
+        for name, call in calls.items():
+            before = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - before)
+        rounds, spent = rounds + 1, time.perf_counter() - start
+        if progress:
+            progress(min(1.0, spent / seconds, rounds / LEAST))
+    return times
+
+
+def matmul_rate(n=1024):
+    """A function that multiplies two n x n float32 matrices, and how many operations that is."""
+    a, b = (np.random.default_rng(seed).random((n, n), dtype=np.float32) for seed in (0, 1))
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, b, out=out), 2 * n**3
+
+
+def median(times):
+    """The median, in seconds."""
+    return statistics.median(times)
+
+
+def num_threads():
+    """How many threads NumPy's matrix product uses: as the user's environment says, else one for each processor."""
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        if os.environ.get(variable, "").isdigit():
+            return int(os.environ[variable])
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+PROBE = """
+import json, resource, sys
+from minitransformer.bench import SIZES, numpy_step, pytorch_step
+which, size, dropout, threads = json.loads(sys.argv[1])
+if which == "pytorch":
+    import minitransformer.bench.pytorch_model
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+step = numpy_step(SIZES[size], dropout) if which == "numpy" else pytorch_step(SIZES[size], dropout, threads)
+for _ in range(3):
+    step()
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+def peak_memory(which, size, dropout, threads):
+    """Bytes that `which` ("numpy" or "pytorch") needs at its peak for model, optimiser and three steps of `size`.
+
+    Measured in a process of its own, above what it needs once everything is imported.
+    """
+    arguments = json.dumps([which, size.name, dropout, threads])
+    result = subprocess.run([sys.executable, "-c", PROBE, arguments], capture_output=True, text=True, check=True)
+    return int(result.stdout.split()[-1])

@@ -1,0 +1,264 @@
+"""The toy tasks: right answers, padding where it belongs, and a test side that training can never have seen."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minitransformer.data import get_task, task_names
+from minitransformer.data.tasks import HELD_OUT_SHARE, Batch, append_eos, is_held_out, make_batch, pad_rows
+from minitransformer.models.config import BOS, EOS, PAD
+
+SOLUTIONS = {
+    "copy": lambda text: text,
+    "reverse": lambda text: text[::-1],
+    "sort": lambda text: "".join(sorted(text)),
+    "addition": lambda text: str(sum(int(number) for number in text.split("+"))),
+}
+LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
+SUMS = st.builds("{}+{}".format, st.integers(0, 9999), st.integers(0, 9999))
+SOURCES = {"copy": LETTERS, "reverse": LETTERS, "sort": LETTERS, "addition": SUMS}
+SIDE_SIZE = 20_000
+
+each_task = pytest.mark.parametrize("name", list(SOLUTIONS))
+untimed = settings(deadline=None)  # a busy machine is no failure
+each_side = pytest.mark.parametrize("held_out", [False, True])
+
+
+@functools.cache
+def _side(name, held_out):
+    """Many pairs of one side, drawn once for all tests, as training and testing draw them."""
+    task, rng = get_task(name), np.random.default_rng(20 + held_out)
+    return task.held_out_batch(rng, SIDE_SIZE) if held_out else task.batch(rng, SIDE_SIZE)
+
+
+def _encode_all(task, texts, padding=0):
+    """The texts as padded rows, with `padding` more columns than the longest one needs."""
+    return pad_rows([task.encode(text) for text in texts], max(map(len, texts)) + padding)
+
+
+def _lengths(rows):
+    """The number of ids before the padding of each row, eos included; all that follows must be padding."""
+    lengths = []
+    for row in rows.tolist():
+        length = row.index(PAD) if PAD in row else len(row)
+        assert set(row[length:]) <= {PAD}, f"padding inside {row}"
+        lengths.append(length)
+    return lengths
+
+
+def test_solutions_cover_all_tasks():
+    assert set(task_names()) == set(SOLUTIONS)
+
+
+@each_task
+@each_side
+def test_answers_equal_a_plain_python_solution_string_by_string(name, held_out):
+    task, batch = get_task(name), _side(name, held_out)
+    for source, target_out in list(zip(batch.source, batch.target_out, strict=True))[:2000]:
+        text = task.decode(source)
+        assert task.decode(target_out) == SOLUTIONS[name](text), text
+
+
+@each_task
+@untimed
+@given(data=st.data())
+def test_any_sources_are_solved_at_any_padding(name, data):
+    task = get_task(name)
+    texts = data.draw(st.lists(SOURCES[name], min_size=1, max_size=5))
+    answers = task.solve(_encode_all(task, texts, padding=data.draw(st.integers(0, 3))))
+    _lengths(answers)  # padding at the end only
+    assert [task.decode(answer) for answer in answers] == [SOLUTIONS[name](text) for text in texts]
+
+
+def test_addition_carries_through_all_digits():
+    task = get_task("addition")
+    texts = ["9999+1", "9999+9999", "0+0", "1+999", "5+5"]
+    answers = [task.decode(answer) for answer in task.solve(_encode_all(task, texts))]
+    assert answers == ["10000", "19998", "0", "1000", "10"]
+
+
+@each_task
+@each_side
+def test_batch_is_laid_out_for_teacher_forcing(name, held_out):
+    task = get_task(name)
+    for source, target_in, target_out in list(zip(*_side(name, held_out), strict=True))[:2000]:
+        question = task.encode(task.decode(source)).tolist()
+        answer = task.encode(SOLUTIONS[name](task.decode(source))).tolist()
+        padding = [PAD] * (len(target_out) - len(answer) - 1)
+        assert source.tolist() == [*question, EOS, *[PAD] * (len(source) - len(question) - 1)]
+        assert target_in.tolist() == [BOS, *answer, *padding]
+        assert target_out.tolist() == [*answer, EOS, *padding]
+
+
+@each_task
+@each_side
+def test_padding_stands_at_the_end_and_no_column_is_all_padding(name, held_out):
+    for ids in _side(name, held_out):
+        assert ids.dtype == np.int64
+        assert max(_lengths(ids)) == ids.shape[1]
+        assert min(_lengths(ids)) >= 2, "at least a symbol, and eos or bos"
+
+
+def test_batch_of_short_sources_is_cut_to_their_width():
+    task = get_task("sort")
+    source = _encode_all(task, ["ba", "c"], padding=9)
+    batch = make_batch(source, task.solve(source))
+    a, b, c = task.encode("abc").tolist()
+    assert batch.source.tolist() == [[b, a, EOS], [c, EOS, PAD]]
+    assert batch.target_in.tolist() == [[BOS, a, b], [BOS, c, PAD]]
+    assert batch.target_out.tolist() == [[a, b, EOS], [c, EOS, PAD]]
+
+
+@pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
+def test_lengths_cover_all_and_held_out_ones_begin_at_six(name):
+    with_eos = 1
+    assert {length - with_eos for length in _lengths(_side(name, False).source)} == set(range(1, 13))
+    assert {length - with_eos for length in _lengths(_side(name, True).source)} == set(range(6, 13))
+
+
+def test_addition_has_all_numbers_of_digits_and_held_out_sums_begin_at_six_symbols():
+    task = get_task("addition")
+    digits = [set(), set()]
+    for held_out in (False, True):
+        for row in _side("addition", held_out).source:
+            first, second = task.decode(row).split("+")
+            assert str(int(first)) == first, "no leading zeros"
+            assert str(int(second)) == second, "no leading zeros"
+            digits[held_out].add((len(first), len(second)))
+    all_pairs = {(a, b) for a in range(1, 5) for b in range(1, 5)}
+    assert digits[False] == all_pairs
+    assert digits[True] == {(a, b) for a, b in all_pairs if a + 1 + b >= 6}
+
+
+def test_short_numbers_are_as_frequent_as_long_ones():
+    """Drawn evenly from 0 to 9999, nine numbers in ten would have four digits."""
+    task = get_task("addition")
+    sums = [task.decode(row).split("+") for row in task.draw(np.random.default_rng(4), 4000, 1)]
+    for numbers in zip(*sums, strict=True):
+        for digits in range(1, 5):
+            share = sum(len(number) == digits for number in numbers) / len(numbers)
+            assert abs(share - 0.25) < 0.04  # more than five standard deviations
+    assert {a for a, _ in sums if len(a) == 1} == set("0123456789")
+
+
+@each_task
+def test_min_len_is_kept(name):
+    batch = get_task(name).batch(np.random.default_rng(0), 500, min_len=8)
+    assert min(_lengths(batch.source)) == 8 + 1
+
+
+@each_task
+def test_all_symbols_come_in_training_and_in_the_test(name):
+    task = get_task(name)
+    all_ids = set(range(EOS + 1, len(task.vocabulary)))
+    for held_out in (False, True):
+        assert set(np.unique(_side(name, held_out).source)) - {PAD, EOS} == all_ids
+
+
+@each_task
+def test_training_and_held_out_sides_are_disjoint(name):
+    train, test = (_side(name, held_out).source for held_out in (False, True))
+    texts = [{get_task(name).decode(row) for row in source} for source in (train, test)]
+    assert not texts[0] & texts[1]
+    assert not is_held_out(train).any()
+    assert is_held_out(test).all()
+    assert min(len(side) for side in texts) > SIDE_SIZE / 4, "the sides must be rich enough to prove something"
+
+
+@each_task
+def test_about_a_tenth_of_the_sources_is_held_out(name):
+    sources = np.unique(get_task(name).draw(np.random.default_rng(3), 60_000, 6), axis=0)
+    five_sigma = 5 * (HELD_OUT_SHARE * (1 - HELD_OUT_SHARE) / len(sources)) ** 0.5
+    assert HELD_OUT_SHARE == 0.1
+    assert abs(is_held_out(sources).mean() - 0.1) < five_sigma < 0.01
+
+
+@untimed
+@given(texts=st.lists(LETTERS, min_size=1, max_size=6), padding=st.integers(0, 20), data=st.data())
+def test_side_does_not_depend_on_eos_on_padding_or_on_the_other_sources(texts, padding, data):
+    task = get_task("copy")
+    order = data.draw(st.permutations(range(len(texts))))
+    alone = [bool(is_held_out(task.encode(text)[None])[0]) for text in texts]
+    together = _encode_all(task, [texts[i] for i in order], padding)
+    for ids in (together, append_eos(together)):
+        assert is_held_out(ids).tolist() == [alone[i] for i in order]
+
+
+def _hash_one_by_one(ids):
+    """FNV-1a over the ids and the finaliser of splitmix64, on Python's unbounded integers."""
+    state = 0xCBF29CE484222325
+    for i in ids:
+        state = ((state ^ i) * 0x100000001B3) % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state = ((state ^ (state >> shift)) * factor) % 2**64
+    return state ^ (state >> 31)
+
+
+@untimed
+@given(ids=st.lists(st.integers(EOS + 1, 99), min_size=1, max_size=15))
+def test_held_out_means_a_hash_in_the_lowest_tenth(ids):
+    assert bool(is_held_out(np.array([ids]))[0]) == (_hash_one_by_one(ids) < 0.1 * 2**64)
+
+
+def test_held_out_sources_are_the_same_in_every_version():
+    """Frozen: with another split, an old checkpoint would have been trained on what the new test asks."""
+    letters, addition = get_task("copy"), get_task("addition")
+    assert _held_out_among(letters, "abcdefghijklmnopqrstuvwxyz") == ["a", "d", "r"]
+    assert _held_out_among(letters, ["attention", "transformer", "encoder", "decoder"]) == ["attention"]
+    sums = [f"{a}+{b}" for a in (3, 7, 10) for b in range(12)]
+    assert _held_out_among(addition, sums) == ["3+0", "3+3", "3+8", "7+8", "10+11"]
+
+
+def _held_out_among(task, texts):
+    return [text for text in texts if is_held_out(task.encode(text)[None])[0]]
+
+
+@each_task
+@untimed
+@given(data=st.data())
+def test_decode_undoes_encode(name, data):
+    task, text = get_task(name), data.draw(SOURCES[name])
+    ids = task.encode(text)
+    assert ids.min() > EOS
+    assert task.decode(ids) == text
+    assert task.decode([BOS, *ids, EOS, *ids, PAD]) == text, "bos and all from eos on are no text"
+
+
+def test_vocabulary_begins_with_the_special_tokens():
+    assert get_task("addition").vocabulary == ("<pad>", "<bos>", "<eos>", *"0123456789+")
+    assert (PAD, BOS, EOS) == (0, 1, 2)
+    assert get_task("addition").encode("07+").tolist() == [3, 10, 13]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "symbol"), [("copy", "abCd", "C"), ("addition", "1-2", "-"), ("sort", "é", "é")]
+)
+def test_encode_refuses_a_foreign_symbol_by_name(name, text, symbol):
+    with pytest.raises(ValueError, match=f"got '{symbol}'"):
+        get_task(name).encode(text)
+
+
+def test_unknown_task_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"copy, reverse, sort, addition.*'translate'"):
+        get_task("translate")
+
+
+@each_task
+@each_side
+def test_same_seed_draws_the_same_batch_and_another_seed_another(name, held_out):
+    task = get_task(name)
+    first, again, other = (task.batch(np.random.default_rng(seed), 17, held_out) for seed in (5, 5, 6))
+    assert isinstance(first, Batch)
+    for got, expected in zip(again, first, strict=True):
+        assert len(got) == 17
+        np.testing.assert_array_equal(got, expected)
+    assert first.source.tolist() != other.source.tolist()
+
+
+@each_task
+def test_successive_batches_differ(name):
+    task, rng = get_task(name), np.random.default_rng(8)
+    assert task.batch(rng, 9).source.tolist() != task.batch(rng, 9).source.tolist()

@@ -1,0 +1,147 @@
+"""Greedy decoding against a naive loop, one row at a time, and against a scripted model that says what it is told."""
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import exact_match, greedy_decode
+from minitransformer.models import BOS, EOS, PAD, Transformer, TransformerConfig
+from tests.helpers import randomize
+
+
+def _greedy_one_row(model, source, max_new_tokens):
+    """The definition: read all so far with the whole model, take the likeliest last token, until eos."""
+    said = []
+    while len(said) < max_new_tokens and EOS not in said:
+        logits = model(np.array([source]), np.array([[BOS, *said]]))[0, -1].tolist()
+        said.append(logits.index(max(logits)))
+    return said
+
+
+def _talkative_model(norm, seed):
+    """Random weights that answer each source differently; most random models say one token for ever."""
+    sizes = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_layers": 1, "max_len": 24}
+    config = TransformerConfig(vocab_size=7, norm=norm, tie_embeddings=False, **sizes)
+    model = randomize(Transformer(config, seed=None, dtype=np.float64), seed, scale=0.4)
+    for name, parameter in model.decoder.named_parameters():
+        if name.endswith("beta"):
+            parameter.data[...] = 0.0  # or else one token leads whatever was read
+        if "cross_attention.sublayer" in name:
+            parameter.data *= 2.0  # makes the source count
+    return model
+
+
+SOURCES = ["3456", "6", "554", "43", "336", "4", "56", "3", "6666", "543"]
+
+
+@pytest.mark.parametrize(("norm", "seed"), [("post", 14), ("pre", 11), ("pre", 17)])
+def test_greedy_equals_decoding_one_row_at_a_time_with_the_whole_model(norm, seed):
+    model = _talkative_model(norm, seed)
+    sources = [[*map(int, text), EOS] for text in SOURCES]
+    expected = [_greedy_one_row(model, row, 9) for row in sources]
+    assert len({tuple(row) for row in expected}) > 5, "the answers must differ, or else they prove little"
+    assert len({len(row) for row in expected}) > 2, "and must end at different times"
+    decoded = greedy_decode(model, np.array([row + [PAD] * (5 - len(row)) for row in sources]), 9)
+    assert decoded.shape == (10, max(map(len, expected)))
+    for got, row in zip(decoded.tolist(), expected, strict=True):
+        assert got == row + [PAD] * (len(got) - len(row))
+
+
+class ScriptedModel:
+    """Says the lines of a script, whatever it reads, and prefers other tokens everywhere but at the last position."""
+
+    def __init__(self, lines, vocab_size=9):
+        self.lines = lines
+        self.vocab_size = vocab_size
+        self.encoded = 0
+        self.read = []  # the target at each call of `decode`
+
+    def encode(self, source):
+        self.encoded += 1
+        return f"memory of {source.tolist()}", None
+
+    def decode(self, target, memory, source):
+        assert memory == f"memory of {source.tolist()}"
+        self.read.append(target.tolist())
+        B, T = target.shape
+        logits = np.random.default_rng(T).random((B, T, self.vocab_size))
+        for b, line in enumerate(self.lines):
+            logits[b, -1, line[min(T, len(line)) - 1]] = 2.0
+        return logits, None
+
+
+SOURCE = np.array([[3, 4, EOS], [5, EOS, PAD], [6, EOS, PAD]])
+
+
+def test_row_is_padded_after_its_eos_whatever_the_model_says():
+    model = ScriptedModel([[4, EOS, 8, 8], [5, 6, 7, EOS], [EOS, 3, EOS, 4]])
+    decoded = greedy_decode(model, SOURCE, 10)
+    assert decoded.tolist() == [[4, EOS, PAD, PAD], [5, 6, 7, EOS], [EOS, PAD, PAD, PAD]]
+
+
+def test_decoding_ends_as_soon_as_all_rows_have_said_eos():
+    model = ScriptedModel([[4, EOS], [5, 6, EOS], [EOS]])
+    assert greedy_decode(model, SOURCE, 50).shape == (3, 3)
+    assert len(model.read) == 3
+
+
+@pytest.mark.parametrize("room", [1, 2, 5])
+def test_no_more_tokens_than_asked_for(room):
+    model = ScriptedModel([[4], [5, EOS], [6]])
+    decoded = greedy_decode(model, SOURCE, room)
+    assert decoded.tolist() == [[4] * room, [5, EOS, PAD, PAD, PAD][:room], [6] * room]
+    assert len(model.read) == room
+
+
+def test_source_is_encoded_once_and_each_step_reads_all_so_far_from_bos():
+    model = ScriptedModel([[4, 3, EOS], [5, EOS], [6, 7, 8]])
+    greedy_decode(model, SOURCE, 3)
+    assert model.encoded == 1
+    assert model.read == [
+        [[BOS], [BOS], [BOS]],
+        [[BOS, 4], [BOS, 5], [BOS, 6]],
+        [[BOS, 4, 3], [BOS, 5, EOS], [BOS, 6, 7]],
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_decoded_ids_are_integers_and_the_source_is_only_read(dtype):
+    source = SOURCE.astype(dtype)
+    source.flags.writeable = False
+    decoded = greedy_decode(ScriptedModel([[4], [5, EOS], [6]]), source, 4)
+    assert decoded.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("room", [0, -3])
+def test_room_for_no_token_is_refused(room):
+    with pytest.raises(ValueError, match=f"max_new_tokens must be at least 1, got {room}"):
+        greedy_decode(ScriptedModel([[4], [5], [6]]), SOURCE, room)
+
+
+EXPECTED = np.array([[4, 5, EOS, PAD], [6, EOS, PAD, PAD], [7, 8, 3, EOS], [3, EOS, PAD, PAD]])
+
+
+@pytest.mark.parametrize("padding", [0, 1, 4])
+def test_exact_match_of_right_rows_is_one_at_any_width(padding):
+    wider = np.pad(EXPECTED, ((0, 0), (0, padding)))
+    assert exact_match(wider, EXPECTED) == exact_match(EXPECTED, wider) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        (0, [4, 6, EOS, PAD, PAD]),  # one token
+        (0, [4, 5, PAD, PAD, PAD]),  # no eos
+        (0, [4, 5, EOS, 4, PAD]),  # more after eos
+        (1, [6, 6, EOS, PAD, PAD]),  # a token too many
+        (2, [7, 8, 3, 3, EOS]),  # longer than expected
+        (2, [7, 8, EOS, PAD, PAD]),  # a token too few
+    ],
+)
+def test_exact_match_counts_a_row_with_any_fault_as_wrong(row, wrong):
+    decoded = np.pad(EXPECTED, ((0, 0), (0, 1)))
+    decoded[row] = wrong
+    assert exact_match(decoded, EXPECTED) == exact_match(EXPECTED, decoded) == 0.75
+
+
+def test_exact_match_of_an_answer_cut_short_counts_only_the_rows_that_were_done():
+    assert exact_match(EXPECTED[:, :2], EXPECTED) == 0.5

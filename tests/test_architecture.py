@@ -1,0 +1,250 @@
+"""The rules of the house, read from the source: who may import whom, and what keeps the code right on two devices.
+
+Each rule is a generator of (line, what is wrong). A rule is first shown a few lines that break it, so that we know that
+it can see, and then the whole package.
+"""
+
+import ast
+import fnmatch
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import minitransformer
+
+PACKAGE = Path(minitransformer.__file__).parent
+
+# a part may import from earlier lines alone, and from itself
+LAYERING = [
+    {"__init__"},
+    {"backend", "files"},
+    {"checks", "core"},
+    {"functional"},
+    {"layers"},
+    {"models"},
+    {"data", "training", "decoding", "gradcheck", "plotting"},
+    {"bench"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
+# which files may import what is neither ours nor Python's
+THIRD_PARTY = {
+    "numpy": "*",
+    "tqdm": "*",
+    "safetensors": "*",
+    "cupy": "backend.py",
+    "cupyx": "backend.py",
+    "matplotlib": "plotting.py",
+    "torch": "bench/*.py",
+}
+HOST_FILES = ("functional/positions.py", "layers/initializers.py")  # tables and weights are computed with NumPy
+HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights
+RANDOM_NAMES = {"default_rng", "Generator", "SFC64"}
+AXIS_LENGTHS = set("BCDFHIMNOSTV")
+ONE_NUMBER_EACH = {"sqrt", "exp", "log", "sin", "cos", "tanh", "power", "square"}
+MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 300, 40
+
+
+class Source(NamedTuple):
+    """A file of the package."""
+
+    path: str  # inside the package, as in "functional/softmax.py"
+    text: str
+
+    @property
+    def part(self):
+        """The name that stands in `LAYERING`."""
+        return self.path.split("/")[0].removesuffix(".py")
+
+    @property
+    def nodes(self):
+        return ast.walk(ast.parse(self.text))
+
+
+def _imports(source):
+    """(line, dotted name) of everything imported, also inside functions and through importlib; "*" is kept."""
+    for node in source.nodes:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = "." * node.level + (node.module or "")
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from ((node.lineno, name.value) for name in node.args if isinstance(name, ast.Constant))
+
+
+def upward_imports(source):
+    for line, name in _imports(source):
+        first, _, rest = name.partition(".")
+        if first != "minitransformer":
+            continue
+        part = rest.split(".")[0] if rest.split(".")[0] in LEVEL else "__init__"
+        if source.part not in LEVEL:
+            yield line, f"give {source.part} a place in LAYERING"
+        elif part != source.part and LEVEL[part] >= LEVEL[source.part]:
+            yield line, f"{source.part} must not import {part}"
+        elif (source.part, part) == ("functional", "core"):
+            yield line, "functional is pure arrays and knows nothing of core"
+
+
+def foreign_imports(source):
+    for line, name in _imports(source):
+        first = name.split(".")[0]
+        if not first:
+            yield line, f"write {name} as an absolute import"
+        elif name.endswith(".*"):
+            yield line, f"star import of {name[:-2]}"
+        elif first not in {"minitransformer", *sys.stdlib_module_names} and not fnmatch.fnmatch(
+            source.path, THIRD_PARTY.get(first, "")
+        ):
+            yield line, f"{first} may be imported by {THIRD_PARTY.get(first, 'nobody')}"
+
+
+def numpy_where_xp_belongs(source):
+    if source.part not in ("functional", "layers") or source.path in HOST_FILES:
+        return
+    allowed = HOST_NAMES if source.part == "layers" else set()
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np", "numpy") and node.attr not in allowed:
+            yield node.lineno, f"{ast.unparse(node)} works on the host alone: use xp, or math for a single number"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "numpy":
+            yield node.lineno, "import numpy as np, so that the host can be told from the device"
+
+
+def _is_python_number(node):
+    """Whether an expression is surely a plain number: a literal, an axis length, or made of such."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float)
+    if isinstance(node, ast.Name):
+        return node.id in AXIS_LENGTHS
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func) in ("len", "int", "float") or ast.unparse(node.func).startswith("math.")
+    if isinstance(node, ast.BinOp):
+        return _is_python_number(node.left) and _is_python_number(node.right)
+    return isinstance(node, ast.UnaryOp) and _is_python_number(node.operand)
+
+
+def array_functions_of_python_numbers(source):
+    """np.sqrt(64) is a float64, and turns every float32 array that it meets into one."""
+    for node in source.nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+            continue
+        library = ast.unparse(node.func.value)
+        if library in ("np", "xp") and node.func.attr in ONE_NUMBER_EACH and _is_python_number(node.args[0]):
+            yield node.lineno, f"use math for {ast.unparse(node)}: it makes a float64"
+
+
+def _is_random_module(node):
+    return ast.unparse(node) in ("np.random", "numpy.random", "xp.random")
+
+
+def global_randomness(source):
+    for line, name in _imports(source):
+        if name.split(".")[0] == "random" or name.startswith("numpy.random"):
+            yield line, f"import of {name}: randomness comes in as a Generator"
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and node.attr not in RANDOM_NAMES and _is_random_module(node.value):
+            yield node.lineno, f"{ast.unparse(node)} draws from a state that all share: take a Generator"
+
+
+def _public_definitions(nodes, prefix=""):
+    for node in nodes:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        yield prefix + node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from _public_definitions(node.body, f"{prefix}{node.name}.")
+
+
+def missing_docstrings(source):
+    tree = ast.parse(source.text)
+    for name, node in [("the file", tree), *_public_definitions(tree.body)]:
+        if not ast.get_docstring(node):
+            yield getattr(node, "lineno", 1), f"{name} has no docstring"
+
+
+def long_functions(source):
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node):
+                lines -= node.body[0].end_lineno - node.body[0].lineno + 1
+            if lines > MAX_LINES_OF_A_FUNCTION:
+                yield node.lineno, f"{node.name} has {lines} lines, at most {MAX_LINES_OF_A_FUNCTION} are allowed"
+
+
+def long_files(source):
+    lines = len(source.text.splitlines())
+    if lines > MAX_LINES_OF_A_FILE:
+        yield lines, f"{lines} lines, at most {MAX_LINES_OF_A_FILE} are allowed"
+
+
+LONG_BODY = "\n".join("    pass" for _ in range(40))
+BROKEN_RULES = [
+    (upward_imports, "functional/a.py", "from minitransformer.layers import Linear", "must not import layers"),
+    (upward_imports, "functional/a.py", "from minitransformer.core import Layer", "knows nothing of core"),
+    (upward_imports, "models/a.py", "def f():\n    import minitransformer.cli", "models must not import cli"),
+    (upward_imports, "training/a.py", "from minitransformer import plotting", "training must not import plotting"),
+    (upward_imports, "core.py", "import minitransformer.checks", "core must not import checks"),
+    (upward_imports, "novelty/a.py", "import minitransformer.core", "give novelty a place"),
+    (foreign_imports, "core.py", "import cupy.cuda", "cupy may be imported by backend.py"),
+    (foreign_imports, "core.py", "importlib.import_module('cupy')", "cupy may be imported by backend.py"),
+    (foreign_imports, "cli/train.py", "def f():\n    from matplotlib import pyplot", "by plotting.py"),
+    (foreign_imports, "models/a.py", "import torch", "torch may be imported by bench"),
+    (foreign_imports, "cli/a.py", "from tests.helpers import x", "tests may be imported by nobody"),
+    (foreign_imports, "cli/a.py", "import lessons", "lessons may be imported by nobody"),
+    (foreign_imports, "layers/a.py", "from . import linear", "absolute import"),
+    (foreign_imports, "layers/a.py", "from minitransformer.functional import *", "star import"),
+    (numpy_where_xp_belongs, "functional/a.py", "y = np.exp(x)", "np.exp works on the host alone"),
+    (numpy_where_xp_belongs, "functional/a.py", "y = np.zeros(3)", "np.zeros works on the host alone"),
+    (numpy_where_xp_belongs, "layers/a.py", "y = np.sqrt(x)", "np.sqrt works on the host alone"),
+    (numpy_where_xp_belongs, "layers/a.py", "from numpy import sqrt", "import numpy as np"),
+    (array_functions_of_python_numbers, "models/a.py", "s = np.sqrt(64)", "use math"),
+    (array_functions_of_python_numbers, "models/a.py", "s = xp.sqrt(D)", "use math"),
+    (array_functions_of_python_numbers, "models/a.py", "s = 1 / xp.sqrt(2.0 * q.shape[-1])", "use math"),
+    (array_functions_of_python_numbers, "models/a.py", "s = xp.log(len(x))", "use math"),
+    (global_randomness, "layers/a.py", "x = np.random.rand(3)", "np.random.rand draws from a state"),
+    (global_randomness, "layers/a.py", "xp.random.seed(0)", "xp.random.seed draws from a state"),
+    (global_randomness, "data/a.py", "import random", "import of random"),
+    (global_randomness, "data/a.py", "from numpy.random import rand", "import of numpy.random.rand"),
+    (missing_docstrings, "core.py", "x = 1", "the file has no docstring"),
+    (missing_docstrings, "core.py", '"""."""\ndef f(): pass', "f has no docstring"),
+    (missing_docstrings, "core.py", '"""."""\nclass A:\n    """."""\n    def f(self): pass', "A.f has no docstring"),
+    (long_functions, "core.py", f'def f():\n    """\n    More."""\n{LONG_BODY}', "f has 41 lines"),
+    (long_files, "core.py", "x = 1\n" * 301, "301 lines"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "complaint"), BROKEN_RULES)
+def test_rule_sees_what_breaks_it(rule, path, text, complaint):
+    (found,) = rule(Source(path, text))
+    assert complaint in found[1]
+
+
+def test_rules_let_good_code_pass():
+    text = '"""."""\nimport numpy as np\nfrom minitransformer.core import Layer\nrng = np.random.default_rng(0)\n'
+    text += "def _f(x, dtype=np.float32):\n    return x * math.sqrt(2), xp.sqrt(x), np.zeros(3, dtype)\n"
+    for rule in {rule for rule, *_ in BROKEN_RULES} - {numpy_where_xp_belongs}:
+        assert list(rule(Source("layers/a.py", text))) == []
+    assert list(numpy_where_xp_belongs(Source("layers/a.py", text.replace("np.random.", "")))) == []
+    assert list(foreign_imports(Source("bench/a.py", "import torch"))) == []
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, *_ in BROKEN_RULES))
+def test_package_keeps_the_rule(rule):
+    sources = [
+        Source(path.relative_to(PACKAGE).as_posix(), path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+    assert {"backend.py", "functional/softmax.py", "models/transformer.py"} <= {source.path for source in sources}
+    found = [f"minitransformer/{source.path}:{line}: {what}" for source in sources for line, what in rule(source)]
+    assert not found, "\n".join(["", *found])
+
+
+def test_every_part_of_the_package_has_a_place_in_the_layering():
+    parts = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or list(path.glob("*.py"))}
+    assert parts - set(LEVEL) == set()
