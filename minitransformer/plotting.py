@@ -60,3 +60,26 @@ def plot_attention(weights, queries, keys, path, title):
     figure.colorbar(image, ax=axes[0], shrink=0.7, label="attention weight")
     figure.suptitle(title)
     save_figure(figure, path)
+
+
+def plot_bench(rows, path, threads):
+    """How many times as fast as PyTorch each benchmark row is, and which share of the matrix-product rate it reaches."""
+    plt = _pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
+    sizes = list(dict.fromkeys(row["size"] for row in rows))
+    rates = list(dict.fromkeys(row["dropout"] for row in rows))
+    for i, rate in enumerate(rates):
+        chosen = {row["size"]: row for row in rows if row["dropout"] == rate}
+        where = np.arange(len(sizes)) + (i - (len(rates) - 1) / 2) * 0.38
+        for axis, key in ((left, "ratio"), (right, "matmul_share")):
+            heights = [chosen[size][key] for size in sizes]
+            color = (BLUE, ORANGE, GREY)[i % 3]
+            bars = axis.bar(where, heights, 0.36, label=f"dropout {rate}", color=color)
+            axis.bar_label(bars, fmt="%.2f", fontsize=8)
+    left.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
+    left.set(title=f"Speed of a training step, PyTorch eager = 1 ({threads} threads)", ylabel="times as fast")
+    right.set(title="Share of the matrix-product rate", ylabel="share", ylim=(0, 1.05))
+    for axis in (left, right):
+        axis.set_xticks(range(len(sizes)), sizes)
+    left.legend(frameon=False)
+    save_figure(figure, path)

@@ -6,14 +6,17 @@ the medians are compared. The rate of the matrix product is measured between the
 """
 
 from minitransformer.bench.sizes import SIZES, Size
-from minitransformer.bench.steps import numpy_step, pytorch_step, torch_is_installed
-from minitransformer.bench.timing import interleave, matmul_rate, peak_memory
+from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
+from minitransformer.bench.timing import interleave, matmul_rate, median, num_threads, peak_memory
 
 __all__ = [
     "SIZES",
     "Size",
+    "adam_steps",
     "interleave",
     "matmul_rate",
+    "median",
+    "num_threads",
     "numpy_step",
     "peak_memory",
     "pytorch_step",

@@ -2,8 +2,10 @@
 
 import importlib.util
 
+import numpy as np
+
 from minitransformer.backend import make_generator
-from minitransformer.core import flatten_parameters
+from minitransformer.core import Parameter, flatten_parameters
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
 from minitransformer.training.loop import train_step
@@ -24,6 +26,23 @@ def numpy_step(size, dropout):
         return float(loss)
 
     return step
+
+
+def adam_steps(threads, with_torch, count=48_000_000):
+    """Adam alone on one vector of `count` parameters, ours and PyTorch's -> {name: function}."""
+    rng = np.random.default_rng(0)
+    parameter = Parameter(rng.standard_normal(count, dtype=np.float32))
+    parameter.grad[...] = rng.standard_normal(count, dtype=np.float32)
+    optimizer = Adam([parameter])
+    calls = {"numpy": lambda: optimizer.step(LR)}
+    if with_torch:
+        import torch
+
+        torch.set_num_threads(threads)
+        theirs = torch.nn.Parameter(torch.from_numpy(parameter.data.copy()))
+        theirs.grad = torch.from_numpy(parameter.grad.copy())
+        calls["pytorch"] = torch.optim.Adam([theirs], lr=LR, betas=(0.9, 0.98), eps=1e-9).step
+    return calls
 
 
 def torch_is_installed():
