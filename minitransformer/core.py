@@ -16,13 +16,47 @@ from minitransformer.backend import to_device, to_host, xp
 
 
 class Parameter:
-    """An array that is learnt: `data`, and `grad` of the same shape and dtype, to which every backward adds."""
+    """An array that is learnt: `data`, and `grad` of the same shape and dtype, to which every backward adds.
+
+    Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` merely notes
+    that the gradient is zero. It is cleared when somebody looks at it, or overwritten by the first backward pass that
+    asks `overwritable`.
+    """
 
     def __init__(self, data):
         self.data = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
-        self.grad = xp.zeros_like(self.data)
+        self._grad = xp.zeros_like(self.data)
+        self._is_zero = False  # whether the gradient is zero, whatever its array holds
+
+    @property
+    def grad(self):
+        """The gradient, an array like `data`."""
+        if self._is_zero:
+            self._grad[...] = 0
+            self._is_zero = False
+        return self._grad
+
+    @grad.setter
+    def grad(self, array):
+        """Take `array` as the gradient from now on."""
+        self._grad, self._is_zero = array, False
+
+    def zero_grad(self):
+        """Make the gradient zero, without touching its array yet."""
+        self._is_zero = True
+
+    def overwritable(self):
+        """The gradient's array if the gradient is zero, to write one's own into it before `add_grad`; else None."""
+        return self._grad if self._is_zero else None
+
+    def add_grad(self, gradient):
+        """grad += gradient, where `gradient` may be the array that `overwritable` gave, with the sum already in it."""
+        if gradient is self._grad:
+            self._is_zero = False
+        else:
+            self.grad += gradient
 
     def __repr__(self):
         return f"Parameter(shape={tuple(self.data.shape)}, dtype={self.data.dtype})"
@@ -32,8 +66,8 @@ class Layer:
     """A differentiable function that may own parameters and other layers.
 
     A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`. Parameters are
-    found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in which `__init__` sets
-    them. There is no training mode: `rng=None` means that dropout is the identity.
+    found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in which `__init__`
+    sets them. There is no training mode: `rng=None` means that dropout is the identity.
     """
 
     def forward(self, x, rng=None):
@@ -87,7 +121,7 @@ class Layer:
     def zero_grad(self):
         """Set every gradient to zero, as each training step must before its backward passes add to them."""
         for parameter in self.parameters():
-            parameter.grad[...] = 0
+            parameter.zero_grad()
 
     def state_dict(self):
         """{name: a copy of the data on the host} for every parameter."""
@@ -116,20 +150,44 @@ class Layer:
             parameter.data[...] = to_device(state[name])
 
 
-def flatten_parameters(layer):
-    """One long Parameter whose pieces are the parameters of `layer` from now on.
+class FlatParameter(Parameter):
+    """One long vector whose pieces are the `data` and `grad` of other parameters."""
 
-    Each `data` and `grad` of `layer` becomes a view into the one vector, with its values kept, so that clearing,
-    clipping and Adam are a few calls on one array in place of a few for each of hundreds of small ones.
+    def __init__(self, pieces):
+        super().__init__(xp.concatenate([piece.data.reshape(-1) for piece in pieces]))
+        self.pieces = list(pieces)
+        start = 0
+        for piece in pieces:
+            shape = piece.data.shape
+            part = slice(start, start + math.prod(shape))
+            self._grad[part] = piece.grad.reshape(-1)
+            piece.data = self.data[part].reshape(shape)
+            piece.grad = self._grad[part].reshape(shape)
+            start = part.stop
+
+    @property
+    def grad(self):
+        """The vector of all pieces' gradients; those that are only noted as zero are cleared first."""
+        for piece in self.pieces:
+            _ = piece.grad
+        return self._grad
+
+    @grad.setter
+    def grad(self, array):
+        """Copy `array` into the vector, which stays where the pieces see it."""
+        if array is not self._grad:  # as it is after `grad *= 2`
+            self.grad[...] = array
+
+    def zero_grad(self):
+        """Make all pieces' gradients zero."""
+        for piece in self.pieces:
+            piece.zero_grad()
+
+
+def flatten_parameters(layer):
+    """One long Parameter whose pieces are the parameters of `layer` from now on -> FlatParameter.
+
+    Each `data` and `grad` of `layer` becomes a view into the one vector, with its values kept, so that clipping and
+    Adam are a few calls on one array in place of a few for each of hundreds of small ones.
     """
-    parameters = layer.parameters()
-    flat = Parameter(xp.concatenate([parameter.data.reshape(-1) for parameter in parameters]))
-    start = 0
-    for parameter in parameters:
-        shape = parameter.data.shape
-        stop = start + math.prod(shape)
-        flat.grad[start:stop] = parameter.grad.reshape(-1)
-        parameter.data = flat.data[start:stop].reshape(shape)
-        parameter.grad = flat.grad[start:stop].reshape(shape)
-        start = stop
-    return flat
+    return FlatParameter(layer.parameters())

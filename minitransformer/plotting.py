@@ -63,7 +63,7 @@ def plot_attention(weights, queries, keys, path, title):
 
 
 def plot_bench(rows, path, threads):
-    """How many times as fast as PyTorch each benchmark row is, and which share of the matrix-product rate it reaches."""
+    """How many times as fast as PyTorch each row of the benchmark is, and its share of the matrix-product rate."""
     plt = _pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
     sizes = list(dict.fromkeys(row["size"] for row in rows))

@@ -295,3 +295,51 @@ def test_names_and_shapes_of_the_transformers_parameters_are_stable(norm, tied):
         expected += [f"{stack}.norm.gamma (4,)", f"{stack}.norm.beta (4,)"] if norm == "pre" else []
     expected += [] if tied else ["output.E (7, 4)"]
     assert [f"{name} {parameter.data.shape}" for name, parameter in model.named_parameters()] == expected
+
+
+def test_a_gradient_that_is_noted_as_zero_reads_as_zero():
+    parameter = Parameter(np.ones((2, 3)))
+    parameter.grad[...] = 5.0
+    parameter.zero_grad()
+    np.testing.assert_array_equal(parameter.grad, np.zeros((2, 3)))
+
+
+def test_the_first_gradient_after_zeroing_overwrites_and_the_second_adds():
+    parameter = Parameter(np.ones((2, 3)))
+    parameter.grad[...] = 5.0
+    parameter.zero_grad()
+    for total in (1.0, 2.0):
+        out = parameter.overwritable()
+        assert (out is None) == (total == 2.0)
+        gradient = np.ones((2, 3))
+        if out is not None:
+            out[...] = gradient
+        parameter.add_grad(gradient if out is None else out)
+        np.testing.assert_array_equal(parameter.grad, np.full((2, 3), total))
+
+
+def test_a_looked_at_gradient_is_never_overwritten():
+    parameter = Parameter(np.ones(3))
+    parameter.zero_grad()
+    parameter.grad[1] = 4.0
+    assert parameter.overwritable() is None
+    parameter.add_grad(np.ones(3))
+    np.testing.assert_array_equal(parameter.grad, [1.0, 5.0, 1.0])
+
+
+def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
+    chain = Chain()
+    flat = flatten_parameters(chain)
+    flat.grad[...] = 7.0
+    flat.zero_grad()
+    touched = chain.parameters()[0]
+    touched.add_grad(np.ones_like(touched.data))
+    assert flat.grad.sum() == touched.data.size
+
+
+def test_scaling_a_flat_gradient_in_place_scales_its_pieces():
+    chain = Chain()
+    flat = flatten_parameters(chain)
+    flat.grad[...] = 2.0
+    flat.grad *= 3.0
+    assert all((parameter.grad == 6.0).all() for parameter in chain.parameters())

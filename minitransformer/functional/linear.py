@@ -32,11 +32,11 @@ def linear(x, W, b=None):
     return y.reshape(*x.shape[:-1], -1), LinearCache(x, W)
 
 
-def linear_backward(dy, cache):
-    """(dx, dW, db) from dy (..., O); the derivation stands in `linear`."""
+def linear_backward(dy, cache, out=None):
+    """(dx, dW, db) from dy (..., O); the derivation stands in `linear`. dW goes into the array `out`, if given."""
     x, W = cache
     rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
     dx = (dy_rows @ W.T).reshape(x.shape)
-    dW = rows.T @ dy_rows
+    dW = xp.matmul(rows.T, dy_rows, out=out)
     db = column_sum(dy_rows)
     return dx, dW, db

@@ -2,7 +2,7 @@
 
 import math
 
-from minitransformer.backend import to_device
+from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids, check_width
 from minitransformer.core import Layer
 from minitransformer.functional import embedding, embedding_backward
@@ -71,5 +71,5 @@ class OutputProjection(Layer):
     def backward(self, dlogits, y):
         """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
-        self.E.grad += dlogits_rows.T @ rows
+        self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))
         return (dlogits_rows @ self.E.data).reshape(y.shape)

@@ -26,8 +26,8 @@ class Linear(Layer):
 
     def backward(self, dy, cache):
         """dy (..., O) -> dx (..., I)."""
-        dx, dW, db = linear_backward(dy, cache)
-        self.W.grad += dW
+        dx, dW, db = linear_backward(dy, cache, out=self.W.overwritable())
+        self.W.add_grad(dW)
         if self.b is not None:
             self.b.grad += db
         return dx

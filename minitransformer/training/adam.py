@@ -25,28 +25,31 @@ class Adam:
         self.m = [xp.zeros_like(parameter.data) for parameter in self.parameters]
         self.v = [xp.zeros_like(parameter.data) for parameter in self.parameters]
 
-    def step(self, lr):
-        """Move every parameter once, by its gradient and the learning rate `lr`."""
+    def step(self, lr, scale=1.0):
+        """Move every parameter once, by its gradient times `scale` and the learning rate `lr`.
+
+        `scale` takes the factor of `clip_factor`: scaling on the way saves a walk through all gradients.
+        """
         self.t += 1
         for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
             # what is worked on together should stay in the processor's cache from the first line to the last
             for block in range(0, parameter.data.size, BLOCK):
                 part = slice(block, block + BLOCK)
                 data, g = parameter.data.reshape(-1)[part], parameter.grad.reshape(-1)[part]
-                self._update(data, g, m.reshape(-1)[part], v.reshape(-1)[part], lr)
+                self._update(data, g, m.reshape(-1)[part], v.reshape(-1)[part], lr, scale)
 
-    def _update(self, data, g, m, v, lr):
+    def _update(self, data, g, m, v, lr, scale):
         """The formulas above, in place.
 
         With a = 1 - b1^t and b = 1 - b2^t: lr m_hat / (sqrt(v_hat) + eps) = lr sqrt(b) / a m / (sqrt(v) + sqrt(b) eps).
         """
         beta1, beta2 = self.betas
         root = math.sqrt(1.0 - beta2**self.t)
-        work = g * (1.0 - beta1)
+        work = g * ((1.0 - beta1) * scale)
         m *= beta1
         m += work
         xp.multiply(g, g, out=work)
-        work *= 1.0 - beta2
+        work *= (1.0 - beta2) * scale * scale
         v *= beta2
         v += work
         xp.sqrt(v, out=work)

@@ -1,22 +1,35 @@
-"""Clipping the gradient."""
-
-import math
+"""Clipping the gradient. Not in the paper's text."""
 
 from minitransformer.backend import xp
+
+BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
+
+
+def grad_norm(parameters):
+    """The norm of all gradients taken together as one vector -> a 0-d array."""
+    squares = 0.0
+    for parameter in parameters:
+        grad = parameter.grad.reshape(-1)
+        for start in range(0, grad.size, BLOCK):
+            block = grad[start : start + BLOCK]
+            squares = squares + xp.vdot(block, block)
+    return xp.sqrt(squares)
+
+
+def clip_factor(norm, max_norm):
+    """What gradients of this norm must be multiplied by, so that their norm is at most `max_norm` -> a 0-d array."""
+    return xp.minimum(max_norm / (norm + 1e-6), 1.0)
 
 
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients by one factor, so that their norm taken together is at most `max_norm`; return the norm.
 
-    The direction stays. Not in the paper's text. Returns the norm before clipping, a 0-d array; nothing here waits
-    for a GPU to have computed it.
+    The direction stays; an infinite `max_norm` changes nothing. Returns the norm before clipping, a 0-d array;
+    nothing here waits for a GPU to have computed it.
     """
     parameters = list(parameters)
-    squares = [xp.vdot(parameter.grad, parameter.grad) for parameter in parameters]
-    norm = xp.sqrt(sum(squares[1:], squares[0]))
-    if math.isinf(max_norm):
-        return norm
-    factor = xp.minimum(max_norm / (norm + 1e-6), 1.0)
+    norm = grad_norm(parameters)
+    factor = clip_factor(norm, max_norm)
     for parameter in parameters:
         parameter.grad *= factor
     return norm

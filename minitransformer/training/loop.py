@@ -12,7 +12,7 @@ from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models.config import PAD
 from minitransformer.training.adam import Adam
 from minitransformer.training.averaging import AVERAGED, average
-from minitransformer.training.clip import clip_grad_norm
+from minitransformer.training.clip import clip_factor, grad_norm
 from minitransformer.training.schedule import noam
 
 LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
@@ -90,14 +90,13 @@ def train(model, task, settings):
 def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm, measure=False):
     """One step: forward, loss, backward, clip, Adam -> the loss, and the accuracy if it is to be measured or None."""
     for parameter in parameters:
-        parameter.grad[...] = 0
+        parameter.zero_grad()
     logits, cache = model.forward(batch.source, batch.target_in, rng=dropout_rng)
     target = to_device(batch.target_out)
     accuracy = token_accuracy(logits, target) if measure else None
     loss, cache_loss = cross_entropy(logits, target, model.config.label_smoothing, PAD, overwrite=True)
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    clip_grad_norm(parameters, max_norm)
-    optimizer.step(lr)
+    optimizer.step(lr, scale=clip_factor(grad_norm(parameters), max_norm))
     return loss, accuracy
 
 
