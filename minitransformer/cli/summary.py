@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 from minitransformer.models import Transformer, config_names, named_config
+from minitransformer.models.activations import kept_activations
 from minitransformer.models.summary import summarize
 
 HELP = "show the layers, output shapes and parameters of a configuration"
@@ -13,6 +14,7 @@ batch, S the source's length, T the target's, V the vocabulary, C = d_model, F =
 
   minitransformer summary tiny                      the toy tasks' model
   minitransformer summary base --vocab-size 37000   the paper's base model: 63.1 million parameters
+  minitransformer summary base --activations        every array that a training step keeps for backward
 """
 
 
@@ -20,11 +22,17 @@ def add_arguments(parser):
     """The command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
     parser.add_argument("--vocab-size", type=int, default=37000, help="V, shared (default 37000, the paper's)")
+    parser.add_argument("--activations", action="store_true", help="show what a training step keeps, and its bytes")
+    parser.add_argument("--batch-size", type=int, default=32, help="B, for --activations (default 32)")
+    parser.add_argument("--source-length", type=int, default=64, help="S, for --activations (default 64)")
+    parser.add_argument("--target-length", type=int, default=64, help="T, for --activations (default 64)")
 
 
 def run(arguments):
     """Print the table."""
     config = named_config(arguments.config, arguments.vocab_size)
+    if arguments.activations:
+        return show_activations(config, arguments)
     model = Transformer(config, seed=None)
     rows = summarize(model)
     print(
@@ -39,4 +47,22 @@ def run(arguments):
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
     if arguments.json:
         print(json.dumps({"config": dataclasses.asdict(config), "parameters": total}))
+    return 0
+
+
+def show_activations(config, arguments):
+    """Print the table of everything that is kept between forward and backward."""
+    sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
+    for name, value in sizes.items():
+        if value < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+    rows = kept_activations(config, *sizes.values())
+    print(f"{'kept for backward':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
+    for row in rows:
+        letters, shape = (f"({', '.join(map(str, numbers))})" for numbers in (row.letters, row.shape))
+        print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
+    total = sum(row.bytes * row.count for row in rows)
+    print(f"\n{total / 1e6:,.1f} MB kept at the end of the forward pass, in float32")
+    if arguments.json:
+        print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))
     return 0

@@ -4,7 +4,7 @@ import math
 
 from minitransformer.backend import xp
 
-BLOCK = 2**15  # numbers updated at a time
+BLOCK = 2**16  # numbers updated at a time
 
 
 class Adam:
@@ -33,10 +33,9 @@ class Adam:
         self.t += 1
         for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
             # what is worked on together should stay in the processor's cache from the first line to the last
-            for block in range(0, parameter.data.size, BLOCK):
-                part = slice(block, block + BLOCK)
-                data, g = parameter.data.reshape(-1)[part], parameter.grad.reshape(-1)[part]
-                self._update(data, g, m.reshape(-1)[part], v.reshape(-1)[part], lr, scale)
+            whole = [array.reshape(-1) for array in (parameter.data, parameter.grad, m, v)]
+            for start in range(0, parameter.data.size, BLOCK):
+                self._update(*(array[start : start + BLOCK] for array in whole), lr, scale)
 
     def _update(self, data, g, m, v, lr, scale):
         """The formulas above, in place.
