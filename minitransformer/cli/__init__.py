@@ -45,7 +45,7 @@ def main(argv=None):
         if arguments.backend:
             use_backend(arguments.backend)
         return COMMANDS[arguments.command].run(arguments)
-    except (ValueError, TypeError, IndexError, OSError, BackendUnavailableError) as error:
+    except (ValueError, TypeError, IndexError, OSError, NotImplementedError, BackendUnavailableError) as error:
         if arguments.debug:
             raise
         print(f"minitransformer {arguments.command}: {error}", file=sys.stderr)

@@ -87,7 +87,7 @@ def load_own(name, arguments):
     if hasattr(cls, "example"):
         layer, inputs = cls.example()
     else:
-        layer, inputs = cls(), (np.random.default_rng(arguments.seed).standard_normal(arguments.shape),)
+        layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
         raise TypeError(f"{class_name} must be a minitransformer.core.Layer, got a {type(layer).__name__}")
     return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed, name=name)

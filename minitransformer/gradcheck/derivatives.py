@@ -52,19 +52,30 @@ def richardson_directional(f, x, v, step=0.1):
     """The derivative of `f` at x along v -> (derivative, its own estimate of the error), two floats.
 
     The error of a central difference is a series in h^2, h^4, ...; two differences with steps h and h / SHRINK,
-    weighted so that the h^2 terms cancel, leave h^4, and so on up a triangle. The entry that changed least against
-    its two parents is the answer, and that change is the error estimate (Ridders' method).
+    weighted so that the h^2 terms cancel, leave h^4, and so on up a triangle. The error of an entry is estimated by
+    how much it changed against its two parents (Ridders' method), and never below what rounding x and f can do to a
+    difference with this h: two differences may agree by chance. The entry with the least such error is the answer.
     """
     best, best_error = math.nan, math.inf
     previous = []
     for row in range(ROWS):
         h = step / SHRINK**row
-        current = [float(f(x + h * v) - f(x - h * v)) / (2.0 * h)]
+        above, below = float(f(x + h * v)), float(f(x - h * v))
+        current = [(above - below) / (2.0 * h)]
+        rounding = _rounding(above, below, current[0], x, v, h)
         for column, old in enumerate(previous):
             weight = SHRINK ** (2 * (column + 1))
             current.append((current[column] * weight - old) / (weight - 1.0))
-            change = max(abs(current[-1] - current[-2]), abs(current[-1] - old))
-            if change < best_error:
-                best, best_error = current[-1], change
+            error = max(abs(current[-1] - current[-2]), abs(current[-1] - old), rounding)
+            if error < best_error:
+                best, best_error = current[-1], error
         previous = current
     return best, best_error
+
+
+def _rounding(above, below, slope, x, v, h):
+    """What rounding can do to (above - below) / 2h: in the two values, and in x + h v, which moves by eps |x|."""
+    eps = np.finfo(np.float64).eps
+    of_values = eps * (abs(above) + abs(below)) / h
+    of_points = eps * float(np.abs(x).max() / np.abs(v).max()) * abs(slope) / h
+    return float(of_values + of_points)

@@ -187,6 +187,15 @@ def test_side_does_not_depend_on_eos_on_padding_or_on_the_other_sources(texts, p
         assert is_held_out(ids).tolist() == [alone[i] for i in order]
 
 
+def test_padding_and_eos_behind_a_source_never_change_its_side():
+    ids = np.array([[a, b] for a in range(3, 29) for b in range(3, 29)])
+    expected = is_held_out(ids)
+    assert 0 < expected.sum() < len(ids)
+    for behind in ([PAD], [PAD, PAD, PAD], [EOS], [EOS, PAD]):
+        longer = np.concatenate([ids, np.tile(behind, (len(ids), 1))], axis=1)
+        assert np.array_equal(is_held_out(longer), expected)
+
+
 def _hash_one_by_one(ids):
     """FNV-1a over the ids and the finaliser of splitmix64, on Python's unbounded integers."""
     state = 0xCBF29CE484222325

@@ -57,6 +57,12 @@ def test_the_same_seed_replays_the_mask_and_another_draws_anew():
     assert not np.array_equal(dropout(x, 0.4, make_generator(5))[0], y)
 
 
+def test_no_two_slices_along_any_axis_share_a_mask():
+    y, _ = dropout(np.ones((20, 30, 40)), 0.4, make_generator(10))
+    for axis, length in enumerate(y.shape):
+        assert len({piece.tobytes() for piece in np.moveaxis(y, axis, 0)}) == length
+
+
 def test_two_uses_of_one_generator_draw_two_masks():
     x, _ = example()
     rng = make_generator(6)

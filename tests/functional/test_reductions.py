@@ -21,6 +21,11 @@ def test_the_largest_of_a_row_is_found_exactly(length, dtype):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
+def test_the_largest_is_found_at_every_place_of_a_row(length):
+    assert np.array_equal(reductions.row_max(np.eye(length) - 1.0), np.zeros((length, 1)))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
 def test_sums_means_and_products_along_rows_equal_those_of_loops(length):
     rng = np.random.default_rng(length)
     x, y = random_array(rng, 2, 3, length), random_array(rng, 2, 3, length)

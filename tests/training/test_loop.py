@@ -87,6 +87,19 @@ def test_dropout_is_on_in_training_and_drawn_anew_in_each_step():
     assert with_dropout.losses[0] != without.losses[0]
 
 
+def test_every_step_draws_other_dropout_masks():
+    still = dataclasses.replace(SETTINGS, factor=1e-12)  # the weights stay, and the batch is the same
+    without, with_dropout = (train(_model(dropout=rate), SameBatchTask(), still).losses for rate in (0.0, 0.4))
+    assert max(without) - min(without) < 1e-6
+    assert len(set(with_dropout)) == still.steps
+
+
+def test_every_step_sees_another_batch():
+    task = RecordingTask()
+    train(_model(), task, SETTINGS)
+    assert len({batch.source.tobytes() for batch in task.batches}) == SETTINGS.steps
+
+
 def test_each_step_begins_with_a_cleared_gradient():
     model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
     parameters = [flatten_parameters(model)]

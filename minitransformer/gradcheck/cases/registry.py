@@ -10,7 +10,7 @@ import numpy as np
 
 from minitransformer.gradcheck.check import check_gradients, check_layer
 
-B, T, S, H, D, D_FF, V = 2, 4, 5, 3, 2, 7, 11
+B, T, S, H, D, D_FF, V = 4, 5, 7, 2, 3, 8, 11
 C = H * D
 
 CASES = {}

@@ -1,0 +1,175 @@
+"""`minitransformer gradcheck`: rows of the table, a learner's own layer, and a status that says if all is right."""
+
+import json
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck.cases import select_cases
+from tests.cli.run import assert_refused, run
+
+RIGHT = """
+import numpy as np
+from minitransformer.core import Layer, Parameter
+
+class Scale(Layer):
+    def __init__(self, shape=(4,)):
+        self.g = Parameter(np.zeros(shape))
+
+    def forward(self, x, rng=None):
+        return x * self.g.data, x
+
+    def backward(self, dy, x):
+        self.g.grad += (dy * x).reshape(-1, *self.g.data.shape).sum(axis=0)
+        return dy * self.g.data
+"""
+WRONG = RIGHT.replace("return dy * self.g.data", "return 1.5 * dy * self.g.data")
+UNDEFINED = RIGHT.replace("return dy * self.g.data", "return np.nan * dy")
+OTHERS = """
+import numpy as np
+from minitransformer.core import Layer
+
+class NoLayer:
+    pass
+
+class NeedsMore(Layer):
+    def __init__(self, size):
+        self.size = size
+
+class NoBackward(Layer):
+    def forward(self, x, rng=None):
+        return 2 * x, None
+
+class Relu(Layer):
+    def forward(self, x, rng=None):
+        return np.maximum(x, 0), x
+
+    def backward(self, x, dy):
+        return dy * (x > 0)
+
+class Product(Layer):
+    def forward(self, x, other, rng=None):
+        return x * other, (x, other)
+
+    def backward(self, dy, cache):
+        x, other = cache
+        return dy * other, dy * x
+
+    @staticmethod
+    def example():
+        rng = np.random.default_rng(8)
+        return Product(), (rng.standard_normal((3, 7)), rng.standard_normal((3, 7)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test runs in a folder that has a learner's files in it, and nothing else."""
+    for name, text in {
+        "right.py": RIGHT,
+        "wrong.py": WRONG,
+        "undefined.py": UNDEFINED,
+        "sub/others.py": OTHERS,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_each_row_of_the_named_groups_is_printed_and_the_status_is_zero(capsys):
+    status, out, err = run(capsys, "gradcheck", "Linear", "softmax")
+    assert (status, err) == (0, "")
+    names = [case.name for case in select_cases(["Linear", "softmax"])]
+    lines = out.splitlines()
+    assert [line[:58].rstrip() for line in lines[: len(names)]] == names
+    assert all("  ok  complex step" in line for line in lines[: len(names)])
+    assert lines[-1].startswith(f"{len(names)} checks, all right; worst relative error ")
+
+
+def test_verbose_prints_every_tensor(capsys):
+    _, out, _ = run(capsys, "gradcheck", "linear", "--verbose")
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["x", "W", "b"]
+
+
+def test_an_unknown_row_is_refused_with_the_list(capsys):
+    assert_refused(
+        run(capsys, "gradcheck", "Sofmax"), "no gradient check called 'Sofmax'", "base, relu, linear, softmax"
+    )
+
+
+def test_a_right_layer_of_your_own_passes(capsys):
+    status, out, err = run(capsys, "gradcheck", "right.py:Scale")
+    assert (status, err) == (0, "")
+    assert "right.py:Scale" in out
+    assert "1 checks, all right" in out
+
+
+def test_a_wrong_layer_of_your_own_fails_with_status_one_and_the_tensor(capsys):
+    status, out, err = run(capsys, "gradcheck", "wrong.py:Scale")
+    assert (status, err) == (1, "")
+    assert "wrong.py:Scale: 1 of 2 gradients WRONG" in out
+    assert "WRONG at input[" in out
+    assert "1 checks, 1 WRONG" in out
+
+
+def test_rows_and_own_layers_can_be_checked_together(capsys):
+    status, out, _ = run(capsys, "gradcheck", "relu", "wrong.py:Scale", "right.py:Scale")
+    assert status == 1
+    assert "3 checks, 1 WRONG" in out
+
+
+def test_a_gradient_of_nan_is_the_worst_of_all(capsys):
+    status, out, err = run(capsys, "gradcheck", "wrong.py:Scale", "undefined.py:Scale", "right.py:Scale")
+    assert (status, err) == (1, "")
+    assert "3 checks, 2 WRONG; worst relative error nan;" in out
+
+
+def test_a_layer_whose_backward_has_its_arguments_exchanged_fails(capsys):
+    """The command draws the input itself: it must not be the upstream gradient."""
+    assert run(capsys, "gradcheck", "sub/others.py:Relu").status == 1
+
+
+def test_the_input_has_the_shape_of_the_command_line(capsys):
+    status, out, _ = run(capsys, "gradcheck", "right.py:Scale", "--shape", 5, 6, 4, "--verbose")
+    assert status == 0
+    assert "(5, 6, 4)" in out
+    outcome = run(capsys, "gradcheck", "right.py:Scale", "--shape", 2, 3)
+    assert_refused(outcome, "(2,3)", "(4,)")  # NumPy's own sentence on shapes that do not fit
+
+
+def test_example_makes_the_layer_and_its_inputs(capsys):
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:Product", "--verbose", "--shape", 9)
+    assert status == 0
+    lines = [line for line in out.splitlines() if line.startswith("  input")]
+    assert [line.split()[:2] for line in lines] == [["input", "0"], ["input", "1"]]
+    assert all("(3, 7)" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.py:Scale", "gradcheck: there is no file missing.py"),
+        ("sub:Scale", "no gradient check called 'sub:Scale'"),
+        ("right.py:Nothing", "gradcheck: right.py has no class Nothing"),
+        ("sub/others.py:NoLayer", "NoLayer must be a minitransformer.core.Layer, got a NoLayer"),
+        ("sub/others.py:NeedsMore", "missing 1 required positional argument: 'size'"),
+        ("sub/others.py:NoBackward", "NoBackward has no backward yet"),
+    ],
+)
+def test_a_layer_that_cannot_be_checked_is_refused_in_one_line(name, message, capsys):
+    assert_refused(run(capsys, "gradcheck", name), message)
+
+
+def test_json_prints_every_report_in_the_last_line(capsys):
+    status, out, err = run(capsys, "gradcheck", "linear", "wrong.py:Scale", "--json")
+    assert (status, err) == (1, "")
+    result = json.loads(out.splitlines()[-1])
+    assert set(result) == {"checks", "failed", "worst", "seconds", "reports"}
+    assert (result["checks"], result["failed"]) == (2, 1)
+    linear, scale = result["reports"]
+    assert (linear["name"], linear["passed"]) == ("linear", True)
+    assert [check["name"] for check in linear["checks"]] == ["x", "W", "b"]
+    assert [check["passed"] for check in scale["checks"]] == [False, True]
+    assert result["worst"] == scale["checks"][0]["error"]
+    assert np.isclose(result["worst"], 0.5, rtol=1e-12)

@@ -1,0 +1,150 @@
+"""`minitransformer train`: three steps of every task leave a model and two figures, and bad input leaves nothing."""
+
+import contextlib
+import io
+import json
+from typing import NamedTuple
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.data import get_task
+from minitransformer.models import Transformer
+from minitransformer.training import load_checkpoint
+from tests.cli.run import assert_refused, run
+
+TASKS = ("copy", "reverse", "sort", "addition")
+HELD_OUT = 60
+
+
+class Trained(NamedTuple):
+    """One training that has ended."""
+
+    task: str
+    folder: object
+    status: int
+    out: str
+    err: str
+
+    @property
+    def result(self):
+        """The machine-readable last line."""
+        return json.loads(self.out.splitlines()[-1])
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def trained(request, tmp_path_factory):
+    """`minitransformer train TASK --steps 3` in an empty folder of its own; a smaller test than usual, for speed."""
+    folder, out, err = tmp_path_factory.mktemp(request.param), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("minitransformer.cli.train.TESTED", HELD_OUT)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(["train", request.param, "--steps", "3", "--seed", "5", "--json"])
+    return Trained(request.param, folder, status, out.getvalue(), err.getvalue())
+
+
+def test_training_ends_with_status_zero_and_shows_no_bar_when_nobody_looks(trained):
+    assert (trained.status, trained.err) == (0, "")
+
+
+def test_training_writes_the_model_and_two_figures_and_nothing_else(trained):
+    task, files = trained.task, {str(f.relative_to(trained.folder)) for f in trained.folder.rglob("*") if f.is_file()}
+    figures = {f"plots/train_{task}_loss.png", f"plots/train_{task}_attention.png"}
+    assert files == {f"runs/{task}.safetensors"} | figures
+    assert all(name in trained.out.splitlines()[-2] for name in files)  # "saved ..."
+
+
+@pytest.mark.parametrize("kind", ["loss", "attention"])
+def test_the_figures_are_not_blank(trained, kind):
+    image = matplotlib.image.imread(trained.folder / "plots" / f"train_{trained.task}_{kind}.png")
+    height, width, _ = image.shape
+    assert min(height, width) > 200
+    assert image[..., :3].var() > 1e-3
+    assert len(np.unique(image.reshape(-1, image.shape[-1]), axis=0)) > 20
+
+
+def test_the_saved_model_is_the_trained_one_with_its_result(trained):
+    model, metadata = load_checkpoint(trained.folder / "runs" / f"{trained.task}.safetensors")
+    assert isinstance(model, Transformer)
+    assert model.config.vocab_size == len(get_task(trained.task).vocabulary)
+    assert metadata == trained.result
+    start = Transformer(model.config, seed=5)
+    for trained_parameter, parameter in zip(model.parameters(), start.parameters(), strict=True):
+        # moved, but in three small steps no further than from this seed's initial weights
+        assert 0.0 < np.abs(trained_parameter.data - parameter.data).max() < 2e-3
+
+
+def test_the_closing_table_has_the_result_and_three_examples(trained):
+    out, result = trained.out, trained.result
+    lines = {line[:26].strip(): line[27:] for line in out.splitlines() if line[26:27] == " "}
+    assert lines["exact match on held-out"] == f"{100 * result['exact_match']:.1f} % of {HELD_OUT} sequences"
+    assert lines["steps"] == "3"
+    assert lines["seconds of training"] == f"{result['seconds']:.1f}"
+    assert lines["tokens per second"] == f"{result['tokens_per_second']:,.0f}"
+    assert out.count("for example ") == 3
+    assert out.count("WRONG") == 3  # after three steps nothing is right
+
+
+def test_json_has_the_documented_keys_in_the_last_line(trained):
+    result = trained.result
+    assert set(result) == {"task", "seed", "exact_match", "held_out", "steps", "seconds", "tokens_per_second"}
+    assert (result["task"], result["seed"], result["steps"]) == (trained.task, 5, 3)
+    assert result["held_out"] == HELD_OUT
+    assert 0.0 <= result["exact_match"] <= 1.0
+    assert result["tokens_per_second"] * result["seconds"] > 3 * 64  # tokens of three batches of 64 pairs
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    """The current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("minitransformer.cli.train.TESTED", HELD_OUT)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense"], "task must be one of copy, reverse, sort, addition, got 'nonsense'"),
+        (["copy", "--config", "huge"], "configuration must be one of tiny, base, big, got 'huge'"),
+        (["copy", "--steps", "0"], "steps must be greater than 0, got 0"),
+        (["copy", "--steps", "-2"], "steps must be greater than 0, got -2"),
+        (["copy", "--batch-size", "0"], "batch_size must be greater than 0, got 0"),
+        (["copy", "--warmup", "0"], "warmup must be greater than 0, got 0"),
+        (["copy", "--factor", "-1"], "factor must be greater than 0, got -1.0"),
+        (["copy", "--factor", "nan"], "factor must be greater than 0, got nan"),
+        (["copy", "--dropout", "1.5"], "dropout must be at least 0 and less than 1, got 1.5"),
+        (["copy", "--dropout", "-0.1"], "dropout must be at least 0 and less than 1, got -0.1"),
+        (["copy", "--norm", "nonsense"], "norm must be one of post, pre, got 'nonsense'"),
+        (["copy", "--seed", "-7"], "--seed must be 0 or more, got -7"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line_and_nothing_is_written(arguments, message, capsys, empty_folder):
+    assert_refused(run(capsys, "train", *arguments), f"minitransformer train: {message}")
+    assert list(empty_folder.iterdir()) == []
+
+
+def test_the_switches_reach_the_model_and_its_folders(capsys, empty_folder):
+    switches = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep", "--plots", "p"]
+    status, _, err = run(capsys, "train", "copy", "--steps", "1", *switches)
+    assert (status, err) == (0, "")
+    model, metadata = load_checkpoint(empty_folder / "r/deep/copy.safetensors")
+    assert (model.config.norm, model.config.dropout, metadata["steps"]) == ("pre", 0.25, 1)
+    assert sorted(path.name for path in (empty_folder / "p").iterdir()) == [
+        "train_copy_attention.png",
+        "train_copy_loss.png",
+    ]
+    assert sorted(path.name for path in empty_folder.iterdir()) == ["p", "r"]
+
+
+def test_the_same_seed_trains_the_same_model_and_another_seed_another(capsys, empty_folder):
+    def weights(seed, folder):
+        run(capsys, "train", "sort", "--steps", "2", "--batch-size", "8", "--seed", seed, "--runs", folder)
+        return load_checkpoint(empty_folder / folder / "sort.safetensors")[0].state_dict()
+
+    first, again, other = weights(1, "a"), weights(1, "b"), weights(2, "c")
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not any(np.array_equal(first[name], other[name]) for name in first if name.endswith("W"))

@@ -1,0 +1,175 @@
+"""The table of gradient checks is complete, proves what its rows say, and every row passes to machine precision.
+
+The first three tests fail for a public function, layer or model that has a backward pass and no row in the table.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from minitransformer import functional, layers, models
+from minitransformer.core import Layer
+from minitransformer.gradcheck.cases import CASES, registry, select_cases
+from minitransformer.gradcheck.cases.models import check_loss
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.models import Transformer, TransformerConfig
+
+COVERED = [case.covers for case in CASES.values()]
+GROUPS = list(dict.fromkeys(name.split()[0] for name in CASES))
+PAIRS = [name for name in functional.__all__ if f"{name}_backward" in functional.__all__]
+
+
+def layer_names(package):
+    """The public Layer classes of a package."""
+    members = {name: getattr(package, name) for name in package.__all__}
+    return [name for name, member in members.items() if inspect.isclass(member) and issubclass(member, Layer)]
+
+
+@pytest.mark.parametrize("name", [*PAIRS, "split_heads", "merge_heads"])
+def test_every_function_with_a_backward_has_a_row(name):
+    assert getattr(functional, name) in COVERED
+
+
+@pytest.mark.parametrize("name", layer_names(layers))
+def test_every_layer_has_a_row(name):
+    assert getattr(layers, name) in COVERED
+
+
+@pytest.mark.parametrize("name", layer_names(models))
+def test_every_model_has_a_row(name):
+    assert getattr(models, name) in COVERED
+
+
+def test_the_lists_above_are_not_empty():
+    assert {"softmax", "cross_entropy", "embedding"} <= set(PAIRS)
+    assert {"Linear", "Residual", "Decoder"} <= set(layer_names(layers))
+    assert "Transformer" in layer_names(models)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_passes_by_complex_steps_to_machine_precision(group):
+    for case in select_cases([group]):
+        report = case.run()
+        assert report.passed, str(report)
+        assert report.name == case.name
+        assert report.worst.error <= 1e-12
+        assert {check.method for check in report.checks} == {COMPLEX_STEP}
+        if group != "Transformer":  # its tensors are proven entry by entry in the rows of its layers
+            assert {check.directions for check in report.checks} == {0}
+
+
+def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
+    chosen = [case.name for case in select_cases(["Linear", "relu"])]
+    assert chosen == ["relu", "Linear", "Linear bias=False", "Linear blocks=3"]
+    assert select_cases([]) == list(CASES.values())
+
+
+@pytest.mark.parametrize("name", ["nonsense", "Softmax", "Linear bias=False", ""])
+def test_an_unknown_row_is_refused_with_the_list_of_those_that_are(name):
+    with pytest.raises(ValueError, match=f"there is no gradient check called '{name}'; there are: base, ") as refusal:
+        select_cases(["relu", name])
+    assert all(group in str(refusal.value) for group in GROUPS)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_second_row_of_one_name_is_refused_and_changes_nothing():
+    before = dict(CASES)
+    with pytest.raises(ValueError, match="there is a gradient check called 'relu' already"):
+        registry.register("relu", functional.relu, None)
+    assert before == CASES
+
+
+def test_all_axes_of_the_table_have_different_lengths():
+    """Else a gradient with two axes exchanged has the right shape."""
+    sizes = {name: getattr(registry, name) for name in ("B", "T", "S", "H", "D", "C", "D_FF", "V")}
+    assert len(set(sizes.values())) == len(sizes), sizes
+
+
+@pytest.mark.parametrize("kind", registry.MASKS[1:])
+def test_each_mask_of_the_table_hides_what_its_name_says(kind):
+    t, s = registry.T, registry.T
+    allowed = np.broadcast_to(registry.mask(kind, t, s), (registry.B, 1, t, s))
+    future = np.triu(np.ones((t, s), bool), 1)
+    assert (not allowed[..., future].any()) is (kind in ("causal", "both"))
+    assert (not allowed[0, ..., -1].any()) is (kind != "causal")  # the first sequence is padded
+    assert (not allowed.any(axis=-1).all()) is (kind == "empty_row")
+
+
+def test_ids_of_the_table_come_more_than_once():
+    for padded in (False, True):
+        ids = registry.draw_ids(registry.B, registry.T, padded)
+        assert len(np.unique(ids)) < ids.size
+        assert (ids == 0).any() == padded
+
+
+# where each row must drop something, and the modules in which dropout is called there
+NOISY = {
+    "Dropout rate=0.3": ["layers.dropout"],
+    "FeedForward dropout=0.3": ["layers.dropout"],
+    "InputEmbedding dropout=0.3": ["layers.dropout"],
+    "SelfAttention dropout": ["functional.attention"],
+    "CrossAttention dropout": ["functional.attention"],
+    "Residual self norm=post dropout=0.3": ["layers.dropout"],
+    "DecoderLayer norm=pre dropout=0.3 mask=both": ["layers.dropout", "functional.attention"],
+    "Transformer norm=post tied=True smoothing=0.1 dropout=0.3": ["layers.dropout", "functional.attention"],
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_rows_with_dropout_do_drop(name, monkeypatch):
+    for module in NOISY[name]:
+        dropped = []
+
+        def spy(x, rate, rng=None, dropped=dropped):
+            y, cache = functional.dropout(x, rate, rng)
+            dropped.append(((y == 0) & (x != 0)).any())
+            return y, cache
+
+        with monkeypatch.context() as patch:
+            patch.setattr(f"minitransformer.{module}.dropout", spy)
+            assert CASES[name].run().passed
+        assert np.any(dropped)
+
+
+def small_model(**switches):
+    """A Transformer of two plus two layers and a batch with padding, all axes of different lengths."""
+    sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}
+    model = Transformer(TransformerConfig(**sizes, **switches), dtype=np.float64)
+    randomize_parameters(model)
+    source, target = np.array([[4, 9, 6, 0, 0], [2, 8, 4, 7, 2]]), np.array([[1, 5, 3, 2, 0], [1, 5, 8, 8, 2]])
+    return model, (source, target[:, :-1], target[:, 1:])
+
+
+def check_whole_model():
+    """The check of the paper's base model, on a small one: all gradients at once along random directions."""
+    model, ids = small_model(dropout=0.2)
+    return check_loss(model, *ids, name="small", method=COMPLEX_STEP, together=True, directions=3)
+
+
+def test_a_whole_model_is_checked_at_once():
+    report = check_whole_model()
+    assert report.passed, str(report)
+    assert report.worst.error <= 1e-13
+    model, _ = small_model()
+    assert report.worst.shape == (model.num_parameters(),)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "layers.embedding.embedding_backward",
+        "layers.feed_forward.relu_backward",
+        "layers.layer_norm.layer_norm_backward",
+    ],
+)
+def test_a_mistake_in_one_function_is_found_in_a_whole_model(place, monkeypatch):
+    name = place.rpartition(".")[2]
+    right = getattr(functional, name)
+
+    def wrong(dy, *rest):
+        return right(1.001 * dy, *rest)
+
+    monkeypatch.setattr(f"minitransformer.{place}", wrong)
+    assert not check_whole_model().passed

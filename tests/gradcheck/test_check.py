@@ -1,0 +1,297 @@
+"""check_layer passes right layers, fails each kind of wrong one by the name of its tensor, and leaves no trace."""
+
+import numpy as np
+import pytest
+
+from minitransformer import functional as F
+from minitransformer.core import Layer, Parameter
+from minitransformer.gradcheck import check_gradients, check_layer
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.layers import Linear
+from tests.gradcheck.subjects import SHAPE, Affine, C, Deep, Function, T, TwoInputs, X, draw, names
+
+MISTAKES = {
+    "twice too large": ("input", "input_gradient", lambda self, dz: 2.0 * (dz @ self.W.data.T)),
+    "of the wrong sign": ("input", "input_gradient", lambda self, dz: -(dz @ self.W.data.T)),
+    "wrong in the eleventh digit": ("input", "input_gradient", lambda self, dz: (1 + 1e-11) * (dz @ self.W.data.T)),
+    "through W, not its transpose": ("input", "input_gradient", lambda self, dz: dz @ self.W.data),
+    "transposed": ("W", "weight_gradient", lambda self, x, dz: np.einsum("bti,bto->oi", x, dz)),
+    "of the first sequence only": ("W", "weight_gradient", lambda self, x, dz: x[0].T @ dz[0]),
+    "divided by the batch": ("W", "weight_gradient", lambda self, x, dz: np.einsum("bti,bto->io", x, dz) / len(x)),
+    "missing": ("b", "bias_gradient", lambda self, dz: np.zeros_like(self.b.data)),
+    "a mean, not a sum": ("b", "bias_gradient", lambda self, dz: dz.mean(axis=(0, 1))),
+    "with the output's place taken by dy": ("g", "scale_gradient", lambda self, dy, h: (dy * dy).sum(axis=(0, 1))),
+}
+
+
+def test_a_right_layer_passes_with_every_input_and_parameter_in_the_report():
+    report = check_layer(Affine(), X)
+    assert report.passed
+    assert names(report.checks) == ["input", "W", "b", "g"]
+    assert [check.shape for check in report.checks] == [SHAPE, (C, C), (C,), (C,)]
+    assert report.worst.error <= 1e-14
+    assert report.name == "Affine"
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_gradient_fails_and_no_other(mistake, monkeypatch):
+    tensor, method, wrong = MISTAKES[mistake]
+    monkeypatch.setattr(Affine, method, wrong)
+    report = check_layer(Affine(), X, name="mine")
+    assert not report.passed
+    assert names(report.failures) == [tensor]
+    assert report.worst.name == tensor
+    assert report.name == "mine"
+
+
+def assign_the_values(self, parameter, gradient):
+    parameter.grad[...] = gradient
+
+
+def replace_the_array(self, parameter, gradient):
+    parameter.grad = gradient
+
+
+@pytest.mark.parametrize("wrong", [assign_the_values, replace_the_array])
+def test_a_gradient_that_is_assigned_instead_of_added_fails(wrong, monkeypatch):
+    """It would forget all but the last use of a layer that is used twice."""
+    monkeypatch.setattr(Affine, "add", wrong)
+    assert not check_layer(Affine(), X).passed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swapped_arguments_of_backward_fail_whatever_generator_the_input_is_from(seed):
+    """dx = dy (x > 0) with dy and x exchanged is x (dy > 0), which only a dy that is not x can tell apart."""
+    x = np.random.default_rng(seed).standard_normal(SHAPE)
+    right = Function(lambda x: np.maximum(x, 0), lambda dy, x: dy * (x > 0))
+    swapped = Function(lambda x: np.maximum(x, 0), lambda dy, x: x * (dy > 0))
+    assert check_layer(right, x, seed=seed).passed
+    assert not check_layer(swapped, x, seed=seed).passed
+
+
+def test_the_upstream_gradient_has_nothing_to_do_with_the_parameters():
+    class Product(Layer):
+        def __init__(self):
+            self.w = Parameter(np.zeros(SHAPE))
+
+        def forward(self, x, rng=None):
+            return x * self.w.data, x
+
+        def backward(self, dy, x):
+            self.correlation = np.corrcoef(dy.ravel(), self.w.data.ravel())[0, 1]
+            self.w.grad += dy * x
+            return dy * self.w.data
+
+    layer = Product()
+    assert check_layer(layer, X).passed
+    assert abs(layer.correlation) < 0.7
+
+
+def test_the_upstream_gradient_is_not_blind_to_a_softmax_without_backward():
+    """All ones would be: the weights always add up to 1."""
+    right = Function(lambda x: F.softmax(x)[0], lambda dy, x: F.softmax_backward(dy, F.softmax(x)[0]))
+    assert check_layer(right, X).passed
+    right.b = lambda dy, x: np.zeros(SHAPE)
+    assert not check_layer(right, X).passed
+
+
+class Normalized(Layer):
+    """LayerNorm with gamma outside the means of its backward: exact where gamma is 1, and wrong elsewhere."""
+
+    def __init__(self, size=C):
+        self.gamma, self.beta = Parameter(np.ones(size)), Parameter(np.zeros(size))
+
+    def forward(self, x, rng=None):
+        return F.layer_norm(x, self.gamma.data, self.beta.data)
+
+    def backward(self, dy, cache):
+        _, dgamma, dbeta = F.layer_norm_backward(dy, cache)
+        self.gamma.grad += dgamma
+        self.beta.grad += dbeta
+        return F.layer_norm_backward(dy, cache._replace(gamma=np.ones(C)))[0] * self.gamma.data
+
+
+def test_a_mistake_that_initial_weights_hide_is_found():
+    assert check_layer(Normalized(), X, randomize=False).passed
+    assert names(check_layer(Normalized(), X).failures) == ["input"]
+
+
+def test_a_gradient_of_nan_fails_and_is_the_worst(monkeypatch):
+    def spoilt(self, x, dz):
+        gradient = np.einsum("bti,bto->io", x, dz)
+        gradient[1, 2] = np.nan
+        return gradient
+
+    monkeypatch.setattr(Affine, "weight_gradient", spoilt)
+    monkeypatch.setattr(Affine, "input_gradient", lambda self, dz: 1e9 * dz)
+    report = check_layer(Affine(), X)
+    assert names(report.failures) == ["input", "W"]
+    assert (report.worst.name, report.worst.index) == ("W", (1, 2))
+
+
+@pytest.mark.parametrize(("touched", "failures"), [(0.0, []), (1e-3, ["unused"])])
+def test_a_parameter_that_is_never_used_must_have_no_gradient(touched, failures):
+    class WithUnused(Affine):
+        def __init__(self):
+            super().__init__()
+            self.unused = Parameter(np.zeros(3))
+
+        def backward(self, dy, cache):
+            self.unused.grad += touched
+            return super().backward(dy, cache)
+
+    assert names(check_layer(WithUnused(), X).failures) == failures
+
+
+class KeyBias(Layer):
+    """Attention of x to itself with a bias on keys and one on values. The key's gradient is 0, but for rounding."""
+
+    size, stray = 1.0, 0.0  # of all outputs, and of the part of the value's gradient that the key gets
+
+    def __init__(self):
+        self.key, self.value = Parameter(np.zeros(C)), Parameter(np.zeros(C))
+
+    def forward(self, x, rng=None):
+        heads = x.reshape(-1, 1, T, C)
+        y, cache = F.scaled_dot_product_attention(heads, heads + self.key.data, heads + self.value.data)
+        return self.size * y, cache
+
+    def backward(self, dy, cache):
+        dq, dk, dv = F.scaled_dot_product_attention_backward(self.size * dy, cache)
+        self.value.grad += dv.sum(axis=(0, 1, 2))
+        self.key.grad += dk.sum(axis=(0, 1, 2)) + self.stray * dv.sum(axis=(0, 1, 2))
+        return (dq + dk + dv).reshape(SHAPE)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize(("stray", "failures"), [(0.0, []), (1e-6, ["key"])])
+def test_a_bias_of_keys_passes_with_rounding_alone_and_fails_with_any_gradient(stray, failures, size):
+    layer = KeyBias()
+    layer.stray, layer.size = stray, size
+    assert names(check_layer(layer, X).failures) == failures
+
+
+@pytest.mark.parametrize(
+    ("backward", "message"),
+    [
+        (lambda dy, x: None, "backward returned 0 gradients for 1 inputs"),
+        (lambda dy, x: (dy, dy), "backward returned 2 gradients for 1 inputs"),
+        (lambda dy, x: dy.sum(axis=0), r"the gradient of input has shape \(3, 4\), not \(2, 3, 4\)"),
+        (lambda dy, x: dy.swapaxes(0, 1), r"the gradient of input has shape \(3, 2, 4\), not \(2, 3, 4\)"),
+        (lambda dy, x: [dy], r"the gradient of input has shape \(1, 2, 3, 4\), not \(2, 3, 4\)"),
+        (lambda dy, x: 0.0, r"the gradient of input has shape \(\), not \(2, 3, 4\)"),
+    ],
+)
+def test_gradients_of_a_wrong_number_or_shape_are_refused_in_a_sentence(backward, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        check_layer(Function(lambda x: x, backward), X)
+
+
+def test_a_missing_gradient_among_several_is_refused_by_its_name(monkeypatch):
+    monkeypatch.setattr(TwoInputs, "backward", lambda self, dy, cache: (dy * cache[1], None))
+    with pytest.raises(ValueError, match=r"^the gradient of input 1 has shape \(\), not \(2, 3, 4\)$"):
+        check_layer(TwoInputs(), X, draw(1, *SHAPE))
+
+
+def test_exchanged_gradients_of_two_inputs_fail(monkeypatch):
+    assert names(check_layer(TwoInputs(), X, draw(1, *SHAPE)).checks) == ["input 0", "input 1"]
+    monkeypatch.setattr(TwoInputs, "backward", lambda self, dy, cache: (dy * cache[0], dy * cache[1]))
+    assert names(check_layer(TwoInputs(), X, draw(1, *SHAPE)).failures) == ["input 0", "input 1"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex128"])
+def test_an_input_that_is_not_float64_is_refused_by_its_name(dtype):
+    memory = np.ones(SHAPE, dtype)
+    with pytest.raises(TypeError, match=f"^gradient checks need float64 throughout, but input 1 is {dtype}$"):
+        check_layer(TwoInputs(), X, memory)
+
+
+def test_a_float32_parameter_is_refused_by_its_name():
+    class Model(Layer):
+        def __init__(self):
+            self.inner = Linear(C, 5)
+
+    with pytest.raises(TypeError, match=r"^gradient checks need float64 throughout, but inner\.W is float32$"):
+        check_layer(Model(), X)
+
+
+def test_dropout_is_drawn_and_replayed_in_every_forward():
+    seen = []
+
+    class Noisy(Layer):
+        def forward(self, x, rng=None):
+            y, cache = F.dropout(x, 0.4, rng)
+            seen.append(y == 0)
+            return y, cache
+
+        def backward(self, dy, cache):
+            return F.dropout_backward(dy, cache)
+
+    assert check_layer(Noisy(), X, dropout_seed=5).passed
+    assert seen[0].any()
+    assert len(seen) > X.size
+    assert all(np.array_equal(zeros, seen[0]) for zeros in seen)
+
+
+def test_a_second_mask_drawn_in_backward_fails():
+    redrawn = Function(None, lambda dy, x: F.dropout(dy, 0.4, np.random.default_rng(6))[0])
+    redrawn.forward = lambda x, rng: F.dropout(x, 0.4, rng)
+    assert not check_layer(redrawn, X, dropout_seed=5).passed
+
+
+def test_what_an_earlier_use_left_in_the_gradients_does_not_count():
+    layer = Affine()
+    for parameter in layer.parameters():
+        parameter.grad[...] = 5.0
+    assert check_layer(layer, X).passed
+
+
+def test_randomized_parameters_have_order_one_with_gamma_around_one():
+    layer = Deep(1)
+    layer.norm = Normalized(500)
+    layer.bias = Parameter(np.zeros(500))
+    randomize_parameters(layer)
+    means = {name: parameter.data.mean() for name, parameter in layer.named_parameters() if parameter.data.size == 500}
+    assert set(means) == {"norm.gamma", "norm.beta", "bias"}
+    assert all(abs(mean - (name == "norm.gamma")) < 0.1 for name, mean in means.items())
+    assert all(0.1 < parameter.data.std() < 2.0 for parameter in layer.parameters())
+
+
+def test_inputs_parameters_and_arrays_are_what_they_were_after_a_check():
+    layer, before = Affine(), X.copy()
+    for i, parameter in enumerate(layer.parameters()):
+        parameter.data[...] = draw(i, *parameter.data.shape)
+    arrays = [(p.data, p.data.copy(), p.grad) for p in layer.parameters()]
+    check_layer(layer, X, randomize=False)  # X is read-only
+    for parameter, (data, values, grad) in zip(layer.parameters(), arrays, strict=True):
+        assert parameter.data is data
+        assert parameter.grad is grad
+        assert np.array_equal(data, values)
+    assert np.array_equal(X, before)
+
+
+def test_parameters_are_restored_after_a_forward_that_raises():
+    class Fragile(Affine):
+        def forward(self, x, rng=None):
+            if np.iscomplexobj(self.W.data):
+                raise RuntimeError("no complex numbers here")
+            return super().forward(x)
+
+    layer = Fragile()
+    arrays = [parameter.data for parameter in layer.parameters()]
+    with pytest.raises(RuntimeError, match="no complex numbers here"):
+        check_layer(layer, X)
+    assert all(parameter.data is array for parameter, array in zip(layer.parameters(), arrays, strict=True))
+
+
+def test_functions_without_inputs_are_checked_by_their_parameters():
+    table, ids = Parameter(draw(3, 5, C)), np.array([[1, 1, 4]])
+
+    def backward(dy, cache):
+        np.add.at(table.grad, ids, dy)
+
+    report = check_gradients(lambda: (table.data[ids], None), backward, {}, {"table": table}, name="look-up")
+    assert report.passed
+    assert names(report.checks) == ["table"]
+    forgetful = lambda dy, cache: table.grad.__setitem__(ids, dy)  # noqa: E731 - loses the token that comes twice
+    assert not check_gradients(lambda: (table.data[ids], None), forgetful, {}, {"table": table}).passed

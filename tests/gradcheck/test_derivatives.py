@@ -1,0 +1,123 @@
+"""Derivatives found by evaluation, held against functions whose derivatives are known by formula.
+
+The complex step must be exact to rounding, Richardson's extrapolation nearly so, and what Richardson says of its own
+error must be true: a check that believes a false estimate calls a right gradient wrong.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck import complex_step, complex_step_directional, richardson, richardson_directional
+from tests.helpers import random_array, relative_error
+
+# name: (f, f'), all analytic for x > 0
+FUNCTIONS = {
+    "exp": (np.exp, np.exp),
+    "sin": (np.sin, np.cos),
+    "tanh": (np.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
+    "log": (np.log, lambda x: 1.0 / x),
+    "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
+    "1/x": (lambda x: 1.0 / x, lambda x: -1.0 / x**2),
+    "x^5": (lambda x: x**5, lambda x: 5.0 * x**4),
+    "bell": (lambda x: np.exp(-x * x), lambda x: -2.0 * x * np.exp(-x * x)),
+    "line": (lambda x: 3.0 * x, lambda x: 3.0 + 0.0 * x),
+    "sin on a large value": (lambda x: 1e9 + np.sin(x), np.cos),
+}
+every_function = pytest.mark.parametrize("name", FUNCTIONS)
+POINTS = np.linspace(0.25, 2.0, 12)
+
+
+def frozen(array):
+    array.setflags(write=False)
+    return array
+
+
+def weighted(name):
+    """x -> sum of w f(x) over a (2, 3, 1) array with its x, and the gradient by the formula."""
+    f, derivative = FUNCTIONS[name]
+    rng = np.random.default_rng(1)
+    x, w = frozen(rng.uniform(0.3, 2.0, (2, 3, 1))), rng.standard_normal((2, 3, 1))
+    return lambda z: (w * f(z)).sum(), x, w * derivative(x)
+
+
+@every_function
+def test_complex_step_is_exact_to_rounding(name):
+    f, x, expected = weighted(name)
+    assert relative_error(complex_step(f, x), expected) <= 1e-15
+
+
+@every_function
+def test_complex_step_along_a_direction_is_the_gradient_times_that_direction(name):
+    f, x, gradient = weighted(name)
+    v = random_array(np.random.default_rng(2), *x.shape)
+    slope = complex_step_directional(f, x, v)
+    assert type(slope) is float
+    assert abs(slope - math.fsum((gradient * v).ravel())) <= 1e-15 * np.abs(gradient * v).sum()
+
+
+def test_complex_step_keeps_all_digits_where_differences_cancel():
+    """The example of Squire and Trapp, e^x / (sin^3 x + cos^3 x) at 1.5."""
+    s, c, e = math.sin(1.5), math.cos(1.5), math.exp(1.5)
+    expected = e * (s**3 + c**3 - 3 * s * s * c + 3 * c * c * s) / (s**3 + c**3) ** 2
+    got = complex_step_directional(lambda x: np.exp(x) / (np.sin(x) ** 3 + np.cos(x) ** 3), 1.5, 1.0)
+    assert abs(got - expected) <= 1e-14 * expected
+
+
+def test_complex_step_knows_entries_that_meet():
+    rng = np.random.default_rng(3)
+    A, x = random_array(rng, 4, 4), random_array(rng, 4)
+    expected = [sum((A[i, j] + A[j, i]) * x[j] for j in range(4)) for i in range(4)]
+    assert relative_error(complex_step(lambda z: z @ A @ z, x), expected) <= 1e-15
+
+
+@pytest.mark.parametrize(("x", "slope"), [(1e-12, 1.0), (-1e-12, 0.0)])
+def test_complex_step_never_crosses_a_kink(x, slope):
+    assert complex_step_directional(lambda z: np.maximum(z, 0), x, 1.0) == slope
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (1, 2, 3)])
+def test_complex_step_calls_once_for_each_entry_and_keeps_the_shape(shape):
+    calls = []
+
+    def f(z):
+        calls.append((z.shape, z.dtype))
+        return (z * z).sum()
+
+    x = frozen(np.full(shape, 0.5))
+    assert np.array_equal(complex_step(f, x), 2 * x)
+    assert calls == [(shape, np.complex128)] * math.prod(shape)
+
+
+@every_function
+def test_richardson_has_nearly_all_digits(name):
+    f, x, expected = weighted(name)
+    gradient, error = richardson(f, x)
+    assert error.shape == x.shape
+    lost = 1e-4 if "large value" in name else 1e-11  # nine of the sixteen digits are the value's
+    assert relative_error(gradient, expected) <= lost
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "log"])  # at 1, x + h rounds more than log(x)
+def test_richardson_knows_its_own_error_even_with_a_bad_step(name):
+    """A step too small drowns in rounding: two differences may then agree by chance and both be wrong."""
+    f, derivative = FUNCTIONS[name]
+    for step in (0.1, 1e-2, 1e-4, 1e-6, 1e-9, 1e-12):
+        for x in POINTS:
+            slope, own_error = richardson_directional(f, x, 1.0, step)
+            assert abs(slope - derivative(x)) <= 10 * own_error, f"step {step} at {x}"
+
+
+def test_richardson_along_a_direction_agrees_with_its_gradient():
+    f, x, gradient = weighted("bell")
+    v = random_array(np.random.default_rng(4), *x.shape)
+    slope, own_error = richardson_directional(f, x, v)
+    assert (type(slope), type(own_error)) == (float, float)
+    assert relative_error(slope, (gradient * v).sum()) <= 1e-11
+
+
+def test_richardson_of_an_undefined_function_admits_that_it_knows_nothing():
+    slope, own_error = richardson_directional(lambda x: x * math.nan, 0.5, 1.0)
+    assert math.isnan(slope)
+    assert own_error == math.inf

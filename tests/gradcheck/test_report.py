@@ -1,0 +1,115 @@
+"""What a report says: right verdicts, the worst entry with its numbers, and a form for programs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck import Report, TensorCheck, check_layer
+from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON
+from tests.gradcheck.subjects import Affine, Function, X
+
+GOOD = TensorCheck("W", (2, 3), COMPLEX_STEP, 0, 3e-16, 1e-12, (1, 2), 0.25, 0.25)
+BAD = TensorCheck("inner.b", (4,), COMPLEX_STEP, 0, 0.5, 1e-12, (3,), 1.5, -0.75)
+NAN = TensorCheck("g", (5,), RICHARDSON, 0, math.nan, 1e-8, (0,), math.nan, 2.0)
+ALONG = TensorCheck("E", (900, 30), COMPLEX_STEP, 3, 0.125, 1e-12, (2,), 7.5, 6.25)
+
+
+def report(*checks):
+    return Report("mine", checks, "the forward is analytic")
+
+
+@pytest.mark.parametrize(("error", "passed"), [(0.0, True), (1e-12, True), (1.0000001e-12, False), (math.nan, False)])
+def test_a_tensor_passes_up_to_its_tolerance_and_never_with_nan(error, passed):
+    check = TensorCheck("W", (2, 3), COMPLEX_STEP, 0, error, 1e-12, (1, 2), 0.25, 0.25)
+    assert check.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("checks", "failures"),
+    [((GOOD,), ()), ((GOOD, BAD), (BAD,)), ((NAN, GOOD), (NAN,)), ((ALONG, NAN, BAD), (ALONG, NAN, BAD))],
+)
+def test_a_report_passes_only_if_every_tensor_does(checks, failures):
+    assert report(*checks).passed is (not failures)
+    assert report(*checks).failures == failures
+
+
+def test_a_report_without_any_tensor_does_not_pass():
+    assert report().passed is False
+
+
+@pytest.mark.parametrize("checks", [(NAN, BAD, GOOD), (BAD, NAN, GOOD), (GOOD, BAD, NAN)])
+def test_nan_is_worse_than_every_number(checks):
+    assert report(*checks).worst is NAN
+
+
+@pytest.mark.parametrize("checks", [(ALONG, BAD, GOOD), (GOOD, BAD, ALONG), (BAD, GOOD)])
+def test_the_worst_is_the_tensor_with_the_largest_error(checks):
+    assert report(*checks).worst is BAD
+
+
+def test_the_text_of_a_failure_has_name_shape_method_worst_index_got_and_expected():
+    text = str(BAD)
+    for part in ("inner.b ", "(4,)", "complex step", "every entry", "5.0e-01"):
+        assert part in text
+    assert "WRONG at inner.b[3]: got 1.5, expected -0.75" in text
+
+
+def test_the_text_of_a_failure_along_a_direction_says_which():
+    assert "WRONG at <dE, v2>: got 7.5, expected 6.25" in str(ALONG)
+    assert "3 directions" in str(ALONG)
+
+
+def test_the_text_of_a_right_gradient_ends_in_ok():
+    text = str(GOOD)
+    assert text.endswith("3.0e-16  ok")
+    assert "WRONG" not in text
+
+
+def test_the_text_of_a_report_has_its_verdict_its_reason_and_a_line_for_each_tensor():
+    head, *lines = str(report(GOOD, BAD, NAN)).splitlines()
+    assert head == "mine: 2 of 3 gradients WRONG (the forward is analytic)"
+    assert lines == [f"  {check}" for check in (GOOD, BAD, NAN)]
+    assert str(report(GOOD)).startswith("mine: passed (the forward is analytic)\n  W ")
+
+
+def test_a_real_check_reports_the_planted_place_and_both_numbers():
+    def backward(dy, x):
+        dx = dy * np.cos(x)
+        dx[1, 2, 3] += 5.0
+        return dx
+
+    worst = check_layer(Function(np.sin, backward), X).worst
+    assert worst.index == (1, 2, 3)
+    assert worst.shape == (2, 3, 4)
+    assert abs(worst.got - worst.expected - 5.0) <= 1e-14
+    assert f"input[1, 2, 3]: got {worst.got:.10g}, expected {worst.expected:.10g}" in str(worst)
+
+
+def test_the_error_is_relative_to_the_largest_entry_of_the_tensor():
+    def backward(dy, x):
+        dx = dy * np.cos(x)
+        dx[0, 0, 0] += 0.01 * np.abs(dx).max()
+        return dx
+
+    assert abs(check_layer(Function(np.sin, backward), X).worst.error - 0.01) <= 1e-14
+
+
+@pytest.mark.parametrize("method", [COMPLEX_STEP, RICHARDSON])
+@pytest.mark.parametrize("max_entries", [300, 4])
+def test_the_report_of_a_real_check_survives_json(method, max_entries):
+    found = check_layer(Affine(), X, method=method, max_entries=max_entries)
+    again = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert again["name"] == "Affine"
+    assert again["passed"] is True
+    assert again["reason"] == found.reason
+    for check, entry in zip(found.checks, again["checks"], strict=True):
+        assert entry.pop("passed") is True
+        assert {**entry, "shape": tuple(entry["shape"]), "index": tuple(entry["index"])} == vars(check)
+
+
+def test_the_form_for_programs_says_what_failed():
+    form = report(GOOD, BAD).as_dict()
+    assert form["passed"] is False
+    assert [check["passed"] for check in form["checks"]] == [True, False]

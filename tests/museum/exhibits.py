@@ -1,0 +1,52 @@
+"""The museum of wrong gradients: every bug that the tests must catch, and the few changes that nobody could."""
+
+from minitransformer import functional as F
+from minitransformer import layers as L
+from tests.museum import exhibits_attention, exhibits_functions, exhibits_layers, exhibits_training
+from tests.museum.mutation import Exhibit
+
+EXHIBITS = (
+    *exhibits_attention.EXHIBITS,
+    *exhibits_functions.EXHIBITS,
+    *exhibits_layers.EXHIBITS,
+    *exhibits_training.EXHIBITS,
+)
+
+# They look like bugs, or like repairs, and change nothing but the last bit: no test can catch them, and none should.
+EQUIVALENT = (
+    Exhibit(
+        "the keys' gradient is centred over the positions",
+        "Its sum over them is exactly 0: one vector added to all keys changes no weight. So the key bias has none.",
+        L.SelfAttention.backward,
+        "merge_heads(dq, dk, dv)",
+        "merge_heads(dq, dk - dk.mean(axis=2, keepdims=True), dv)",
+    ),
+    Exhibit(
+        "the scale is on the keys in place of the queries",
+        "A factor of a product may stand on either side of it.",
+        F.scaled_dot_product_attention,
+        "scores = q @ k.swapaxes(-1, -2)",
+        "scores = (q * math.sqrt(D)) @ (k / math.sqrt(D)).swapaxes(-1, -2)",
+    ),
+    Exhibit(
+        "ReLU remembers its input in place of its output",
+        "One is positive just where the other is.",
+        F.relu,
+        "return y, y",
+        "return y, x",
+    ),
+    Exhibit(
+        "LayerNorm's variance also passes its gradient on to the mean",
+        "d(variance)/d(mean) is a mean of deviations from the mean: 0.",
+        F.layer_norm_backward,
+        "dx -= x_hat * through_std",
+        "dx -= (x_hat - x_hat.mean(axis=-1, keepdims=True)) * through_std",
+    ),
+    Exhibit(
+        "the gradient of the scores is computed from all scores less the largest",
+        "The shift by the largest score cancels in p, so that it depends on the scores has no gradient.",
+        F.softmax_backward,
+        "ds *= p",
+        "ds *= p\n    ds -= ds.sum(axis=-1, keepdims=True) * (p == p.max(axis=-1, keepdims=True))",
+    ),
+)

@@ -1,0 +1,295 @@
+"""Bugs in the other functions: layer norm, linear, ReLU, dropout, loss, embedding, positions."""
+
+from minitransformer import functional as F
+from minitransformer.functional.cross_entropy import _softmax_and_losses
+from tests.museum.mutation import Exhibit
+
+LAYER_NORM = (
+    Exhibit(
+        "LayerNorm's gamma is taken outside the sums",
+        "Published. Exact at gamma = 1, where every model starts, and 54 % wrong later.",
+        F.layer_norm_backward,
+        """dx = dy * gamma  # dx_hat
+    through_std = row_dot(dx, x_hat) / C
+    dx -= row_mean(dx)
+    dx -= x_hat * through_std""",
+        "dx = gamma * (dy - row_mean(dy) - x_hat * row_dot(dy, x_hat) / C)",
+    ),
+    Exhibit(
+        "LayerNorm's backward forgets the path through the mean",
+        "A shift of the token changes nothing, so dx must be orthogonal to 1. Is it?",
+        F.layer_norm_backward,
+        "dx -= row_mean(dx)",
+        "pass",
+    ),
+    Exhibit(
+        "LayerNorm's backward forgets the path through the variance",
+        "A scaling of the token changes nothing, so dx must be orthogonal to x_hat. Is it?",
+        F.layer_norm_backward,
+        "dx -= x_hat * through_std",
+        "pass",
+    ),
+    Exhibit(
+        "LayerNorm divides the variance by C - 1",
+        "The habit of statistics, and the default of torch.var: [1, 0, 0, 0] becomes 1.500 in place of 1.732.",
+        F.layer_norm,
+        "variance = row_dot(x_hat, x_hat) / C",
+        "variance = row_dot(x_hat, x_hat) / (C - 1)",
+    ),
+    Exhibit(
+        "LayerNorm adds eps outside the root",
+        "Hardly to be seen at eps = 1e-5: check with an eps that is not small.",
+        F.layer_norm,
+        "1.0 / xp.sqrt(variance + eps)",
+        "1.0 / (xp.sqrt(variance) + eps)",
+    ),
+    Exhibit(
+        "LayerNorm centres each feature over the batch",
+        "So does batch normalisation. May one sequence of a batch change the output of another?",
+        F.layer_norm,
+        "x_hat = x - row_mean(x)",
+        "x_hat = x - x.mean(axis=0, keepdims=True)",
+    ),
+    Exhibit(
+        "the gradient of beta is a mean over the tokens",
+        "A parameter that every token uses gets the sum of all its gradients.",
+        F.layer_norm_backward,
+        "column_sum(dy_rows)",
+        "dy_rows.mean(axis=0)",
+    ),
+)
+
+LINEAR_AND_RELU = (
+    Exhibit(
+        "the bias gradient is that of the last token alone",
+        "An assignment in a loop over the batch, where += was meant.",
+        F.linear_backward,
+        "column_sum(dy_rows)",
+        "dy_rows[-1]",
+    ),
+    Exhibit(
+        "the bias gradient is a mean in place of a sum",
+        "The loss has taken the mean already; a second one makes the bias learn N times too slowly.",
+        F.linear_backward,
+        "column_sum(dy_rows)",
+        "dy_rows.mean(axis=0)",
+    ),
+    Exhibit(
+        "the linear layer's backward does not transpose a W that is square",
+        "Elsewhere the shapes force the formula; q, output and every toy example with I = O are square.",
+        F.linear_backward,
+        "dy_rows @ W.T",
+        "dy_rows @ (W if W.shape[0] == W.shape[1] else W.T)",
+    ),
+    Exhibit(
+        "ReLU's backward looks at the sign of the gradient",
+        "The gate is where the input was positive, not where the gradient is.",
+        F.relu_backward,
+        "dy * (y > 0)",
+        "dy * (dy > 0)",
+    ),
+    Exhibit(
+        "ReLU's backward opens its gate at zero",
+        "With y remembered in place of x, y >= 0 is always true: nothing is ever switched off.",
+        F.relu_backward,
+        "dy * (y > 0)",
+        "dy * (y >= 0)",
+    ),
+)
+
+DROPOUT = (
+    Exhibit(
+        "dropout scales in evaluation although nothing is dropped",
+        "Published. Either training divides by the keep rate or evaluation multiplies by it; never both.",
+        F.dropout,
+        "return x, None",
+        "return x * (1.0 - rate), None",
+    ),
+    Exhibit(
+        "dropout does not scale up what it keeps",
+        "Forward and backward agree. Does the mean stay?",
+        F.dropout,
+        "65536 / (65536 - dropped))",
+        "1.0)",
+    ),
+    Exhibit(
+        "dropout draws a second mask for its backward",
+        "The gradient flows through entries that took no part, and a replayed seed draws other numbers.",
+        F.dropout,
+        "return dropout_backward(x, cache), cache ",
+        "return dropout_backward(x, cache), cache._replace(keep=random_uint16(rng, x.shape) >= dropped) ",
+    ),
+    Exhibit(
+        "dropout's rate is taken as the share to keep",
+        "Libraries differ. At a rate of 0.5 nobody can tell.",
+        F.dropout,
+        "random_uint16(rng, x.shape) >= dropped",
+        "random_uint16(rng, x.shape) < dropped",
+    ),
+    Exhibit(
+        "all sequences of a batch share one dropout mask",
+        "It broadcasts without a word. Are two rows ever dropped differently?",
+        F.dropout,
+        "random_uint16(rng, x.shape)",
+        "random_uint16(rng, x.shape[1:] or x.shape)",
+    ),
+    Exhibit(
+        "the dropout mask is float64 in a float32 model",
+        "rng.random() draws float64 unless told otherwise, and every array after it is float64: half the speed.",
+        F.dropout_backward,
+        "dy * cache.keep",
+        "dy * cache.keep.astype(float)",
+    ),
+)
+
+LOSS = (
+    Exhibit(
+        "the loss's gradient is divided by the number of tokens twice",
+        "Published. Once in the loss and once more in its backward: Adam hides it, for it divides by the size.",
+        F.cross_entropy_backward,
+        "(share[rows] * dloss)",
+        "(share[rows] * share[rows] * dloss)",
+    ),
+    Exhibit(
+        "the loss's gradient is divided by B in place of B T",
+        "Published. The mean runs over all tokens, not over all sequences.",
+        F.cross_entropy_backward,
+        "(share[rows] * dloss)",
+        "((share[rows] > 0) * dloss / shape[0])",
+    ),
+    Exhibit(
+        "the loss is divided by B T, padding included",
+        "The loss falls when a batch is padded more. Does the same batch with more padding have the same loss?",
+        F.cross_entropy,
+        "counts / xp.maximum(counts.sum(), 1)",
+        "counts / counts.size",
+    ),
+    Exhibit(
+        "padding counts in the loss",
+        "The model learns to say padding, which is most of what it is asked, and the loss looks splendid.",
+        F.cross_entropy,
+        "counts = targets_n != pad",
+        "counts = targets_n == targets_n",
+    ),
+    Exhibit(
+        "a batch of padding alone divides by zero",
+        "A mean over no tokens: rare, until the last batch of an epoch.",
+        F.cross_entropy,
+        "counts / xp.maximum(counts.sum(), 1)",
+        "counts / counts.sum()",
+    ),
+    Exhibit(
+        "the target's logit is found by its value",
+        "Published. Where another token has just the same probability, both are taken for the target.",
+        F.cross_entropy_backward,
+        "dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing",
+        "dz_rows -= (1.0 - smoothing) * (dz_rows == dz_rows[xp.arange(len(dz_rows)), targets[rows]][:, None])",
+    ),
+    Exhibit(
+        "label smoothing is spread over the other V - 1 tokens",
+        "Forward and backward agree. In the paper's source the right token gets its share of eps, too.",
+        _softmax_and_losses,
+        "- smoothing * mean",
+        "- smoothing * (mean * z.shape[-1] - right) / (z.shape[-1] - 1)",
+        also=(
+            (
+                F.cross_entropy_backward,
+                """dz_rows -= smoothing / dz.shape[-1]
+        dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing""",
+                """others = smoothing / (dz.shape[-1] - 1)
+        dz_rows -= others
+        dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing - others""",
+            ),
+        ),
+    ),
+    Exhibit(
+        "label smoothing is left out of the backward",
+        "The loss printed has a floor that the gradient does not know of.",
+        F.cross_entropy_backward,
+        "dz_rows -= smoothing / dz.shape[-1]",
+        "pass",
+    ),
+    Exhibit(
+        "the loss takes the logarithm of a probability that is zero",
+        "log(softmax(z)) underflows where z - log(sum(exp(z))) does not; with smoothing every token's log is needed.",
+        _softmax_and_losses,
+        "return xp.log(total[:, 0]) - (1.0 - smoothing) * right - smoothing * mean",
+        """uniform = row_mean(xp.log(z))[:, 0] if smoothing else 0.0
+    return -(1.0 - smoothing) * xp.log(z[xp.arange(len(z)), targets]) - smoothing * uniform""",
+    ),
+    Exhibit(
+        "every block of logits is compared with the targets of the first block",
+        "Right for every batch that fits into one block: the tests must have one that does not.",
+        F.cross_entropy_backward,
+        "targets[rows]",
+        "targets[: len(dz_rows)]",
+    ),
+    Exhibit(
+        "the loss writes over the probabilities that it remembers",
+        "Right the first time. Call backward twice: is the answer the same?",
+        F.cross_entropy_backward,
+        "dz = p if overwrite else p.copy()",
+        "dz = p",
+    ),
+)
+
+INPUTS = (
+    Exhibit(
+        "a token that comes twice gets only one of its gradients",
+        "Published. dE[ids] += dy writes each row once, whatever the number of repeats.",
+        F.embedding_backward,
+        "add_rows(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
+        "dE[ids.reshape(-1)] += dy.reshape(-1, dy.shape[-1]) * scale",
+    ),
+    Exhibit(
+        "the embedding's sqrt(d_model) is in the forward only",
+        "A constant factor comes back in the chain rule; without it E learns too little from its first two uses.",
+        F.embedding,
+        "EmbeddingCache(ids, scale)",
+        "EmbeddingCache(ids, 1.0)",
+    ),
+    Exhibit(
+        "the embedding's backward starts its table's gradient anew",
+        "With one shared matrix, what the output projection has written there is gone.",
+        F.embedding_backward,
+        "add_rows(dE,",
+        "dE[...] = 0\n    add_rows(dE,",
+    ),
+    Exhibit(
+        "the exponent of the positions counts pairs twice",
+        "The 2i of the paper is the feature's index already. Wrong in eight public repositories, and it trains.",
+        F.sinusoidal_positions,
+        "np.exp(-math.log(10000.0) * pair / d_model)",
+        "np.exp(-math.log(10000.0) * 2 * pair / d_model)",
+    ),
+    Exhibit(
+        "sines and cosines of the positions are swapped",
+        "Nothing that is learnt can tell, but no weights can be exchanged with anybody.",
+        F.sinusoidal_positions,
+        "table[:, 0::2] = np.sin(angles)\n    table[:, 1::2] = np.cos(angles)",
+        "table[:, 1::2] = np.sin(angles)\n    table[:, 0::2] = np.cos(angles)",
+    ),
+    Exhibit(
+        "all sines stand before all cosines",
+        "So it is in the code of the paper's authors; the paper alternates them.",
+        F.sinusoidal_positions,
+        "table[:, 0::2] = np.sin(angles)\n    table[:, 1::2] = np.cos(angles)",
+        "table[:] = np.concatenate((np.sin(angles), np.cos(angles)), axis=1)",
+    ),
+    Exhibit(
+        "positions count from one",
+        "What is the vector of the first token? sin(0) and cos(0): 0 and 1, in turn.",
+        F.sinusoidal_positions,
+        "np.arange(length)",
+        "np.arange(1, length + 1)",
+    ),
+    Exhibit(
+        "the table of positions is float64 whatever the model is",
+        "An array made without a dtype is float64, and what is added to it too.",
+        F.sinusoidal_positions,
+        "np.empty((length, d_model), dtype=dtype)",
+        "np.empty((length, d_model))",
+    ),
+)
+
+EXHIBITS = (*LAYER_NORM, *LINEAR_AND_RELU, *DROPOUT, *LOSS, *INPUTS)

@@ -1,0 +1,298 @@
+"""Bugs in who calls what with what: `minitransformer.layers` and `minitransformer.models`."""
+
+from minitransformer import layers as L
+from minitransformer.models import Transformer, TransformerConfig
+from tests.museum.mutation import Exhibit
+
+ATTENTION = (
+    Exhibit(
+        "keys are used for values",
+        "A line copied and not changed. Forward and backward agree; the value projection silently never moves.",
+        L.SelfAttention.forward,
+        "q, k, v = xp.split(qkv, 3, axis=-1)",
+        "q, k, v = (xp.split(qkv, 3, axis=-1)[i] for i in (0, 1, 1))",
+        also=((L.SelfAttention.backward, "merge_heads(dq, dk, dv)", "merge_heads(dq, dk + dv, 0.0 * dv)"),),
+    ),
+    Exhibit(
+        "the gradients of queries and keys change places",
+        "They have one shape. Return them in the order in which the inputs came.",
+        L.SelfAttention.backward,
+        "merge_heads(dq, dk, dv)",
+        "merge_heads(dk, dq, dv)",
+    ),
+    Exhibit(
+        "cross-attention returns its two gradients in the wrong order",
+        "Published. Where source and target are equally long, as in the copy task, nothing complains.",
+        L.CrossAttention.backward,
+        "return dx, dmemory",
+        "return dmemory, dx",
+    ),
+    Exhibit(
+        "cross-attention takes queries and keys from the encoder and values from the decoder",
+        "Published. Who gives Q, and who K and V? The values carry what is seen: here the decoder's own future.",
+        L.CrossAttention.forward,
+        """q, cache_q = self.q.forward(x)
+    kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
+    k, v = xp.split(kv, 2, axis=-1)""",
+        """q, cache_q = self.q.forward(memory)
+    kv, cache_kv = self.kv.forward(memory)
+    k, v = xp.split(kv, 2, axis=-1)[0], xp.split(self.kv(x), 2, axis=-1)[1]""",
+    ),
+    Exhibit(
+        "cross-attention forgets its mask",
+        "Is there anything in the output that the padding of the source can change?",
+        L.CrossAttention.forward,
+        "self._attend(q, k, v, allowed, rng)",
+        "self._attend(q, k, v, None, rng)",
+    ),
+    Exhibit(
+        "attention is not told of its dropout",
+        "A rate that is set and has no effect. Do two seeds give two losses?",
+        L.SelfAttention._attend,
+        "allowed, self.dropout_rate, rng)",
+        "allowed)",
+    ),
+)
+
+RESIDUALS = (
+    Exhibit(
+        "the residual's gradient is never added around cross-attention",
+        "Published, in a decoder. Two paths lead from x to y, so two gradients come back and are added.",
+        L.Residual.backward,
+        "dx = dsum + dx",
+        "dx = dx if dcontext else dsum + dx",
+    ),
+    Exhibit(
+        "the clear path of pre-norm is left out of the backward",
+        "The one thing pre-norm is for: the gradient that reaches the first layer unchanged.",
+        L.Residual.backward,
+        "dx = dy + self.norm.backward(dn, cache.norm)",
+        "dx = self.norm.backward(dn, cache.norm)",
+    ),
+    Exhibit(
+        "the text says post-norm and the code does pre-norm",
+        "The most repeated question of all. Forward and backward agree, and both variants learn.",
+        L.Residual.forward,
+        'if self.placement == "post":',
+        'if self.placement == "pre":',
+        also=((L.Residual.backward, 'if self.placement == "post":', 'if self.placement == "pre":'),),
+    ),
+    Exhibit(
+        "the norm is taken of the sub-layer alone and not of the sum",
+        "x + Norm(Sublayer(x)) is neither of the two equations, and learns as well.",
+        L.Residual.forward,
+        "y, cache_norm = self.norm.forward(x + d)",
+        "n, cache_norm = self.norm.forward(d)\n        y = x + n",
+        also=((L.Residual.backward, "dx = dsum + dx", "dx = dy + dx"),),
+    ),
+    Exhibit(
+        "pre-norm adds the normalised token in place of the token itself",
+        "Then there is no clear path. Forward and backward agree.",
+        L.Residual.forward,
+        "y = x + d",
+        "y = n + d",
+        also=(
+            (
+                L.Residual.backward,
+                "dx = dy + self.norm.backward(dn, cache.norm)",
+                "dx = self.norm.backward(dy + dn, cache.norm)",
+            ),
+        ),
+    ),
+    Exhibit(
+        "dropout falls on the sum in place of the sub-layer",
+        "Section 5.4: to the output of each sub-layer, before it is added. Forward and backward agree.",
+        L.Residual.forward,
+        """d, cache_dropout = self.dropout.forward(s, rng)
+        y, cache_norm = self.norm.forward(x + d)""",
+        """d, cache_dropout = self.dropout.forward(x + s, rng)
+        y, cache_norm = self.norm.forward(d)""",
+        also=((L.Residual.backward, "dx = dsum + dx", "dx = ds + dx"),),
+    ),
+    Exhibit(
+        "all sub-layers share one dropout mask",
+        "Published. Each sub-layer drew from a generator in the same state.",
+        L.Dropout.forward,
+        "dropout(x, self.rate, rng)",
+        'dropout(x, self.rate, __import__("copy").deepcopy(rng))',
+    ),
+)
+
+PARAMETERS = (
+    Exhibit(
+        "a gradient is assigned where it should be added",
+        "Right for a layer that is used once. Use it twice before you call it done.",
+        L.Linear.backward,
+        "self.W.add_grad(dW)",
+        "self.W.grad[...] = dW",
+    ),
+    Exhibit(
+        "a gradient gets a new array in place of new values",
+        "a = a + b makes a new array, a += b does not: the optimiser looks at the old one, and W silently never moves.",
+        L.Linear.backward,
+        "self.W.add_grad(dW)",
+        "self.W.grad = self.W.grad + dW",
+    ),
+    Exhibit(
+        "LayerNorm's beta gets no gradient",
+        "A parameter that silently never moves. Has every one moved after the first step?",
+        L.LayerNorm.backward,
+        "self.beta.grad += dbeta",
+        "pass",
+    ),
+    Exhibit(
+        "the shared matrix loses the gradient of its use as output",
+        "A tied matrix has three uses, and its gradient is the sum of three.",
+        L.OutputProjection.backward,
+        "self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))",
+        "pass",
+    ),
+    Exhibit(
+        "the output projection overwrites the shared gradient",
+        "It is the first of the three uses to come in the backward pass, so a single step never shows it.",
+        L.OutputProjection.backward,
+        "self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))",
+        "self.E.grad[...] = dlogits_rows.T @ rows",
+    ),
+    Exhibit(
+        "embeddings are not multiplied by sqrt(d_model)",
+        "With entries of size 1 / sqrt(d_model) the positions then drown the words.",
+        L.Embedding.forward,
+        "math.sqrt(C)",
+        "1.0",
+    ),
+    Exhibit(
+        "positions are never added",
+        "Then attention sees a bag of words: permute the source, and only the order of the memory changes.",
+        L.InputEmbedding.forward,
+        "self.positions.forward(tokens)",
+        "(tokens, None)",
+    ),
+    Exhibit(
+        "the backward of the input embedding skips its dropout",
+        "It is the last step of the backward pass, and the one most easily forgotten.",
+        L.InputEmbedding.backward,
+        "dx = self.dropout.backward(dy, cache_dropout)",
+        "dx = dy",
+    ),
+    Exhibit(
+        "the feed-forward network's backward forgets the ReLU",
+        "Every unit learns, also those that were silent.",
+        L.FeedForward.backward,
+        "dh = relu_backward(da, cache.relu)",
+        "dh = da",
+    ),
+)
+
+STACKS = (
+    Exhibit(
+        "the memory gets its gradient from one decoder layer only",
+        "Every decoder layer reads the memory; the gradients of all of them are added.",
+        L.Decoder.backward,
+        "dmemory = dmemory + dmemory_layer",
+        "dmemory = dmemory_layer",
+    ),
+    Exhibit(
+        "the encoder's backward skips the final norm",
+        "Only with pre-norm is there one. Check every position of every switch.",
+        L.Encoder.backward,
+        "dy = self.norm.backward(dy, cache.norm)",
+        "pass",
+    ),
+    Exhibit(
+        "the N layers of the encoder are one layer N times",
+        "[layer] * N repeats a reference. Count the parameters.",
+        L.Encoder.__init__,
+        "[EncoderLayer(config, rng=rng, dtype=dtype) for _ in range(config.num_layers)]",
+        "[EncoderLayer(config, rng=rng, dtype=dtype)] * config.num_layers",
+    ),
+    Exhibit(
+        "the decoder's layers run backward in the order of the forward",
+        "Each layer gets a gradient that belongs to another, and a cache that belongs to a third.",
+        L.Decoder.backward,
+        "for layer in reversed(self.layers):",
+        "for layer in self.layers:",
+    ),
+    Exhibit(
+        "pre-norm ends without a norm",
+        "The sum of all sub-layers has never been normalised when it meets the output matrix.",
+        TransformerConfig.has_final_norm.fget,
+        'return self.norm == "pre" if self.final_norm is None else self.final_norm',
+        "return bool(self.final_norm)",
+    ),
+)
+
+MODELS = (
+    Exhibit(
+        "the causal mask is off by default",
+        "Published. The loss is splendid, what the model writes is not. Try random targets: a leak learns them.",
+        Transformer.decode,
+        "causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)",
+        "padding_mask(to_device(target), PAD)",
+    ),
+    Exhibit(
+        "the decoder may attend to the padding of the source",
+        "The mask of the encoder is needed twice. Pad the source: does any logit change?",
+        Transformer.decode,
+        "allowed, self._source_allowed(source), rng)",
+        "allowed, None, rng)",
+    ),
+    Exhibit(
+        "the encoder may attend to padding",
+        "The same sentence means something else in a batch with a longer one.",
+        Transformer.encode,
+        "self.encoder.forward(x, self._source_allowed(source), rng)",
+        "self.encoder.forward(x, None, rng)",
+    ),
+    Exhibit(
+        "the decoder may attend to the padding of the target",
+        "Not to be seen while padding comes last, as the causal mask hides it from every word before.",
+        Transformer.decode,
+        "causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)",
+        "causal_mask(target.shape[1])",
+    ),
+    Exhibit(
+        "the encoder gets no gradient",
+        "The decoder learns a language model all the same, and the loss falls for a while.",
+        Transformer.backward,
+        "self.encode_backward(dmemory, cache.encode)",
+        "pass",
+    ),
+    Exhibit(
+        "the shared matrix loses the gradient of its use for the source",
+        "Two of three uses are there, the words of the source still move a little: who would notice?",
+        Transformer.encode_backward,
+        "self.source_embedding.backward(dx, cache.embedding)",
+        "pass",
+    ),
+    Exhibit(
+        "the target is looked up in the source's table",
+        "Right while both are one matrix; otherwise the target's own silently never moves.",
+        Transformer.decode,
+        "self.target_embedding.forward(target, rng)",
+        "self.source_embedding.forward(target, rng)",
+        also=(
+            (
+                Transformer.decode_backward,
+                "self.target_embedding.backward(dy, cache.embedding)",
+                "self.source_embedding.backward(dy, cache.embedding)",
+            ),
+        ),
+    ),
+    Exhibit(
+        "tied matrices are three copies of one",
+        "Equal at the start, and each goes its own way from the first step on.",
+        Transformer._embedding_matrices,
+        "return matrices * 3 if self.config.tie_embeddings else matrices",
+        "return [Parameter(matrices[i % distinct].data.copy()) for i in range(3)]",
+    ),
+    Exhibit(
+        "embeddings start with standard deviation 1",
+        "PyTorch's default. Times sqrt(d_model), and again as output: what is the loss before training?",
+        Transformer._embedding_matrices,
+        "C**-0.5",
+        "1.0",
+    ),
+)
+
+EXHIBITS = (*ATTENTION, *RESIDUALS, *PARAMETERS, *STACKS, *MODELS)

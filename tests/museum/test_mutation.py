@@ -1,0 +1,112 @@
+"""Planting a bug reaches every name of a function, and leaves no trace behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minitransformer import functional, layers
+from minitransformer.functional import relu as other_name
+from minitransformer.functional import relu_backward, softmax
+from minitransformer.layers import Linear, SelfAttention
+from minitransformer.models import Transformer
+from minitransformer.training import Adam
+from tests.museum.mutation import PARTS, Exhibit, planted
+
+X = np.array([-1.0, 2.0])
+RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")
+
+
+def parts(function):
+    return [getattr(function, part) for part in PARTS]
+
+
+def test_the_bug_is_seen_under_every_name_and_gone_after_the_block():
+    with planted(*RELU):
+        assert functional.relu(X)[0].tolist() == [-1.0, 0.0]
+        assert other_name(X)[0].tolist() == [-1.0, 0.0]
+        assert layers.feed_forward.relu(X)[0].tolist() == [-1.0, 0.0]
+    assert functional.relu(X)[0].tolist() == [0.0, 2.0]
+
+
+def test_the_function_is_whole_again_also_after_an_error():
+    before = parts(functional.relu)
+    with pytest.raises(ZeroDivisionError), planted(*RELU):
+        1 / len(functional.relu(X)[0].nonzero()[0][1:])  # [-1, 0] has one entry that is not 0, and so has [0, 2]
+    assert all(now is then for now, then in zip(parts(functional.relu), before, strict=True))
+
+
+def test_a_method_with_super_can_carry_a_bug():
+    old = "check_heads(d_model, num_heads)"
+    with planted(SelfAttention.__init__, old, "num_heads = 1"):
+        assert SelfAttention(4, 3).num_heads == 1
+    with pytest.raises(ValueError, match="num_heads = 3"):
+        SelfAttention(4, 3)
+
+
+def test_a_method_of_a_living_object_can_carry_a_bug():
+    layer, x = Linear(2, 3), np.ones((1, 2), np.float32)
+    with planted(layer.forward, "return linear(", "return x, None\n    return linear("):
+        assert layer(x) is x
+    assert layer(x).shape == (1, 3)
+
+
+def test_a_decorated_method_can_carry_a_bug():
+    ids = np.array([[3, 0]])
+    with planted(Transformer._source_allowed, "padding_mask(to_device(source), PAD)", "None"):
+        assert Transformer._source_allowed(ids) is None
+    assert Transformer._source_allowed(ids).tolist() == [[[[True, False]]]]
+
+
+def test_a_default_can_be_wrong_positional_or_by_keyword():
+    with planted(Adam.__init__, "eps=1e-9", "eps=1e-3"):
+        assert Adam([]).eps == 1e-3
+    assert Adam([]).eps == 1e-9
+    with planted(Linear.__init__, "bias=True", "bias=False"):
+        assert Linear(2, 3).b is None
+    assert Linear(2, 3).b is not None
+
+
+def test_a_text_that_is_not_there_or_there_twice_is_refused_with_the_count():
+    for old, count in (("no such text", 0), ("dy", 3)):
+        message = f"once in relu_backward, but occurs {count} times: '{old}'"
+        with pytest.raises(ValueError, match=message), planted(relu_backward, old, "pass"):
+            pass
+
+
+def test_a_second_bug_in_one_function_is_refused():
+    with planted(*RELU), pytest.raises(ValueError, match="relu carries a bug already"), planted(*RELU):
+        pass
+    assert functional.relu(X)[0].tolist() == [0.0, 2.0]
+
+
+def test_changed_text_that_is_no_python_changes_nothing():
+    before = parts(functional.relu)
+    with pytest.raises(SyntaxError), planted(functional.relu, "xp.maximum(x, 0)", "xp.maximum(x"):
+        pass
+    assert parts(functional.relu) == before
+
+
+def test_an_exhibit_plants_all_its_changes_and_takes_all_of_them_away():
+    change = (softmax, "p /= total", "p /= 2 * total")
+    exhibit = Exhibit("a name", "a lesson", *RELU, also=(change,))
+    assert exhibit.level == "functional"
+    with exhibit.planted():
+        assert functional.relu(X)[0].tolist() == [-1.0, 0.0]
+        assert softmax(X[:1])[0].tolist() == [0.5]
+    assert functional.relu(X)[0].tolist() == [0.0, 2.0]
+    assert softmax(X[:1])[0].tolist() == [1.0]
+
+
+def test_an_exhibit_with_one_impossible_change_plants_none():
+    exhibit = Exhibit("a name", "a lesson", *RELU, also=((softmax, "no such text", ""),))
+    with pytest.raises(ValueError, match="once in softmax"), exhibit.planted():
+        pass
+    assert functional.relu(X)[0].tolist() == [0.0, 2.0]
+
+
+def test_the_exhibits_can_be_shown_without_pytest():
+    code = "import sys; from tests.museum.exhibits import EXHIBITS; sys.exit('pytest' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
