@@ -27,7 +27,7 @@ class Parameter:
         self.data = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
-        self._grad = xp.zeros_like(self.data)
+        self._grad = xp.zeros(self.data.shape, self.data.dtype)
         self._is_zero = False  # whether the gradient is zero, whatever its array holds
 
     @property
@@ -40,8 +40,10 @@ class Parameter:
 
     @grad.setter
     def grad(self, array):
-        """Take `array` as the gradient from now on."""
-        self._grad, self._is_zero = array, False
+        """Copy `array` into the gradient's own array, which a vector of all gradients may be looking at."""
+        if array is not self._grad:  # as it is after `grad += x`
+            self._grad[...] = array
+            self._is_zero = False
 
     def zero_grad(self):
         """Make the gradient zero, without touching its array yet."""
@@ -162,7 +164,7 @@ class FlatParameter(Parameter):
             part = slice(start, start + math.prod(shape))
             self._grad[part] = piece.grad.reshape(-1)
             piece.data = self.data[part].reshape(shape)
-            piece.grad = self._grad[part].reshape(shape)
+            piece._grad = self._grad[part].reshape(shape)
             start = part.stop
 
     @property

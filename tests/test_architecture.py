@@ -19,7 +19,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
     {"__init__"},
-    {"backend", "files"},
+    {"backend", "files", "process"},
     {"checks", "core"},
     {"functional"},
     {"layers"},
@@ -35,6 +35,7 @@ THIRD_PARTY = {
     "numpy": "*",
     "tqdm": "*",
     "safetensors": "*",
+    "threadpoolctl": "process.py",
     "cupy": "backend.py",
     "cupyx": "backend.py",
     "matplotlib": "plotting.py",

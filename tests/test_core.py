@@ -343,3 +343,11 @@ def test_scaling_a_flat_gradient_in_place_scales_its_pieces():
     flat.grad[...] = 2.0
     flat.grad *= 3.0
     assert all((parameter.grad == 6.0).all() for parameter in chain.parameters())
+
+
+def test_assigning_a_gradient_keeps_it_in_the_flat_vector():
+    chain = Chain()
+    flat = flatten_parameters(chain)
+    for parameter in chain.parameters():
+        parameter.grad = parameter.grad + 2.0
+    assert (flat.grad == 2.0).all()

@@ -7,7 +7,7 @@ the medians are compared. The rate of the matrix product is measured between the
 
 from minitransformer.bench.sizes import SIZES, Size
 from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
-from minitransformer.bench.timing import interleave, matmul_rate, median, num_threads, peak_memory
+from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
 
 __all__ = [
     "SIZES",
@@ -16,7 +16,6 @@ __all__ = [
     "interleave",
     "matmul_rate",
     "median",
-    "num_threads",
     "numpy_step",
     "peak_memory",
     "pytorch_step",

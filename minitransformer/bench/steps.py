@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.backend import make_generator
 from minitransformer.core import Parameter, flatten_parameters
 from minitransformer.models import Transformer
+from minitransformer.process import keep_freed_memory
 from minitransformer.training import Adam
 from minitransformer.training.loop import train_step
 
@@ -15,6 +16,7 @@ LR, MAX_NORM = 1e-4, 1.0
 
 def numpy_step(size, dropout):
     """Our step on one batch of `size` -> a function without arguments that returns the loss."""
+    keep_freed_memory()
     model = Transformer(size.config(dropout))
     parameters = [flatten_parameters(model)]
     optimizer = Adam(parameters)

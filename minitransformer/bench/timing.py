@@ -1,7 +1,6 @@
 """Measuring time and memory on a machine that others use too."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -45,14 +44,6 @@ def matmul_rate(n=1024):
 def median(times):
     """The median, in seconds."""
     return statistics.median(times)
-
-
-def num_threads():
-    """How many threads NumPy's matrix product uses: as the user's environment says, else one for each processor."""
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        if os.environ.get(variable, "").isdigit():
-            return int(os.environ[variable])
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 PROBE = """

@@ -13,12 +13,12 @@ from minitransformer.bench import (
     interleave,
     matmul_rate,
     median,
-    num_threads,
     numpy_step,
     peak_memory,
     pytorch_step,
     torch_is_installed,
 )
+from minitransformer.process import num_threads
 
 HELP = "time a training step against PyTorch eager and the matrix product"
 DESCRIPTION = """\

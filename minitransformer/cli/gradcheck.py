@@ -1,7 +1,9 @@
 """`minitransformer gradcheck`: prove the library's backward passes, or check a learner's own layer."""
 
 import importlib.util
+import inspect
 import json
+import math
 import time
 from pathlib import Path
 
@@ -52,7 +54,12 @@ def run(arguments):
     verdict = f"{failed} WRONG" if failed else "all right"
     print(f"\n{len(reports)} checks, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
     if arguments.json:
-        result = {"checks": len(reports), "failed": failed, "worst": worst, "seconds": seconds}
+        result = {
+            "checks": len(reports),
+            "failed": failed,
+            "worst": worst if math.isfinite(worst) else None,
+            "seconds": seconds,
+        }
         print(json.dumps({**result, "reports": [report.as_dict() for report in reports]}))
     return 1 if failed else 0
 
@@ -90,4 +97,5 @@ def load_own(name, arguments):
         layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
         raise TypeError(f"{class_name} must be a minitransformer.core.Layer, got a {type(layer).__name__}")
-    return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed, name=name)
+    takes_rng = "rng" in inspect.signature(layer.forward).parameters
+    return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed if takes_rng else None, name=name)

@@ -16,7 +16,7 @@ def dropout(x, rate, rng=None):
     """Inverted dropout (paper section 5.4): set each entry to 0 with probability `rate`, scale up the others.
 
     x any shape; rng draws the mask, and rng=None (evaluation) or rate=0 makes it the identity. The rate is rounded to
-    a multiple of 2^-16, so that two random bytes decide an entry, and the scale is that of the rounded rate.
+    a multiple of 2^-16 below 1, so that two random bytes decide an entry, and the scale is that of the rounded rate.
 
     Forward    y_i = x_i m_i        m_i = 0 with probability P, else 1 / (1 - P), so that the mean of y_i is x_i
     Jacobian   dy_i/dx_j = 1[i = j] m_i
@@ -24,7 +24,7 @@ def dropout(x, rate, rng=None):
     Remember   which entries were kept (None for the identity); backward must never draw a second mask
     Check      dx is 0 just where y is 0; without rng, y is x
     """
-    dropped = round(rate * 65536)
+    dropped = min(round(rate * 65536), 65535)
     if rng is None or dropped == 0:
         return x, None
     cache = DropoutCache(random_uint16(rng, x.shape) >= dropped, 65536 / (65536 - dropped))

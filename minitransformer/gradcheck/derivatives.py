@@ -77,5 +77,5 @@ def _rounding(above, below, slope, x, v, h):
     """What rounding can do to (above - below) / 2h: in the two values, and in x + h v, which moves by eps |x|."""
     eps = np.finfo(np.float64).eps
     of_values = eps * (abs(above) + abs(below)) / h
-    of_points = eps * float(np.abs(x).max() / np.abs(v).max()) * abs(slope) / h
+    of_points = eps * float(np.abs(x).max() / (np.abs(v).max() or 1.0)) * abs(slope) / h
     return float(of_values + of_points)

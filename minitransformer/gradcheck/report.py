@@ -1,6 +1,7 @@
 """What a gradient check found, tensor by tensor, to be read by people and by programs."""
 
 import dataclasses
+import math
 
 COMPLEX_STEP = "complex step"
 RICHARDSON = "Richardson"
@@ -61,5 +62,11 @@ class Report:
 
     def as_dict(self):
         """The report as plain numbers and strings, for JSON."""
-        checks = [{**dataclasses.asdict(check), "passed": check.passed} for check in self.checks]
+        checks = [{**_finite(dataclasses.asdict(check)), "passed": check.passed} for check in self.checks]
         return {"name": self.name, "passed": self.passed, "reason": self.reason, "checks": checks}
+
+
+def _finite(fields):
+    """The fields with None for NaN and infinity, which JSON does not have."""
+    strange = {key for key, value in fields.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {key: None if key in strange else value for key, value in fields.items()}

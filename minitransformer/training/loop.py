@@ -10,6 +10,7 @@ from minitransformer.backend import make_generator, to_device, xp
 from minitransformer.core import flatten_parameters
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models.config import PAD
+from minitransformer.process import keep_freed_memory
 from minitransformer.training.adam import Adam
 from minitransformer.training.averaging import AVERAGED, average
 from minitransformer.training.clip import clip_factor, grad_norm
@@ -57,6 +58,7 @@ class History:
 
 def train(model, task, settings):
     """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere."""
+    keep_freed_memory()
     parameters = [flatten_parameters(model)]
     optimizer = Adam(parameters)
     data_rng = np.random.default_rng([settings.seed, 1])

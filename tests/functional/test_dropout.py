@@ -82,3 +82,9 @@ def test_dropout_keeps_the_dtype_and_writes_to_no_input(dtype):
     x, dy = example(dtype)  # both are read-only
     y, mask = dropout(x, 0.4, make_generator(8))
     assert y.dtype == dropout_backward(dy, mask).dtype == dtype
+
+
+def test_dropout_at_a_rate_just_below_one_keeps_a_share():
+    y, _ = dropout(np.ones(2**20), 0.999999, make_generator(3))
+    assert np.isfinite(y).all()
+    assert 0 < (y != 0).sum() < 100

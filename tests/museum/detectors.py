@@ -122,14 +122,9 @@ def _temporary_folder():
 FIXTURES = {
     "monkeypatch": pytest.MonkeyPatch.context,
     "tmp_path": _temporary_folder,
-    "stored": lambda: contextlib.nullcontext(_stored_reference()),
+    "stored": lambda: contextlib.nullcontext(read()[0]),  # anew each time: a bug may write to it
     "record_property": lambda: contextlib.nullcontext(lambda *named_value: None),
 }
-
-
-@functools.cache
-def _stored_reference():
-    return read()[0]
 
 
 def _can_be_called(test):
