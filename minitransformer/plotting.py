@@ -83,3 +83,26 @@ def plot_bench(rows, path, threads):
         axis.set_xticks(range(len(sizes)), sizes)
     left.legend(frameon=False)
     save_figure(figure, path)
+
+
+def plot_scaling(rows, powers, path):
+    """Step time and peak memory over what grows, both axes logarithmic, with a line of the slope `powers` {what: n}."""
+    plt = _pyplot()
+    figure, axes = plt.subplots(2, len(powers), figsize=(2.7 * len(powers), 4.8), layout="constrained", sharey="row")
+    for column, (what, power) in enumerate(powers.items()):
+        chosen = [row for row in rows if row["what"] == what]
+        values = np.array([row["value"] for row in chosen])
+        for axis, key, unit in ((axes[0, column], "seconds", 1e3), (axes[1, column], "bytes", 1e-6)):
+            measured = unit * np.array([row[key] for row in chosen])
+            axis.loglog(values, measured, "o-", color=BLUE, markersize=4)
+            slope = measured[-1] * (values / values[-1]) ** float(power)
+            seen = slope >= measured.min() / 2
+            axis.loglog(values[seen], slope[seen], "--", color=ORANGE, linewidth=1, label=f"slope {power}")
+            axis.legend(frameon=False, loc="upper left")
+            axis.set_xticks(values, values)
+            axis.minorticks_off()
+        axes[1, column].set_xlabel(what)
+    axes[0, 0].set_ylabel("training step (ms)")
+    axes[1, 0].set_ylabel("peak memory (MB)")
+    figure.suptitle("Cost as one thing grows; dashed: the power of it that dominates in the end")
+    save_figure(figure, path)

@@ -1,0 +1,85 @@
+"""`minitransformer bench` runs both models on the same terms and reports what it measured; nothing here is timed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from minitransformer.bench import SIZES, interleave, median, numpy_step
+from minitransformer.bench.scaling import GROWTH, grown
+from minitransformer.bench.timing import LEAST, WARM_UP
+from tests.cli.run import run
+
+
+def test_matmul_flops_are_those_of_a_plain_count():
+    """Every product of the paper's forward pass written out, times three: backward takes two more for each."""
+    size = SIZES["medium"]
+    B, T, C, F, V = size.batch, size.length, size.d_model, size.d_ff, size.vocab_size
+    D = C // size.num_heads
+
+    def product(n, i, o):
+        return 2 * n * i * o
+
+    attention = size.num_heads * B * (product(T, D, T) + product(T, T, D))
+    projections = 4 * product(B * T, C, C)
+    network = product(B * T, C, F) + product(B * T, F, C)
+    forward = size.num_layers * (3 * (attention + projections) + 2 * network) + product(B * T, C, V)
+    assert size.matmul_flops == 3 * forward
+
+
+def test_calls_take_turns_and_the_warm_up_is_not_counted():
+    seen = []
+    times = interleave({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, seconds=0.0)
+    assert "".join(seen) == "a" * WARM_UP + "b" * WARM_UP + "ab" * LEAST
+    assert {name: len(values) for name, values in times.items()} == {"a": LEAST, "b": LEAST}
+    assert median([3.0, 1.0, 2.0]) == 2.0
+
+
+def test_the_timed_step_learns():
+    step = numpy_step(SIZES["tiny"], 0.0)
+    losses = [step() for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.05
+
+
+def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
+    torch = pytest.importorskip("torch")
+    from minitransformer.bench.pytorch_model import PyTorchTransformer
+    from minitransformer.models import Transformer
+    from minitransformer.models.pytorch import from_pytorch
+
+    size = SIZES["tiny"]
+    theirs, ours = PyTorchTransformer(size.config(0.0)), Transformer(size.config(0.0))
+    assert sum(p.numel() for p in theirs.parameters()) == ours.num_parameters()
+    state = {name: p.detach().numpy() for name, p in theirs.state_dict().items()}
+    stacks = {name: p for name, p in state.items() if name.startswith(("encoder.", "decoder."))}
+    converted = from_pytorch(stacks, ours.config)
+    ours.load_state_dict(ours.state_dict() | converted | {"source_embedding.tokens.E": state["embedding.weight"]})
+    source, target, _ = size.make_batch()
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(source), torch.from_numpy(target)).numpy()
+    np.testing.assert_allclose(ours(source, target), expected, atol=2e-5)
+
+
+def test_bench_prints_a_row_and_a_machine_readable_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, "bench", "tiny", "--dropout", 0.1, "--seconds", 0.01, "--json")
+    assert (status, err) == (0, "")
+    (row,) = json.loads(out.splitlines()[-1])["rows"]
+    assert row["numpy"] > 0
+    assert 0 < row["matmul_share"] < 1.5
+    assert "tokens/s" in out
+
+
+def test_an_unknown_size_is_refused_with_the_known_ones(capsys):
+    status, out, err = run(capsys, "bench", "huge")
+    assert (status, out) == (2, "")
+    assert "known sizes: tiny, small, medium, base-like, adam" in err
+
+
+def test_each_growth_changes_one_thing_and_keeps_the_papers_shape():
+    for what, (values, _) in GROWTH.items():
+        for value in values:
+            size = grown(what, value)
+            assert getattr(size, what) == value
+            assert size.d_ff == 4 * size.d_model
+            assert size.d_model // size.num_heads == 32
