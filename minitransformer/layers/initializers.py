@@ -8,8 +8,8 @@ import numpy as np
 def xavier_uniform(rng, fan_in, fan_out, blocks=1, dtype=np.float32):
     """Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) -> (fan_in, blocks * fan_out).
 
-    The paper does not give its initialisation; this is that of its authors' code. `blocks` independent matrices stand
-    side by side. With rng=None the weights are zeros: enough where only shapes matter.
+    The paper does not give its initialisation; this is what PyTorch's `nn.Transformer` takes. `blocks` independent
+    matrices stand side by side. With rng=None the weights are zeros: enough where only shapes matter.
     """
     if rng is None:
         return np.zeros((fan_in, blocks * fan_out), dtype)

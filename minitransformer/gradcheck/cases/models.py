@@ -27,14 +27,14 @@ def check_loss(model, source, target_in, target_out, *, name, dropout_seed=1, **
     return check_gradients(forward, backward, {}, dict(model.named_parameters()), name=name, **options)
 
 
-def transformer(b=B, t=T, s=S, **switches):
-    """A small Transformer on padded batches."""
+def transformer(b=B, t=T, s=S, padded=True, **switches):
+    """A small Transformer, on padded batches unless told otherwise."""
 
     def check(name):
         model = Transformer(config(**switches), dtype=np.float64)
         randomize_parameters(model)
-        padded = t > 1
-        ids = (draw_ids(b, s, padded), draw_ids(b, t, padded), draw_ids(b, t + 1, padded)[:, 1:])
+        pad = padded and t > 1
+        ids = (draw_ids(b, s, pad), draw_ids(b, t, pad), draw_ids(b, t + 1, pad)[:, 1:])
         # a hundred entries and more go along random directions: the entries are proven layer by layer already
         return check_loss(model, *ids, name=name, max_entries=10)
 
@@ -46,6 +46,7 @@ for norm, tied, smoothing, rate in itertools.product(("post", "pre"), (True, Fal
     check = transformer(norm=norm, tie_embeddings=tied, label_smoothing=smoothing, dropout=rate)
     register(f"Transformer {switches}", Transformer, check)
 register("Transformer final_norm=True", Transformer, transformer(final_norm=True))
+register("Transformer padding=False", Transformer, transformer(padded=False))
 register("Transformer T=1", Transformer, transformer(t=1))
 register("Transformer B=1", Transformer, transformer(b=1))
 
