@@ -1,8 +1,8 @@
 """How fast a training step is: here, in PyTorch, and against the rate of the matrix product alone.
 
 The method. Both models have the same shapes, dropout places, label smoothing, padding, clipping and Adam, and the same
-number of threads. They take turns in one process, step by step, so that a slow moment of the machine slows both, and
-the medians are compared. The rate of the matrix product is measured between them, in the same turns.
+number of threads. They take turns of a third of a second in one process, so that a slow moment of the machine slows
+both, and the medians of all steps are compared. The rate of the matrix product is measured in turns between theirs.
 """
 
 from minitransformer.bench.sizes import SIZES, Size

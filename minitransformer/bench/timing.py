@@ -9,13 +9,15 @@ import time
 import numpy as np
 
 WARM_UP = 3  # calls of each that are not counted
-LEAST = 5  # calls of each that are counted, however long they take
+LEAST = 3  # turns of each, however long they take
+TURN = 0.3  # seconds of each turn, in which a function is called again and again
 
 
 def interleave(calls, seconds, progress=None):
-    """Call the functions of `calls` {name: function} in turn for `seconds` -> {name: [seconds of each call]}.
+    """Let the functions of `calls` {name: function} take turns for `seconds` -> {name: [seconds of each call]}.
 
-    `progress`, if given, is called after each round with the share that is done.
+    The first call of a turn is not counted: the threads of the one before, of another library, may still be spinning
+    on the processor in case there is more to do. `progress`, if given, is called after each round with the share done.
     """
     for call in calls.values():
         for _ in range(WARM_UP):
@@ -25,12 +27,21 @@ def interleave(calls, seconds, progress=None):
     rounds, spent = 0, 0.0
     while rounds < LEAST or spent < seconds:
         for name, call in calls.items():
-            before = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - before)
+            times[name] += _take_turn(call)
         rounds, spent = rounds + 1, time.perf_counter() - start
         if progress:
             progress(min(1.0, spent / seconds, rounds / LEAST))
+    return times
+
+
+def _take_turn(call):
+    """The seconds of each call of one turn but the first."""
+    call()
+    times = []
+    while not times or sum(times) < TURN:
+        before = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - before)
     return times
 
 

@@ -24,8 +24,9 @@ HELP = "time a training step against PyTorch eager and the matrix product"
 DESCRIPTION = """\
 Time a full training step (forward, loss, backward, clip, Adam) of this library and, where PyTorch is installed, of the
 same model in PyTorch eager: same shapes, dropout places, smoothing, optimiser and number of threads. The two take turns
-in one process, step by step, so that a slow moment of the machine slows both; medians are shown. "matmul" is the share
-of the machine's own float32 matrix-product rate (1024 x 1024, measured in the same turns) that our step reaches.
+of a third of a second in one process, so that a slow moment of the machine slows both; medians of all steps are shown.
+"matmul" is the share of the machine's own float32 matrix-product rate (1024 x 1024, in turns of its own) that our step
+reaches.
 
   minitransformer bench                      tiny, small, medium and base-like, with and without dropout
   minitransformer bench tiny --seconds 20    one size, for longer

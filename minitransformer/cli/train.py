@@ -38,8 +38,8 @@ class Recipe:
 
 
 RECIPES = {
-    "copy": Recipe(steps=1600),
-    "reverse": Recipe(steps=1600),
+    "copy": Recipe(steps=2000),
+    "reverse": Recipe(steps=2000),
     "sort": Recipe(steps=2500),
     "addition": Recipe(steps=6000, warmup=400, factor=0.5),
 }
