@@ -46,8 +46,8 @@ def plot_training(history, path, title, floor=None):
 def plot_attention(weights, queries, keys, path, title):
     """One panel a head: weights (H, T, S), the tokens that ask down the side, the tokens attended to along the top."""
     plt = _pyplot()
-    H = len(weights)
-    figure, axes = plt.subplots(1, H, figsize=(2.6 * H, 3.1), squeeze=False, layout="constrained")
+    H, T, S = weights.shape
+    figure, axes = plt.subplots(1, H, figsize=(2.6 * H, 1.1 + 1.9 * T / S), squeeze=False, layout="constrained")
     for head, axis in enumerate(axes[0]):
         image = axis.imshow(weights[head], cmap="viridis", vmin=0.0, vmax=1.0, aspect="equal")
         axis.set_xticks(range(len(keys)), keys)
@@ -81,7 +81,8 @@ def plot_bench(rows, path, threads):
     right.set(title="Share of the matrix-product rate", ylabel="share", ylim=(0, 1.05))
     for axis in (left, right):
         axis.set_xticks(range(len(sizes)), sizes)
-    left.legend(frameon=False)
+    left.set_ylim(0, 1.3 * left.get_ylim()[1])
+    left.legend(frameon=False, ncols=2, loc="upper left")
     save_figure(figure, path)
 
 

@@ -7,13 +7,10 @@ BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small 
 
 def grad_norm(parameters):
     """The norm of all gradients taken together as one vector -> a 0-d array."""
-    squares = 0.0
-    for parameter in parameters:
-        grad = parameter.grad.reshape(-1)
-        for start in range(0, grad.size, BLOCK):
-            block = grad[start : start + BLOCK]
-            squares = squares + xp.vdot(block, block)
-    return xp.sqrt(squares)
+    grads = [parameter.grad.reshape(-1) for parameter in parameters]
+    blocks = [grad[start : start + BLOCK] for grad in grads for start in range(0, grad.size, BLOCK)]
+    squares = [xp.vdot(block, block) for block in blocks]
+    return xp.sqrt(sum(squares[1:], start=squares[0]))  # not from 0.0, which NumPy 1 would take for a float64
 
 
 def clip_factor(norm, max_norm):
