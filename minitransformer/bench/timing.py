@@ -57,17 +57,33 @@ def median(times):
     return statistics.median(times)
 
 
+def resident_peak():
+    """The most memory this process has held so far, in bytes.
+
+    From Linux's own status file where there is one: `getrusage` would begin with the peak of the process that started
+    this one.
+    """
+    try:
+        with open("/proc/self/status", encoding="utf8") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    except OSError:
+        import resource
+
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 PROBE = """
-import json, resource, sys
+import json, sys
 from minitransformer.bench import SIZES, numpy_step, pytorch_step
+from minitransformer.bench.timing import resident_peak
 which, size, dropout, threads = json.loads(sys.argv[1])
 if which == "pytorch":
     import minitransformer.bench.pytorch_model
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = resident_peak()
 step = numpy_step(SIZES[size], dropout) if which == "numpy" else pytorch_step(SIZES[size], dropout, threads)
 for _ in range(3):
     step()
-print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(resident_peak() - before)
 """
 
 

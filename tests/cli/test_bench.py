@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from minitransformer.bench import SIZES, interleave, median, numpy_step, timing
+from minitransformer.bench import SIZES, interleave, median, numpy_step, peak_memory, timing
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.bench.timing import LEAST, WARM_UP
+from minitransformer.models import Transformer
 from tests.cli.run import run
 
 
@@ -47,7 +48,6 @@ def test_the_timed_step_learns():
 def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
     torch = pytest.importorskip("torch")
     from minitransformer.bench.pytorch_model import PyTorchTransformer
-    from minitransformer.models import Transformer
     from minitransformer.models.pytorch import from_pytorch
 
     size = SIZES["tiny"]
@@ -71,6 +71,14 @@ def test_bench_prints_a_row_and_a_machine_readable_line(capsys, tmp_path, monkey
     assert row["numpy"] > 0
     assert 0 < row["matmul_share"] < 1.5
     assert "tokens/s" in out
+
+
+def test_peak_memory_is_that_of_the_step_alone():
+    """At least the weights, their gradients and Adam's two moments, and not what the calling process holds."""
+    size = SIZES["small"]
+    ballast = np.ones(2**26)  # half a gigabyte
+    weights = 4 * Transformer(size.config(0.0), seed=None).num_parameters()
+    assert 4 * weights < peak_memory("numpy", size, 0.0, threads=1) < ballast.nbytes
 
 
 def test_an_unknown_size_is_refused_with_the_known_ones(capsys):
