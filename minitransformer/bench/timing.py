@@ -74,13 +74,14 @@ def resident_peak():
 
 PROBE = """
 import json, sys
-from minitransformer.bench import SIZES, numpy_step, pytorch_step
+from minitransformer.bench import Size, numpy_step, pytorch_step
 from minitransformer.bench.timing import resident_peak
 which, size, dropout, threads = json.loads(sys.argv[1])
+size = Size(*size)
 if which == "pytorch":
     import minitransformer.bench.pytorch_model
 before = resident_peak()
-step = numpy_step(SIZES[size], dropout) if which == "numpy" else pytorch_step(SIZES[size], dropout, threads)
+step = numpy_step(size, dropout) if which == "numpy" else pytorch_step(size, dropout, threads)
 for _ in range(3):
     step()
 print(resident_peak() - before)
@@ -92,6 +93,6 @@ def peak_memory(which, size, dropout, threads):
 
     Measured in a process of its own, above what it needs once everything is imported.
     """
-    arguments = json.dumps([which, size.name, dropout, threads])
+    arguments = json.dumps([which, size, dropout, threads])
     result = subprocess.run([sys.executable, "-c", PROBE, arguments], capture_output=True, text=True, check=True)
     return int(result.stdout.split()[-1])

@@ -8,6 +8,7 @@ import pytest
 from minitransformer.bench import SIZES, interleave, median, numpy_step, peak_memory, timing
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.bench.timing import LEAST, WARM_UP
+from minitransformer.cli import scaling
 from minitransformer.models import Transformer
 from tests.cli.run import run
 
@@ -94,3 +95,20 @@ def test_each_growth_changes_one_thing_and_keeps_the_papers_shape():
             assert getattr(size, what) == value
             assert size.d_ff == 4 * size.d_model
             assert size.d_model // size.num_heads == 32
+
+
+def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scaling, "GROWTH", {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)})
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "--scaling", "--seconds", 0.01, "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert [(row["what"], row["value"]) for row in rows] == [
+        ("batch", 1),
+        ("batch", 2),
+        ("d_model", 32),
+        ("d_model", 64),
+    ]
+    assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
+    assert (tmp_path / "plots" / "bench_scaling.png").stat().st_size > 10_000
