@@ -50,6 +50,15 @@ def check_width(layer_name, x, width, dtype):
         raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
 
 
+def check_names(complaint, given, wanted):
+    """ValueError, beginning with `complaint`, unless the two dictionaries have the same names."""
+    missing, unexpected = wanted.keys() - given.keys(), given.keys() - wanted.keys()
+    if missing or unexpected:
+        raise ValueError(
+            f"{complaint}: missing {sorted(missing) or 'nothing'}, unexpected {sorted(unexpected) or 'nothing'}"
+        )
+
+
 def check_mask(allowed):
     """TypeError unless `allowed` is None or boolean: numbers would leave open whether 1 means look or ignore."""
     if allowed is not None and allowed.dtype != bool:

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
+from minitransformer.checks import check_names
 
 
 class Parameter:
@@ -135,12 +136,7 @@ class Layer:
         Raises ValueError, before anything is changed, if a name is missing or unexpected or a shape or dtype differs.
         """
         own = dict(self.named_parameters())
-        missing, unexpected = own.keys() - state.keys(), state.keys() - own.keys()
-        if missing or unexpected:
-            raise ValueError(
-                f"state does not fit this {type(self).__name__}: missing {sorted(missing) or 'nothing'}, "
-                f"unexpected {sorted(unexpected) or 'nothing'}"
-            )
+        check_names(f"state does not fit this {type(self).__name__}", state, own)
         for name, parameter in own.items():
             given, wanted = state[name], parameter.data
             if given.shape != wanted.shape or given.dtype != wanted.dtype:

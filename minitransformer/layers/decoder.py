@@ -49,7 +49,7 @@ class DecoderLayer(Layer):
 
 
 class Decoder(Layer):
-    """N decoder layers, and a LayerNorm after the last if `config.final_norm` (needed with pre-norm)."""
+    """N decoder layers, and a LayerNorm after the last if `config.has_final_norm` (needed with pre-norm)."""
 
     def __init__(self, config, *, rng=None, dtype=np.float32):
         self.layers = [DecoderLayer(config, rng=rng, dtype=dtype) for _ in range(config.num_layers)]

@@ -49,7 +49,7 @@ class EncoderLayer(Layer):
 
 
 class Encoder(Layer):
-    """N encoder layers, and a LayerNorm after the last if `config.final_norm` (needed with pre-norm)."""
+    """N encoder layers, and a LayerNorm after the last if `config.has_final_norm` (needed with pre-norm)."""
 
     def __init__(self, config, *, rng=None, dtype=np.float32):
         self.layers = [EncoderLayer(config, rng=rng, dtype=dtype) for _ in range(config.num_layers)]

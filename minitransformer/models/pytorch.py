@@ -9,6 +9,7 @@ its method `detach`.
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.checks import check_names
 
 EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # ours alone
 
@@ -136,12 +137,7 @@ def _to_numpy(tensor):
 
 
 def _check(what, given, shapes):
-    missing, unexpected = shapes.keys() - given.keys(), given.keys() - shapes.keys()
-    if missing or unexpected:
-        raise ValueError(
-            f"{what} does not fit this config: missing {sorted(missing) or 'nothing'}, "
-            f"unexpected {sorted(unexpected) or 'nothing'}"
-        )
+    check_names(f"{what} does not fit this config", given, shapes)
     for name, shape in shapes.items():
         if given[name].shape != shape:
             raise ValueError(f"{what} has {name} of shape {given[name].shape}, this config needs {shape}")
