@@ -8,6 +8,7 @@ may be used twice in one model and each use keeps its own memory:
     y        = layer(x)                     just use it; the cache is dropped at once
 """
 
+import copy
 import math
 
 import numpy as np
@@ -21,43 +22,53 @@ class Parameter:
 
     Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` merely notes
     that the gradient is zero. It is cleared when somebody looks at it, or overwritten by the first backward pass that
-    asks `overwritable`.
+    asks `overwritable`. Until there is a gradient, there is no array for it.
     """
 
     def __init__(self, data):
         self.data = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
-        self._grad = xp.zeros(self.data.shape, self.data.dtype)
+        self._grad = None  # or an array like `data`
         self._is_zero = False  # whether the gradient is zero, whatever its array holds
 
     @property
     def grad(self):
         """The gradient, an array like `data`."""
-        if self._is_zero:
+        if self._grad is None:
+            self._grad = xp.zeros_like(self.data)
+        elif self._is_zero:
             self._grad[...] = 0
-            self._is_zero = False
+        self._is_zero = False
         return self._grad
 
     @grad.setter
     def grad(self, array):
         """Copy `array` into the gradient's own array, which a vector of all gradients may be looking at."""
         if array is not self._grad:  # as it is after `grad += x`
-            self._grad[...] = array
-            self._is_zero = False
+            self.grad[...] = array
 
     def zero_grad(self):
         """Make the gradient zero, without touching its array yet."""
         self._is_zero = True
+
+    def take_grad(self):
+        """The gradient, or None where there is none: from here on there is none, and its array is the caller's."""
+        gradient = None if self._is_zero else self._grad
+        self._grad = None
+        return gradient
 
     def overwritable(self):
         """The gradient's array if the gradient is zero, to write one's own into it before `add_grad`; else None."""
         return self._grad if self._is_zero else None
 
     def add_grad(self, gradient):
-        """grad += gradient, where `gradient` may be the array that `overwritable` gave, with the sum already in it."""
-        if gradient is self._grad:
-            self._is_zero = False
+        """grad += gradient, an array that is ours from now on.
+
+        It may be the one that `overwritable` gave, with the sum already in it.
+        """
+        if gradient is self._grad or self._grad is None:
+            self._grad, self._is_zero = gradient, False
         else:
             self.grad += gradient
 
@@ -121,6 +132,10 @@ class Layer:
         """How many numbers are learnt; a shared matrix counts once."""
         return sum(parameter.data.size for parameter in self.parameters())
 
+    def replica(self):
+        """This layer once more, for another thread: its parameters share all `data` and have gradients of their own."""
+        return copy.deepcopy(self, {id(parameter): Parameter(parameter.data) for parameter in self.parameters()})
+
     def zero_grad(self):
         """Set every gradient to zero, as each training step must before its backward passes add to them."""
         for parameter in self.parameters():
@@ -154,6 +169,7 @@ class FlatParameter(Parameter):
     def __init__(self, pieces):
         super().__init__(xp.concatenate([piece.data.reshape(-1) for piece in pieces]))
         self.pieces = list(pieces)
+        self._grad = xp.zeros_like(self.data)
         start = 0
         for piece in pieces:
             shape = piece.data.shape

@@ -1,13 +1,17 @@
-"""Settings of the running process that make training fast: who keeps freed memory, and how many threads multiply."""
+"""The running process, made fast for training: who keeps freed memory, how many threads multiply, who shares work."""
 
 import contextlib
+import contextvars
 import ctypes
+import functools
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # mallopt's parameters, from glibc's malloc.h
+# mallopt's parameters, from glibc's malloc.h
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -2, -3, -8
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -16,7 +20,8 @@ def keep_freed_memory():
 
     By default glibc hands the memory of large arrays back to the system, which clears it page by page when the next
     array asks for it: 4,438 page faults in a training step of the tiny benchmark, and 23.2 ms in place of 15.5
-    (measured 2026-11-21 with glibc 2.36). Holds for the whole process; does nothing where there is no glibc.
+    (measured 2026-11-21 with glibc 2.36). One arena for all threads, as the others cannot hold a large array. Holds for
+    the whole process; does nothing where there is no glibc.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -24,7 +29,7 @@ def keep_freed_memory():
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    sizes = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 512 << 20, M_TOP_PAD: 64 << 20}
+    sizes = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 512 << 20, M_TOP_PAD: 64 << 20, M_ARENA_MAX: 1}
     answers = [mallopt(parameter, size) for parameter, size in sizes.items()]
     return all(answers)
 
@@ -34,11 +39,49 @@ def threads_are_chosen():
     return any(os.environ.get(variable) for variable in THREAD_VARIABLES)
 
 
+@functools.cache
+def _blas():
+    """The libraries of NumPy's matrix product, looked for once: it takes a millisecond."""
+    return ThreadpoolController().select(user_api="blas")
+
+
 def num_threads():
     """How many threads NumPy's matrix product takes now (1 if it cannot be told)."""
-    return max((info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"), default=1)
+    return max((info["num_threads"] for info in _blas().info()), default=1)
 
 
 def limit_threads(count):
     """A context in which NumPy's matrix product takes `count` threads; None changes nothing."""
-    return contextlib.nullcontext() if count is None else threadpool_limits(count, user_api="blas")
+    return contextlib.nullcontext() if count is None else _blas().limit(limits=count)
+
+
+class Team:
+    """A few threads of this process that share work; with one, all of it is done in the caller's.
+
+    NumPy lets go of Python's lock while it computes, so threads that work on large arrays really do run at once.
+    """
+
+    def __init__(self, size=1):
+        self.size = size
+        self._pool = ThreadPoolExecutor(size) if size > 1 else None
+
+    def map(self, function, *lists):
+        """[function(*items) for items in zip(*lists)], member k taking the items k, k + size, k + 2 size ..."""
+        calls = list(zip(*lists, strict=True))
+        if self._pool is None or len(calls) < 2:
+            return [function(*items) for items in calls]
+        results = [None] * len(calls)
+
+        def take_share(first):
+            for i in range(first, len(calls), self.size):
+                results[i] = function(*calls[i])
+
+        # the context carries settings such as np.errstate into the other threads
+        contexts = (contextvars.copy_context() for _ in range(self.size))
+        shares = [self._pool.submit(context.run, take_share, k) for k, context in enumerate(contexts)]
+        for share in shares:
+            share.result()  # raises here what was raised there
+        return results
+
+
+ALONE = Team()

@@ -2,11 +2,12 @@
 
 import resource
 import sys
+import threading
 
 import numpy as np
 import pytest
 
-from minitransformer.process import keep_freed_memory, limit_threads, num_threads, threads_are_chosen
+from minitransformer.process import Team, keep_freed_memory, limit_threads, num_threads, threads_are_chosen
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks glibc")
@@ -40,3 +41,29 @@ def test_the_users_choice_of_threads_is_seen(monkeypatch):
     assert not threads_are_chosen()
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert threads_are_chosen()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("length", [0, 1, 2, 7])
+def test_a_team_gives_results_in_the_order_of_the_items(size, length):
+    items = list(range(length))
+    assert Team(size).map(lambda a, b: 10 * a + b, items, items[::-1]) == [10 * i + length - 1 - i for i in items]
+
+
+def test_a_team_works_at_the_same_time():
+    meeting = threading.Barrier(3, timeout=20)
+    Team(3).map(lambda _: meeting.wait(), range(3))  # a BrokenBarrierError if one of them waits alone
+
+
+def test_a_team_of_one_works_in_the_thread_that_asks():
+    assert Team(1).map(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
+
+
+def test_an_error_in_a_team_reaches_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        Team(2).map(lambda x: 1 // x, [1, 2, 0, 3])
+
+
+def test_a_team_keeps_the_callers_numpy_settings():
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        Team(2).map(lambda x: np.array([1.0]) / x, [np.zeros(1), np.zeros(1)])

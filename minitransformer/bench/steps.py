@@ -4,12 +4,10 @@ import importlib.util
 
 import numpy as np
 
-from minitransformer.backend import make_generator
-from minitransformer.core import Parameter, flatten_parameters
+from minitransformer.core import Parameter
 from minitransformer.models import Transformer
-from minitransformer.process import keep_freed_memory
-from minitransformer.training import Adam
-from minitransformer.training.loop import train_step
+from minitransformer.process import Team, keep_freed_memory
+from minitransformer.training import Adam, Trainer
 
 LR, MAX_NORM = 1e-4, 1.0
 
@@ -17,14 +15,11 @@ LR, MAX_NORM = 1e-4, 1.0
 def numpy_step(size, dropout):
     """Our step on one batch of `size` -> a function without arguments that returns the loss."""
     keep_freed_memory()
-    model = Transformer(size.config(dropout))
-    parameters = [flatten_parameters(model)]
-    optimizer = Adam(parameters)
-    rng = make_generator(0)
+    trainer = Trainer(Transformer(size.config(dropout)), max_norm=MAX_NORM)
     batch = size.make_batch()
 
     def step():
-        loss, _ = train_step(model, batch, rng, parameters, optimizer, LR, MAX_NORM)
+        loss, _ = trainer.step(batch, LR)
         return float(loss)
 
     return step
@@ -35,7 +30,7 @@ def adam_steps(threads, with_torch, count=48_000_000):
     rng = np.random.default_rng(0)
     parameter = Parameter(rng.standard_normal(count, dtype=np.float32))
     parameter.grad[...] = rng.standard_normal(count, dtype=np.float32)
-    optimizer = Adam([parameter])
+    optimizer = Adam([parameter], team=Team(threads))
     calls = {"numpy": lambda: optimizer.step(LR)}
     if with_torch:
         import torch

@@ -55,7 +55,7 @@ def add_arguments(parser):
     parser.add_argument("--batch-size", type=int, default=64, help="pairs of sequences in a step (default 64)")
     parser.add_argument("--warmup", type=int, help="steps of rising learning rate (default: the task's own)")
     parser.add_argument("--factor", type=float, help="on the paper's learning rate (default: the task's own)")
-    parser.add_argument("--threads", type=int, help="of a matrix product (default: OMP_NUM_THREADS, or 1 for tiny)")
+    parser.add_argument("--threads", type=int, help="that share the work (default: OMP_NUM_THREADS, or 1 for tiny)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for the model (default runs)")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figures (default plots)")
 

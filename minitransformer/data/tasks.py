@@ -28,6 +28,16 @@ class Batch(NamedTuple):
     target_in: np.ndarray  # (B, T), begins with bos
     target_out: np.ndarray  # (B, T), ends with eos
 
+    @property
+    def inputs(self):
+        """What the model takes."""
+        return self.source, self.target_in
+
+    @property
+    def targets(self):
+        """What its logits are compared with; padding does not count."""
+        return self.target_out
+
 
 class ToyTask:
     """A source of training and held-out batches. A subclass says how sources are drawn and what the answer is."""

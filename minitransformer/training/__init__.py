@@ -5,10 +5,12 @@ from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.clip import clip_grad_norm
 from minitransformer.training.loop import History, TrainingSettings, train
 from minitransformer.training.schedule import noam
+from minitransformer.training.trainer import Trainer
 
 __all__ = [
     "Adam",
     "History",
+    "Trainer",
     "TrainingSettings",
     "clip_grad_norm",
     "load_checkpoint",

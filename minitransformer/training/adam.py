@@ -1,8 +1,10 @@
 """Adam (Kingma and Ba 2015), the optimiser of paper section 5.3."""
 
 import math
+from functools import partial
 
 from minitransformer.backend import xp
+from minitransformer.process import ALONE
 
 BLOCK = 2**16  # numbers updated at a time
 
@@ -14,13 +16,14 @@ class Adam:
     theta <- theta - lr m_hat / (sqrt(v_hat) + eps)        m_hat = m / (1 - b1^t)    v_hat = v / (1 - b2^t)
 
     The first step has the size lr whatever the gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
-    the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8.
+    the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. The threads of `team` share the work.
     """
 
-    def __init__(self, parameters, betas=(0.9, 0.98), eps=1e-9):
+    def __init__(self, parameters, betas=(0.9, 0.98), eps=1e-9, team=ALONE):
         self.parameters = list(parameters)
         self.betas = betas
         self.eps = eps
+        self.team = team
         self.t = 0  # steps taken, the same for all parameters
         self.m = [xp.zeros_like(parameter.data) for parameter in self.parameters]
         self.v = [xp.zeros_like(parameter.data) for parameter in self.parameters]
@@ -34,8 +37,9 @@ class Adam:
         for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
             # what is worked on together should stay in the processor's cache from the first line to the last
             whole = [array.reshape(-1) for array in (parameter.data, parameter.grad, m, v)]
-            for start in range(0, parameter.data.size, BLOCK):
-                self._update(*(array[start : start + BLOCK] for array in whole), lr, scale)
+            blocks = [slice(start, start + BLOCK) for start in range(0, parameter.data.size, BLOCK)]
+            parts = ([array[block] for block in blocks] for array in whole)
+            self.team.map(partial(self._update, lr=lr, scale=scale), *parts)
 
     def _update(self, data, g, m, v, lr, scale):
         """The formulas above, in place.

@@ -1,15 +1,16 @@
 """Clipping the gradient. Not in the paper's text."""
 
 from minitransformer.backend import xp
+from minitransformer.process import ALONE
 
 BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
 
 
-def grad_norm(parameters):
+def grad_norm(parameters, team=ALONE):
     """The norm of all gradients taken together as one vector -> a 0-d array."""
     grads = [parameter.grad.reshape(-1) for parameter in parameters]
     blocks = [grad[start : start + BLOCK] for grad in grads for start in range(0, grad.size, BLOCK)]
-    squares = [xp.vdot(block, block) for block in blocks]
+    squares = team.map(xp.vdot, blocks, blocks)
     return xp.sqrt(sum(squares[1:], start=squares[0]))  # not from 0.0, which NumPy 1 would take for a float64
 
 

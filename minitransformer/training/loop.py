@@ -6,15 +6,11 @@ import time
 import numpy as np
 from tqdm import tqdm
 
-from minitransformer.backend import make_generator, to_device, xp
-from minitransformer.core import flatten_parameters
-from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models.config import PAD
 from minitransformer.process import keep_freed_memory
-from minitransformer.training.adam import Adam
 from minitransformer.training.averaging import AVERAGED, average
-from minitransformer.training.clip import clip_factor, grad_norm
 from minitransformer.training.schedule import noam
+from minitransformer.training.trainer import Trainer
 
 LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
 
@@ -59,10 +55,9 @@ class History:
 def train(model, task, settings):
     """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere."""
     keep_freed_memory()
-    parameters = [flatten_parameters(model)]
-    optimizer = Adam(parameters)
+    trainer = Trainer(model, seed=settings.seed, max_norm=settings.max_norm)
+    weights = trainer.parameters[0].data  # all of them, in one vector
     data_rng = np.random.default_rng([settings.seed, 1])
-    dropout_rng = make_generator([settings.seed, 2])
     history = History()
     snapshots = []
     start = time.perf_counter()
@@ -71,42 +66,21 @@ def train(model, task, settings):
             batch = task.batch(data_rng, settings.batch_size)
             lr = noam(step, model.config.d_model, settings.warmup, settings.factor)
             log = step % LOG_EVERY == 0 or step == settings.steps
-            state = (model, batch, dropout_rng, parameters, optimizer)
-            loss, accuracy = train_step(*state, lr, settings.max_norm, measure=log)
+            loss, accuracy = trainer.step(batch, lr, measure=log)
             history.losses.append(loss)
             history.learning_rates.append(lr)
             history.tokens += sum(int((ids != PAD).sum()) for ids in (batch.source, batch.target_out))
             history.seconds = time.perf_counter() - start
             if settings.takes_snapshot(step):
-                snapshots.append(parameters[0].data.copy())
+                snapshots.append(weights.copy())
             if log:
                 history.accuracies.append(float(accuracy))
                 bar.set_postfix_str(_progress(history))
             bar.update()
     if snapshots:
-        parameters[0].data[...] = average(snapshots)
+        weights[...] = average(snapshots)
     history.losses = [float(loss) for loss in history.losses]
     return history
-
-
-def train_step(model, batch, dropout_rng, parameters, optimizer, lr, max_norm, measure=False):
-    """One step: forward, loss, backward, clip, Adam -> the loss, and the accuracy if it is to be measured or None."""
-    for parameter in parameters:
-        parameter.zero_grad()
-    logits, cache = model.forward(batch.source, batch.target_in, rng=dropout_rng)
-    target = to_device(batch.target_out)
-    accuracy = token_accuracy(logits, target) if measure else None
-    loss, cache_loss = cross_entropy(logits, target, model.config.label_smoothing, PAD, overwrite=True)
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    optimizer.step(lr, scale=clip_factor(grad_norm(parameters), max_norm))
-    return loss, accuracy
-
-
-def token_accuracy(logits, target):
-    """The share of target tokens (B, T), padding left out, that have the largest logit (B, T, V) -> a 0-d array."""
-    counts = target != PAD
-    right = (logits.argmax(axis=-1) == target) & counts
-    return right.sum() / xp.maximum(counts.sum(), 1)
 
 
 def _progress(history):

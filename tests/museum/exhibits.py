@@ -2,7 +2,7 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
-from tests.museum import exhibits_attention, exhibits_functions, exhibits_layers, exhibits_training
+from tests.museum import exhibits_attention, exhibits_functions, exhibits_layers, exhibits_training, exhibits_workers
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
@@ -10,6 +10,7 @@ EXHIBITS = (
     *exhibits_functions.EXHIBITS,
     *exhibits_layers.EXHIBITS,
     *exhibits_training.EXHIBITS,
+    *exhibits_workers.EXHIBITS,
 )
 
 # They look like bugs, or like repairs, and change nothing but the last bit: no test can catch them, and none should.

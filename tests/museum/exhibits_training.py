@@ -2,7 +2,7 @@
 
 from minitransformer import core, decoding, training
 from minitransformer.data import tasks
-from minitransformer.training import loop
+from minitransformer.training import data_parallel, loop, metrics
 from minitransformer.training.clip import clip_factor
 from tests.museum.mutation import Exhibit
 
@@ -131,7 +131,7 @@ STEP = (
     Exhibit(
         "the gradient of the last step is never cleared",
         "A momentum nobody asked for: every step moves by the sum of all gradients so far.",
-        loop.train_step,
+        training.Trainer.step,
         "parameter.zero_grad()",
         "pass",
     ),
@@ -152,23 +152,23 @@ STEP = (
     Exhibit(
         "the gradient is clipped after the step",
         "Two lines in the wrong order: the clipped gradient is thrown away.",
-        loop.train_step,
-        "optimizer.step(lr, scale=clip_factor(grad_norm(parameters), max_norm))",
-        "optimizer.step(lr)\n    parameters[0].grad *= clip_factor(grad_norm(parameters), max_norm)",
+        training.Trainer.step,
+        "self.optimizer.step(lr, scale=clip_factor(norm, self.max_norm))",
+        "self.optimizer.step(lr)\n    self.parameters[0].grad *= clip_factor(norm, self.max_norm)",
     ),
     Exhibit(
         "training ignores the label smoothing of the configuration",
         "The default of a function stood in for what the configuration says.",
-        loop.train_step,
+        data_parallel.forward_backward,
         "model.config.label_smoothing, PAD,",
         "0.0, PAD,",
     ),
     Exhibit(
         "training runs without dropout",
         "One argument that is not passed on. The training loss gets better, the test does not.",
-        loop.train_step,
-        "model.forward(batch.source, batch.target_in, rng=dropout_rng)",
-        "model.forward(batch.source, batch.target_in)",
+        data_parallel.forward_backward,
+        "model.forward(*batch.inputs, rng=rng)",
+        "model.forward(*batch.inputs)",
     ),
 )
 
@@ -197,9 +197,9 @@ LOOP = (
     Exhibit(
         "every step draws the same dropout masks",
         "A generator made anew in the loop: the same units are silent at every step.",
-        loop.train,
-        "(model, batch, dropout_rng, parameters, optimizer)",
-        "(model, batch, make_generator([settings.seed, 2]), parameters, optimizer)",
+        data_parallel.DataParallel.forward_backward,
+        "return forward_backward(self.replicas[0], batch, self.rngs[0], measure=measure)",
+        "return forward_backward(self.replicas[0], batch, make_generator(2), measure=measure)",
     ),
     Exhibit(
         "every step sees the same batch",
@@ -212,13 +212,13 @@ LOOP = (
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
         loop.train,
-        "snapshots.append(parameters[0].data.copy())",
-        "snapshots.append(parameters[0].data)",
+        "snapshots.append(weights.copy())",
+        "snapshots.append(weights)",
     ),
     Exhibit(
         "padding counts in the accuracy",
         "A model that always says padding is right most of the time.",
-        loop.token_accuracy,
+        metrics.token_accuracy,
         "counts = target != PAD",
         "counts = target == target",
     ),

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task
 from minitransformer.models import PAD, Transformer, TransformerConfig
-from minitransformer.training import Adam, TrainingSettings, train
-from minitransformer.training.loop import LOG_EVERY, token_accuracy, train_step
+from minitransformer.training import Trainer, TrainingSettings, train
+from minitransformer.training.loop import LOG_EVERY
+from minitransformer.training.metrics import token_accuracy
 from tests.helpers import randomize
 
 SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)
@@ -77,10 +77,8 @@ def test_dropout_is_on_in_training_and_drawn_anew_in_each_step():
     batch = get_task("copy").batch(np.random.default_rng(0), 4)
     losses = {}
     for dropout in (0.0, 0.4):
-        model, rng = _model(dropout=dropout), np.random.default_rng(1)
-        parameters = [flatten_parameters(model)]
-        arguments = (model, batch, rng, parameters, Adam(parameters), 0.0, 1.0)  # lr = 0: the weights stay
-        losses[dropout] = [float(train_step(*arguments)[0]) for _ in range(3)]
+        trainer = Trainer(_model(dropout=dropout), seed=1)
+        losses[dropout] = [float(trainer.step(batch, lr=0.0)[0]) for _ in range(3)]  # the weights stay
     assert len(set(losses[0.0])) == 1
     assert len({losses[0.0][0], *losses[0.4]}) == 4
     with_dropout, without = _trained(dropout=0.4)[0], _trained(dropout=0.0)[0]
@@ -102,13 +100,12 @@ def test_every_step_sees_another_batch():
 
 def test_each_step_begins_with_a_cleared_gradient():
     model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
-    parameters = [flatten_parameters(model)]
-    arguments = (model, batch, None, parameters, Adam(parameters), 0.0, math.inf)
-    train_step(*arguments)
-    first = parameters[0].grad.copy()
-    train_step(*arguments)
+    trainer = Trainer(model, max_norm=math.inf)
+    trainer.step(batch, lr=0.0)
+    first = trainer.parameters[0].grad.copy()
+    trainer.step(batch, lr=0.0)
     assert first.any()
-    np.testing.assert_array_equal(parameters[0].grad, first)
+    np.testing.assert_array_equal(trainer.parameters[0].grad, first)
 
 
 def test_first_step_moves_every_parameter_by_the_learning_rate():

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from minitransformer.bench.sizes import Size
-from minitransformer.core import flatten_parameters
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.models import Transformer
 from minitransformer.models.activations import kept_activations
-from minitransformer.training import Adam
-from minitransformer.training.loop import train_step
+from minitransformer.training import Trainer
 
 SIZE = Size("test", vocab_size=600, d_model=32, num_heads=4, d_ff=64, num_layers=2, batch=8, length=20)
 
@@ -28,13 +26,12 @@ class Watched(np.ndarray):
 
 def prepare(watched=False):
     model = Transformer(SIZE.config(dropout=0.1))
-    parameters = [flatten_parameters(model)]
-    optimizer = Adam(parameters)
+    trainer = Trainer(model, threads=1)
     if watched:
         for parameter in model.parameters():
             parameter.data = parameter.data.view(Watched)
-    rng, batch = np.random.default_rng(0), SIZE.make_batch()
-    return lambda: train_step(model, batch, rng, parameters, optimizer, 1e-4, 1.0), model
+    batch = SIZE.make_batch()
+    return lambda: trainer.step(batch, lr=1e-4), model
 
 
 @pytest.fixture

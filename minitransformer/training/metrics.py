@@ -1,0 +1,11 @@
+"""How well a model predicts, beside the loss."""
+
+from minitransformer.backend import xp
+from minitransformer.models.config import PAD
+
+
+def token_accuracy(logits, target):
+    """The share of target tokens (B, T), padding left out, that have the largest logit (B, T, V) -> a 0-d array."""
+    counts = target != PAD
+    right = (logits.argmax(axis=-1) == target) & counts
+    return right.sum() / xp.maximum(counts.sum(), 1)

@@ -1,0 +1,144 @@
+"""Threads that share a batch find the loss and the gradient that one alone finds, whatever the parts look like."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minitransformer.data import Batch
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.process import Team
+from minitransformer.training import Trainer, data_parallel
+from minitransformer.training.data_parallel import DataParallel
+from tests.helpers import randomize, relative_error
+
+V, B, S, T = 19, 7, 6, 5
+BOUND = 1e-13
+
+
+# as a decorator, which the museum of wrong gradients applies as well
+even_small_parts = mock.patch.object(data_parallel, "LEAST", 1)
+
+
+def build(dropout=0.0, tied=True):
+    sizes = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 8}
+    config = TransformerConfig(vocab_size=V, dropout=dropout, tie_embeddings=tied, **sizes)
+    return randomize(Transformer(config, dtype="float64"), scale=0.3)
+
+
+def ragged_batch(count=B):
+    """Sequences of very different lengths, so that the parts have different numbers of tokens."""
+    rng = np.random.default_rng(5)
+    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
+    for row in range(count):
+        for ids in batch:
+            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
+    return batch
+
+
+def loss_and_gradients(threads, batch, **changes):
+    model = build(**changes)
+    loss, accuracy = DataParallel(model, Team(threads), [0]).forward_backward(batch, measure=True)
+    return float(loss), float(accuracy), {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+@even_small_parts
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("threads", [2, 3, 9])
+def test_any_number_of_threads_finds_the_gradient_that_one_finds(threads, tied):
+    loss, accuracy, gradients = loss_and_gradients(1, ragged_batch(), tied=tied)
+    loss_shared, accuracy_shared, gradients_shared = loss_and_gradients(threads, ragged_batch(), tied=tied)
+    assert abs(loss_shared - loss) < BOUND * loss
+    assert abs(accuracy_shared - accuracy) < BOUND
+    for name, gradient in gradients.items():
+        if not name.endswith("qkv.b") and not name.endswith("kv.b"):  # a third and a half of them are rounding noise
+            assert relative_error(gradients_shared[name], gradient) < BOUND, name
+
+
+@even_small_parts
+def test_a_part_of_padding_alone_adds_nothing():
+    batch = ragged_batch()
+    batch.target_out[: B // 2 + 1] = 0
+    _, _, gradients = loss_and_gradients(1, batch)
+    loss, _, gradients_shared = loss_and_gradients(2, batch)
+    assert np.isfinite(loss)
+    name = "decoder.layers.0.feed_forward.sublayer.expand.W"
+    assert relative_error(gradients_shared[name], gradients[name]) < BOUND
+
+
+@even_small_parts
+def test_a_second_step_does_not_see_the_gradient_of_the_first():
+    one, two = (Trainer(build(), threads=threads) for threads in (1, 2))
+    for trainer in (one, two):
+        for _ in range(3):
+            trainer.step(ragged_batch(), lr=0.0)
+    gradient, shared = (trainer.model.output.E.grad for trainer in (one, two))
+    assert relative_error(shared, gradient) < BOUND
+
+
+@even_small_parts
+def test_replicas_see_the_weights_that_were_learnt():
+    one, two = (Trainer(build(), threads=threads) for threads in (1, 2))
+    for trainer in (one, two):
+        losses = [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(4)]
+        trainer.losses = losses
+    assert relative_error(two.losses, one.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
+    assert one.losses[-1] < one.losses[0]
+
+
+@even_small_parts
+def test_no_two_threads_drop_the_same_units():
+    batch = Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))  # two threads, one and the same sequence
+    model = build(dropout=0.5)
+    parallel = DataParallel(model, Team(2), [0])
+    drawn = [rng.integers(0, 2**32, 8).tolist() for rng in parallel.rngs]
+    assert drawn[0] != drawn[1]
+    loss, _ = parallel.forward_backward(batch)
+    assert np.isfinite(loss)
+
+
+@even_small_parts
+def test_the_same_seed_and_threads_give_the_same_bits():
+    def trained(seed):
+        trainer = Trainer(build(dropout=0.3), seed=seed, threads=3)
+        return [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(3)], trainer.model.output.E.data
+
+    (losses, weights), (losses_again, weights_again) = trained(1), trained(1)
+    assert losses == losses_again
+    np.testing.assert_array_equal(weights, weights_again)
+    assert trained(2)[0] != losses
+
+
+@even_small_parts
+def test_a_batch_of_one_sequence_is_not_cut():
+    loss, _, _ = loss_and_gradients(4, ragged_batch(count=1))
+    assert loss == loss_and_gradients(1, ragged_batch(count=1))[0]
+
+
+def test_a_small_batch_is_left_to_one_thread():
+    parallel = DataParallel(build(), Team(2), [0])
+    assert len(parallel._split(ragged_batch())) == 1
+
+
+@even_small_parts
+def test_an_error_in_a_thread_is_raised_by_the_step():
+    batch = ragged_batch()
+    batch.source[-1, 0] = V  # in the last thread's part
+    with pytest.raises(IndexError, match="the vocabulary has the ids 0 to 18"):
+        Trainer(build(), threads=2).step(batch, lr=0.1)
+
+
+@even_small_parts
+def test_after_a_step_no_replica_holds_a_gradient():
+    trainer = Trainer(build(), threads=2)
+    trainer.step(ragged_batch(), lr=0.1)
+    assert all(parameter.take_grad() is None for parameter in trainer.workers.replicas[1].parameters())
+
+
+@mock.patch("minitransformer.training.adam.BLOCK", 100)
+def test_adam_moves_the_same_with_any_number_of_threads():
+    one, three = (Trainer(build(), threads=1) for _ in range(2))
+    three.optimizer.team = Team(3)
+    for trainer in (one, three):
+        trainer.step(ragged_batch(), lr=0.1)
+    np.testing.assert_array_equal(one.parameters[0].data, three.parameters[0].data)
