@@ -1,5 +1,6 @@
 """`minitransformer gradcheck`: prove the library's backward passes, or check a learner's own layer."""
 
+import functools
 import importlib.util
 import inspect
 import json
@@ -22,6 +23,7 @@ of all tensors, relative to the largest entry of its tensor.
 
   minitransformer gradcheck                         the whole table
   minitransformer gradcheck softmax SelfAttention   some rows of it
+  minitransformer gradcheck --quick                 the whole table along random directions, as on a GPU
   minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
   minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
 
@@ -34,6 +36,7 @@ def add_arguments(parser):
     """The command's own arguments."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="a row, `base`, or path/to/file.py:MyLayer")
     parser.add_argument("--shape", type=int, nargs="+", default=[2, 3, 4], help="of your layer's input (2 3 4)")
+    parser.add_argument("--quick", action="store_true", help="three random directions a tensor, not all its entries")
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
 
 
@@ -74,7 +77,9 @@ def collect(arguments):
     """(name, () -> Report) for everything that the command line names."""
     own = [name for name in arguments.names if ".py:" in name]
     names = [name for name in arguments.names if name not in own and name != "base"]
-    checks = [(case.name, case.run) for case in (select_cases(names) if names or not arguments.names else [])]
+    cases = select_cases(names) if names or not arguments.names else []
+    options = {"max_entries": 0} if arguments.quick else {}
+    checks = [(case.name, functools.partial(case.run, **options)) for case in cases]
     if "base" in arguments.names:
         checks.append(("base", lambda: check_base(arguments.seed)))
     return checks + [(name, load_own(name, arguments)) for name in own]

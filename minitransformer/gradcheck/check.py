@@ -9,6 +9,8 @@ which assigns in place of adding, and so forgets all but the last use of a layer
 A tensor's error is the largest difference between the two gradients, relative to the tensor's own largest entry. A
 tensor whose gradient is 0 up to rounding (a key's bias) has no scale of its own: relative to what is smaller than
 a thousandth of the largest gradient of the check, that thousandth is taken.
+
+Everything is compared on the host; a forward and a backward run on the device in use.
 """
 
 import warnings
@@ -16,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minitransformer.backend import make_generator, to_device, to_host
 from minitransformer.gradcheck import derivatives
 from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON, Report, TensorCheck
 
@@ -38,8 +41,10 @@ def check_layer(layer, *inputs, context=(), dropout_seed=None, randomize=True, n
     if randomize:
         randomize_parameters(layer)
 
+    context = [to_device(item) if _is_mask(item) else item for item in context]
+
     def forward(*arrays):
-        options = {} if dropout_seed is None else {"rng": np.random.default_rng(dropout_seed)}
+        options = {} if dropout_seed is None else {"rng": make_generator(dropout_seed)}
         return layer.forward(*arrays, *context, **options)
 
     named_inputs = {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(inputs)}
@@ -53,7 +58,11 @@ def randomize_parameters(layer, seed=0):
     rng = np.random.default_rng([seed, WEIGHTS])
     for name, parameter in layer.named_parameters():
         centre = 1.0 if name.rsplit(".", 1)[-1] == "gamma" else 0.0
-        parameter.data[...] = centre + 0.5 * rng.standard_normal(parameter.data.shape)
+        parameter.data[...] = to_device(centre + 0.5 * rng.standard_normal(parameter.data.shape))
+
+
+def _is_mask(item):
+    return getattr(item, "dtype", None) == np.dtype(bool)
 
 
 def check_gradients(
@@ -73,7 +82,8 @@ def check_gradients(
     """Check `backward` against derivatives of `forward` -> Report.
 
     forward(*inputs) -> (y, cache); backward(dy, cache) -> a gradient for each input (a tuple if several, None if
-    none), adding to each Parameter.grad. `inputs` {name: array} and `parameters` {name: Parameter} are float64.
+    none), adding to each Parameter.grad. `inputs` {name: array on the host} and `parameters` {name: Parameter} are
+    float64; forward and backward get arrays of the device in use.
     `method`: None takes the complex step if the forward takes complex numbers, else Richardson extrapolation. A
     tensor of up to `max_entries` is checked entry by entry, a larger one along `directions` random directions; with
     `together` one direction runs through all tensors at once, for models of any size.
@@ -100,12 +110,17 @@ class _Subject:
 
     def __init__(self, forward, inputs, parameters, rng):
         self.forward, self.inputs, self.parameters, self.rng = forward, inputs, parameters, rng
-        self.values = {**inputs, **{key: parameter.data for key, parameter in parameters.items()}}
+        self.own = {key: parameter.data for key, parameter in parameters.items()}
+        self.values = {**inputs, **{key: to_host(data) for key, data in self.own.items()}}
         for key, value in self.values.items():
             if value.dtype != np.float64:
                 raise TypeError(f"gradient checks need float64 throughout, but {key} is {value.dtype}")
-        y, _ = forward(*inputs.values())
-        self.dy = rng.standard_normal(np.shape(y))
+        y, _ = self.run()
+        self.dy = to_device(np.asarray(rng.standard_normal(y.shape)))
+
+    def run(self):
+        """The forward pass as it stands -> (y, cache)."""
+        return self.forward(*(to_device(x) for x in self.inputs.values()))
 
     def loss(self, changed):
         """L with the arrays of `changed` {name: array} put in; complex throughout if one of them is complex.
@@ -113,15 +128,17 @@ class _Subject:
         All at once, because a complex result cannot be stored in place into a real array.
         """
         dtype = np.result_type(*changed.values())
-        values = {key: changed.get(key, value).astype(dtype, copy=False) for key, value in self.values.items()}
+        values = {
+            key: to_device(changed.get(key, value).astype(dtype, copy=False)) for key, value in self.values.items()
+        }
         try:
             for key, parameter in self.parameters.items():
                 parameter.data = values[key]
             y, _ = self.forward(*(values[key] for key in self.inputs))
         finally:
             for key, parameter in self.parameters.items():
-                parameter.data = self.values[key]
-        return (self.dy * y).sum()
+                parameter.data = self.own[key]
+        return to_host((self.dy * y).sum())[()]
 
     def along(self, v):
         """t -> L(values + t v) for a direction v {name: array}."""
@@ -149,14 +166,14 @@ def _backward_gradients(subject, backward):
     for parameter in subject.parameters.values():
         parameter.zero_grad()
     for _ in range(2):
-        before = {key: parameter.grad.copy() for key, parameter in subject.parameters.items()}
-        _, cache = subject.forward(*subject.inputs.values())
+        before = {key: np.array(to_host(parameter.grad)) for key, parameter in subject.parameters.items()}
+        _, cache = subject.run()
         returned = backward(subject.dy, cache)
     returned = () if returned is None else returned if isinstance(returned, tuple) else (returned,)
     if len(returned) != len(subject.inputs):
         raise ValueError(f"backward returned {len(returned)} gradients for {len(subject.inputs)} inputs")
-    gradients = dict(zip(subject.inputs, returned, strict=True))
-    gradients.update({key: parameter.grad for key, parameter in subject.parameters.items()})
+    gradients = {key: to_host(gradient) for key, gradient in zip(subject.inputs, returned, strict=True)}
+    gradients.update({key: to_host(parameter.grad) for key, parameter in subject.parameters.items()})
     for key, gradient in gradients.items():
         if np.shape(gradient) != subject.values[key].shape:
             raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {subject.values[key].shape}")

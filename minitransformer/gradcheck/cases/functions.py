@@ -1,8 +1,7 @@
 """The rows for the pure functions."""
 
-import numpy as np
-
 from minitransformer import functional as F
+from minitransformer.backend import make_generator, to_device
 from minitransformer.core import Parameter
 from minitransformer.gradcheck.cases.registry import (
     D_FF,
@@ -25,10 +24,15 @@ from minitransformer.gradcheck.check import check_gradients
 DROPOUT = 0.3
 
 
+def on_device(allowed):
+    """A mask, or None, where the functions want it."""
+    return None if allowed is None else to_device(allowed)
+
+
 def softmax(kind):
     """Softmax of scores under one mask."""
     allowed = mask(kind, T, S)
-    return pair(lambda s: F.softmax(s, allowed), F.softmax_backward, scores=draw(B, H, T, S))
+    return pair(lambda s: F.softmax(s, on_device(allowed)), F.softmax_backward, scores=draw(B, H, T, S))
 
 
 def attention(kind="none", b=B, t=T, s=S, rate=0.0):
@@ -36,7 +40,7 @@ def attention(kind="none", b=B, t=T, s=S, rate=0.0):
     allowed = mask(kind, t, s)
 
     def forward(q, k, v):
-        return F.scaled_dot_product_attention(q, k, v, allowed, rate, np.random.default_rng(1))
+        return F.scaled_dot_product_attention(q, k, v, on_device(allowed), rate, make_generator(1))
 
     inputs = {"q": draw(b, H, t, D), "k": draw(b, H, s, D, seed=1), "v": draw(b, H, s, D, seed=2)}
     return pair(forward, F.scaled_dot_product_attention_backward, **inputs)
@@ -45,10 +49,11 @@ def attention(kind="none", b=B, t=T, s=S, rate=0.0):
 def cross_entropy(smoothing, padded):
     """The loss; its upstream gradient is random like all others."""
     targets = draw_ids(B, T, padded)
-    return pair(lambda z: F.cross_entropy(z, targets, smoothing), F.cross_entropy_backward, logits=draw(B, T, V))
+    loss = lambda z: F.cross_entropy(z, to_device(targets), smoothing)  # noqa: E731 - one line a row
+    return pair(loss, F.cross_entropy_backward, logits=draw(B, T, V))
 
 
-def embedding(name):
+def embedding(name, **options):
     """The table, here a Parameter, because the function adds to its gradient in place."""
     E, ids = Parameter(draw(V, C)), draw_ids(B, T)
 
@@ -58,7 +63,7 @@ def embedding(name):
     def backward(dy, cache):
         F.embedding_backward(dy, cache, E.grad)
 
-    return check_gradients(forward, backward, {}, {"E": E}, name=name)
+    return check_gradients(forward, backward, {}, {"E": E}, name=name, **options)
 
 
 x, gamma, beta = draw(B, T, C), 1.0 + draw(C) / 2, draw(C, seed=1)
@@ -68,7 +73,7 @@ for kind in MASKS:
     register(f"softmax mask={kind}", F.softmax, softmax(kind))
 register("layer_norm", F.layer_norm, pair(F.layer_norm, F.layer_norm_backward, x=x, gamma=gamma, beta=beta))
 for rate in (0.0, DROPOUT):
-    forward = lambda x, rate=rate: F.dropout(x, rate, np.random.default_rng(1))  # noqa: E731 - one line a row
+    forward = lambda x, rate=rate: F.dropout(x, rate, make_generator(1))  # noqa: E731 - one line a row
     register(f"dropout rate={rate}", F.dropout, pair(forward, F.dropout_backward, x=x))
 register("embedding", F.embedding, embedding)
 split, merge = F.split_heads, F.merge_heads

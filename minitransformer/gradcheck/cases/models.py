@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from minitransformer.backend import make_generator, to_device
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.cases.layers import DROPOUT, config
 from minitransformer.gradcheck.cases.registry import B, S, T, draw_ids, register
@@ -16,8 +17,8 @@ def check_loss(model, source, target_in, target_out, *, name, dropout_seed=1, **
     """Check every parameter of an encoder-decoder, through the loss with its label smoothing -> Report."""
 
     def forward():
-        logits, cache = model.forward(source, target_in, rng=np.random.default_rng(dropout_seed))
-        loss, cache_loss = cross_entropy(logits, target_out, model.config.label_smoothing)
+        logits, cache = model.forward(source, target_in, rng=make_generator(dropout_seed))
+        loss, cache_loss = cross_entropy(logits, to_device(target_out), model.config.label_smoothing)
         return loss, (cache, cache_loss)
 
     def backward(dloss, caches):
@@ -30,13 +31,13 @@ def check_loss(model, source, target_in, target_out, *, name, dropout_seed=1, **
 def transformer(b=B, t=T, s=S, padded=True, **switches):
     """A small Transformer, on padded batches unless told otherwise."""
 
-    def check(name):
+    def check(name, **options):
         model = Transformer(config(**switches), dtype=np.float64)
         randomize_parameters(model)
         pad = padded and t > 1
         ids = (draw_ids(b, s, pad), draw_ids(b, t, pad), draw_ids(b, t + 1, pad)[:, 1:])
         # a hundred entries and more go along random directions: the entries are proven layer by layer already
-        return check_loss(model, *ids, name=name, max_entries=10)
+        return check_loss(model, *ids, name=name, **{"max_entries": 10, **options})
 
     return check
 
@@ -63,6 +64,6 @@ def check_base(seed=0, directions=3):
     source[0, 5:] = target[1, 4:] = 0
     for name, parameter in model.named_parameters():
         if name.endswith((".b", ".beta", ".gamma")):  # initially 0, 0 and 1: too kind
-            parameter.data += 0.3 * rng.standard_normal(parameter.data.shape)
+            parameter.data += to_device(0.3 * rng.standard_normal(parameter.data.shape))
     ids = (source, target[:, :-1], target[:, 1:])
     return check_loss(model, *ids, name="base", method=COMPLEX_STEP, together=True, directions=directions, seed=seed)

@@ -21,15 +21,15 @@ class Case(NamedTuple):
 
     name: str  # "NAME" or "NAME switch=position ..."
     covers: object  # the public function or class that it proves
-    check: object  # name -> Report
+    check: object  # (name, **options of check_gradients) -> Report
 
-    def run(self):
+    def run(self, **options):
         """Do the check -> Report."""
-        return self.check(self.name)
+        return self.check(self.name, **options)
 
 
 def register(name, covers, check):
-    """Put one row into the table; `check` is called with the name and returns the Report."""
+    """Put one row into the table; `check` takes the name and options, and returns the Report."""
     if name in CASES:
         raise ValueError(f"there is a gradient check called {name!r} already")
     CASES[name] = Case(name, covers, check)
@@ -49,12 +49,12 @@ def select_cases(names):
 
 def pair(forward, backward, **inputs):
     """The check of a pair of pure functions, with its differentiable inputs by name."""
-    return lambda name: check_gradients(forward, backward, inputs, name=name)
+    return lambda name, **options: check_gradients(forward, backward, inputs, name=name, **options)
 
 
-def layer(build, *inputs, **options):
-    """The check of the layer that `build()` makes; inputs and options as in `check_layer`."""
-    return lambda name: check_layer(build(), *inputs, name=name, **options)
+def layer(build, *inputs, **settings):
+    """The check of the layer that `build()` makes; inputs and settings as in `check_layer`."""
+    return lambda name, **options: check_layer(build(), *inputs, name=name, **{**settings, **options})
 
 
 def draw(*shape, seed=0):
