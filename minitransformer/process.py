@@ -8,7 +8,10 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from threadpoolctl import ThreadpoolController
+try:
+    from threadpoolctl import ThreadpoolController
+except ImportError:  # on a bare machine, where the matrix product keeps its threads
+    ThreadpoolController = None
 
 # mallopt's parameters, from glibc's malloc.h
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -2, -3, -8
@@ -47,12 +50,16 @@ def _blas():
 
 def num_threads():
     """How many threads NumPy's matrix product takes now (1 if it cannot be told)."""
+    if ThreadpoolController is None:
+        return 1
     return max((info["num_threads"] for info in _blas().info()), default=1)
 
 
 def limit_threads(count):
     """A context in which NumPy's matrix product takes `count` threads; None changes nothing."""
-    return contextlib.nullcontext() if count is None else _blas().limit(limits=count)
+    if count is None or ThreadpoolController is None:
+        return contextlib.nullcontext()
+    return _blas().limit(limits=count)
 
 
 class Team:

@@ -19,7 +19,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
     {"__init__"},
-    {"backend", "files", "process"},
+    {"backend", "files", "process", "progress"},
     {"checks"},
     {"core"},
     {"functional"},
@@ -34,8 +34,8 @@ LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
 # which files may import what is neither ours nor Python's
 THIRD_PARTY = {
     "numpy": "*",
-    "tqdm": "*",
-    "safetensors": "*",
+    "tqdm": "progress.py",
+    "safetensors": "training/checkpoint.py",
     "threadpoolctl": "process.py",
     "cupy": "backend.py",
     "cupyx": "backend.py",

@@ -5,7 +5,6 @@ import platform
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from minitransformer.bench import (
     SIZES,
@@ -19,6 +18,7 @@ from minitransformer.bench import (
     torch_is_installed,
 )
 from minitransformer.process import num_threads
+from minitransformer.progress import tqdm
 
 HELP = "time a training step against PyTorch eager and the matrix product"
 DESCRIPTION = """\

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from minitransformer.core import Layer
 from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.cases import check_base, select_cases
+from minitransformer.progress import tqdm
 
 HELP = "prove every backward pass to machine precision"
 DESCRIPTION = """\

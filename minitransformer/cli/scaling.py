@@ -2,11 +2,10 @@
 
 import json
 
-from tqdm import tqdm
-
 from minitransformer.bench import interleave, median, numpy_step, peak_memory
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.process import num_threads
+from minitransformer.progress import tqdm
 
 DROPOUT = 0.1
 

@@ -4,9 +4,6 @@ import dataclasses
 import json
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
-
 from minitransformer.files import written_whole
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
@@ -24,6 +21,8 @@ def save_checkpoint(path, model, **metadata):
         "config": json.dumps(dataclasses.asdict(model.config)),
         "metadata": json.dumps(metadata),
     }
+    from safetensors.numpy import save  # here, so that all else runs on a bare machine without it
+
     with written_whole(path) as partial:
         partial.write_bytes(save(model.state_dict(), metadata=header))
 
@@ -33,6 +32,8 @@ def load_checkpoint(path):
 
     Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote, OSError if there is none.
     """
+    from safetensors import SafetensorError, safe_open
+
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:

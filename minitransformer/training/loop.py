@@ -4,10 +4,10 @@ import dataclasses
 import time
 
 import numpy as np
-from tqdm import tqdm
 
 from minitransformer.models.config import PAD
 from minitransformer.process import keep_freed_memory
+from minitransformer.progress import tqdm
 from minitransformer.training.averaging import AVERAGED, average
 from minitransformer.training.schedule import noam
 from minitransformer.training.trainer import Trainer
