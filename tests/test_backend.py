@@ -26,6 +26,7 @@ from minitransformer.backend import (
     xp,
 )
 from tests.helpers import relative_error
+from tests.strict.strict import strict
 
 
 class DeviceArray:
@@ -90,6 +91,13 @@ def test_with_block_switches_only_inside(stand_in):
         with use_backend("numpy"):
             assert xp.zeros is np.zeros
         assert backend_name() == "cupy"
+    assert backend_name() == "numpy"
+
+
+def test_an_array_module_itself_can_be_the_backend():
+    with use_backend(strict):
+        assert backend_name() == "strict"
+        assert isinstance(xp.zeros(3), strict.ndarray)
     assert backend_name() == "numpy"
 
 
@@ -196,19 +204,20 @@ def _add_rows_one_by_one(table, ids, rows):
     return np.array(table)
 
 
-@pytest.mark.parametrize("name", ["numpy", "cupy"])
+@pytest.mark.parametrize("module", [np, strict])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("id_dtype", [np.int64, np.int32, np.uint8])
-def test_add_rows_adds_every_row_of_a_repeated_id(stand_in, name, dtype, id_dtype):
+def test_add_rows_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
     rng = np.random.default_rng(1)
     table, rows = (rng.standard_normal(shape).astype(dtype) for shape in ((7, 3), (11, 3)))
     ids = np.array([6, 2, 2, 0, 6, 2, 4, 0, 6, 6, 2], dtype=id_dtype)
     expected = _add_rows_one_by_one(table, ids, rows)
-    got = table.copy()
     for given_array in (ids, rows):
         given_array.flags.writeable = False
-    with use_backend(name):
-        assert add_rows(got, ids, rows) is None
+    with use_backend(module):
+        there = to_device(table.copy())
+        assert add_rows(there, ids, to_device(rows)) is None
+        got = to_host(there)
     assert got.dtype == dtype
     assert relative_error(got, expected) < (1e-6 if dtype == np.float32 else 1e-14)
     untouched = [1, 3, 5]

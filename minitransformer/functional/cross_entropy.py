@@ -40,7 +40,8 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
     if not overwrite:
         p = p.copy()
     counts = targets_n != pad
-    share = (counts / xp.maximum(counts.sum(), 1)).astype(logits.real.dtype)
+    share = counts.astype(logits.real.dtype)  # not after the division: a quotient of integers is float64
+    share /= xp.maximum(share.sum(), 1)
     losses = xp.empty(len(p), p.dtype)
     for rows in _blocks(p):
         losses[rows] = _softmax_and_losses(p[rows], targets_n[rows], smoothing)

@@ -2,29 +2,29 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import add_rows, xp
+from minitransformer.backend import add_rows, to_device
 
 
 class EmbeddingCache(NamedTuple):
     """What `embedding` remembers."""
 
-    ids: xp.ndarray  # (B, T)
+    ids: object  # (B, T), on the host
     scale: float
 
 
 def embedding(ids, E, scale=1.0):
     """Row ids[b, t] of E, times `scale` (paper section 3.4: sqrt(d_model)).
 
-    ids (B, T) integers in 0 ... V - 1, E (V, C) -> y (B, T, C). It is the product of E with a matrix of ones and
-    zeros, done without multiplying by zeros.
+    ids (B, T) integers in 0 ... V - 1 on the host, E (V, C) -> y (B, T, C). It is the product of E with a matrix of
+    ones and zeros, done without multiplying by zeros.
 
     Forward    y_btc = scale E[ids_bt, c]
     Jacobian   dy_btc/dE_vc = scale 1[ids_bt = v]
     Chain      dE_vc = scale sum over all (b, t) with ids_bt = v of dy_btc        a token that comes twice gets both
-    Remember   the ids
+    Remember   the ids, on the host, where they can be sorted without waiting for a GPU
     Check      the sum of dE over the vocabulary is scale times the sum of dy over all tokens
     """
-    y = E[ids]
+    y = E[to_device(ids)]
     y *= scale
     return y, EmbeddingCache(ids, scale)
 

@@ -2,7 +2,7 @@
 
 import math
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import xp
 from minitransformer.checks import check_ids, check_width
 from minitransformer.core import Layer
 from minitransformer.functional import embedding, embedding_backward
@@ -22,7 +22,7 @@ class Embedding(Layer):
         """ids (B, T) on the host -> y (B, T, C)."""
         V, C = self.E.data.shape
         check_ids("ids", ids, V)
-        return embedding(to_device(ids), self.E.data, math.sqrt(C))
+        return embedding(ids, self.E.data, math.sqrt(C))
 
     def backward(self, dy, cache):
         """dy (B, T, C) -> None: ids have no gradient, the table's is added to E.grad."""

@@ -8,4 +8,5 @@ def token_accuracy(logits, target):
     """The share of target tokens (B, T), padding left out, that have the largest logit (B, T, V) -> a 0-d array."""
     counts = target != PAD
     right = (logits.argmax(axis=-1) == target) & counts
-    return right.sum() / xp.maximum(counts.sum(), 1)
+    right, counts = (mask.sum().astype(logits.real.dtype) for mask in (right, counts))
+    return right / xp.maximum(counts, 1)

@@ -161,8 +161,8 @@ LOSS = (
         "the loss is divided by B T, padding included",
         "The loss falls when a batch is padded more. Does the same batch with more padding have the same loss?",
         F.cross_entropy,
-        "counts / xp.maximum(counts.sum(), 1)",
-        "counts / counts.size",
+        "share /= xp.maximum(share.sum(), 1)",
+        "share /= share.size",
     ),
     Exhibit(
         "padding counts in the loss",
@@ -175,8 +175,8 @@ LOSS = (
         "a batch of padding alone divides by zero",
         "A mean over no tokens: rare, until the last batch of an epoch.",
         F.cross_entropy,
-        "counts / xp.maximum(counts.sum(), 1)",
-        "counts / counts.sum()",
+        "share /= xp.maximum(share.sum(), 1)",
+        "share /= share.sum()",
     ),
     Exhibit(
         "the target's logit is found by its value",

@@ -1,0 +1,94 @@
+"""A whole training step is true CuPy code: under the stand-in it neither waits nor creeps into float64, and what it
+learns equals what NumPy learns, bit for bit.
+"""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import backend_name, to_host, use_backend
+from tests.strict.meter import measured
+from tests.strict.strict import strict
+from tests.strict.training import batches, new_trainer, train_steps
+
+STEPS = 5
+VARIANTS = {
+    "the paper": {},
+    "pre-norm, three embeddings": {"norm": "pre", "tie_embeddings": False},
+}
+
+
+@pytest.fixture(params=VARIANTS, scope="module")
+def runs(request):
+    """{backend: (losses on the device, meters, weights on the host)} of the same training."""
+    found = {}
+    for module in (np, strict):
+        with use_backend(module):
+            assert backend_name() == module.__name__
+            trainer = new_trainer(**VARIANTS[request.param])
+            losses, meters = train_steps(trainer, STEPS)
+            found[module.__name__] = losses, meters, to_host(trainer.parameters[0].data)
+    return found
+
+
+def test_no_training_step_waits_for_the_gpu(runs):
+    losses, meters, _ = runs["strict"]
+    assert [meter.waits for meter in meters] == [[]] * STEPS
+    assert [meter.downloads for meter in meters] == [[]] * STEPS
+    assert all(isinstance(loss, strict.ndarray) for loss in losses), "the loss is read when it is logged, not before"
+
+
+def test_no_training_step_makes_a_float64_array(runs):
+    _, meters, _ = runs["strict"]
+    assert [meter.lines_that_made("float64", "complex128", "complex64") for meter in meters] == [[]] * STEPS
+    assert all(len(meter.lines_that_made("float32")) > 500 for meter in meters), "arrays are counted at all"
+
+
+def test_losses_equal_numpys_bit_for_bit(runs):
+    got = [loss.get() for loss in runs["strict"][0]]
+    assert all(loss.dtype == np.float32 for loss in got)
+    assert [loss.tobytes() for loss in got] == [np.asarray(loss).tobytes() for loss in runs["numpy"][0]]
+    assert len(set(map(float, got))) == STEPS, "it learns, and draws new dropout masks"
+
+
+def test_trained_weights_equal_numpys_bit_for_bit(runs):
+    (_, _, got), (_, _, expected) = runs["strict"], runs["numpy"]
+    assert got.dtype == expected.dtype == np.float32
+    np.testing.assert_array_equal(got, expected)
+
+
+def _rounds(ids):
+    """In how many rounds `add_rows` sums the gradients of the commonest id."""
+    return int(np.ceil(np.log2(np.bincount(ids.ravel()).max())))
+
+
+def test_a_step_uploads_ids_and_their_order_alone(runs):
+    """6 for the batch: source three times, target twice, and what is to be said. For the gradients of each of the two
+    embeddings 3 and one a round: the order of the rows, where each id's run starts, and which ids there are.
+    """
+    _, meters, _ = runs["strict"]
+    for meter, batch in zip(meters, batches(STEPS), strict=True):
+        expected = 6 + sum(3 + _rounds(ids) for ids in (batch.source, batch.target_in))
+        assert len(meter.uploads) == expected, meter.uploads
+
+
+def test_measuring_the_accuracy_does_not_wait_either():
+    with use_backend(strict):
+        trainer = new_trainer()
+        with measured() as meter:
+            loss, accuracy = trainer.step(batches(1)[0], 1e-3, measure=True)
+        assert meter.waits == []
+        assert 0.0 <= float(accuracy) <= 1.0
+        assert float(loss) > 0.0
+
+
+def test_evaluation_and_the_state_go_home_by_declared_transfers_alone():
+    with use_backend(strict):
+        model = new_trainer().model
+        batch = batches(1)[0]
+        with measured() as meter:
+            model(batch.source, batch.target_in)
+            state = model.state_dict()
+            model.load_state_dict(state)
+        assert meter.waits == []
+        assert len(meter.downloads) == len(state)
+        assert all(type(array) is np.ndarray for array in state.values())
