@@ -20,7 +20,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 LAYERING = [
     {"__init__"},
     {"backend", "files", "process", "progress"},
-    {"checks"},
+    {"checks", "devices"},
     {"core"},
     {"functional"},
     {"layers"},

@@ -35,7 +35,7 @@ class PyTorchTransformer(nn.Module):
     def forward(self, source, target):
         """Ids (B, S) and (B, T) -> logits (B, T, V)."""
         padded = source == PAD  # PyTorch's masks say what to ignore
-        future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool, device=target.device).triu(1)
         memory = self.encoder(self._embed(source), src_key_padding_mask=padded)
         y = self.decoder(
             self._embed(target),

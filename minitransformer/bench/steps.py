@@ -13,14 +13,13 @@ LR, MAX_NORM = 1e-4, 1.0
 
 
 def numpy_step(size, dropout):
-    """Our step on one batch of `size` -> a function without arguments that returns the loss."""
+    """Our step on one batch of `size` -> a function without arguments that returns the loss, on the device in use."""
     keep_freed_memory()
     trainer = Trainer(Transformer(size.config(dropout)), max_norm=MAX_NORM)
     batch = size.make_batch()
 
     def step():
-        loss, _ = trainer.step(batch, LR)
-        return float(loss)
+        return trainer.step(batch, LR)[0]
 
     return step
 
@@ -47,8 +46,8 @@ def torch_is_installed():
     return importlib.util.find_spec("torch") is not None
 
 
-def pytorch_step(size, dropout, threads):
-    """The same step in PyTorch eager -> a function without arguments that returns the loss."""
+def pytorch_step(size, dropout, threads, device="cpu"):
+    """The same step in PyTorch eager -> a function without arguments that returns the loss, on `device`."""
     import torch
 
     from minitransformer.bench.pytorch_model import PyTorchTransformer
@@ -56,9 +55,9 @@ def pytorch_step(size, dropout, threads):
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     config = size.config(dropout)
-    model = PyTorchTransformer(config)
+    model = PyTorchTransformer(config).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=(0.9, 0.98), eps=1e-9)
-    source, target_in, target_out = (torch.from_numpy(ids) for ids in size.make_batch())
+    source, target_in, target_out = (torch.from_numpy(ids).to(device) for ids in size.make_batch())
 
     def step():
         optimizer.zero_grad()
@@ -69,6 +68,6 @@ def pytorch_step(size, dropout, threads):
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
         optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     return step

@@ -5,9 +5,9 @@ import sys
 
 from minitransformer import __version__
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.cli import bench, gradcheck, summary, train
+from minitransformer.cli import bench, devices, gradcheck, summary, train
 
-COMMANDS = {"train": train, "summary": summary, "gradcheck": gradcheck, "bench": bench}
+COMMANDS = {"train": train, "summary": summary, "gradcheck": gradcheck, "bench": bench, "devices": devices}
 
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
@@ -16,6 +16,7 @@ DESCRIPTION = """\
   minitransformer summary base           what the paper's model is made of
   minitransformer gradcheck              prove every backward pass
   minitransformer bench                  time a training step against PyTorch
+  minitransformer devices                what there is to compute on
 """
 
 

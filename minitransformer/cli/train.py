@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.data import get_task, task_names
-from minitransformer.decoding import exact_match, greedy_decode
+from minitransformer.decoding import decode_and_score
 from minitransformer.models import EOS, Transformer, config_names, named_config
 from minitransformer.process import limit_threads, threads_are_chosen
-from minitransformer.training import TrainingSettings, save_checkpoint, train
+from minitransformer.training import RECIPES, TrainingSettings, save_checkpoint, train
 
 HELP = "train a toy task and test it on held-out sequences"
 DESCRIPTION = """\
@@ -25,24 +25,6 @@ Train an encoder-decoder on a toy task, decode sequences that it has never seen,
   minitransformer train sort --seed 3 --norm pre --steps 3000
 """
 TESTED = 2000  # held-out sequences
-DECODED = 250  # sequences decoded at once
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """What a task needs to be learnt well by the tiny model; every entry can be changed on the command line."""
-
-    steps: int
-    warmup: int = 100
-    factor: float = 0.3
-
-
-RECIPES = {
-    "copy": Recipe(steps=2000),
-    "reverse": Recipe(steps=2000),
-    "sort": Recipe(steps=2500),
-    "addition": Recipe(steps=6000, warmup=400, factor=0.5),
-}
 
 
 def add_arguments(parser):
@@ -111,16 +93,6 @@ def make_settings(arguments):
     recipe = dataclasses.asdict(RECIPES[arguments.task])
     changes = {name: getattr(arguments, name) for name in recipe if getattr(arguments, name) is not None}
     return TrainingSettings(**{**recipe, **changes}, batch_size=arguments.batch_size, seed=arguments.seed)
-
-
-def decode_and_score(model, batch):
-    """Greedy answers to all sources of a batch, and the share that is right to the last token."""
-    room = batch.target_out.shape[1] + 2  # a little too much, so that a missing eos shows
-    starts = range(0, len(batch.source), DECODED)
-    rows = [greedy_decode(model, batch.source[i : i + DECODED], room) for i in starts]
-    width = max(part.shape[1] for part in rows)
-    decoded = np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in rows])
-    return decoded, exact_match(decoded, batch.target_out)
 
 
 def draw(model, task, history, batch, arguments):

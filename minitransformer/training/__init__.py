@@ -4,10 +4,12 @@ from minitransformer.training.adam import Adam
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.clip import clip_grad_norm
 from minitransformer.training.loop import History, TrainingSettings, train
+from minitransformer.training.recipes import RECIPES
 from minitransformer.training.schedule import noam
 from minitransformer.training.trainer import Trainer
 
 __all__ = [
+    "RECIPES",
     "Adam",
     "History",
     "Trainer",

@@ -1,5 +1,6 @@
 """One step of learning, and all that it needs."""
 
+from minitransformer.backend import backend_name
 from minitransformer.core import flatten_parameters
 from minitransformer.process import Team, num_threads
 from minitransformer.training.adam import Adam
@@ -10,15 +11,16 @@ from minitransformer.training.data_parallel import DataParallel
 class Trainer:
     """A model with its optimiser, its dropout masks' generators, and the threads that work for it.
 
-    `seed` is that of dropout. `threads` is the number of threads, by default as many as NumPy's matrix product takes;
-    the same seed and the same number of threads give the same bits.
+    `seed` is that of dropout. `threads` is the number of threads, by default as many as NumPy's matrix product takes
+    (on a GPU one, to feed it); the same seed and the same number of threads give the same bits.
     """
 
     def __init__(self, model, *, seed=0, max_norm=1.0, threads=None):
         self.model = model
         self.max_norm = max_norm
         self.parameters = [flatten_parameters(model)]
-        team = Team(threads or num_threads())
+        on_cpu = backend_name() == "numpy"
+        team = Team(threads or (num_threads() if on_cpu else 1))
         self.optimizer = Adam(self.parameters, team=team)
         self.workers = DataParallel(model, team, [seed, 2])
         self.team = team
