@@ -23,6 +23,7 @@ LAYERING = [
     {"checks", "devices"},
     {"core"},
     {"functional"},
+    {"kernels"},
     {"layers"},
     {"models"},
     {"data", "training", "decoding", "gradcheck", "plotting"},

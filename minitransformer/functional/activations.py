@@ -1,6 +1,6 @@
 """Activations: functions of each entry alone, between the two matrices of the feed-forward network."""
 
-from minitransformer.backend import xp
+from minitransformer.backend import fused_on_gpu, xp
 
 
 def relu(x):
@@ -16,6 +16,7 @@ def relu(x):
     return y, y
 
 
+@fused_on_gpu
 def relu_backward(dy, y):
     """dx from dy and the remembered output y, all of one shape; the derivation stands in `relu`."""
     return dy * (y > 0)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import xp
+from minitransformer.backend import fused_on_gpu, xp
 from minitransformer.functional.reductions import row_max, row_mean, row_sum
 
 BLOCK = 2**18  # logits worked on at a time: what is read four times should still be in the processor's cache
@@ -19,6 +19,7 @@ class CrossEntropyCache(NamedTuple):
     overwrite: bool
 
 
+@fused_on_gpu
 def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
     """Mean cross-entropy in nats between smoothed targets and softmax(logits), over the tokens that are not padding.
 
@@ -48,6 +49,7 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
     return losses @ share, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape, overwrite)
 
 
+@fused_on_gpu
 def cross_entropy_backward(dloss, cache):
     """dlogits (..., V) from dloss, 1 for the loss itself; the derivation stands in `cross_entropy`."""
     p, targets, share, smoothing, shape, overwrite = cache

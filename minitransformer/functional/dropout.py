@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import random_uint16, xp
+from minitransformer.backend import fused_on_gpu, random_uint16, xp
 
 
 class DropoutCache(NamedTuple):
@@ -12,6 +12,7 @@ class DropoutCache(NamedTuple):
     scale: float  # one over the share that is kept
 
 
+@fused_on_gpu
 def dropout(x, rate, rng=None):
     """Inverted dropout (paper section 5.4): set each entry to 0 with probability `rate`, scale up the others.
 
@@ -31,6 +32,7 @@ def dropout(x, rate, rng=None):
     return dropout_backward(x, cache), cache  # forward and backward are the same product with m
 
 
+@fused_on_gpu
 def dropout_backward(dy, cache):
     """dx from dy and the remembered mask; the derivation stands in `dropout`."""
     if cache is None:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import add_rows, to_device
+from minitransformer.backend import add_rows, fused_on_gpu, to_device
 
 
 class EmbeddingCache(NamedTuple):
@@ -29,6 +29,7 @@ def embedding(ids, E, scale=1.0):
     return y, EmbeddingCache(ids, scale)
 
 
+@fused_on_gpu
 def embedding_backward(dy, cache, dE):
     """Add the gradient of the table to `dE` (V, C), in place; the derivation stands in `embedding`.
 

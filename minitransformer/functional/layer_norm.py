@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import xp
+from minitransformer.backend import fused_on_gpu, xp
 from minitransformer.functional.reductions import column_dot, column_sum, row_dot, row_mean
 
 
@@ -14,6 +14,7 @@ class LayerNormCache(NamedTuple):
     gamma: xp.ndarray  # (C,)
 
 
+@fused_on_gpu
 def layer_norm(x, gamma, beta, eps=1e-5):
     """Give each token mean 0 and variance 1 over its features, then a learnt scale and shift.
 
@@ -40,6 +41,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     return y, LayerNormCache(x_hat, rstd, gamma)
 
 
+@fused_on_gpu
 def layer_norm_backward(dy, cache):
     """(dx, dgamma, dbeta) from dy (..., C); the derivation stands in `layer_norm`."""
     x_hat, rstd, gamma = cache

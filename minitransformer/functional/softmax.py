@@ -1,10 +1,11 @@
 """Softmax over the last axis, with a mask."""
 
-from minitransformer.backend import xp
+from minitransformer.backend import fused_on_gpu, xp
 from minitransformer.checks import check_mask
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
 
 
+@fused_on_gpu
 def softmax(scores, allowed=None, overwrite=False):
     """Turn scores into weights that are positive and sum to 1 (paper section 3.2.1, equation 1).
 
@@ -37,6 +38,7 @@ def softmax(scores, allowed=None, overwrite=False):
     return p, p
 
 
+@fused_on_gpu
 def softmax_backward(dp, p):
     """ds from dp and the remembered weights p, all (..., S); the derivation stands in `softmax`."""
     ds = dp - row_dot(dp, p)

@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from minitransformer.backend import xp
+from minitransformer.backend import fused_on_gpu, xp
 from minitransformer.process import ALONE
 
 BLOCK = 2**16  # numbers updated at a time
@@ -35,11 +35,15 @@ class Adam:
         """
         self.t += 1
         for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
-            # what is worked on together should stay in the processor's cache from the first line to the last
-            whole = [array.reshape(-1) for array in (parameter.data, parameter.grad, m, v)]
-            blocks = [slice(start, start + BLOCK) for start in range(0, parameter.data.size, BLOCK)]
-            parts = ([array[block] for block in blocks] for array in whole)
-            self.team.map(partial(self._update, lr=lr, scale=scale), *parts)
+            self.adam_update(parameter.data, parameter.grad, m, v, lr, scale)
+
+    @fused_on_gpu
+    def adam_update(self, data, g, m, v, lr, scale):
+        """Move one parameter: what is worked on together should stay in the processor's cache from first to last."""
+        whole = [array.reshape(-1) for array in (data, g, m, v)]
+        blocks = [slice(start, start + BLOCK) for start in range(0, data.size, BLOCK)]
+        parts = ([array[block] for block in blocks] for array in whole)
+        self.team.map(partial(self._update, lr=lr, scale=scale), *parts)
 
     def _update(self, data, g, m, v, lr, scale):
         """The formulas above, in place.

@@ -1,6 +1,6 @@
 """Clipping the gradient. Not in the paper's text."""
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.process import ALONE
 
 BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
@@ -9,7 +9,8 @@ BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small 
 def grad_norm(parameters, team=ALONE):
     """The norm of all gradients taken together as one vector -> a 0-d array."""
     grads = [parameter.grad.reshape(-1) for parameter in parameters]
-    blocks = [grad[start : start + BLOCK] for grad in grads for start in range(0, grad.size, BLOCK)]
+    step = BLOCK if backend_name() == "numpy" else max(grad.size for grad in grads)  # a GPU sums in a tree anyway
+    blocks = [grad[start : start + step] for grad in grads for start in range(0, grad.size, step)]
     squares = team.map(xp.vdot, blocks, blocks)
     return xp.sqrt(sum(squares[1:], start=squares[0]))  # not from 0.0, which NumPy 1 would take for a float64
 

@@ -114,8 +114,8 @@ ADAM = (
     Exhibit(
         "Adam moves only the first block of each parameter",
         "Block by block, and never to the second: numbers beyond the first 32,768 silently never move.",
-        training.Adam.step,
-        "range(0, parameter.data.size, BLOCK)",
+        training.Adam.adam_update,
+        "range(0, data.size, BLOCK)",
         "range(0, 1, BLOCK)",
     ),
     Exhibit(

@@ -25,7 +25,7 @@ def planted(function, old, new):
     line of the body stands four columns in. Raises ValueError unless `old` occurs in it exactly once, and if the
     function already carries a bug.
     """
-    function = getattr(function, "__func__", function)
+    function = inspect.unwrap(getattr(function, "__func__", function))  # the plain formula under a decorator
     changed = _changed(function, old, new)
     kept = {part: getattr(function, part) for part in PARTS}
     try:

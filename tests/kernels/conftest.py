@@ -1,0 +1,37 @@
+"""Where the kernels run: their own source on the CPU, if g++ is here, and a GPU, if one is. The tests are the same."""
+
+import pytest
+
+from minitransformer.backend import BackendUnavailableError, use_backend, xp
+from minitransformer.kernels import launch
+from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu
+
+
+@pytest.fixture(scope="session")
+def cuda_on_cpu(tmp_path_factory):
+    """NumPy that compiles and runs CUDA source; one for all tests, so that each source is compiled once."""
+    if COMPILER is None:
+        pytest.skip("g++ is not here")
+    return CudaOnCpu(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def device(request, monkeypatch):
+    """Inside the test `xp` is CuPy, or what plays its part; compiled kernels are forgotten before and after."""
+    _forget_kernels()
+    if request.param == "cpu":
+        monkeypatch.setattr(xp, "_module", request.getfixturevalue("cuda_on_cpu"))
+        yield request.param
+    else:
+        try:
+            switch = use_backend("cupy")
+        except BackendUnavailableError as error:
+            pytest.skip(str(error))
+        with switch:
+            yield request.param
+    _forget_kernels()
+
+
+def _forget_kernels():
+    launch._module.cache_clear()
+    launch._kernel.cache_clear()

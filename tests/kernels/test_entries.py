@@ -1,0 +1,122 @@
+"""The kernels that treat every number alike, dropout, ReLU and Adam, give what the plain formulas give."""
+
+import numpy as np
+import pytest
+
+from minitransformer import kernels
+from minitransformer.backend import make_generator, random_uint16, to_device, to_host, use_backend, xp
+from minitransformer.core import Parameter
+from minitransformer.functional import dropout_backward, relu, relu_backward
+from minitransformer.functional.dropout import DropoutCache
+from minitransformer.training import Adam
+from tests.helpers import random_array
+from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error
+
+SHAPES = [(1,), (3, 5, 7), (255,), (256,), (2, 257)]  # a block has 256 threads
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1 - 2**-20])
+def test_dropout_forward_and_backward(device, rate, shape, dtype):
+    rng = np.random.default_rng(0)
+    x, dy = random_array(rng, *shape, dtype=dtype), random_array(rng, *shape, dtype=dtype)
+    bits = to_host(random_uint16(make_generator(5), shape))
+    dropped = min(round(rate * 65536), 65535)
+    expected_cache = DropoutCache(bits >= dropped, 65536 / (65536 - dropped))
+    y, cache = fused("dropout", x, rate, make_generator(5))
+    assert_same(cache, expected_cache, dtype)
+    assert_same(y, plain(dropout_backward, x, expected_cache), dtype)  # which is the same product
+    assert_same(fused("dropout_backward", dy, cache), plain(dropout_backward, dy, cache), dtype)
+
+
+class SomeBits:
+    """A generator whose random bits are known."""
+
+    def __init__(self, bits):
+        self.words = to_device(np.array(bits, np.uint16).view(np.uint64))
+
+    def integers(self, low, high, size, dtype, endpoint):
+        assert (low, high, size, dtype, endpoint) == (0, 2**64 - 1, len(self.words), xp.uint64, True)
+        return self.words
+
+
+def test_dropout_drops_just_the_share_of_all_random_numbers_that_it_should(device):
+    _, cache = fused("dropout", np.ones(8), 1000 / 65536, SomeBits([0, 999, 1000, 1001, 65535, 500, 999, 1000]))
+    assert cache.keep.tolist() == [False, False, True, True, True, False, False, True]
+
+
+def test_dropout_without_a_generator_or_a_rate_is_the_identity(device):
+    x = to_device(random_array(np.random.default_rng(1), 3, 5))
+    for arguments in [(0.5,), (0.5, None), (0.0, make_generator(0)), (1e-6, make_generator(0))]:
+        y, cache = kernels.dropout(x, *arguments)
+        assert y is x
+        assert cache is None
+    assert kernels.dropout_backward(x, None) is x
+
+
+def test_dropout_that_is_left_to_the_plain_formula_has_drawn_nothing(device):
+    rng = make_generator(3)
+    assert kernels.dropout(to_device(np.ones(7, np.complex128)), 0.5, rng) is NotImplemented
+    got, expected = (to_host(random_uint16(one, (50,))) for one in (rng, make_generator(3)))
+    np.testing.assert_array_equal(got, expected)
+    cache = kernels.dropout(to_device(np.ones(7)), 0.5, rng)[1]
+    assert kernels.dropout_backward(to_device(np.ones(7, np.complex128)), cache) is NotImplemented
+    assert kernels.dropout_backward(to_device(np.ones((2, 7))), cache) is NotImplemented
+
+
+def test_dropout_of_arrays_that_are_not_contiguous(device):
+    x, dy = random_array(np.random.default_rng(2), 2, 6, 5).transpose(0, 2, 1)
+    y, cache = fused("dropout", x, 0.5, make_generator(0))
+    assert_same(y, plain(dropout_backward, x, cache), np.float64)
+    assert_same(fused("dropout_backward", dy, cache), plain(dropout_backward, dy, cache), np.float64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_relu_backward(device, shape, dtype):
+    rng = np.random.default_rng(0)
+    x, dy = random_array(rng, *shape, dtype=dtype).copy(), random_array(rng, *shape, dtype=dtype)
+    x[..., :1] = 0  # the kink
+    y, _ = plain(relu, x)
+    assert_same(fused("relu_backward", dy, y.astype(dtype)), plain(relu_backward, dy, y), dtype)
+
+
+def test_relu_backward_of_other_arrays(device):
+    dy, y = random_array(np.random.default_rng(1), 2, 6, 5).transpose(0, 2, 1)
+    assert_same(fused("relu_backward", dy, y), plain(relu_backward, dy, y), np.float64)
+    assert kernels.relu_backward(to_device(dy), to_device(y.astype(np.complex128))) is NotImplemented
+    assert kernels.relu_backward(to_device(dy), to_device(y[:1])) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [1.0, 0.3, np.array(0.3)], ids=repr)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_adam_takes_the_same_steps(device, shape, scale, dtype):
+    rng = np.random.default_rng(0)
+    data = random_array(rng, *shape, dtype=dtype)
+    settings = {"betas": (0.8, 0.95), "eps": 1e-3}
+    with use_backend("numpy"):
+        parameter = Parameter(data.astype(np.float64))
+        reference = Adam([parameter], **settings)
+    ours = Adam([], **settings)
+    arrays = [to_device(array) for array in (data.copy(), np.zeros_like(data), np.zeros_like(data))]
+    for step in range(1, 4):
+        gradient, lr = random_array(rng, *shape, dtype=dtype), 0.1 / step
+        with use_backend("numpy"):
+            parameter.grad = gradient
+            reference.step(lr, float(scale))
+        ours.t = step
+        on_device = to_device(scale.astype(dtype)) if isinstance(scale, np.ndarray) else scale
+        assert kernels.adam_update(ours, arrays[0], to_device(gradient), *arrays[1:], lr, on_device) is None
+    for got, expected in zip(arrays, (parameter.data, reference.m[0], reference.v[0]), strict=True):
+        assert got.dtype == dtype
+        assert relative_error(to_host(got), expected) <= TOLERANCE[np.dtype(dtype)]
+
+
+def test_adam_leaves_other_arrays_to_the_plain_formula(device):
+    adam, array = Adam([]), to_device(np.ones((3, 4)))
+    adam.t = 1
+    for other in (array.astype(np.complex128), array.astype(np.float32), to_device(np.ones((4, 3))).T):
+        assert kernels.adam_update(adam, array, other, array, array, 0.1, 1.0) is NotImplemented
+        assert kernels.adam_update(adam, other, array, array, array, 0.1, 1.0) is NotImplemented
