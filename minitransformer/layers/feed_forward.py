@@ -1,46 +1,86 @@
-"""The position-wise feed-forward network."""
+"""The position-wise feed-forward network, with the paper's activation or one of its successors."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from minitransformer.checks import check_choice
 from minitransformer.core import Layer
-from minitransformer.functional import relu, relu_backward
+from minitransformer.functional import (
+    geglu,
+    geglu_backward,
+    geglu_tanh,
+    geglu_tanh_backward,
+    gelu,
+    gelu_backward,
+    gelu_tanh,
+    gelu_tanh_backward,
+    relu,
+    relu_backward,
+    silu,
+    silu_backward,
+    swiglu,
+    swiglu_backward,
+)
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.linear import Linear
+
+GATED = {  # from 2F features to F
+    "geglu": (geglu, geglu_backward),
+    "geglu_tanh": (geglu_tanh, geglu_tanh_backward),  # T5 version 1.1
+    "swiglu": (swiglu, swiglu_backward),  # LLaMA
+}
+ACTIVATIONS = {
+    "relu": (relu, relu_backward),  # the paper
+    "gelu": (gelu, gelu_backward),  # BERT
+    "gelu_tanh": (gelu_tanh, gelu_tanh_backward),  # GPT-2
+    "silu": (silu, silu_backward),
+    **GATED,
+}
 
 
 class FeedForwardCache(NamedTuple):
     """What `FeedForward` remembers."""
 
     expand: object
-    relu: object
+    activation: object
     dropout: object
     contract: object
 
 
 class FeedForward(Layer):
-    """FFN(x) = max(0, x W1 + b1) W2 + b2, for each token alone (paper section 3.3, equation 2).
+    """Two linear maps with an activation between them, for each token alone (paper section 3.3, equation 2).
 
     x (..., C) -> y (..., C), with d_ff features between. Dropout inside is not in the paper's text; its default is off.
+
+    activation="relu", the paper:                FFN(x) = max(0, x W1 + b1) W2 + b2
+    "gelu", "gelu_tanh", "silu":                 another function a in place of max(0, .)
+    "geglu", "geglu_tanh", "swiglu", gated:      FFN(x) = (a(x W + b) * (x V + c)) W2 + b2
+
+    Of a gated one, `expand` has W | V (C, 2F) side by side: the gate, and what it lets up. bias=False leaves out all
+    three of b, c and b2. Raises ValueError for an activation that is not among ACTIVATIONS.
     """
 
-    def __init__(self, d_model, d_ff, *, dropout_rate=0.0, rng=None, dtype=np.float32):
-        self.expand = Linear(d_model, d_ff, rng=rng, dtype=dtype)
+    def __init__(self, d_model, d_ff, *, activation="relu", bias=True, dropout_rate=0.0, rng=None, dtype=np.float32):
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        drawn = {"bias": bias, "rng": rng, "dtype": dtype}
+        self.expand = Linear(d_model, d_ff, blocks=2 if activation in GATED else 1, **drawn)
         self.dropout = Dropout(dropout_rate)
-        self.contract = Linear(d_ff, d_model, rng=rng, dtype=dtype)
+        self.contract = Linear(d_ff, d_model, **drawn)
 
     def forward(self, x, rng=None):
         """x (..., C) -> y (..., C)."""
-        h, cache_expand = self.expand.forward(x)  # (..., F)
-        a, cache_relu = relu(h)
+        activate, _ = ACTIVATIONS[self.activation]
+        h, cache_expand = self.expand.forward(x)  # (..., F), or (..., 2F) if gated
+        a, cache_activation = activate(h)  # (..., F)
         d, cache_dropout = self.dropout.forward(a, rng)
         y, cache_contract = self.contract.forward(d)
-        return y, FeedForwardCache(cache_expand, cache_relu, cache_dropout, cache_contract)
+        return y, FeedForwardCache(cache_expand, cache_activation, cache_dropout, cache_contract)
 
     def backward(self, dy, cache):
         """dy (..., C) -> dx (..., C)."""
+        _, activate_backward = ACTIVATIONS[self.activation]
         dd = self.contract.backward(dy, cache.contract)  # (..., F)
         da = self.dropout.backward(dd, cache.dropout)
-        dh = relu_backward(da, cache.relu)
+        dh = activate_backward(da, cache.activation)  # (..., F), or (..., 2F) if gated
         return self.expand.backward(dh, cache.expand)

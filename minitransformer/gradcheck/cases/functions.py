@@ -68,10 +68,17 @@ def embedding(name, **options):
 
 x, gamma, beta = draw(B, T, C), 1.0 + draw(C) / 2, draw(C, seed=1)
 register("relu", F.relu, pair(F.relu, F.relu_backward, x=x))
+for name in ("gelu", "gelu_tanh", "silu", "tanh"):
+    activation = getattr(F, name)
+    register(name, activation, pair(activation, getattr(F, f"{name}_backward"), x=2.0 * x))  # also into the tails
+for name in ("geglu", "geglu_tanh", "swiglu"):
+    activation = getattr(F, name)
+    register(name, activation, pair(activation, getattr(F, f"{name}_backward"), x=draw(B, T, 2 * D)))
 register("linear", F.linear, pair(F.linear, F.linear_backward, x=x, W=draw(C, D_FF), b=draw(D_FF)))
 for kind in MASKS:
     register(f"softmax mask={kind}", F.softmax, softmax(kind))
 register("layer_norm", F.layer_norm, pair(F.layer_norm, F.layer_norm_backward, x=x, gamma=gamma, beta=beta))
+register("rms_norm", F.rms_norm, pair(F.rms_norm, F.rms_norm_backward, x=x, gamma=gamma))
 for rate in (0.0, DROPOUT):
     forward = lambda x, rate=rate: F.dropout(x, rate, make_generator(1))  # noqa: E731 - one line a row
     register(f"dropout rate={rate}", F.dropout, pair(forward, F.dropout_backward, x=x))

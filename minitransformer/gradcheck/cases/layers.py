@@ -21,6 +21,7 @@ from minitransformer.gradcheck.cases.registry import (
     mask,
     register,
 )
+from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.residual import NORMS
 from minitransformer.models.config import TransformerConfig
 
@@ -61,6 +62,7 @@ register("Linear", L.Linear, layer(linear, x))
 register("Linear bias=False", L.Linear, layer(partial(linear, bias=False), x))
 register("Linear blocks=3", L.Linear, layer(partial(linear, blocks=3), x))
 register("LayerNorm", L.LayerNorm, layer(partial(L.LayerNorm, C, **F64), x))
+register("RMSNorm", L.RMSNorm, layer(partial(L.RMSNorm, C, **F64), x))
 register("PositionalEncoding", L.PositionalEncoding, layer(partial(L.PositionalEncoding, 9, C, **F64), x))
 register("Embedding", L.Embedding, layer(lambda: L.Embedding(table()), context=(ids,)))
 register("OutputProjection", L.OutputProjection, layer(lambda: L.OutputProjection(table()), x))
@@ -70,6 +72,12 @@ for rate in (0.0, DROPOUT):
     register(f"FeedForward dropout={rate}", L.FeedForward, layer(network, x, **drawn))
     entry = layer(partial(input_embedding, rate), context=(ids,), **drawn)
     register(f"InputEmbedding dropout={rate}", L.InputEmbedding, entry)
+
+for name in ACTIVATIONS:
+    network = partial(L.FeedForward, C, D_FF, activation=name, dropout_rate=DROPOUT, **F64)
+    for bias in (True, False) if name != "relu" else (False,):
+        entry = layer(partial(network, bias=bias), x, **drawn)
+        register(f"FeedForward activation={name} bias={bias}", L.FeedForward, entry)
 
 for kind in MASKS:
     register(f"SelfAttention mask={kind}", L.SelfAttention, layer(attend, x, context=(mask(kind, T, T),)))
@@ -98,3 +106,8 @@ for norm in NORMS:
                 build = partial(stack, config(rate, norm=norm), **F64)
                 check = layer(build, x, memory, context=(allowed, padded), **drawn)
                 register(f"{stack.__name__} {switches} mask={kind}", stack, check)
+
+    modern = config(DROPOUT, norm=norm, normalization="rms", activation="swiglu", bias=False, norm_eps=0.1)
+    for stack, inputs, masks in ((L.Encoder, (x,), (both,)), (L.Decoder, (x, memory), (both, padded))):
+        check = layer(partial(stack, modern, **F64), *inputs, context=masks, **drawn)
+        register(f"{stack.__name__} norm={norm} normalization=rms activation=swiglu bias=False", stack, check)

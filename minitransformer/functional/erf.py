@@ -1,0 +1,120 @@
+"""The error function, which NumPy has not: from it, the normal distribution that exact GELU asks for."""
+
+import math
+from typing import NamedTuple
+
+from minitransformer.backend import backend_name, xp
+
+BLOCK = 2**16  # numbers worked on at a time on the host: some twenty steps should find them in the processor's cache
+
+
+class Fit(NamedTuple):
+    """A rational function of u = z^2 that is close to atanh(erf(z)) / z for u from 0 to `limit`."""
+
+    limit: float  # where erf has become 1 to the last bit
+    above: tuple  # coefficients of the numerator, of the constant first
+    below: tuple  # of the denominator; the last is 1
+
+
+SINGLE = Fit(
+    16.0,
+    (3472.758947, 861.1477963, 131.2510839, 6.703974723),
+    (3077.652474, 482.8604913, 72.90921662, 1.0),
+)  # relative error of erf: 3.4e-9
+DOUBLE = Fit(
+    36.0,
+    (
+        39324125263.7439636,
+        22146391368.6402607,
+        7018241783.85510724,
+        1449286809.32965312,
+        210047837.265059312,
+        21833689.390172033,
+        1598945.41585912305,
+        79757.785966824875,
+        2248.10926731977898,
+        16.301154405866447,
+    ),
+    (
+        34850098628.6069394,
+        16452586638.0849167,
+        4727716740.45183408,
+        875073486.553080713,
+        113936745.544839728,
+        10558535.9853088008,
+        664743.662987231579,
+        28053.3316811426001,
+        481.508506738462278,
+        1.0,
+    ),
+)  # 1.1e-17
+
+
+def erf(x, scale=1.0):
+    """The error function of z = scale x, entry by entry: a new array, of any shape, float32, float64 or complex128.
+
+        erf(z) = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to z = tanh(z A(z^2) / B(z^2))
+
+    tanh has the right ends already, and bends almost as erf does: its argument, atanh(erf(z)), is z times a smooth and
+    even function of z, which we replace by a quotient of two polynomials, in the manner of Cody (1969), "Rational
+    Chebyshev approximations for the error function". The coefficients are our own, from an exchange algorithm of Remez
+    in 60 digits, which makes the largest relative error of erf itself as small as it can be: of degree 3 for float32,
+    9 else. All of them are positive, so that no digits cancel. With the rounding on the way, the result is right to 4
+    units in the last place, however small z is. GELU's tanh form stops this quotient after two terms.
+
+    It is analytic wherever it is not 1 to the last bit, so that complex steps pass through; complex numbers are meant
+    to be near the real axis, as there. A `scale` costs nothing: it goes into the coefficients.
+    """
+    fit = SINGLE if x.dtype.itemsize == 4 else DOUBLE
+    above = [a * scale ** (2 * k + 1) for k, a in enumerate(fit.above)]
+    below = [b * scale ** (2 * k) for k, b in enumerate(fit.below)]
+    F = x.shape[-1] if x.ndim else 1
+    y = xp.empty(x.shape, x.dtype)
+    x_rows, y_rows = x.reshape(-1, F), y.reshape(-1, F)
+    limit = xp.full(F, fit.limit / scale**2, x.dtype)  # an array: with a number, NumPy's minimum is five times slower
+    for rows in _blocks(x_rows):
+        z, t = x_rows[rows], y_rows[rows]
+        u = z * z
+        xp.minimum(
+            u, limit, out=u
+        )  # the quotient stays where it is from there on: tanh gives 1, and no power overflows
+        quotient = _polynomial(above, u)
+        quotient /= _polynomial(below, u)
+        quotient *= z
+        xp.tanh(quotient, out=t)
+    return y
+
+
+def _polynomial(coefficients, u):
+    """c_0 + c_1 u + c_2 u^2 + ..., from the inside out (Horner's rule)."""
+    *others, last = coefficients
+    p = u * last
+    p += others.pop()
+    for c in reversed(others):
+        p *= u
+        p += c
+    return p
+
+
+def normal_cdf(x):
+    """Phi(x), the share of a standard normal distribution that lies below x: (1 + erf(x / sqrt(2))) / 2."""
+    p = erf(x, math.sqrt(0.5))
+    p += 1.0
+    p *= 0.5
+    return p
+
+
+def normal_pdf(x):
+    """phi(x) = exp(-x^2 / 2) / sqrt(2 pi), the derivative of `normal_cdf`."""
+    p = x * x
+    p *= -0.5
+    xp.exp(p, out=p)
+    p *= 1.0 / math.sqrt(2.0 * math.pi)
+    return p
+
+
+def _blocks(rows):
+    """Slices that cut (N, F) into blocks of about BLOCK numbers; a GPU takes all at once."""
+    N, F = rows.shape
+    step = max(1, BLOCK // F) if backend_name() == "numpy" else max(1, N)
+    return [slice(start, start + step) for start in range(0, N, step)]

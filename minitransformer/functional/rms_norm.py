@@ -1,0 +1,50 @@
+"""Root mean square normalisation (Zhang and Sennrich 2019): LayerNorm without the mean."""
+
+from typing import NamedTuple
+
+from minitransformer.backend import xp
+from minitransformer.functional.reductions import column_dot, row_dot
+
+
+class RMSNormCache(NamedTuple):
+    """What `rms_norm` remembers."""
+
+    x_hat: xp.ndarray  # (..., C), normalised
+    rrms: xp.ndarray  # (..., 1), one over the root mean square
+    gamma: xp.ndarray  # (C,)
+
+
+def rms_norm(x, gamma, eps=1e-5):
+    """Give each token the mean square 1 over its features, then a learnt scale (equation 4 of the source).
+
+    x (..., C), gamma (C,) -> y (..., C). Of LayerNorm it keeps what its authors found to matter, that a token's size
+    makes no difference, and leaves out the rest: no mean is taken away, no shift is learnt. The source has no eps;
+    inside the root, it is as in LayerNorm.
+
+    Forward    r = 1 / sqrt(mean(x^2) + eps)        x_hat = x r        y = gamma x_hat
+    Jacobian   dx_hat_i/dx_j = r (1[i = j] - x_hat_i x_hat_j / C)
+               two paths lead from x_j to x_hat_i: directly, and through r, where dr/dx_j = -r^3 x_j / C
+    Chain      dx_hat = gamma dy          (gamma inside the mean below: outside is right only where gamma = 1)
+               dx = r (dx_hat - x_hat mean(dx_hat x_hat))
+               dgamma = sum over tokens of dy x_hat
+    Remember   x_hat, r and gamma
+    Check      dx is orthogonal to x_hat but for eps; of a token with mean 0, y is LayerNorm's with beta = 0
+    """
+    C = x.shape[-1]
+    rrms = row_dot(x, x)
+    rrms /= C
+    rrms += eps
+    rrms = 1.0 / xp.sqrt(rrms)  # (..., 1)
+    x_hat = x * rrms
+    return x_hat * gamma, RMSNormCache(x_hat, rrms, gamma)
+
+
+def rms_norm_backward(dy, cache):
+    """(dx, dgamma) from dy (..., C); the derivation stands in `rms_norm`."""
+    x_hat, rrms, gamma = cache
+    C = dy.shape[-1]
+    dgamma = column_dot(dy.reshape(-1, C), x_hat.reshape(-1, C))
+    dx = dy * gamma  # dx_hat
+    dx -= x_hat * (row_dot(dx, x_hat) / C)
+    dx *= rrms
+    return dx, dgamma

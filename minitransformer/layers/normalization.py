@@ -1,0 +1,12 @@
+"""Which normalisation a model has: one choice for all of its layers."""
+
+from minitransformer.checks import check_choice
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.rms_norm import RMSNorm
+
+NORMALIZATIONS = {"layer": LayerNorm, "rms": RMSNorm}
+
+
+def make_norm(normalization, d_model, eps, dtype):
+    """A new layer of the kind `normalization`; ValueError for one that is not among NORMALIZATIONS."""
+    return NORMALIZATIONS[check_choice("normalization", normalization, NORMALIZATIONS)](d_model, eps=eps, dtype=dtype)

@@ -1,0 +1,69 @@
+"""A gated activation is a(gate) * up, of the two halves of its input; each half gets the gradient that is its own."""
+
+import numpy as np
+import pytest
+
+from minitransformer import functional
+from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
+
+NAIVE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu}
+B, T, F = 2, 4, 5
+every_one = pytest.mark.parametrize("name", NAIVE)
+
+
+def pair(name):
+    return getattr(functional, name), getattr(functional, f"{name}_backward")
+
+
+def example(dtype=np.float64):
+    """x (B, T, 2F) and dy (B, T, F)."""
+    rng = np.random.default_rng(0)
+    return random_array(rng, B, T, 2 * F, dtype=dtype), random_array(rng, B, T, F, dtype=dtype)
+
+
+@every_one
+def test_the_activation_of_the_first_half_multiplies_the_second(name):
+    x, _ = example()
+    values = host(x)
+    expected = np.empty((B, T, F))
+    for b, t, f in np.ndindex(B, T, F):
+        expected[b, t, f] = NAIVE[name](values[b, t, f]) * values[b, t, F + f]
+    assert relative_error(pair(name)[0](x)[0], expected) <= 1e-15
+
+
+@every_one
+def test_backward_equals_complex_step_derivatives(name):
+    x, dy = example()
+    gated, backward = pair(name)
+    (expected,) = derivatives(lambda x: gated(x)[0], dy, x)
+    assert relative_error(backward(dy, gated(x)[1]), expected) <= 1e-14
+
+
+@every_one
+def test_the_output_doubles_with_the_second_half(name):
+    x, _ = example()
+    louder = host(x).copy()
+    louder[..., F:] *= 2.0
+    gated, _ = pair(name)
+    assert same(gated(device(louder))[0], 2.0 * host(gated(x)[0]))
+
+
+@every_one
+def test_the_second_half_and_its_gradient_agree_with_the_output_and_its_own(name):
+    x, dy = example()
+    gated, backward = pair(name)
+    y, cache = gated(x)
+    up, dup = host(x)[..., F:], host(backward(dy, cache))[..., F:]
+    assert relative_error((up * dup).sum(axis=-1), (host(y) * host(dy)).sum(axis=-1)) <= 1e-14
+
+
+@every_one
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_dtype_is_kept_and_no_input_written(name, dtype):
+    x, dy = example(dtype)  # both are read-only
+    gated, backward = pair(name)
+    y, cache = gated(x)
+    first, again = backward(dy, cache), backward(dy, cache)  # the cache is unchanged
+    assert y.dtype == first.dtype == dtype
+    assert same(first, again)

@@ -1,0 +1,95 @@
+"""RMSNorm gives each token the mean square 1; its gradient sees no scaling of the token."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import layer_norm, rms_norm, rms_norm_backward
+from tests.helpers import derivatives, device, host, protected, random_array, relative_error, same
+
+B, T, C = 2, 4, 7
+
+
+def naive_rms_norm(x, gamma, eps=1e-5):
+    """gamma_c x_c / sqrt(mean square + eps) for one token x (C,)."""
+    mean_square = sum(value**2 for value in x) / len(x)
+    return [gamma[c] * x[c] / math.sqrt(mean_square + eps) for c in range(len(x))]
+
+
+def example(dtype=np.float64):
+    """x, gamma and dy; x is not centred and has a different size in each token."""
+    rng = np.random.default_rng(10)
+    x = (rng.standard_normal((B, T, C)) * rng.uniform(0.5, 3.0, (B, T, 1)) + 1.5).astype(dtype)
+    return protected(device(x)), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (B, T, C)))
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
+def test_rms_norm_equals_its_formula_token_by_token(eps):
+    x, gamma, _ = example()
+    expected = np.apply_along_axis(naive_rms_norm, -1, host(x), host(gamma), eps)
+    assert relative_error(rms_norm(x, gamma, eps)[0], expected) <= 1e-14
+
+
+def test_rms_norm_of_one_feature_among_four_is_two():
+    y, _ = rms_norm(device(np.array([[1.0, 0.0, 0.0, 0.0]])), device(np.ones(4)), eps=0.0)
+    assert same(y, [[2.0, 0.0, 0.0, 0.0]])
+
+
+def test_rms_norm_of_nothing_is_nothing():
+    _, gamma, dy = example()
+    y, cache = rms_norm(device(np.zeros((B, T, C))), gamma)  # eps alone stands under the root
+    assert same(y, np.zeros((B, T, C)))
+    assert np.isfinite(host(rms_norm_backward(dy, cache)[0])).all()
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
+def test_rms_norm_backward_equals_complex_step_derivatives(eps):
+    x, gamma, dy = example()
+    expected = derivatives(lambda *inputs: rms_norm(*inputs, eps)[0], dy, x, gamma)
+    _, cache = rms_norm(x, gamma, eps)
+    for got, wanted in zip(rms_norm_backward(dy, cache), expected, strict=True):
+        assert relative_error(got, wanted) <= 1e-12
+
+
+def test_the_rms_norm_gradient_is_orthogonal_to_the_token():
+    x, gamma, dy = example()
+    _, cache = rms_norm(x, gamma, eps=0.0)
+    dx, x = host(rms_norm_backward(dy, cache)[0]), host(x)
+    assert np.abs((dx * x).sum(axis=-1)).max() <= 1e-13 * np.abs(dx).max()
+
+
+def test_eps_alone_lets_the_gradient_along_the_token_through():
+    x, gamma, dy = example()
+    eps = 0.3
+    _, cache = rms_norm(x, gamma, eps)
+    dx, x_hat = host(rms_norm_backward(dy, cache)[0]), host(cache.x_hat)
+    mean_square = (host(x) ** 2).mean(axis=-1)
+    incoming = (host(dy) * host(gamma) * x_hat).sum(axis=-1)
+    expected = incoming * eps / (mean_square + eps) ** 1.5  # as mean(x_hat^2) = mean_square / (mean_square + eps)
+    assert relative_error((dx * x_hat).sum(axis=-1), expected) <= 1e-12
+
+
+def test_rms_norm_does_not_see_a_scaling_of_a_token_but_sees_a_shift():
+    x, gamma, _ = example()
+    y, _ = rms_norm(x, gamma, eps=0.0)
+    assert relative_error(rms_norm(3.0 * x, gamma, eps=0.0)[0], y) <= 1e-14
+    assert relative_error(rms_norm(x + 2.0, gamma, eps=0.0)[0], y) > 0.1
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3])
+def test_rms_norm_of_a_token_with_mean_zero_is_layer_norm_without_shift(eps):
+    x, gamma, _ = example()
+    centred = device(host(x) - host(x).mean(axis=-1, keepdims=True))
+    expected, _ = layer_norm(centred, gamma, device(np.zeros(C)), eps)
+    assert relative_error(rms_norm(centred, gamma, eps)[0], expected) <= 1e-14
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rms_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, gamma, dy = example(dtype)  # all are read-only
+    y, cache = rms_norm(x, gamma)
+    first = rms_norm_backward(dy, cache)
+    again = rms_norm_backward(dy, cache)  # the cache is unchanged
+    assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
+    assert all(same(a, b) for a, b in zip(first, again, strict=True))

@@ -1,0 +1,100 @@
+"""The feed-forward network with each activation, gated or not, and without biases, is its equation token by token."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.functional import dropout
+from minitransformer.layers import DecoderLayer, EncoderLayer, FeedForward
+from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
+from minitransformer.models import TransformerConfig
+from tests.functional.test_linear import naive_linear
+from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
+from tests.helpers import device, host, random_array, randomize, relative_error
+
+B, T, C, F = 2, 4, 6, 7
+PLAIN = {"relu": lambda x: max(0.0, x), "gelu": naive_gelu, "gelu_tanh": naive_gelu_tanh, "silu": naive_silu}
+OF_THE_GATE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu}
+every_one = pytest.mark.parametrize("name", ACTIVATIONS)
+with_and_without_bias = pytest.mark.parametrize("bias", [True, False])
+
+
+def affine(x, layer):
+    """x W + b for one token, where b may be missing."""
+    b = np.zeros(layer.W.data.shape[1]) if layer.b is None else host(layer.b.data)
+    return naive_linear(x, host(layer.W.data), b)
+
+
+def naive_feed_forward(x, layer, name, keep):
+    """The network on one token x (C,); keep (F,) multiplies what is between the two maps."""
+    h = affine(x, layer.expand)
+    if name in OF_THE_GATE:
+        h = [OF_THE_GATE[name](h[f]) * h[F + f] for f in range(F)]
+    else:
+        h = [PLAIN[name](value) for value in h]
+    return affine([value * k for value, k in zip(h, keep, strict=True)], layer.contract)
+
+
+def example():
+    return random_array(np.random.default_rng(27), B, T, C)
+
+
+def test_the_table_has_all_the_activations_of_this_file():
+    assert set(ACTIVATIONS) == {*PLAIN, *OF_THE_GATE}
+    assert set(GATED) == set(OF_THE_GATE)
+
+
+@every_one
+@with_and_without_bias
+def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_without(name, bias):
+    layer = randomize(FeedForward(C, F, activation=name, bias=bias, dropout_rate=0.4, dtype=np.float64))
+    x = example()
+    keep = host(dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))[0])
+    for factors, rng in ((keep, make_generator(2)), (np.ones((B, T, F)), None)):
+        values = host(x)
+        expected = [[naive_feed_forward(values[b, t], layer, name, factors[b, t]) for t in range(T)] for b in range(B)]
+        assert relative_error(layer(x, rng=rng), expected) <= 1e-12
+
+
+@every_one
+@with_and_without_bias
+def test_the_parameters_are_two_matrices_and_their_biases(name, bias):
+    layer = FeedForward(C, F, activation=name, bias=bias)
+    wide = 2 * F if name in GATED else F
+    shapes = {"expand.W": (C, wide), "expand.b": (wide,), "contract.W": (F, C), "contract.b": (C,)}
+    if not bias:
+        shapes = {name: shape for name, shape in shapes.items() if name.endswith("W")}
+    assert {name: parameter.data.shape for name, parameter in layer.named_parameters()} == shapes
+
+
+@every_one
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_outputs_and_gradients_keep_the_dtype_and_no_input_is_written(name, dtype):
+    layer = randomize(FeedForward(C, F, activation=name, dtype=dtype))
+    rng = np.random.default_rng(28)
+    x, dy = (random_array(rng, B, T, C, dtype=dtype) for _ in range(2))  # both are read-only
+    y, cache = layer.forward(x)
+    dx = layer.backward(dy, cache)
+    gradients = [parameter.grad for parameter in layer.parameters()]
+    assert {array.dtype for array in (y, dx, *gradients)} == {np.dtype(dtype)}
+    assert all(np.abs(host(gradient)).max() > 0 for gradient in gradients)
+
+
+def test_the_initial_spread_of_the_gate_is_that_of_a_map_to_as_many_features():
+    bound = (6.0 / (C + F)) ** 0.5
+    W = host(FeedForward(C, F, activation="swiglu", rng=np.random.default_rng(0)).expand.W.data)
+    assert 0.9 * bound < np.abs(W[:, :F]).max() <= bound
+    assert 0.9 * bound < np.abs(W[:, F:]).max() <= bound
+
+
+@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
+def test_each_layer_of_a_stack_has_the_network_of_its_config(layer):
+    config = TransformerConfig(11, d_model=C, num_heads=3, d_ff=F, activation="geglu", bias=False, ffn_dropout=0.3)
+    network = layer(config).feed_forward.sublayer
+    assert (network.activation, network.dropout.rate) == ("geglu", 0.3)
+    assert (network.expand.b, network.contract.b) == (None, None)
+
+
+def test_an_unknown_activation_is_refused_with_the_list_of_those_that_are():
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*swiglu, got 'tanh'"):
+        FeedForward(C, F, activation="tanh")
