@@ -44,10 +44,20 @@ def check_width(layer_name, x, width, dtype):
     A complex array may meet real weights and the reverse, as in a complex-step check; float32 and float64 may not
     be mixed, because the result would silently be float64.
     """
+    if x.dtype is dtype and x.ndim > 1 and x.shape[-1] == width:
+        return  # the usual case, and one of a few tests that count when tokens are decoded one by one
     if x.ndim < 2 or x.shape[-1] != width:
         raise ValueError(f"{layer_name} takes an array of shape (..., {width}), got {tuple(x.shape)}")
     if x.dtype.kind not in "fc" or (x.dtype.kind == dtype.kind and x.dtype != dtype):
         raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
+
+
+def check_positions(start, T, max_len):
+    """ValueError unless the positions start ... start + T - 1 are among the `max_len` that there are."""
+    if start < 0:
+        raise ValueError(f"a sequence starts at position 0 or later, got start = {start}")
+    if max_len < start + T:
+        raise ValueError(f"the sequence is {start + T} tokens long, but there are only {max_len} positions")
 
 
 def check_names(complaint, given, wanted):

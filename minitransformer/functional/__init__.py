@@ -5,7 +5,19 @@ Letters used throughout: B batch, T target length, S source length, C = d_model,
 V vocabulary, N all leading axes taken together. A gradient is named `d` + the forward name and has its shape.
 """
 
-from minitransformer.functional.activations import relu, relu_backward
+from minitransformer.functional.activations import (
+    gelu,
+    gelu_backward,
+    gelu_tanh,
+    gelu_tanh_backward,
+    relu,
+    relu_backward,
+    silu,
+    silu_backward,
+    tanh,
+    tanh_backward,
+)
+from minitransformer.functional.alibi import alibi_bias, alibi_slopes
 from minitransformer.functional.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -13,14 +25,28 @@ from minitransformer.functional.attention import (
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.embedding import embedding, embedding_backward
+from minitransformer.functional.erf import erf
+from minitransformer.functional.gated import (
+    geglu,
+    geglu_backward,
+    geglu_tanh,
+    geglu_tanh_backward,
+    swiglu,
+    swiglu_backward,
+)
 from minitransformer.functional.heads import merge_heads, split_heads
 from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
-from minitransformer.functional.positions import sinusoidal_positions
+from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.relative import relative_bias, relative_bias_backward
+from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
+from minitransformer.functional.rotary import rotate, rotate_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
 __all__ = [
+    "alibi_bias",
+    "alibi_slopes",
     "causal_mask",
     "cross_entropy",
     "cross_entropy_backward",
@@ -28,18 +54,42 @@ __all__ = [
     "dropout_backward",
     "embedding",
     "embedding_backward",
+    "erf",
+    "geglu",
+    "geglu_backward",
+    "geglu_tanh",
+    "geglu_tanh_backward",
+    "gelu",
+    "gelu_backward",
+    "gelu_tanh",
+    "gelu_tanh_backward",
     "layer_norm",
     "layer_norm_backward",
     "linear",
     "linear_backward",
     "merge_heads",
     "padding_mask",
+    "relative_bias",
+    "relative_bias_backward",
+    "relative_buckets",
     "relu",
     "relu_backward",
+    "rms_norm",
+    "rms_norm_backward",
+    "rotary_tables",
+    "rotate",
+    "rotate_backward",
+    "rows_from",
     "scaled_dot_product_attention",
     "scaled_dot_product_attention_backward",
+    "silu",
+    "silu_backward",
     "sinusoidal_positions",
     "softmax",
     "softmax_backward",
     "split_heads",
+    "swiglu",
+    "swiglu_backward",
+    "tanh",
+    "tanh_backward",
 ]

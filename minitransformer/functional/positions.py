@@ -1,8 +1,11 @@
-"""Sinusoidal position vectors (paper section 3.5)."""
+"""Tables that depend on positions alone, computed on the host: sinusoids, angles of rotation, buckets of distances."""
 
 import math
 
 import numpy as np
+
+from minitransformer.backend import to_device
+from minitransformer.checks import check_positions
 
 
 def sinusoidal_positions(length, d_model, dtype=np.float32):
@@ -21,3 +24,77 @@ def sinusoidal_positions(length, d_model, dtype=np.float32):
     table[:, 0::2] = np.sin(angles)
     table[:, 1::2] = np.cos(angles)
     return table
+
+
+def rotary_tables(length, width, base=10000.0, dtype=np.float32):
+    """The cosines and sines by which `rotate` turns each pair of features at each position -> two (length, width / 2).
+
+    cos(a[t, i]) and sin(a[t, i])        a[t, i] = t base^(-2i / width)        (Su et al. 2021, equation 15)
+
+    With the base 10000 these are the entries of `sinusoidal_positions`; what there is added, here multiplies.
+    Computed in float64 and then cast.
+    """
+    if width % 2:
+        raise ValueError(f"rotary positions turn pairs of features, so a head needs an even number, got {width}")
+    pair = np.arange(0, width, 2, dtype=np.float64)  # the 2i of the formula
+    angles = np.outer(np.arange(length), np.exp(-math.log(base) * pair / width))  # (length, width / 2)
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
+def relative_buckets(T, S, num_buckets=32, max_distance=128, bidirectional=True, start=0):
+    """The bucket of the distance from each query to each key -> integers (T, S) on the host (Raffel et al. 2020).
+
+    Queries stand at positions start ... start + T - 1, keys at 0 ... S - 1. Bidirectional, the first half of the
+    buckets is for keys at or before the query and the second half for keys behind it; else all are for the past, and
+    keys behind the query, which a causal mask hides, share bucket 0 with the query's own position.
+
+    Of the n buckets of a side, the first e = n // 2 hold one distance d each, and the others ever more:
+
+        bucket(d) = d                                                            for d < e
+        bucket(d) = e + floor((n - e) log(d / e) / log(max_distance / e))        from there on, and n - 1 at most
+
+    No key behind the query has distance 0, so bucket n, the first of the second half, stays empty. It does in T5, too.
+    Raises ValueError for fewer than two buckets a side, or so many that there are no far distances left to share them.
+    """
+    if bidirectional and num_buckets % 2:
+        raise ValueError(f"buckets for two directions must be an even number, got {num_buckets}")
+    n = num_buckets // 2 if bidirectional else num_buckets
+    if n < 2 or max_distance <= n // 2:
+        raise ValueError(
+            f"each direction needs 2 buckets and more distances than half its buckets, "
+            f"got num_buckets = {num_buckets} and max_distance = {max_distance}"
+        )
+    offsets = np.arange(S) - np.arange(start, start + T)[:, None]  # (T, S), key minus query: negative for the past
+    distances = np.abs(offsets) if bidirectional else np.maximum(-offsets, 0)
+    buckets = np.searchsorted(_least_distances(n, max_distance), distances, side="right") - 1
+    if bidirectional:
+        buckets += n * (offsets > 0)
+    return buckets
+
+
+def _least_distances(n, max_distance):
+    """The least distance in each of n buckets.
+
+    In whole numbers, as the logarithm may fall on either side of one: d is in bucket e + k or a later one just where
+    (d / e)^(n - e) >= (max_distance / e)^k.
+    """
+    e = n // 2
+    least = list(range(e + 1))
+    for k in range(1, n - e):
+        d = least[-1]
+        while d ** (n - e) < e ** (n - e - k) * max_distance**k:
+            d += 1
+        least.append(d)
+    return least
+
+
+def rows_from(table, start, T):
+    """T rows of `table` (max_len, C) from `start` on -> (T, C), or (B, T, C) for an array of starts (B,) on the host.
+
+    What such an array puts before position 0 is padding in front of a sequence, and gets the row of position 0.
+    """
+    if not isinstance(start, np.ndarray):
+        check_positions(start, T, len(table))
+        return table[start : start + T]
+    check_positions(0, int(start.max()) + T, len(table))
+    return table[to_device(np.maximum(start[:, None] + np.arange(T), 0))]

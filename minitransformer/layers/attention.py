@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import xp
 from minitransformer.checks import check_heads, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import (
@@ -19,6 +18,7 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
     split_heads,
 )
+from minitransformer.layers.kv import KeyValues
 from minitransformer.layers.linear import Linear
 
 
@@ -39,22 +39,43 @@ class CrossAttentionCache(NamedTuple):
     output: object
 
 
-class MultiHeadAttention(Layer):
-    """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back."""
+def parts(x, count):
+    """`xp.split(x, count, axis=-1)`, ten times as fast: the parts of x (..., count C), views (..., C)."""
+    C = x.shape[-1] // count
+    return [x[..., i * C : (i + 1) * C] for i in range(count)]
 
-    def __init__(self, num_heads, dropout_rate):
+
+class MultiHeadAttention(Layer):
+    """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back.
+
+    `positions` is an `AttentionPositions` or None (the paper: positions are in the input). `scale` multiplies the
+    scores; None is the paper's 1 / sqrt(D).
+    """
+
+    def __init__(self, num_heads, dropout_rate, positions, scale):
         self.num_heads = num_heads
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)
+        self.positions = positions
+        self.scale = scale
 
     def _attend(self, q, k, v, allowed, rng):
         """q (B, T, C), k and v (B, S, C) -> y (B, T, C)."""
-        heads = (split_heads(x, self.num_heads) for x in (q, k, v))
-        y, cache = scaled_dot_product_attention(*heads, allowed, self.dropout_rate, rng)  # (B, H, T, D)
+        q, k, v = (split_heads(x, self.num_heads) for x in (q, k, v))  # (B, H, T, D) and (B, H, S, D)
+        bias = None
+        if self.positions is not None:
+            q, k = self.positions.rotate(q), self.positions.rotate(k)
+            bias = self.positions.bias(q.shape[2], k.shape[2])  # (H, T, S) or None
+        y, cache = scaled_dot_product_attention(q, k, v, allowed, self.dropout_rate, rng, bias, self.scale)
         return merge_heads(y), cache
 
     def _attend_backward(self, dy, cache):
         """dy (B, T, C) -> dq (B, H, T, D), dk and dv (B, H, S, D)."""
-        return scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
+        dq, dk, dv, *dbias = scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
+        if self.positions is not None:
+            if dbias:
+                self.positions.bias_backward(dbias[0], dq.shape[2], dk.shape[2])
+            dq, dk = self.positions.rotate_backward(dq), self.positions.rotate_backward(dk)
+        return dq, dk, dv
 
 
 class SelfAttention(MultiHeadAttention):
@@ -64,16 +85,27 @@ class SelfAttention(MultiHeadAttention):
     scores of a query, which the softmax does not see. It is kept because PyTorch has it.
     """
 
-    def __init__(self, d_model, num_heads, *, dropout_rate=0.0, rng=None, dtype=np.float32):
+    def __init__(
+        self,
+        d_model,
+        num_heads,
+        *,
+        dropout_rate=0.0,
+        positions=None,
+        scale=None,
+        bias=True,
+        rng=None,
+        dtype=np.float32,
+    ):
         check_heads(d_model, num_heads)
-        super().__init__(num_heads, dropout_rate)
-        self.qkv = Linear(d_model, d_model, blocks=3, rng=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, rng=rng, dtype=dtype)
+        super().__init__(num_heads, dropout_rate, positions, scale)
+        self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
+        self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(self, x, allowed=None, rng=None):
         """x (B, T, C), allowed broadcastable to (B, H, T, T), True = may attend -> y (B, T, C)."""
         qkv, cache_qkv = self.qkv.forward(x)  # (B, T, 3C)
-        q, k, v = xp.split(qkv, 3, axis=-1)
+        q, k, v = parts(qkv, 3)
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, SelfAttentionCache(cache_qkv, cache_attention, cache_output)
@@ -84,6 +116,20 @@ class SelfAttention(MultiHeadAttention):
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
+    def extend(self, x, kv, allowed=None):
+        """The outputs y (B, n, C) of n new tokens x (B, n, C) that see each other as `allowed` says, and all before.
+
+        Their keys and values are added to `kv`; allowed broadcastable to (B, H, n, kv.length), for decoding alone.
+        """
+        start = kv.length
+        q, k, v = (split_heads(part, self.num_heads) for part in parts(self.qkv(x), 3))  # (B, H, n, D)
+        bias = None
+        if self.positions is not None:
+            q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
+            bias = self.positions.bias(q.shape[2], start + q.shape[2], start)
+        y, _ = scaled_dot_product_attention(q, *kv.append(k, v), allowed, bias=bias, scale=self.scale)
+        return self.output(merge_heads(y))
+
 
 class CrossAttention(MultiHeadAttention):
     """Queries from the decoder, keys and values from the encoder's output, the memory (paper section 3.2.3).
@@ -91,18 +137,18 @@ class CrossAttention(MultiHeadAttention):
     The two projections have W^Q (C, C) and W^K | W^V (C, 2C).
     """
 
-    def __init__(self, d_model, num_heads, *, dropout_rate=0.0, rng=None, dtype=np.float32):
+    def __init__(self, d_model, num_heads, *, dropout_rate=0.0, scale=None, bias=True, rng=None, dtype=np.float32):
         check_heads(d_model, num_heads)
-        super().__init__(num_heads, dropout_rate)
-        self.q = Linear(d_model, d_model, rng=rng, dtype=dtype)
-        self.kv = Linear(d_model, d_model, blocks=2, rng=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, rng=rng, dtype=dtype)
+        super().__init__(num_heads, dropout_rate, None, scale)
+        self.q = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
+        self.kv = Linear(d_model, d_model, blocks=2, bias=bias, rng=rng, dtype=dtype)
+        self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(self, x, memory, allowed=None, rng=None):
         """x (B, T, C), memory (B, S, C), allowed broadcastable to (B, H, T, S), True = may attend -> y (B, T, C)."""
         q, cache_q = self.q.forward(x)
         kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
-        k, v = xp.split(kv, 2, axis=-1)
+        k, v = parts(kv, 2)
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, CrossAttentionCache(cache_q, cache_kv, cache_attention, cache_output)
@@ -114,3 +160,17 @@ class CrossAttention(MultiHeadAttention):
         dx = self.q.backward(merge_heads(dq), cache.q)
         dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
         return dx, dmemory
+
+    def read(self, memory):
+        """The keys and values of the memory (B, S, C) -> kv, computed once for all tokens that will be decoded."""
+        B, S, C = memory.shape
+        k, v = (split_heads(part, self.num_heads) for part in parts(self.kv(memory), 2))
+        kv = KeyValues((B, self.num_heads, S, C // self.num_heads), memory.dtype)
+        kv.append(k, v)
+        return kv
+
+    def extend(self, x, kv, allowed=None):
+        """The outputs y (B, n, C) of n new tokens x (B, n, C) that look at what `read` has given."""
+        q = split_heads(self.q(x), self.num_heads)
+        y, _ = scaled_dot_product_attention(q, kv.k, kv.v, allowed, scale=self.scale)
+        return self.output(merge_heads(y))

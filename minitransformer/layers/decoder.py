@@ -6,9 +6,15 @@ import numpy as np
 
 from minitransformer.core import Layer
 from minitransformer.layers.attention import CrossAttention, SelfAttention
-from minitransformer.layers.encoder import StackCache
+from minitransformer.layers.encoder import (
+    StackCache,
+    attention_choices,
+    feed_forward_choices,
+    make_final_norm,
+    residual_choices,
+    stack_positions,
+)
 from minitransformer.layers.feed_forward import FeedForward
-from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import Residual
 
 
@@ -23,13 +29,14 @@ class DecoderLayerCache(NamedTuple):
 class DecoderLayer(Layer):
     """Masked self-attention, cross-attention to the memory, the feed-forward network; each in its residual."""
 
-    def __init__(self, config, *, rng=None, dtype=np.float32):
+    def __init__(self, config, *, positions=None, rng=None, dtype=np.float32):
         C, H = config.d_model, config.num_heads
         drawn = {"rng": rng, "dtype": dtype}
-        itself = SelfAttention(C, H, dropout_rate=config.attention_dropout, **drawn)
-        across = CrossAttention(C, H, dropout_rate=config.attention_dropout, **drawn)
-        network = FeedForward(C, config.d_ff, dropout_rate=config.ffn_dropout, **drawn)
-        around = {"dropout_rate": config.dropout, "norm": config.norm, "dtype": dtype}
+        choices = attention_choices(config)
+        itself = SelfAttention(C, H, positions=positions, **choices, **drawn)
+        across = CrossAttention(C, H, **choices, **drawn)
+        network = FeedForward(C, config.d_ff, **feed_forward_choices(config), **drawn)
+        around = {**residual_choices(config), "dtype": dtype}
         self.self_attention = Residual(itself, C, **around)
         self.cross_attention = Residual(across, C, **around)
         self.feed_forward = Residual(network, C, **around)
@@ -47,13 +54,20 @@ class DecoderLayer(Layer):
         da, dmemory = self.cross_attention.backward(dc, cache.cross_attention)
         return self.self_attention.backward(da, cache.self_attention), dmemory
 
+    def extend(self, x, kv, memory_kv, allowed=None, memory_allowed=None):
+        """The outputs y (B, n, C) of n new tokens x (B, n, C), which look at `memory_kv` of `CrossAttention.read`."""
+        a = self.self_attention.extend(x, kv, allowed)
+        return self.feed_forward(self.cross_attention.extend(a, memory_kv, memory_allowed))
+
 
 class Decoder(Layer):
-    """N decoder layers, and a LayerNorm after the last if `config.has_final_norm` (needed with pre-norm)."""
+    """N decoder layers, and a normalisation after the last if `config.has_final_norm` (needed with pre-norm)."""
 
     def __init__(self, config, *, rng=None, dtype=np.float32):
-        self.layers = [DecoderLayer(config, rng=rng, dtype=dtype) for _ in range(config.num_layers)]
-        self.norm = LayerNorm(config.d_model, dtype=dtype) if config.has_final_norm else None
+        self.positions = stack_positions(config, False, rng, dtype)
+        more = {"positions": self.positions, "rng": rng, "dtype": dtype}
+        self.layers = [DecoderLayer(config, **more) for _ in range(config.num_layers)]
+        self.norm = make_final_norm(config, dtype)
 
     def forward(self, x, memory, allowed=None, memory_allowed=None, rng=None):
         """As `DecoderLayer.forward`, through all layers; each reads the same memory."""
@@ -78,3 +92,13 @@ class Decoder(Layer):
             dy, dmemory_layer = layer.backward(dy, cache.layers.pop())
             dmemory = dmemory + dmemory_layer
         return dy, dmemory
+
+    def read(self, memory):
+        """The keys and values that each layer's cross-attention makes of memory (B, S, C) -> one kv a layer."""
+        return [layer.cross_attention.sublayer.read(memory) for layer in self.layers]
+
+    def extend(self, x, kvs, memory_kvs, allowed=None, memory_allowed=None):
+        """The outputs y (B, n, C) of n new tokens x (B, n, C), with two kv for each layer."""
+        for layer, kv, memory_kv in zip(self.layers, kvs, memory_kvs, strict=True):
+            x = layer.extend(x, kv, memory_kv, allowed, memory_allowed)
+        return x if self.norm is None else self.norm(x)

@@ -10,19 +10,19 @@ from minitransformer.layers.dropout import Dropout
 
 
 class Embedding(Layer):
-    """Row `id` of E (V, C), times sqrt(C) (paper section 3.4). `E` is a Parameter that other layers may share.
+    """Row `id` of E (V, C), times sqrt(C) (paper section 3.4) or `scale`. `E` is a Parameter that others may share.
 
     Raises TypeError, ValueError or IndexError for ids that are not integers, are none, or are out of range.
     """
 
-    def __init__(self, E):
+    def __init__(self, E, scale=None):
         self.E = E
+        self.scale = math.sqrt(E.data.shape[1]) if scale is None else scale
 
     def forward(self, ids, rng=None):
         """ids (B, T) on the host -> y (B, T, C)."""
-        V, C = self.E.data.shape
-        check_ids("ids", ids, V)
-        return embedding(ids, self.E.data, math.sqrt(C))
+        check_ids("ids", ids, len(self.E.data))
+        return embedding(ids, self.E.data, self.scale)
 
     def backward(self, dy, cache):
         """dy (B, T, C) -> None: ids have no gradient, the table's is added to E.grad."""
@@ -30,17 +30,22 @@ class Embedding(Layer):
 
 
 class InputEmbedding(Layer):
-    """What enters a stack: token vectors plus positions, with dropout on the sum (paper sections 3.4, 3.5, 5.4)."""
+    """What enters a stack: token vectors plus positions, with dropout on the sum (paper sections 3.4, 3.5, 5.4).
 
-    def __init__(self, E, positions, dropout_rate):
-        self.tokens = Embedding(E)
+    `positions` is a layer that adds them, or None where they act inside attention. `scale` as for `Embedding`.
+    """
+
+    def __init__(self, E, positions, dropout_rate, scale=None):
+        self.tokens = Embedding(E, scale)
         self.positions = positions
         self.dropout = Dropout(dropout_rate)
 
-    def forward(self, ids, rng=None):
-        """ids (B, T) on the host -> y (B, T, C)."""
-        tokens, cache_tokens = self.tokens.forward(ids)
-        x, cache_positions = self.positions.forward(tokens)
+    def forward(self, ids, rng=None, start=0):
+        """ids (B, T) on the host, the first at position `start` -> y (B, T, C)."""
+        x, cache_tokens = self.tokens.forward(ids)
+        cache_positions = None
+        if self.positions is not None:
+            x, cache_positions = self.positions.forward(x, start=start)
         y, cache_dropout = self.dropout.forward(x, rng)
         return y, (cache_tokens, cache_positions, cache_dropout)
 
@@ -48,23 +53,27 @@ class InputEmbedding(Layer):
         """dy (B, T, C) -> None."""
         cache_tokens, cache_positions, cache_dropout = cache
         dx = self.dropout.backward(dy, cache_dropout)
-        dtokens = self.positions.backward(dx, cache_positions)
-        self.tokens.backward(dtokens, cache_tokens)
+        if self.positions is not None:
+            dx = self.positions.backward(dx, cache_positions)
+        self.tokens.backward(dx, cache_tokens)
 
 
 class OutputProjection(Layer):
     """logits = y E^T        y (B, T, C), E (V, C), logits (B, T, V): how well y matches each token's vector.
 
     `E` is the embeddings' own Parameter when tied (the paper), and then has the sum of all three uses as gradient.
-    There is no bias: the paper names none.
+    There is no bias: the paper names none. With `scale`, y is multiplied by it first (T5: 1 / sqrt(C)).
     """
 
-    def __init__(self, E):
+    def __init__(self, E, scale=1.0):
         self.E = E
+        self.scale = scale
 
     def forward(self, y, rng=None):
         """y (B, T, C) -> logits (B, T, V)."""
         check_width("OutputProjection", y, self.E.data.shape[1], self.E.data.dtype)
+        if self.scale != 1.0:
+            y = y * self.scale
         rows = y.reshape(-1, y.shape[-1])  # (N, C)
         return (rows @ self.E.data.T).reshape(*y.shape[:-1], -1), y
 
@@ -72,4 +81,7 @@ class OutputProjection(Layer):
         """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
         self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))
-        return (dlogits_rows @ self.E.data).reshape(y.shape)
+        dy = (dlogits_rows @ self.E.data).reshape(y.shape)
+        if self.scale != 1.0:
+            dy *= self.scale
+        return dy

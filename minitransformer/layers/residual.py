@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.checks import check_choice
 from minitransformer.core import Layer
 from minitransformer.layers.dropout import Dropout
-from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.normalization import make_norm
 
 NORMS = ("post", "pre")
 
@@ -21,20 +21,32 @@ class ResidualCache(NamedTuple):
 
 
 class Residual(Layer):
-    """A sub-layer with its dropout, its residual connection and its LayerNorm (paper sections 3.1 and 5.4).
+    """A sub-layer with its dropout, its residual connection and its normalisation (paper sections 3.1 and 5.4).
 
-    norm="post", the paper, where the sum itself is normalised:    y = LayerNorm(x + Dropout(Sublayer(x)))
+    norm="post", the paper, where the sum itself is normalised:    y = Norm(x + Dropout(Sublayer(x)))
     norm="pre", most models since (Xiong et al. 2020), where a
-    clear path leads from the last layer to the first:             y = x + Dropout(Sublayer(LayerNorm(x)))
+    clear path leads from the last layer to the first:             y = x + Dropout(Sublayer(Norm(x)))
+
+    Norm is LayerNorm, as in the paper, or another that `normalization` names; `norm_eps` is its eps.
 
     The sub-layer may take more inputs than x (the memory, a mask); they pass through untouched.
     """
 
-    def __init__(self, sublayer, d_model, *, dropout_rate=0.0, norm="post", dtype=np.float32):
+    def __init__(
+        self,
+        sublayer,
+        d_model,
+        *,
+        dropout_rate=0.0,
+        norm="post",
+        normalization="layer",
+        norm_eps=1e-5,
+        dtype=np.float32,
+    ):
         self.placement = check_choice("norm", norm, NORMS)
         self.sublayer = sublayer
         self.dropout = Dropout(dropout_rate)
-        self.norm = LayerNorm(d_model, dtype=dtype)
+        self.norm = make_norm(normalization, d_model, norm_eps, dtype)
 
     def forward(self, x, *context, rng=None):
         """x (B, T, C), context as the sub-layer takes it -> y (B, T, C)."""
@@ -64,6 +76,12 @@ class Residual(Layer):
             dn, dcontext = self._sublayer_backward(ds, cache.sublayer)
             dx = dy + self.norm.backward(dn, cache.norm)
         return (dx, *dcontext) if dcontext else dx
+
+    def extend(self, x, *context):
+        """As forward, for decoding: what the sub-layer's `extend` makes of new tokens x (B, n, C) -> y (B, n, C)."""
+        if self.placement == "post":
+            return self.norm(x + self.sublayer.extend(x, *context))
+        return x + self.sublayer.extend(self.norm(x), *context)
 
     def _sublayer_backward(self, ds, cache):
         """The sub-layer's gradients, with that of x apart from those of further inputs."""

@@ -13,12 +13,16 @@ from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.models import Transformer, named_config
 
 
-def check_loss(model, source, target_in, target_out, *, name, dropout_seed=1, **options):
-    """Check every parameter of an encoder-decoder, through the loss with its label smoothing -> Report."""
+def check_loss(model, *ids, name, dropout_seed=1, **options):
+    """Check every parameter of a model, through the loss with its label smoothing -> Report.
+
+    `ids` are what the model takes (source and target_in of an encoder-decoder), and the targets as the last.
+    """
+    *inputs, targets = ids
 
     def forward():
-        logits, cache = model.forward(source, target_in, rng=make_generator(dropout_seed))
-        loss, cache_loss = cross_entropy(logits, to_device(target_out), model.config.label_smoothing)
+        logits, cache = model.forward(*inputs, rng=make_generator(dropout_seed))
+        loss, cache_loss = cross_entropy(logits, to_device(targets), model.config.label_smoothing)
         return loss, (cache, cache_loss)
 
     def backward(dloss, caches):

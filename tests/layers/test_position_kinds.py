@@ -1,0 +1,137 @@
+"""Learnt positions, positions that start later, and the six kinds of positions by name."""
+
+import numpy as np
+import pytest
+
+from minitransformer.layers import (
+    AlibiPositions,
+    LearnedPositions,
+    PositionalEncoding,
+    RelativePositions,
+    RotaryPositions,
+)
+from minitransformer.layers.positions import POSITIONS, make_attention_positions, make_input_positions
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+
+B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3
+KINDS = ("sinusoidal", "learned", "relative", "rope", "alibi", "none")
+F64 = {"dtype": np.float64}
+ADDED = {
+    "sinusoidal": lambda: PositionalEncoding(MAX_LEN, C, **F64),
+    "learned": lambda: randomize(LearnedPositions(MAX_LEN, C, **F64)),
+}
+each_added = pytest.mark.parametrize("kind", ADDED)
+
+
+def example(length=T, seed=71):
+    return random_array(np.random.default_rng(seed), B, length, C)
+
+
+@pytest.mark.parametrize("start", [0, START])
+def test_each_token_gets_the_learnt_vector_of_its_position(start):
+    layer, x = ADDED["learned"](), example()
+    P, values = host(layer.P.data), host(x)
+    expected = [[[values[b, t, c] + P[start + t, c] for c in range(C)] for t in range(T)] for b in range(B)]
+    assert relative_error(layer.forward(x, start=start)[0], expected) <= 1e-15
+
+
+@pytest.mark.parametrize("start", [0, START])
+def test_a_learnt_vector_gets_the_gradients_of_all_sequences_and_of_both_uses(start):
+    layer, uses = ADDED["learned"](), [example(seed=72), example(seed=73)]
+    expected = np.zeros((MAX_LEN, C))
+    for dy in uses:
+        _, cache = layer.forward(example(), start=start)
+        assert same(layer.backward(dy, cache), dy)
+        for b, t, c in np.ndindex(dy.shape):
+            expected[start + t, c] += host(dy)[b, t, c]
+    assert relative_error(layer.P.grad, expected) <= 1e-15
+
+
+@each_added
+def test_tokens_that_come_later_get_what_they_get_in_the_whole(kind):
+    layer, x = ADDED[kind](), example(MAX_LEN)
+    whole = layer(x)
+    for start in range(MAX_LEN - T + 1):
+        assert same(layer(x[:, start : start + T], start=start), whole[:, start : start + T])
+
+
+@each_added
+def test_positions_end_where_the_table_ends_and_start_at_zero(kind):
+    layer = ADDED[kind]()
+    assert layer(example(MAX_LEN)).shape == (B, MAX_LEN, C)
+    assert layer(example(), start=MAX_LEN - T).shape == (B, T, C)
+    with pytest.raises(ValueError, match="10 tokens long, but there are only 9 positions"):
+        layer(example(), start=MAX_LEN - T + 1)
+    with pytest.raises(ValueError, match="starts at position 0 or later, got start = -2"):
+        layer(example(), start=-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_learnt_positions_keep_the_dtype(dtype):
+    layer, x = LearnedPositions(MAX_LEN, C, dtype=dtype), random_array(np.random.default_rng(74), B, T, C, dtype=dtype)
+    y, cache = layer.forward(x)
+    assert {array.dtype for array in (y, layer.backward(x, cache), layer.P.grad)} == {np.dtype(dtype)}
+
+
+def test_learnt_positions_refuse_another_dtype_and_width():
+    with pytest.raises(TypeError, match="LearnedPositions has weights of float64 and cannot take an input of float32"):
+        LearnedPositions(MAX_LEN, C, **F64)(device(np.zeros((B, T, C), np.float32)))
+    with pytest.raises(ValueError, match=r"LearnedPositions takes an array of shape \(..., 6\), got \(2, 4, 7\)"):
+        LearnedPositions(MAX_LEN, C)(device(np.zeros((B, T, C + 1), np.float32)))
+
+
+@pytest.mark.parametrize("std", [0.02, 1.0])
+def test_learnt_positions_start_normal_with_the_size_that_is_asked_for(std):
+    first, again, other = (LearnedPositions(64, 48, std=std, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert 0.95 * std < host(first.P.data).std() < 1.05 * std
+    assert same(first.P.data, again.P.data)
+    assert not same(first.P.data, other.P.data)
+
+
+def input_positions(kind):
+    return make_input_positions(kind, MAX_LEN, C, rng=np.random.default_rng(75), **F64)
+
+
+def attention_positions(kind, **options):
+    rng = np.random.default_rng(76)
+    return make_attention_positions(kind, num_heads=3, head_width=8, max_len=MAX_LEN, rng=rng, **F64, **options)
+
+
+def test_there_are_six_kinds_of_positions():
+    assert tuple(POSITIONS) == KINDS
+
+
+def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
+    inputs = [PositionalEncoding, LearnedPositions, None, None, None, None]
+    inside = [None, None, RelativePositions, RotaryPositions, AlibiPositions, None]
+    for kind, added, attention in zip(KINDS, inputs, inside, strict=True):
+        for made, expected in ((input_positions(kind), added), (attention_positions(kind), attention)):
+            assert made is None if expected is None else type(made) is expected
+
+
+def test_what_is_made_has_the_sizes_and_the_dtype_that_were_asked_for():
+    table, cos = input_positions("sinusoidal").table, attention_positions("rope").cos
+    relative = attention_positions("relative").table.data
+    alibi = attention_positions("alibi").bias(2, 5)
+    assert (table.shape, cos.shape, relative.shape, alibi.shape) == ((MAX_LEN, C), (MAX_LEN, 4), (32, 3), (3, 2, 5))
+    assert input_positions("learned").P.data.shape == (MAX_LEN, C)
+    assert {array.dtype for array in (table, cos, relative, alibi)} == {np.dtype(np.float64)}
+    assert (host(relative) != 0).all(), "drawn from the generator"
+    assert (host(input_positions("learned").P.data) != 0).all()
+
+
+def test_the_size_of_learnt_positions_is_passed_on():
+    made = make_input_positions("learned", 64, 48, std=1.0, rng=np.random.default_rng(77))
+    assert 0.95 < host(made.P.data).std() < 1.05
+
+
+def test_relative_positions_are_told_whether_queries_see_what_is_behind_them():
+    behind = {kind: host(attention_positions("relative", bidirectional=kind).bias(1, 4)) for kind in (True, False)}
+    assert len(np.unique(behind[True])) == behind[True].size
+    assert len(np.unique(behind[False])) == 3, "one number for each head"
+
+
+@pytest.mark.parametrize("make", [input_positions, attention_positions])
+def test_an_unknown_kind_is_refused_with_those_that_are_known(make):
+    with pytest.raises(ValueError, match=r"positions must be one of sinusoidal, learned, .*, none, got 'rotary'"):
+        make("rotary")
