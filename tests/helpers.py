@@ -1,11 +1,32 @@
-"""What several tests need: order-one random values, and one measure of error for all."""
+"""What several tests need: order-one random values, the way to the device and home, one measure of error for all."""
 
 import numpy as np
+
+from minitransformer.backend import to_device as device
+from minitransformer.backend import to_host as host
+
+__all__ = [
+    "complex_step",
+    "derivatives",
+    "device",
+    "host",
+    "protected",
+    "random_array",
+    "random_host_array",
+    "randomize",
+    "relative_error",
+    "same",
+]
+
+
+def same(a, b):
+    """Whether two arrays, wherever they are, are equal to the last bit."""
+    return np.array_equal(host(a), host(b))
 
 
 def relative_error(got, expected):
     """The largest difference, relative to the largest entry of `expected`: one number for a whole tensor."""
-    got, expected = np.asarray(got), np.asarray(expected)
+    got, expected = host(got), host(expected)
     assert got.shape == expected.shape, f"shapes {got.shape} and {expected.shape}"
     difference = np.abs(got - expected).max(initial=0.0)
     scale = np.abs(expected).max(initial=0.0)
@@ -20,14 +41,24 @@ def randomize(layer, seed=0, scale=0.6):
     rng = np.random.default_rng(seed)
     for name, parameter in layer.named_parameters():
         shift = 1.0 if name.endswith("gamma") else 0.0
-        parameter.data[...] = shift + scale * rng.standard_normal(parameter.data.shape)
+        parameter.data[...] = device(shift + scale * rng.standard_normal(parameter.data.shape))
     return layer
 
 
 def random_array(rng, *shape, dtype=np.float64):
-    """Normal values that nobody may overwrite: a function that writes to its input raises at once."""
-    array = rng.standard_normal(shape).astype(dtype)
-    array.setflags(write=False)
+    """Normal values on the device that nobody may overwrite."""
+    return protected(device(random_host_array(rng, *shape, dtype=dtype)))
+
+
+def random_host_array(rng, *shape, dtype=np.float64):
+    """The same values on the host, whatever the backend."""
+    return protected(rng.standard_normal(shape).astype(dtype))
+
+
+def protected(array):
+    """The array, which from now on raises when it is written to: an array of NumPy, as others cannot do that."""
+    if isinstance(array, np.ndarray):
+        array.setflags(write=False)
     return array
 
 
@@ -39,7 +70,7 @@ def complex_step(loss, array, h=1e-30):
     derivative = np.empty(array.shape)
     for index in np.ndindex(array.shape):
         array[index] += 1j * h
-        derivative[index] = loss().imag / h
+        derivative[index] = host(loss()).imag / h
         array[index] = array[index].real
     return derivative
 

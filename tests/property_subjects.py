@@ -10,9 +10,11 @@ import numpy as np
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.backend import make_generator
 from minitransformer.core import Parameter
+from minitransformer.gradcheck.cases.positions import Weights
 from minitransformer.models import Transformer, TransformerConfig
-from tests.helpers import random_array, randomize
+from tests.helpers import device, protected, random_array, randomize
 
 
 class Sizes(NamedTuple):
@@ -43,21 +45,17 @@ def draw_mask(rng, n, t, s):
     if n.share is None:
         return None
     shape = [length if rng.random() < 0.5 else 1 for length in (n.B, n.H, t)] + [s]
-    allowed = rng.random(shape) < n.share
-    allowed.setflags(write=False)
-    return allowed
+    return protected(device(rng.random(shape) < n.share))
 
 
 def draw_ids(rng, n, length):
-    """Token ids (B, length) from the whole vocabulary, padding = 0 included."""
-    ids = rng.integers(0, n.V, (n.B, length))
-    ids.setflags(write=False)
-    return ids
+    """Token ids (B, length) on the host from the whole vocabulary, padding = 0 included."""
+    return protected(rng.integers(0, n.V, (n.B, length)))
 
 
 def replayed():
     """A generator for dropout that always draws the same."""
-    return np.random.default_rng(9)
+    return make_generator(9)
 
 
 def function(forward, backward, *inputs):
@@ -73,6 +71,31 @@ def softmax(n, rng, dtype):
 
 def relu(n, rng, dtype):
     return function(F.relu, F.relu_backward, random_array(rng, n.B, n.T, n.F, dtype=dtype))
+
+
+def smooth(name):
+    """The subject of the activation `name`."""
+
+    def make(n, rng, dtype):
+        x = random_array(rng, n.B, n.T, n.F, dtype=dtype)
+        return function(getattr(F, name), getattr(F, f"{name}_backward"), x)
+
+    return make
+
+
+def gated(name):
+    """The subject of the gated activation `name`."""
+
+    def make(n, rng, dtype):
+        x = random_array(rng, n.B, n.T, 2 * n.F, dtype=dtype)
+        return function(getattr(F, name), getattr(F, f"{name}_backward"), x)
+
+    return make
+
+
+def rms_norm(n, rng, dtype):
+    inputs = (random_array(rng, *shape, dtype=dtype) for shape in ((n.B, n.T, n.F), (n.F,)))
+    return function(F.rms_norm, F.rms_norm_backward, *inputs)
 
 
 def linear(n, rng, dtype):
@@ -102,7 +125,7 @@ def attention(n, rng, dtype):
 
 
 def cross_entropy(n, rng, dtype):
-    targets, smoothing = draw_ids(rng, n, n.T), float(rng.choice([0.0, 0.1]))
+    targets, smoothing = device(draw_ids(rng, n, n.T)), float(rng.choice([0.0, 0.1]))
     logits = random_array(rng, n.B, n.T, n.V, dtype=dtype)
     return function(lambda z: F.cross_entropy(z, targets, smoothing), F.cross_entropy_backward, logits)
 
@@ -111,7 +134,7 @@ def embedding(n, rng, dtype):
     ids, E = draw_ids(rng, n, n.T), random_array(rng, n.V, n.F, dtype=dtype)
 
     def backward(dy, cache):
-        dE = np.zeros((n.V, n.F), dtype)
+        dE = device(np.zeros((n.V, n.F), dtype))
         F.embedding_backward(dy, cache, dE)
         return dE
 
@@ -128,6 +151,23 @@ def split_and_merge(n, rng, dtype):
     return function(forward, lambda dy, _: F.merge_heads(F.split_heads(dy, n.H) * scale), x)
 
 
+def rotate(n, rng, dtype):
+    cos, sin = (device(table) for table in F.rotary_tables(n.T, 2 * n.D, dtype=dtype))
+    x = random_array(rng, n.B, n.H, n.T, 2 * n.D, dtype=dtype)
+    return function(lambda x: F.rotate(x, cos, sin), F.rotate_backward, x)
+
+
+def relative_bias(n, rng, dtype):
+    buckets, table = F.relative_buckets(n.T, n.S, 4, 3), random_array(rng, 4, n.H, dtype=dtype)
+
+    def backward(dy, cache):
+        dtable = device(np.zeros((4, n.H), dtype))
+        F.relative_bias_backward(dy, cache, dtable)
+        return dtable
+
+    return function(lambda table: F.relative_bias(table, buckets), backward, table)
+
+
 FUNCTIONS = {
     make.__name__: make
     for make in (
@@ -140,8 +180,13 @@ FUNCTIONS = {
         cross_entropy,
         embedding,
         split_and_merge,
+        rms_norm,
+        rotate,
+        relative_bias,
     )
 }
+FUNCTIONS |= {name: smooth(name) for name in ("gelu", "gelu_tanh", "silu", "tanh")}
+FUNCTIONS |= {name: gated(name) for name in ("geglu", "geglu_tanh", "swiglu")}
 
 
 def of_layer(layer, inputs, *context):
@@ -165,6 +210,7 @@ def make_layer(name, n, rng, dtype, norm):
     """The Subject of the layer or model called `name`."""
     C, H, to = 2 * n.H * n.D, n.H, {"dtype": dtype}
     x, memory = (random_array(rng, n.B, length, C, dtype=dtype) for length in (n.T, n.S))
+    heads = [random_array(rng, n.B, H, length, 2 * n.D, dtype=dtype) for length in (n.T, n.S)]
     masks = draw_mask(rng, n, n.T, n.T), draw_mask(rng, n, n.T, n.S)
     ids, table = draw_ids(rng, n, n.T), Parameter(np.zeros((n.V, C), dtype))
     noisy = {"dropout_rate": n.rate, "dtype": dtype}
@@ -173,8 +219,13 @@ def make_layer(name, n, rng, dtype, norm):
         "Linear": lambda: of_layer(L.Linear(C, n.F, blocks=2, **to), [x]),
         "Linear without bias": lambda: of_layer(L.Linear(C, n.F, bias=False, **to), [x]),
         "LayerNorm": lambda: of_layer(L.LayerNorm(C, **to), [x]),
+        "RMSNorm": lambda: of_layer(L.RMSNorm(C, **to), [x]),
         "Dropout": lambda: of_layer(L.Dropout(n.rate), [x]),
         "PositionalEncoding": lambda: of_layer(L.PositionalEncoding(5, C, **to), [x]),
+        "LearnedPositions": lambda: of_layer(L.LearnedPositions(5, C, **to), [x]),
+        "RotaryPositions": lambda: of_layer(Weights(L.RotaryPositions(2 * n.D, 5, **to), 0), heads),
+        "AlibiPositions": lambda: of_layer(Weights(L.AlibiPositions(H, **to), 0), heads),
+        "RelativePositions": lambda: of_layer(Weights(L.RelativePositions(H, **to), 0), heads),
         "Embedding": lambda: of_layer(L.Embedding(table), [], ids),
         "InputEmbedding": lambda: of_layer(L.InputEmbedding(table, L.PositionalEncoding(5, C, **to), n.rate), [], ids),
         "OutputProjection": lambda: of_layer(L.OutputProjection(table), [x]),
@@ -192,8 +243,18 @@ def make_layer(name, n, rng, dtype, norm):
     }[name]()
 
 
-PLAIN = ("Linear", "Linear without bias", "LayerNorm", "Dropout", "PositionalEncoding", "Embedding", "InputEmbedding")
+PLAIN = (
+    "Linear",
+    "Linear without bias",
+    "LayerNorm",
+    "RMSNorm",
+    "Dropout",
+    "PositionalEncoding",
+    "Embedding",
+    "InputEmbedding",
+)
 PLAIN += ("OutputProjection", "FeedForward", "SelfAttention", "CrossAttention")
+PLAIN += ("LearnedPositions", "RotaryPositions", "AlibiPositions", "RelativePositions")
 NORMED = ("Residual", "EncoderLayer", "Encoder", "DecoderLayer", "Decoder", "Transformer")
 LAYERS = {
     **{name: (name, "post") for name in PLAIN},
@@ -209,5 +270,5 @@ def make_subject(name, n, seed, dtype):
     kind, norm = LAYERS[name]
     subject = make_layer(kind, n, rng, dtype, norm)
     for parameter in subject.parameters:
-        parameter.data.setflags(write=False)
+        protected(parameter.data)
     return subject

@@ -7,9 +7,10 @@ object, and a refused state leaves everything as it was.
 import numpy as np
 import pytest
 
+from minitransformer.backend import backend_name, xp
 from minitransformer.core import Layer, Parameter, flatten_parameters
 from minitransformer.models import Transformer, TransformerConfig
-from tests.helpers import randomize, relative_error
+from tests.helpers import device, host, randomize, relative_error
 
 
 class Scale(Layer):
@@ -37,6 +38,12 @@ class Chain(Layer):
         self.nothing = None
         self.tied = Scale(3)
         self.tied.w = self.first.w
+
+
+def test_xp_is_the_library_that_this_test_is_repeated_on(request):
+    """Or else all tests could be NumPy's, three times over."""
+    assert backend_name() == request.node.callspec.params["backend"]
+    assert isinstance(Parameter(np.zeros(3)).data, xp.ndarray)
 
 
 def _names(layer):
@@ -79,7 +86,7 @@ def test_children_are_the_layers_directly_inside():
 def test_parameter_starts_with_a_zero_gradient_of_its_shape_and_dtype():
     for dtype in (np.float32, np.float64, np.complex128):
         parameter = Parameter(np.ones((2, 3), dtype))
-        np.testing.assert_array_equal(parameter.grad, np.zeros((2, 3)))
+        np.testing.assert_array_equal(host(parameter.grad), np.zeros((2, 3)))
         assert parameter.grad.dtype == parameter.data.dtype == dtype
     assert repr(parameter) == "Parameter(shape=(2, 3), dtype=complex128)"
 
@@ -108,19 +115,19 @@ def test_layer_without_forward_or_backward_names_itself():
 def test_own_minimal_layer_follows_the_protocol():
     layer, rng = Scale(5), np.random.default_rng(4)
     x, dy = rng.standard_normal((2, 2, 3, 5))  # each (B, T, C)
-    y, cache = layer.forward(x)
-    np.testing.assert_array_equal(layer(x), y)
-    dx = layer.backward(dy, cache)
+    y, cache = layer.forward(device(x))
+    np.testing.assert_array_equal(host(layer(device(x))), host(y))
+    dx = layer.backward(device(dy), cache)
     expected_dw = [sum(dy[b, t, c] * x[b, t, c] for b in range(2) for t in range(3)) for c in range(5)]
     assert relative_error(layer.w.grad, expected_dw) < 1e-14
-    np.testing.assert_array_equal(dx, dy * layer.w.data)
-    layer.backward(dy, cache)
+    np.testing.assert_array_equal(host(dx), dy * host(layer.w.data))
+    layer.backward(device(dy), cache)
     assert relative_error(layer.w.grad, 2 * np.array(expected_dw)) < 1e-14
 
 
 def test_one_layer_used_twice_keeps_a_memory_of_each_use():
     layer, rng = Scale(4), np.random.default_rng(5)
-    x, dz = rng.standard_normal((2, 3, 4))
+    x, dz = device(rng.standard_normal((2, 3, 4)))
     y, first = layer.forward(x)
     _, second = layer.forward(y)
     dx = layer.backward(layer.backward(dz, second), first)
@@ -147,8 +154,8 @@ def test_load_state_dict_copies_in_place():
     chain.load_state_dict(state)
     for array, parameter, wanted in zip(arrays, chain.parameters(), other.parameters(), strict=True):
         assert parameter.data is array
-        np.testing.assert_array_equal(array, wanted.data)
-    np.testing.assert_array_equal(view, other.first.w.data[1:])
+        np.testing.assert_array_equal(host(array), host(wanted.data))
+    np.testing.assert_array_equal(host(view), host(other.first.w.data)[1:])
     assert chain.tied.w is chain.first.w
     state["first.w"][...] = 99.0
     assert not (chain.first.w.data == 99.0).any(), "the model must not keep the caller's array"
@@ -187,23 +194,23 @@ def test_refused_state_is_named_and_changes_nothing(how, message):
 def test_flatten_keeps_values_and_gradients_and_has_a_tied_parameter_once():
     chain = randomize(Chain(), seed=9)
     for i, parameter in enumerate(chain.parameters()):
-        parameter.grad[...] = [i, 10 + i, 20 + i]
-    values = [list(parameter.data) for parameter in chain.parameters()]
+        parameter.grad[...] = device(np.array([i, 10.0 + i, 20.0 + i]))
+    values = [parameter.data.tolist() for parameter in chain.parameters()]
     flat = flatten_parameters(chain)
     assert flat.data.shape == flat.grad.shape == (12,)
-    assert list(flat.data) == [number for value in values for number in value]
-    assert list(flat.grad) == [0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]
-    assert [list(parameter.data) for parameter in chain.parameters()] == values
+    assert flat.data.tolist() == [number for value in values for number in value]
+    assert flat.grad.tolist() == [0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]
+    assert [parameter.data.tolist() for parameter in chain.parameters()] == values
     assert chain.tied.w is chain.first.w
 
 
 def test_flat_vector_and_pieces_share_memory_both_ways():
     chain = Chain()
     flat = flatten_parameters(chain)
-    flat.data[...] = np.arange(12.0)
-    flat.grad[...] = -np.arange(12.0)
-    np.testing.assert_array_equal(chain.rest[0].w.data, [6, 7, 8])
-    np.testing.assert_array_equal(chain.rest[0].w.grad, [-6, -7, -8])
+    flat.data[...] = device(np.arange(12.0))
+    flat.grad[...] = device(-np.arange(12.0))
+    assert chain.rest[0].w.data.tolist() == [6, 7, 8]
+    assert chain.rest[0].w.grad.tolist() == [-6, -7, -8]
     chain.tied.w.data[2] = 100.0
     chain.zero_grad()
     assert flat.data[5] == 100.0
@@ -218,23 +225,23 @@ def test_flatten_keeps_shapes_and_dtype_of_a_matrix():
     for name, value in model.state_dict().items():
         assert value.dtype == np.float32
         np.testing.assert_array_equal(value, before[name], err_msg=name)
-    assert all(np.shares_memory(parameter.data, flat.data) for parameter in model.parameters())
-    assert all(np.shares_memory(parameter.grad, flat.grad) for parameter in model.parameters())
+    assert all(xp.shares_memory(parameter.data, flat.data) for parameter in model.parameters())
+    assert all(xp.shares_memory(parameter.grad, flat.grad) for parameter in model.parameters())
 
 
 def test_load_state_dict_reaches_the_flat_vector():
     chain, other = Chain(), randomize(Chain(), seed=11)
     flat = flatten_parameters(chain)
     chain.load_state_dict(other.state_dict())
-    assert list(flat.data) == [number for parameter in other.parameters() for number in parameter.data]
-    assert np.shares_memory(chain.first.w.data, flat.data)
+    assert flat.data.tolist() == [number for parameter in other.parameters() for number in parameter.data.tolist()]
+    assert xp.shares_memory(chain.first.w.data, flat.data)
 
 
 def test_flattening_twice_leaves_the_second_vector_in_charge():
     chain = randomize(Chain(), seed=12)
     first = flatten_parameters(chain)
     second = flatten_parameters(chain)
-    np.testing.assert_array_equal(first.data, second.data)
+    np.testing.assert_array_equal(host(first.data), host(second.data))
     second.data[...] = 3.0
     assert all((parameter.data == 3.0).all() for parameter in chain.parameters())
 
@@ -301,7 +308,7 @@ def test_a_gradient_that_is_noted_as_zero_reads_as_zero():
     parameter = Parameter(np.ones((2, 3)))
     parameter.grad[...] = 5.0
     parameter.zero_grad()
-    np.testing.assert_array_equal(parameter.grad, np.zeros((2, 3)))
+    np.testing.assert_array_equal(host(parameter.grad), np.zeros((2, 3)))
 
 
 def test_the_first_gradient_after_zeroing_overwrites_and_the_second_adds():
@@ -311,11 +318,11 @@ def test_the_first_gradient_after_zeroing_overwrites_and_the_second_adds():
     for total in (1.0, 2.0):
         out = parameter.overwritable()
         assert (out is None) == (total == 2.0)
-        gradient = np.ones((2, 3))
+        gradient = device(np.ones((2, 3)))
         if out is not None:
             out[...] = gradient
         parameter.add_grad(gradient if out is None else out)
-        np.testing.assert_array_equal(parameter.grad, np.full((2, 3), total))
+        np.testing.assert_array_equal(host(parameter.grad), np.full((2, 3), total))
 
 
 def test_a_looked_at_gradient_is_never_overwritten():
@@ -323,8 +330,8 @@ def test_a_looked_at_gradient_is_never_overwritten():
     parameter.zero_grad()
     parameter.grad[1] = 4.0
     assert parameter.overwritable() is None
-    parameter.add_grad(np.ones(3))
-    np.testing.assert_array_equal(parameter.grad, [1.0, 5.0, 1.0])
+    parameter.add_grad(device(np.ones(3)))
+    assert parameter.grad.tolist() == [1.0, 5.0, 1.0]
 
 
 def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
@@ -333,7 +340,7 @@ def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
     flat.grad[...] = 7.0
     flat.zero_grad()
     touched = chain.parameters()[0]
-    touched.add_grad(np.ones_like(touched.data))
+    touched.add_grad(xp.ones_like(touched.data))
     assert flat.grad.sum() == touched.data.size
 
 

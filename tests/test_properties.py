@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minitransformer import functional, layers
 from minitransformer.core import Layer
-from tests.helpers import random_array
+from tests.helpers import device, host, protected, random_array
 from tests.property_subjects import FUNCTIONS, LAYERS, Sizes, make_subject
 
 length = st.integers(1, 4)
@@ -32,13 +32,13 @@ def some_examples(test):
 
 
 def gradients(subject, dy):
-    """All gradients, of inputs and then of parameters, after a forward of their own."""
+    """All gradients, of inputs and then of parameters, after a forward of their own; on the host."""
     for parameter in subject.parameters:
         parameter.grad[...] = 0
     _, cache = subject.forward(*subject.inputs)
     returned = subject.backward(dy, cache)
     returned = () if returned is None else returned if isinstance(returned, tuple) else (returned,)
-    return [*returned, *(parameter.grad.copy() for parameter in subject.parameters)]
+    return [host(gradient).copy() for gradient in (*returned, *(parameter.grad for parameter in subject.parameters))]
 
 
 def values(subject):
@@ -49,12 +49,12 @@ def values(subject):
 def draw_upstream(subject, seed, dtype):
     """A random dy in the shape of the output, and that output."""
     y, _ = subject.forward(*subject.inputs)
-    return random_array(np.random.default_rng([seed, 1]), *np.shape(y), dtype=dtype), y
+    return random_array(np.random.default_rng([seed, 1]), *y.shape, dtype=dtype), y
 
 
 def slope_along(subject, dy, directions, h=1e-30):
     """d(sum of dy * y)/dt for all values + t * directions, by one complex step."""
-    moved = [x + 1j * h * v for x, v in zip(values(subject), directions, strict=True)]
+    moved = [x + 1j * h * device(v) for x, v in zip(values(subject), directions, strict=True)]
     count = len(subject.inputs)
     before = [parameter.data for parameter in subject.parameters]
     try:
@@ -64,7 +64,7 @@ def slope_along(subject, dy, directions, h=1e-30):
     finally:
         for parameter, data in zip(subject.parameters, before, strict=True):
             parameter.data = data
-    return (dy * y).sum().imag / h
+    return host((dy * y).sum()).imag / h
 
 
 @every_subject
@@ -78,7 +78,7 @@ def test_gradients_are_finite_and_have_the_shapes_and_dtypes_of_what_they_are_gr
     assert y.dtype == dtype
     assert [gradient.shape for gradient in got] == [value.shape for value in expected]
     assert {gradient.dtype for gradient in got} == {np.dtype(dtype)}
-    assert all(np.isfinite(array).all() for array in (y, *got))
+    assert all(np.isfinite(array).all() for array in (host(y), *got))
 
 
 @every_subject
@@ -90,8 +90,7 @@ def test_backward_is_linear_in_the_upstream_gradient(name, n, seed, dtype):
     dy, _ = draw_upstream(subject, seed, dtype)
     once = gradients(subject, dy)
     for factor in (2, -1, 0):
-        scaled = np.asarray(factor * dy, dtype)
-        scaled.setflags(write=False)
+        scaled = protected(device(np.asarray(factor * host(dy), dtype)))
         for got, gradient in zip(gradients(subject, scaled), once, strict=True):
             assert np.abs(got - factor * gradient).max() <= np.finfo(dtype).tiny
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minitransformer.backend import use_backend
 from minitransformer.functional import cross_entropy
 from minitransformer.models.transformer import Transformer
 
@@ -31,14 +32,17 @@ def kept_activations(config, batch, source_length, target_length):
 
     One step of a model with the same layers and switches but small, distinct sizes is run, dropout included, and its
     caches are walked; the lengths in their shapes are then replaced by the real ones. Parameters are not counted, nor
-    is an array twice that two caches share. The layers of a stack are one row, `layers.*`.
+    is an array twice that two caches share. The layers of a stack are one row, `layers.*`. That step is always run with
+    NumPy, which can tell whose memory an array shows.
     """
     real = {"B": batch, "S": source_length, "T": target_length, "H": config.num_heads, "F": config.d_ff}
     real |= {"V": config.vocab_size, "D": config.d_model // config.num_heads}
     real = _with_products(real)
     letters_of = {length: letters for letters, length in _with_products(PRIMES).items()}
     rows = {}
-    for name, array in _distinct_arrays(_small_step(config)):
+    with use_backend("numpy"):
+        step = _small_step(config)
+    for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
         itemsize = 4 if array.dtype.kind == "f" else array.dtype.itemsize
@@ -52,7 +56,14 @@ def kept_activations(config, batch, source_length, target_length):
 def _with_products(lengths):
     """The lengths, and those made of them: C = H D, 2C, 3C, and the flattened B T and B S."""
     C = lengths["H"] * lengths["D"]
-    made = {"C": C, "2C": 2 * C, "3C": 3 * C, "BT": lengths["B"] * lengths["T"], "BS": lengths["B"] * lengths["S"]}
+    made = {
+        "C": C,
+        "2C": 2 * C,
+        "3C": 3 * C,
+        "2F": 2 * lengths["F"],
+        "BT": lengths["B"] * lengths["T"],
+        "BS": lengths["B"] * lengths["S"],
+    }
     return {**made, **lengths}
 
 

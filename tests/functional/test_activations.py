@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import relu, relu_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 
 def example(dtype=np.float64):
@@ -15,8 +15,8 @@ def example(dtype=np.float64):
 
 def test_relu_is_the_larger_of_zero_and_each_entry():
     x, _ = example()
-    expected = [0.0 if value < 0 else value for value in x.ravel()]
-    assert np.array_equal(relu(x)[0].ravel(), expected)
+    expected = [0.0 if value < 0 else value for value in host(x).ravel()]
+    assert same(relu(x)[0].ravel(), expected)
 
 
 def test_relu_backward_equals_complex_step_derivatives():
@@ -29,17 +29,17 @@ def test_relu_backward_equals_complex_step_derivatives():
 def test_relu_gradient_is_zero_where_the_output_is_zero_and_dy_elsewhere():
     x, dy = example()
     y, cache = relu(x)
-    dx = relu_backward(dy, cache)
+    y, dx, dy = host(y), host(relu_backward(dy, cache)), host(dy)
     assert (y == 0).any()
     assert (y > 0).any()
     assert (dx[y == 0] == 0).all()
-    assert np.array_equal(dx[y > 0], dy[y > 0])
+    assert same(dx[y > 0], dy[y > 0])
 
 
 def test_relu_gradient_at_the_kink_is_zero():
-    y, cache = relu(np.array([0.0, -0.0, 5e-324]))
-    assert np.array_equal(y, [0.0, 0.0, 5e-324])
-    assert np.array_equal(relu_backward(np.array([3.0, 3.0, 3.0]), cache), [0.0, 0.0, 3.0])
+    y, cache = relu(device(np.array([0.0, -0.0, 5e-324])))
+    assert same(y, [0.0, 0.0, 5e-324])
+    assert same(relu_backward(device(np.array([3.0, 3.0, 3.0])), cache), [0.0, 0.0, 3.0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

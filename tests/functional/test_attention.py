@@ -12,7 +12,7 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
 )
 from tests.functional.test_softmax import naive_softmax
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, H, T, S, D = 2, 3, 4, 5, 6
 EMPTY = (1, slice(None), 2)  # this query, in every head, may attend to nothing
@@ -32,7 +32,7 @@ def naive_attention(q, k, v, allowed, keep):
 
 
 def example(dtype=np.float64):
-    """q, k, v, dy and a mask (B, H, T, S) that differs from head to head."""
+    """q, k, v and dy, and on the host a mask (B, H, T, S) that differs from head to head."""
     rng = np.random.default_rng(3)
     q, k, v, dy = (random_array(rng, B, H, length, D, dtype=dtype) for length in (T, S, S, T))
     allowed = rng.random((B, H, T, S)) < 0.7
@@ -42,7 +42,8 @@ def example(dtype=np.float64):
 
 
 def run(q, k, v, allowed, rate=0.0):
-    """Attention with dropout that is drawn anew from the same seed at each call."""
+    """Attention under a mask of the host or None, with dropout drawn anew from the same seed at each call."""
+    allowed = None if allowed is None else device(allowed)
     return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11))
 
 
@@ -51,11 +52,13 @@ def run(q, k, v, allowed, rate=0.0):
 def test_attention_equals_the_paper_formula_in_loops(masked, rate):
     q, k, v, _, allowed = example()
     reach = allowed if masked else np.full_like(allowed, True)
-    keep, _ = dropout(np.ones((B, H, T, S)), rate, make_generator(11))
+    keep, _ = dropout(device(np.ones((B, H, T, S))), rate, make_generator(11))
+    y, _ = run(q, k, v, allowed if masked else None, rate)
+    q, k, v, keep = (host(array) for array in (q, k, v, keep))
     expected = np.array(
         [[naive_attention(q[b, h], k[b, h], v[b, h], reach[b, h], keep[b, h]) for h in range(H)] for b in range(B)]
     )
-    assert relative_error(run(q, k, v, allowed if masked else None, rate)[0], expected) <= 1e-12
+    assert relative_error(y, expected) <= 1e-12
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
@@ -73,12 +76,13 @@ def test_attention_backward_equals_complex_step_derivatives(masked, rate):
 def test_the_key_gradient_sums_to_zero_over_all_keys(rate):
     q, k, v, dy, allowed = example()
     _, dk, _ = scaled_dot_product_attention_backward(dy, run(q, k, v, allowed, rate)[1])
+    dk = host(dk)
     assert np.abs(dk.sum(axis=2)).max() <= 1e-14 * np.abs(dk).max()
 
 
 def test_one_vector_added_to_all_keys_changes_no_output():
     q, k, v, _, allowed = example()
-    shifted = k + np.linspace(-1.0, 1.0, D)
+    shifted = k + device(np.linspace(-1.0, 1.0, D))
     assert relative_error(run(q, shifted, v, allowed)[0], run(q, k, v, allowed)[0]) <= 1e-13
 
 
@@ -87,7 +91,7 @@ def test_attention_ignores_masked_keys_and_values_and_gives_them_no_gradient():
     other_k, other_v = k.copy(), v.copy()
     other_k[UNSEEN], other_v[UNSEEN] = 1e9 * q[0, :, 0], 1e9
     y, cache = run(q, k, v, allowed)
-    assert np.array_equal(run(q, other_k, other_v, allowed)[0], y)
+    assert same(run(q, other_k, other_v, allowed)[0], y)
     _, dk, dv = scaled_dot_product_attention_backward(dy, cache)
     assert (dk[UNSEEN] == 0).all()
     assert (dv[UNSEEN] == 0).all()
@@ -96,10 +100,10 @@ def test_attention_ignores_masked_keys_and_values_and_gives_them_no_gradient():
 def test_a_query_that_may_attend_to_nothing_gets_zero_and_teaches_nothing():
     q, k, v, dy, allowed = example()
     y, cache = run(q, k, v, allowed)
-    only_there = np.zeros_like(dy)
-    only_there[EMPTY] = dy[EMPTY]
+    only_there = np.zeros(dy.shape)
+    only_there[EMPTY] = host(dy)[EMPTY]
     assert (y[EMPTY] == 0).all()
-    for gradient in scaled_dot_product_attention_backward(only_there, cache):
+    for gradient in scaled_dot_product_attention_backward(device(only_there), cache):
         assert (gradient == 0).all()
 
 
@@ -114,7 +118,7 @@ def test_a_mask_is_broadcast_over_heads_and_queries():
     q, k, v, _, _ = example()
     keys = np.array([[True, True, False, True, False], [True, False, True, True, True]])
     full = np.broadcast_to(keys[:, None, None, :], (B, H, T, S))
-    assert np.array_equal(run(q, k, v, keys[:, None, None, :])[0], run(q, k, v, full)[0])
+    assert same(run(q, k, v, keys[:, None, None, :])[0], run(q, k, v, full)[0])
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32])
@@ -132,4 +136,4 @@ def test_attention_keeps_the_dtype_and_writes_to_no_input(dtype):
     first = scaled_dot_product_attention_backward(dy, cache)
     again = scaled_dot_product_attention_backward(dy, cache)  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(same(a, b) for a, b in zip(first, again, strict=True))

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.backend import xp
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, V = 2, 4, 7
 TARGETS = np.array([[3, 6, 3, 0], [1, 0, 0, 0]])  # 0 is padding; 3 comes twice
@@ -37,23 +38,23 @@ def example(dtype=np.float64):
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_loss_equals_the_formula_in_loops(smoothing, pad):
     logits = example()
-    loss, _ = cross_entropy(logits, TARGETS, smoothing, pad)
-    assert relative_error(loss, naive_loss(logits, TARGETS, smoothing, pad)) <= 1e-12
+    loss, _ = cross_entropy(logits, device(TARGETS), smoothing, pad)
+    assert relative_error(loss, naive_loss(host(logits), TARGETS, smoothing, pad)) <= 1e-12
 
 
 @pytest.mark.parametrize("dloss", [1.0, -2.5])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_loss_gradient_equals_complex_step_derivatives(smoothing, dloss):
-    logits = example()
-    (expected,) = derivatives(lambda z: cross_entropy(z, TARGETS, smoothing)[0], dloss, logits)
-    _, cache = cross_entropy(logits, TARGETS, smoothing)
+    logits, targets = example(), device(TARGETS)
+    (expected,) = derivatives(lambda z: cross_entropy(z, targets, smoothing)[0], dloss, logits)
+    _, cache = cross_entropy(logits, targets, smoothing)
     assert relative_error(cross_entropy_backward(dloss, cache), expected) <= 1e-12
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_each_row_of_the_logit_gradient_sums_to_zero_and_padding_has_none(smoothing):
-    _, cache = cross_entropy(example(), TARGETS, smoothing)
-    dlogits = cross_entropy_backward(1.0, cache)
+    _, cache = cross_entropy(example(), device(TARGETS), smoothing)
+    dlogits = host(cross_entropy_backward(1.0, cache))
     assert np.abs(dlogits.sum(axis=-1)).max() <= 1e-14 * np.abs(dlogits).max()
     assert (dlogits[TARGETS == 0] == 0).all()
     assert (np.abs(dlogits[TARGETS != 0]).max(axis=-1) > 0).all()
@@ -64,56 +65,57 @@ def test_the_smoothed_loss_has_its_floor_at_the_smoothed_targets():
     targets = np.array([[5, 36999]])
     q = np.full((1, 2, V), eps / V)
     q[0, [0, 1], targets[0]] += 1.0 - eps
-    at_floor, cache = cross_entropy(np.log(q), targets, eps)
+    logits, targets = device(np.log(q)), device(targets)
+    at_floor, cache = cross_entropy(logits, targets, eps)
     entropy = -math.fsum(q[0, 0] * np.log(q[0, 0]))
     assert relative_error(at_floor, entropy) <= 1e-12
     assert round(float(at_floor), 3) == 1.377
-    assert np.abs(cross_entropy_backward(1.0, cache)).max() <= 1e-15
-    nearby = np.log(q) + 0.1 * random_array(np.random.default_rng(14), 1, 2, V)
+    assert np.abs(host(cross_entropy_backward(1.0, cache))).max() <= 1e-15
+    nearby = logits + 0.1 * random_array(np.random.default_rng(14), 1, 2, V)
     assert cross_entropy(nearby, targets, eps)[0] > at_floor
 
 
 def test_equal_logits_cost_ln_v_whatever_the_smoothing():
     for smoothing in SMOOTHINGS:
-        loss, _ = cross_entropy(np.full((B, T, V), 2.5), TARGETS, smoothing)
+        loss, _ = cross_entropy(device(np.full((B, T, V), 2.5)), device(TARGETS), smoothing)
         assert relative_error(loss, math.log(V)) <= 1e-14
 
 
 @pytest.mark.parametrize("padding", [1, 9])
 def test_loss_does_not_depend_on_the_amount_of_padding(padding):
     logits = example()
-    more = np.concatenate([logits, random_array(np.random.default_rng(15), B, padding, V)], axis=1)
+    more = xp.concatenate([logits, random_array(np.random.default_rng(15), B, padding, V)], axis=1)
     targets = np.pad(TARGETS, ((0, 0), (0, padding)))
-    loss, cache = cross_entropy(logits, TARGETS, 0.1)
-    padded_loss, padded_cache = cross_entropy(more, targets, 0.1)
+    loss, cache = cross_entropy(logits, device(TARGETS), 0.1)
+    padded_loss, padded_cache = cross_entropy(more, device(targets), 0.1)
     assert relative_error(padded_loss, loss) <= 1e-14
-    assert np.array_equal(cross_entropy_backward(1.0, padded_cache)[:, :T], cross_entropy_backward(1.0, cache))
+    assert same(cross_entropy_backward(1.0, padded_cache)[:, :T], cross_entropy_backward(1.0, cache))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_blocks_of_any_size_give_the_same_loss_and_gradient(monkeypatch, rows):
-    logits = example()
-    loss, cache = cross_entropy(logits, TARGETS, 0.1)
+    logits, targets = example(), device(TARGETS)
+    loss, cache = cross_entropy(logits, targets, 0.1)
     dlogits = cross_entropy_backward(1.0, cache)
     # the package's attribute of this name is the function
     monkeypatch.setattr(importlib.import_module("minitransformer.functional.cross_entropy"), "BLOCK", rows * V)
-    loss_in_blocks, cache = cross_entropy(logits, TARGETS, 0.1)
+    loss_in_blocks, cache = cross_entropy(logits, targets, 0.1)
     assert relative_error(loss_in_blocks, loss) <= 1e-14
     assert relative_error(cross_entropy_backward(1.0, cache), dlogits) <= 1e-14
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_a_batch_of_padding_alone_has_loss_zero_and_no_gradient(smoothing):
-    loss, cache = cross_entropy(example(), np.zeros((B, T), dtype=np.int64), smoothing)
+    loss, cache = cross_entropy(example(), device(np.zeros((B, T), dtype=np.int64)), smoothing)
     assert loss == 0
     assert (cross_entropy_backward(1.0, cache) == 0).all()
 
 
 def test_the_loss_stays_right_where_the_probability_underflows_to_zero():
-    logits = np.array([[[-1e4, 1e4, 0.0]]])
-    loss, cache = cross_entropy(logits, np.array([[2]]))
+    logits = device(np.array([[[-1e4, 1e4, 0.0]]]))
+    loss, cache = cross_entropy(logits, device(np.array([[2]])))
     assert relative_error(loss, 1e4) <= 1e-15
-    assert np.array_equal(cross_entropy_backward(1.0, cache), [[[0.0, 1.0, -1.0]]])
+    assert same(cross_entropy_backward(1.0, cache), [[[0.0, 1.0, -1.0]]])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -121,9 +123,9 @@ def test_the_loss_stays_right_where_the_probability_underflows_to_zero():
 def test_loss_and_gradient_keep_the_dtype_and_write_to_no_input(smoothing, dtype):
     logits, targets = example(dtype), TARGETS.copy()  # the logits are read-only
     targets.setflags(write=False)
-    loss, cache = cross_entropy(logits, targets, smoothing)
+    loss, cache = cross_entropy(logits, device(targets), smoothing)
     first = cross_entropy_backward(1.0, cache).copy()  # a copy, or it could be overwritten by the next call
     again = cross_entropy_backward(1.0, cache)  # the cache is unchanged
     assert loss.shape == ()
     assert loss.dtype == first.dtype == dtype
-    assert np.array_equal(first, again)
+    assert same(first, again)

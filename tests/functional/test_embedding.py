@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import embedding, embedding_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error
 
 B, T, V, C = 2, 4, 11, 5
 IDS = np.array([[3, 7, 3, 0], [10, 3, 7, 7]])  # 3 and 7 come several times, the first and last row once
@@ -20,7 +20,7 @@ def example(dtype=np.float64):
 
 
 def gradient_of_table(dy, E, ids=IDS, scale=SCALE):
-    dE = np.zeros_like(E)
+    dE = device(np.zeros(E.shape, E.dtype))
     embedding_backward(dy, embedding(ids, E, scale)[1], dE)
     return dE
 
@@ -28,6 +28,7 @@ def gradient_of_table(dy, E, ids=IDS, scale=SCALE):
 def test_embedding_looks_up_the_row_of_each_token_and_scales_it():
     E, _ = example()
     y, _ = embedding(IDS, E, SCALE)
+    E = host(E)
     expected = [[[SCALE * E[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
     assert relative_error(y, expected) <= 1e-12
 
@@ -45,10 +46,10 @@ def test_embedding_backward_equals_complex_step_derivatives():
 )
 def test_a_token_gets_the_sum_over_all_its_places_and_an_absent_one_nothing(ids):
     E, dy = example()
+    dE, dy = host(gradient_of_table(dy, E, ids)), host(dy)
     expected = np.zeros((V, C))
     for b, t, c in np.ndindex(B, T, C):
         expected[ids[b, t], c] += SCALE * dy[b, t, c]
-    dE = gradient_of_table(dy, E, ids)
     assert relative_error(dE, expected) <= 1e-12
     assert (dE[np.setdiff1d(np.arange(V), ids)] == 0).all()
 
@@ -61,7 +62,7 @@ def test_the_table_gradient_sums_to_the_scaled_sum_over_all_tokens():
 
 def test_embedding_backward_adds_to_what_is_there():
     E, dy = example()
-    dE = np.ones((V, C))
+    dE = device(np.ones((V, C)))
     embedding_backward(dy, embedding(IDS, E, SCALE)[1], dE)
     assert relative_error(dE, 1.0 + gradient_of_table(dy, E)) <= 1e-14
 

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
+from minitransformer.backend import xp
 from minitransformer.functional import merge_heads, split_heads
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, H, D = 2, 4, 3, 5
 
 
 def test_split_heads_gives_head_h_the_h_th_run_of_features():
     x = random_array(np.random.default_rng(4), B, T, H * D)
-    heads = split_heads(x, H)
+    heads, x = host(split_heads(x, H)), host(x)
     assert heads.shape == (B, H, T, D)
     for b, h, t, d in np.ndindex(B, H, T, D):
         assert heads[b, h, t, d] == x[b, t, h * D + d]
@@ -19,7 +20,7 @@ def test_split_heads_gives_head_h_the_h_th_run_of_features():
 
 def test_merge_heads_sets_the_heads_side_by_side():
     heads = random_array(np.random.default_rng(5), B, H, T, D)
-    x = merge_heads(heads)
+    x, heads = host(merge_heads(heads)), host(heads)
     assert x.shape == (B, T, H * D)
     for b, h, t, d in np.ndindex(B, H, T, D):
         assert x[b, t, h * D + d] == heads[b, h, t, d]
@@ -27,7 +28,7 @@ def test_merge_heads_sets_the_heads_side_by_side():
 
 def test_merging_undoes_splitting():
     x = random_array(np.random.default_rng(6), B, T, H * D)
-    assert np.array_equal(merge_heads(split_heads(x, H)), x)
+    assert same(merge_heads(split_heads(x, H)), x)
 
 
 def test_each_is_the_backward_of_the_other():
@@ -40,8 +41,8 @@ def test_each_is_the_backward_of_the_other():
 
 
 def test_split_heads_is_a_view():
-    x = np.zeros((B, T, H * D))
-    assert np.shares_memory(split_heads(x, H), x)
+    x = device(np.zeros((B, T, H * D)))
+    assert xp.shares_memory(split_heads(x, H), x)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

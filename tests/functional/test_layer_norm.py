@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import layer_norm, layer_norm_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, C = 2, 4, 7
 
@@ -23,26 +23,26 @@ def example(dtype=np.float64):
     rng = np.random.default_rng(10)
     x = (rng.standard_normal((B, T, C)) * rng.uniform(0.5, 3.0, (B, T, 1)) + 1.5).astype(dtype)
     x.setflags(write=False)
-    return x, *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (C,), (B, T, C)))
+    return device(x), *(random_array(rng, *shape, dtype=dtype) for shape in ((C,), (C,), (B, T, C)))
 
 
 @pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
 def test_layer_norm_equals_its_formula_token_by_token(eps):
     x, gamma, beta, _ = example()
-    expected = np.apply_along_axis(naive_layer_norm, -1, x, gamma, beta, eps)
+    expected = np.apply_along_axis(naive_layer_norm, -1, host(x), host(gamma), host(beta), eps)
     assert relative_error(layer_norm(x, gamma, beta, eps)[0], expected) <= 1e-12
 
 
 def test_layer_norm_divides_the_variance_by_the_number_of_features():
-    y, _ = layer_norm(np.array([[1.0, 0.0, 0.0, 0.0]]), np.ones(4), np.zeros(4))
+    y, _ = layer_norm(*map(device, (np.array([[1.0, 0.0, 0.0, 0.0]]), np.ones(4), np.zeros(4))))
     assert round(float(y[0, 0]), 3) == 1.732  # the unbiased variance, divided by C - 1, gives 1.500
 
 
 def test_layer_norm_of_equal_features_is_beta():
     _, gamma, beta, dy = example()
-    y, cache = layer_norm(np.full((B, T, C), 2.0), gamma, beta)  # variance 0: eps alone stands under the root
-    assert np.array_equal(y, np.broadcast_to(beta, y.shape))
-    assert np.isfinite(layer_norm_backward(dy, cache)[0]).all()
+    y, cache = layer_norm(device(np.full((B, T, C), 2.0)), gamma, beta)  # variance 0: eps alone stands under the root
+    assert same(y, np.broadcast_to(host(beta), y.shape))
+    assert np.isfinite(host(layer_norm_backward(dy, cache)[0])).all()
 
 
 @pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
@@ -57,15 +57,15 @@ def test_layer_norm_backward_equals_complex_step_derivatives(eps):
 @pytest.mark.parametrize("eps", [0.0, 0.3])
 def test_each_row_of_the_layer_norm_gradient_sums_to_zero(eps):
     x, gamma, beta, dy = example()
-    dx, _, _ = layer_norm_backward(dy, layer_norm(x, gamma, beta, eps)[1])
+    dx = host(layer_norm_backward(dy, layer_norm(x, gamma, beta, eps)[1])[0])
     assert np.abs(dx.sum(axis=-1)).max() <= 1e-14 * np.abs(dx).max()
 
 
 def test_the_layer_norm_gradient_is_orthogonal_to_the_normalised_token():
     x, gamma, beta, dy = example()
     _, cache = layer_norm(x, gamma, beta, eps=0.0)
-    dx, _, _ = layer_norm_backward(dy, cache)
-    assert np.abs((dx * cache.x_hat).sum(axis=-1)).max() <= 1e-13 * np.abs(dx).max()
+    dx, x_hat = host(layer_norm_backward(dy, cache)[0]), host(cache.x_hat)
+    assert np.abs((dx * x_hat).sum(axis=-1)).max() <= 1e-13 * np.abs(dx).max()
 
 
 def test_eps_alone_lets_the_gradient_along_the_normalised_token_through():
@@ -92,4 +92,4 @@ def test_layer_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
     first = layer_norm_backward(dy, cache)
     again = layer_norm_backward(dy, cache)  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(same(a, b) for a, b in zip(first, again, strict=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import linear, linear_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, host, random_array, relative_error, same
 
 B, T, I, O = 2, 4, 5, 7
 
@@ -24,13 +24,13 @@ def example(dtype=np.float64, leading=(B, T)):
 @pytest.mark.parametrize("leading", [(T,), (B, T), (B, 3, T)], ids=str)
 def test_linear_equals_a_sum_over_input_features(leading):
     x, W, b, _ = example(leading=leading)
-    expected = np.apply_along_axis(naive_linear, -1, x, W, b)
+    expected = np.apply_along_axis(naive_linear, -1, host(x), host(W), host(b))
     assert relative_error(linear(x, W, b)[0], expected) <= 1e-12
 
 
 def test_linear_without_bias_is_the_product_alone():
     x, W, _, _ = example()
-    expected = np.apply_along_axis(naive_linear, -1, x, W, np.zeros(O))
+    expected = np.apply_along_axis(naive_linear, -1, host(x), host(W), np.zeros(O))
     assert relative_error(linear(x, W)[0], expected) <= 1e-12
 
 
@@ -53,7 +53,7 @@ def test_doubling_the_gradient_of_the_output_doubles_all_three():
     x, W, b, dy = example()
     _, cache = linear(x, W, b)
     for once, twice in zip(linear_backward(dy, cache), linear_backward(2.0 * dy, cache), strict=True):
-        assert np.array_equal(twice, 2.0 * once)  # a factor of 2 is exact
+        assert same(twice, 2.0 * once)  # a factor of 2 is exact
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
+from tests.helpers import device, host
 
 IDS = np.array([[5, 3, 0, 0], [7, 0, 2, 1]])
 
 
 @pytest.mark.parametrize("pad", [0, 7])
 def test_padding_mask_allows_just_the_tokens_that_are_not_padding(pad):
-    allowed = padding_mask(IDS, pad)
+    allowed = host(padding_mask(device(IDS), pad))
     assert allowed.shape == (2, 1, 1, 4)
     assert allowed.dtype == bool
     for b, i in np.ndindex(IDS.shape):
@@ -19,7 +20,7 @@ def test_padding_mask_allows_just_the_tokens_that_are_not_padding(pad):
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_causal_mask_allows_itself_and_what_came_before(length):
-    allowed = causal_mask(length)
+    allowed = host(causal_mask(length))
     assert allowed.shape == (1, 1, length, length)
     assert allowed.dtype == bool
     for t, i in np.ndindex(length, length):
@@ -27,7 +28,7 @@ def test_causal_mask_allows_itself_and_what_came_before(length):
 
 
 def test_both_masks_together_allow_what_each_of_them_allows():
-    allowed = causal_mask(4) & padding_mask(IDS)
+    allowed = host(causal_mask(4) & padding_mask(device(IDS)))
     assert allowed.shape == (2, 1, 4, 4)
     for b, t, i in np.ndindex(2, 4, 4):
         assert allowed[b, 0, t, i] == (i <= t and IDS[b, i] != 0)

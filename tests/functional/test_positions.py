@@ -9,6 +9,7 @@ from minitransformer.functional import sinusoidal_positions
 from tests.helpers import relative_error
 
 LENGTH, C = 23, 8
+pytestmark = pytest.mark.host_only  # the table is computed with NumPy whatever the backend
 
 
 def naive_positions(length, d_model):

@@ -1,14 +1,19 @@
 """The fast reductions say what their plain forms say, for every length of a row."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from minitransformer.functional import reductions
-from tests.helpers import random_array, relative_error
+from tests.helpers import device, host, random_array, relative_error, same
 
+# the forms for large arrays, also where the arrays of a test are small
+as_for_many = mock.patch.object(reductions, "FEW", 0)
 LENGTHS = [1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 1025]
 
 
+@as_for_many
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_the_largest_of_a_row_is_found_exactly(length, dtype):
@@ -16,15 +21,17 @@ def test_the_largest_of_a_row_is_found_exactly(length, dtype):
     got = reductions.row_max(x)
     assert got.shape == (2, 3, 1)
     assert got.dtype == x.dtype
-    for row, largest in zip(x.reshape(-1, length), got.ravel(), strict=True):
+    for row, largest in zip(host(x).reshape(-1, length), host(got).ravel(), strict=True):
         assert largest == max(row, key=lambda entry: entry.real)
 
 
+@as_for_many
 @pytest.mark.parametrize("length", LENGTHS)
 def test_the_largest_is_found_at_every_place_of_a_row(length):
-    assert np.array_equal(reductions.row_max(np.eye(length) - 1.0), np.zeros((length, 1)))
+    assert same(reductions.row_max(device(np.eye(length) - 1.0)), np.zeros((length, 1)))
 
 
+@as_for_many
 @pytest.mark.parametrize("length", LENGTHS)
 def test_sums_means_and_products_along_rows_equal_those_of_loops(length):
     rng = np.random.default_rng(length)
@@ -42,9 +49,20 @@ def test_sums_and_products_along_columns_equal_those_of_loops(count):
     rng = np.random.default_rng(count)
     x, y = random_array(rng, count, 5), random_array(rng, count, 5)
     sums, dots = [0.0] * 5, [0.0] * 5
+    x_host, y_host = host(x), host(y)
     for n in range(count):
         for c in range(5):
-            sums[c] += x[n, c]
-            dots[c] += x[n, c] * y[n, c]
+            sums[c] += x_host[n, c]
+            dots[c] += x_host[n, c] * y_host[n, c]
     assert relative_error(reductions.column_sum(x), sums) <= 1e-13
     assert relative_error(reductions.column_dot(x, y), dots) <= 1e-13
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_small_arrays_are_reduced_as_large_ones_are(length):
+    x = random_array(np.random.default_rng(length), 2, 3, length)
+    few = [reductions.row_sum(x), reductions.row_max(x)]
+    with as_for_many:
+        many = [reductions.row_sum(x), reductions.row_max(x)]
+    assert relative_error(few[0], host(many[0])) <= 1e-13
+    assert same(few[1], host(many[1]))

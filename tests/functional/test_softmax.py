@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import softmax, softmax_backward
-from tests.helpers import derivatives, random_array, relative_error
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, S = 2, 4, 5
 EMPTY = (1, 2)  # the row of the example's mask that may attend to nothing
@@ -20,21 +20,22 @@ def naive_softmax(scores, allowed):
 
 
 def example(dtype=np.float64):
-    """Scores and dp (B, T, S), and a mask with all kinds of rows: full, partial, single and empty."""
+    """Scores, a mask with all kinds of rows (full, partial, single and empty), and dp, all (B, T, S)."""
     rng = np.random.default_rng(2)
     allowed = rng.random((B, T, S)) < 0.6
     allowed[0, 0] = True
     allowed[0, 1] = np.arange(S) == 3
     allowed[EMPTY] = False
-    return random_array(rng, B, T, S, dtype=dtype), allowed, random_array(rng, B, T, S, dtype=dtype)
+    return random_array(rng, B, T, S, dtype=dtype), device(allowed), random_array(rng, B, T, S, dtype=dtype)
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_softmax_equals_exponentials_over_their_sum(masked):
     scores, allowed, _ = example()
-    reach = allowed if masked else np.full_like(allowed, True)
+    p, _ = softmax(scores, allowed if masked else None)
+    scores, reach = host(scores), host(allowed) if masked else np.full((B, T, S), True)
     expected = [[naive_softmax(scores[b, t], reach[b, t]) for t in range(T)] for b in range(B)]
-    assert relative_error(softmax(scores, allowed if masked else None)[0], expected) <= 1e-12
+    assert relative_error(p, expected) <= 1e-12
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -48,7 +49,7 @@ def test_softmax_backward_equals_complex_step_derivatives(masked):
 
 def test_softmax_rows_sum_to_one_and_are_not_negative():
     scores, allowed, _ = example()
-    p, _ = softmax(30.0 * scores, allowed)
+    p = host(softmax(30.0 * scores, allowed)[0])
     sums = p.sum(axis=-1)
     assert sums[EMPTY] == 0
     sums[EMPTY] = 1
@@ -59,14 +60,14 @@ def test_softmax_rows_sum_to_one_and_are_not_negative():
 def test_each_row_of_the_score_gradient_sums_to_zero():
     scores, allowed, dp = example()
     _, cache = softmax(scores, allowed)
-    ds = softmax_backward(dp, cache)
+    ds = host(softmax_backward(dp, cache))
     assert np.abs(ds.sum(axis=-1)).max() <= 1e-14 * np.abs(ds).max()
 
 
 def test_softmax_gradient_is_exactly_zero_wherever_attention_is_not_allowed():
     scores, allowed, dp = example()
     _, cache = softmax(scores, allowed)
-    assert (softmax_backward(dp, cache)[~allowed] == 0).all()
+    assert (host(softmax_backward(dp, cache))[~host(allowed)] == 0).all()
 
 
 def test_a_row_that_allows_nothing_gives_zero_weights_and_zero_gradients():
@@ -74,20 +75,20 @@ def test_a_row_that_allows_nothing_gives_zero_weights_and_zero_gradients():
     p, cache = softmax(scores, allowed)
     assert (p[EMPTY] == 0).all()
     assert (softmax_backward(dp, cache)[EMPTY] == 0).all()
-    assert np.isfinite(p).all()
+    assert np.isfinite(host(p)).all()
 
 
 @pytest.mark.parametrize("size", [1e9, 1e300, np.inf, np.nan])
 def test_a_disallowed_score_leaves_no_trace_however_large(size):
-    scores = np.array([[size, 1.0, -0.5, size]])
-    p, _ = softmax(scores, np.array([[False, True, True, False]]))
+    scores = device(np.array([[size, 1.0, -0.5, size]]))
+    p, _ = softmax(scores, device(np.array([[False, True, True, False]])))
     alone, _ = softmax(scores[:, 1:3])
-    assert (p[0, [0, 3]] == 0).all()
+    assert (host(p)[0, [0, 3]] == 0).all()
     assert relative_error(p[:, 1:3], alone) <= 1e-14
 
 
 def test_softmax_of_very_large_and_very_small_scores_does_not_overflow():
-    p, _ = softmax(np.array([[1e4, 1e4 + 1.0, -1e4], [-1e4, -1e4 - 2.0, -1e4]]))
+    p, _ = softmax(device(np.array([[1e4, 1e4 + 1.0, -1e4], [-1e4, -1e4 - 2.0, -1e4]])))
     expected = [naive_softmax([0.0, 1.0, -2e4], [1, 1, 1]), naive_softmax([0.0, -2.0, 0.0], [1, 1, 1])]
     assert relative_error(p, expected) <= 1e-12
 
@@ -95,7 +96,8 @@ def test_softmax_of_very_large_and_very_small_scores_does_not_overflow():
 def test_softmax_mask_is_broadcast_over_leading_axes():
     scores, _, _ = example()
     row = np.array([True, False, True, True, False])
-    assert np.array_equal(softmax(scores, row)[0], softmax(scores, np.broadcast_to(row, scores.shape))[0])
+    full = np.broadcast_to(row, scores.shape)
+    assert same(softmax(scores, device(row))[0], softmax(scores, device(full))[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -105,9 +107,9 @@ def test_softmax_keeps_the_dtype_and_writes_to_no_input(dtype, masked):
     p, cache = softmax(scores, allowed if masked else None)
     remembered = cache.copy()
     assert p.dtype == softmax_backward(dp, cache).dtype == dtype
-    assert np.array_equal(cache, remembered)  # so backward may be called again
+    assert same(cache, remembered)  # so backward may be called again
 
 
 def test_softmax_refuses_a_mask_of_numbers():
     with pytest.raises(TypeError, match="allowed must be boolean with True = may attend"):
-        softmax(np.zeros((2, 3)), np.array([1, 0, 1]))
+        softmax(device(np.zeros((2, 3))), device(np.array([1, 0, 1])))

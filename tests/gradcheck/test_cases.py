@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, layers, models
+from minitransformer.backend import backend_name
 from minitransformer.core import Layer
 from minitransformer.gradcheck.cases import CASES, registry, select_cases
 from minitransformer.gradcheck.cases.models import check_loss
@@ -48,16 +49,26 @@ def test_the_lists_above_are_not_empty():
     assert "Transformer" in layer_names(models)
 
 
+def entry_by_entry():
+    """With NumPy each entry is tried; elsewhere, where a call takes longer, one random direction for each tensor."""
+    return backend_name() == "numpy"
+
+
+def run(case):
+    """The check of one row, as thorough as the backend allows -> Report."""
+    return case.run() if entry_by_entry() else case.run(max_entries=0, directions=1)
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_case_passes_by_complex_steps_to_machine_precision(group):
     for case in select_cases([group]):
-        report = case.run()
+        report = run(case)
         assert report.passed, str(report)
         assert report.name == case.name
         assert report.worst.error <= 1e-12
         assert {check.method for check in report.checks} == {COMPLEX_STEP}
-        if group != "Transformer":  # its tensors are proven entry by entry in the rows of its layers
-            assert {check.directions for check in report.checks} == {0}
+        if group not in layer_names(models):  # their tensors are proven entry by entry in the rows of their layers
+            assert all((check.directions == 0) == entry_by_entry() for check in report.checks)
 
 
 def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
@@ -124,12 +135,12 @@ def test_rows_with_dropout_do_drop(name, monkeypatch):
 
         def spy(x, rate, rng=None, dropped=dropped):
             y, cache = functional.dropout(x, rate, rng)
-            dropped.append(((y == 0) & (x != 0)).any())
+            dropped.append(bool(((y == 0) & (x != 0)).any()))
             return y, cache
 
         with monkeypatch.context() as patch:
             patch.setattr(f"minitransformer.{module}.dropout", spy)
-            assert CASES[name].run().passed
+            assert run(CASES[name]).passed
         assert np.any(dropped)
 
 
@@ -160,7 +171,7 @@ def test_a_whole_model_is_checked_at_once():
     "place",
     [
         "layers.embedding.embedding_backward",
-        "layers.feed_forward.relu_backward",
+        "functional.attention.softmax_backward",
         "layers.layer_norm.layer_norm_backward",
     ],
 )

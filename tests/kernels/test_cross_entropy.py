@@ -6,7 +6,7 @@ import pytest
 from minitransformer import kernels
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from tests.helpers import random_array
+from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, assert_same, each_array, fused, plain
 
 # fewer words than a warp has lanes, and more; the longest row of a warp, and one more; a real vocabulary; rows that
@@ -17,7 +17,7 @@ SHAPES = [(2, 3, 2), (3, 5, 33), (1, 2, 1024), (2, 1, 1025), (1, 3, 8000), (9, 1
 def _problem(shape, dtype, seed=0):
     """Logits, and targets of which about a third is padding, 0."""
     rng = np.random.default_rng(seed)
-    logits = random_array(rng, *shape, dtype=dtype)
+    logits = random_host_array(rng, *shape, dtype=dtype)
     targets = rng.integers(1, shape[-1], shape[:-1]) * (rng.random(shape[:-1]) < 0.67)
     targets.flat[0] = shape[-1] - 1
     return logits, targets

@@ -7,7 +7,7 @@ from minitransformer import kernels
 from minitransformer.backend import to_device, to_host, use_backend
 from minitransformer.functional import embedding_backward
 from minitransformer.functional.embedding import EmbeddingCache
-from tests.helpers import random_array, relative_error
+from tests.helpers import random_host_array, relative_error
 from tests.kernels.comparing import DTYPES, TOLERANCE
 
 V, B, T = 11, 3, 8
@@ -25,7 +25,7 @@ IDS = {
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_gradient_of_the_table(device, ids, C, dtype):
     rng = np.random.default_rng(2)
-    dy, before = random_array(rng, *ids.shape, C, dtype=dtype), random_array(rng, 30, C, dtype=dtype)
+    dy, before = random_host_array(rng, *ids.shape, C, dtype=dtype), random_host_array(rng, 30, C, dtype=dtype)
     for given, scale in [(ids, 1.0), (ids.astype(np.int32), 1.7)]:
         expected = before.astype(np.float64)
         with use_backend("numpy"):
@@ -39,7 +39,7 @@ def test_gradient_of_the_table(device, ids, C, dtype):
 
 
 def test_gradient_that_is_not_contiguous(device):
-    ids, dy = IDS["some come twice"], random_array(np.random.default_rng(4), T, 7, B).transpose(2, 0, 1)
+    ids, dy = IDS["some come twice"], random_host_array(np.random.default_rng(4), T, 7, B).transpose(2, 0, 1)
     expected, dE = np.zeros((V, 7)), to_device(np.zeros((V, 7)))
     with use_backend("numpy"):
         embedding_backward(dy, EmbeddingCache(ids, 1.0), expected)
@@ -50,7 +50,7 @@ def test_gradient_that_is_not_contiguous(device):
 def test_gradient_has_the_same_bits_in_every_run(device):
     rng = np.random.default_rng(3)
     cache = EmbeddingCache(rng.integers(0, 5, (4, 50)), 1.0)
-    dy = to_device(random_array(rng, 4, 50, 40, dtype=np.float32))
+    dy = to_device(random_host_array(rng, 4, 50, 40, dtype=np.float32))
     results = set()
     for _ in range(3):
         dE = to_device(np.zeros((5, 40), np.float32))

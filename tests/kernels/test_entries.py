@@ -9,7 +9,7 @@ from minitransformer.core import Parameter
 from minitransformer.functional import dropout_backward, relu, relu_backward
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.training import Adam
-from tests.helpers import random_array
+from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error
 
 SHAPES = [(1,), (3, 5, 7), (255,), (256,), (2, 257)]  # a block has 256 threads
@@ -20,7 +20,7 @@ SHAPES = [(1,), (3, 5, 7), (255,), (256,), (2, 257)]  # a block has 256 threads
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1 - 2**-20])
 def test_dropout_forward_and_backward(device, rate, shape, dtype):
     rng = np.random.default_rng(0)
-    x, dy = random_array(rng, *shape, dtype=dtype), random_array(rng, *shape, dtype=dtype)
+    x, dy = random_host_array(rng, *shape, dtype=dtype), random_host_array(rng, *shape, dtype=dtype)
     bits = to_host(random_uint16(make_generator(5), shape))
     dropped = min(round(rate * 65536), 65535)
     expected_cache = DropoutCache(bits >= dropped, 65536 / (65536 - dropped))
@@ -47,7 +47,7 @@ def test_dropout_drops_just_the_share_of_all_random_numbers_that_it_should(devic
 
 
 def test_dropout_without_a_generator_or_a_rate_is_the_identity(device):
-    x = to_device(random_array(np.random.default_rng(1), 3, 5))
+    x = to_device(random_host_array(np.random.default_rng(1), 3, 5))
     for arguments in [(0.5,), (0.5, None), (0.0, make_generator(0)), (1e-6, make_generator(0))]:
         y, cache = kernels.dropout(x, *arguments)
         assert y is x
@@ -66,7 +66,7 @@ def test_dropout_that_is_left_to_the_plain_formula_has_drawn_nothing(device):
 
 
 def test_dropout_of_arrays_that_are_not_contiguous(device):
-    x, dy = random_array(np.random.default_rng(2), 2, 6, 5).transpose(0, 2, 1)
+    x, dy = random_host_array(np.random.default_rng(2), 2, 6, 5).transpose(0, 2, 1)
     y, cache = fused("dropout", x, 0.5, make_generator(0))
     assert_same(y, plain(dropout_backward, x, cache), np.float64)
     assert_same(fused("dropout_backward", dy, cache), plain(dropout_backward, dy, cache), np.float64)
@@ -76,14 +76,14 @@ def test_dropout_of_arrays_that_are_not_contiguous(device):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_relu_backward(device, shape, dtype):
     rng = np.random.default_rng(0)
-    x, dy = random_array(rng, *shape, dtype=dtype).copy(), random_array(rng, *shape, dtype=dtype)
+    x, dy = random_host_array(rng, *shape, dtype=dtype).copy(), random_host_array(rng, *shape, dtype=dtype)
     x[..., :1] = 0  # the kink
     y, _ = plain(relu, x)
     assert_same(fused("relu_backward", dy, y.astype(dtype)), plain(relu_backward, dy, y), dtype)
 
 
 def test_relu_backward_of_other_arrays(device):
-    dy, y = random_array(np.random.default_rng(1), 2, 6, 5).transpose(0, 2, 1)
+    dy, y = random_host_array(np.random.default_rng(1), 2, 6, 5).transpose(0, 2, 1)
     assert_same(fused("relu_backward", dy, y), plain(relu_backward, dy, y), np.float64)
     assert kernels.relu_backward(to_device(dy), to_device(y.astype(np.complex128))) is NotImplemented
     assert kernels.relu_backward(to_device(dy), to_device(y[:1])) is NotImplemented
@@ -94,7 +94,7 @@ def test_relu_backward_of_other_arrays(device):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_adam_takes_the_same_steps(device, shape, scale, dtype):
     rng = np.random.default_rng(0)
-    data = random_array(rng, *shape, dtype=dtype)
+    data = random_host_array(rng, *shape, dtype=dtype)
     settings = {"betas": (0.8, 0.95), "eps": 1e-3}
     with use_backend("numpy"):
         parameter = Parameter(data.astype(np.float64))
@@ -102,7 +102,7 @@ def test_adam_takes_the_same_steps(device, shape, scale, dtype):
     ours = Adam([], **settings)
     arrays = [to_device(array) for array in (data.copy(), np.zeros_like(data), np.zeros_like(data))]
     for step in range(1, 4):
-        gradient, lr = random_array(rng, *shape, dtype=dtype), 0.1 / step
+        gradient, lr = random_host_array(rng, *shape, dtype=dtype), 0.1 / step
         with use_backend("numpy"):
             parameter.grad = gradient
             reference.step(lr, float(scale))

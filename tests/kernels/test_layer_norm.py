@@ -7,7 +7,7 @@ from minitransformer import kernels
 from minitransformer.backend import to_device
 from minitransformer.functional import layer_norm, layer_norm_backward
 from minitransformer.functional.layer_norm import LayerNormCache
-from tests.helpers import random_array, relative_error
+from tests.helpers import random_host_array, relative_error
 from tests.kernels.comparing import DTYPES, assert_same, fused, plain
 
 # one feature; fewer and more than a warp; the longest row of a warp, and one more; a block takes several rounds; more
@@ -17,7 +17,7 @@ SHAPES = [(3, 1), (2, 3, 7), (5, 33), (4, 1024), (2, 1025), (2, 3000), (2, 77, 5
 
 def _arrays(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
-    x, gamma, beta, dy = (random_array(rng, *size, dtype=dtype) for size in (shape, shape[-1:], shape[-1:], shape))
+    x, gamma, beta, dy = (random_host_array(rng, *size, dtype=dtype) for size in (shape, shape[-1:], shape[-1:], shape))
     return x, gamma, beta, dy
 
 
@@ -84,7 +84,7 @@ def test_cache_holds_the_parameter_itself(device):
 
 def test_layer_norm_of_arrays_that_are_not_contiguous(device):
     x, _, _, dy = (array.T for array in _arrays((6, 35), np.float64))
-    vectors = random_array(np.random.default_rng(1), 6, 2).T
+    vectors = random_host_array(np.random.default_rng(1), 6, 2).T
     expected = plain(layer_norm, x, *vectors)
     assert_same(fused("layer_norm", x, *vectors), expected, np.float64)
     got = fused("layer_norm_backward", dy, expected[1])

@@ -6,7 +6,7 @@ import pytest
 from minitransformer import kernels
 from minitransformer.backend import to_device, to_host
 from minitransformer.functional import causal_mask, padding_mask, softmax, softmax_backward
-from tests.helpers import random_array
+from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, assert_same, fused, plain
 
 # 1-D; shorter than a warp; one number; one more than a warp; the longest row of a warp, and one more; a vocabulary; 5-D
@@ -46,7 +46,7 @@ MASKS = _masks()
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_softmax_of_rows_of_any_length(device, shape, dtype):
     rng = np.random.default_rng(0)
-    scores, dp = random_array(rng, *shape, dtype=dtype), random_array(rng, *shape, dtype=dtype)
+    scores, dp = random_host_array(rng, *shape, dtype=dtype), random_host_array(rng, *shape, dtype=dtype)
     expected = plain(softmax, scores)
     got = fused("softmax", scores)
     assert_same(got, expected, dtype)
@@ -57,7 +57,7 @@ def test_softmax_of_rows_of_any_length(device, shape, dtype):
 @pytest.mark.parametrize("allowed", MASKS.values(), ids=MASKS)
 def test_masked_softmax(device, allowed, dtype):
     rng = np.random.default_rng(2)
-    scores, dp = (random_array(rng, B, H, T, S, dtype=dtype) for _ in range(2))
+    scores, dp = (random_host_array(rng, B, H, T, S, dtype=dtype) for _ in range(2))
     expected, _ = plain(softmax, scores, allowed)
     got, cache = fused("softmax", scores, allowed)
     assert_same(got, expected, dtype)
@@ -70,7 +70,7 @@ def test_masked_softmax(device, allowed, dtype):
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 1025), (2, 3, 2, 3, 5), (6,)], ids=str)
 def test_mask_of_scores_that_are_not_four_dimensional(device, shape):
     rng = np.random.default_rng(3)
-    scores = random_array(rng, *shape)
+    scores = random_host_array(rng, *shape)
     for form in (shape, shape[1:], (*shape[:-1], 1), (1, *shape[1:])):
         allowed = rng.random(form) < 0.5
         assert_same(fused("softmax", scores, allowed), plain(softmax, scores, allowed), np.float64)
@@ -86,7 +86,7 @@ def test_softmax_does_not_look_at_scores_that_are_not_allowed(device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_softmax_of_huge_scores_neither_overflows_nor_vanishes(device, dtype):
-    scores = random_array(np.random.default_rng(5), 6, 50, dtype=dtype) * dtype(1e4)
+    scores = random_host_array(np.random.default_rng(5), 6, 50, dtype=dtype) * dtype(1e4)
     scores[:, 7] = scores.max(axis=-1) - dtype(0.5)
     assert_same(fused("softmax", scores), plain(softmax, scores), dtype)
     assert_same(fused("softmax", scores - dtype(1e6)), plain(softmax, scores - dtype(1e6)), dtype)
@@ -114,7 +114,7 @@ def test_softmax_overwrites_the_scores_if_asked(device, S):
 
 def test_softmax_of_arrays_that_are_not_contiguous(device):
     rng = np.random.default_rng(8)
-    scores, dp = (random_array(rng, 6, 5, 4).transpose(2, 0, 1) for _ in range(2))
+    scores, dp = (random_host_array(rng, 6, 5, 4).transpose(2, 0, 1) for _ in range(2))
     expected = plain(softmax, scores)
     assert_same(fused("softmax", scores), expected, np.float64)
     assert_same(fused("softmax_backward", dp, expected[1]), plain(softmax_backward, dp, expected[1]), np.float64)

@@ -8,30 +8,32 @@ from minitransformer.functional import causal_mask, dropout, padding_mask
 from minitransformer.layers import CrossAttention, SelfAttention
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, H, T, S, D = 2, 3, 4, 5, 6
 C = H * D
 TARGET = np.array([[5, 3, 8, 0], [7, 0, 0, 0]])  # 0 is padding
 SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
 SELF_MASKS = {
-    "no mask": None,
-    "causal": causal_mask(T),
-    "padding": padding_mask(TARGET),
-    "causal and padding": causal_mask(T) & padding_mask(TARGET),
+    "no mask": lambda: None,
+    "causal": lambda: causal_mask(T),
+    "padding": lambda: padding_mask(device(TARGET)),
+    "causal and padding": lambda: causal_mask(T) & padding_mask(device(TARGET)),
 }
-CROSS_MASKS = {"no mask": None, "padding": padding_mask(SOURCE)}
+CROSS_MASKS = {"no mask": lambda: None, "padding": lambda: padding_mask(device(SOURCE))}
 
 
 def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
     """Concat(head_1, ..., head_h) W^O with head_i = Attention(x W_i^Q, memory W_i^K, memory W_i^V) (section 3.2.2).
 
     x (B, T, C), memory (B, S, C); weights: four pairs W (C, C), b (C,) for Q, K, V and O, where the matrices of head i
-    are the i-th run of columns; allowed and keep broadcastable to (B, H, T, S) or None.
+    are the i-th run of columns; allowed and keep broadcastable to (B, H, T, S) or None. All are taken to the host.
     """
+    x, memory = host(x), host(memory)
+    weights = [(host(W), host(bias)) for W, bias in weights]
     shape = (len(x), num_heads, x.shape[1], memory.shape[1])
-    allowed = np.broadcast_to(True if allowed is None else allowed, shape)
-    keep = np.broadcast_to(1.0 if keep is None else keep, shape)
+    allowed = np.broadcast_to(True if allowed is None else host(allowed), shape)
+    keep = np.broadcast_to(1.0 if keep is None else host(keep), shape)
     width = x.shape[2] // num_heads
     *projections, (W_out, b_out) = weights
     y = np.zeros(x.shape)
@@ -76,21 +78,21 @@ def example():
 
 @pytest.mark.parametrize("name", SELF_MASKS)
 def test_self_attention_equals_the_per_head_formula(name):
-    layer, (x, _), allowed = make(SelfAttention), example(), SELF_MASKS[name]
+    layer, (x, _), allowed = make(SelfAttention), example(), SELF_MASKS[name]()
     expected = naive_multi_head(x, x, self_attention_weights(layer), H, allowed)
     assert relative_error(layer(x, allowed), expected) <= 1e-12
 
 
 @pytest.mark.parametrize("name", CROSS_MASKS)
 def test_cross_attention_equals_the_per_head_formula(name):
-    layer, (x, memory), allowed = make(CrossAttention), example(), CROSS_MASKS[name]
+    layer, (x, memory), allowed = make(CrossAttention), example(), CROSS_MASKS[name]()
     expected = naive_multi_head(x, memory, cross_attention_weights(layer), H, allowed)
     assert relative_error(layer(x, memory, allowed), expected) <= 1e-12
 
 
 def test_dropout_acts_on_the_attention_weights():
-    keep, _ = dropout(np.ones((B, H, T, T)), 0.4, make_generator(3))
-    layer, (x, _), allowed = make(SelfAttention, rate=0.4), example(), SELF_MASKS["causal"]
+    keep, _ = dropout(device(np.ones((B, H, T, T))), 0.4, make_generator(3))
+    layer, (x, _), allowed = make(SelfAttention, rate=0.4), example(), causal_mask(T)
     weights = self_attention_weights(layer)
     with_dropout = layer(x, allowed, rng=make_generator(3))
     assert relative_error(with_dropout, naive_multi_head(x, x, weights, H, allowed, keep)) <= 1e-12
@@ -100,12 +102,12 @@ def test_dropout_acts_on_the_attention_weights():
 def test_the_key_bias_has_no_gradient():
     (x, memory), dy = example(), random_array(np.random.default_rng(29), B, T, C)
     itself, across = make(SelfAttention), make(CrossAttention)
-    itself.backward(dy, itself.forward(x, SELF_MASKS["causal"])[1])
-    across.backward(dy, across.forward(x, memory, CROSS_MASKS["padding"])[1])
-    query, key, value = np.split(itself.qkv.b.grad, 3)
+    itself.backward(dy, itself.forward(x, causal_mask(T))[1])
+    across.backward(dy, across.forward(x, memory, padding_mask(device(SOURCE)))[1])
+    query, key, value = np.split(host(itself.qkv.b.grad), 3)
     assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
-    key, value = np.split(across.kv.b.grad, 2)
-    assert np.abs(key).max() <= 1e-14 * min(np.abs(across.q.b.grad).max(), np.abs(value).max())
+    query, (key, value) = host(across.q.b.grad), np.split(host(across.kv.b.grad), 2)
+    assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
 
 
 def test_a_causal_mask_keeps_the_future_out_of_earlier_outputs():
@@ -113,23 +115,23 @@ def test_a_causal_mask_keeps_the_future_out_of_earlier_outputs():
     other = x.copy()
     other[:, 2:] += 1.0
     y, changed = layer(x, causal_mask(T)), layer(other, causal_mask(T))
-    assert np.array_equal(changed[:, :2], y[:, :2])
+    assert same(changed[:, :2], y[:, :2])
     assert (changed[:, 2:] != y[:, 2:]).any(axis=-1).all()
 
 
 def test_fully_masked_queries_give_the_output_bias_and_no_gradient_to_their_input():
     layer, (x, memory) = make(CrossAttention), example()
-    nothing = np.zeros((1, 1, 1, S), dtype=bool)
+    nothing = device(np.zeros((1, 1, 1, S), dtype=bool))
     y, cache = layer.forward(x, memory, nothing)
     dx, dmemory = layer.backward(random_array(np.random.default_rng(30), B, T, C), cache)
-    assert np.array_equal(y, np.broadcast_to(layer.output.b.data, y.shape))
+    assert same(y, np.broadcast_to(host(layer.output.b.data), y.shape))
     assert (dx == 0).all()
     assert (dmemory == 0).all()
 
 
 def test_attention_layers_refuse_a_wrong_width_with_both_widths():
     x, memory = example()
-    wide = np.zeros((B, S, C + 1))
+    wide = device(np.zeros((B, S, C + 1)))
     for call in (
         lambda: make(SelfAttention)(wide),
         lambda: make(CrossAttention)(wide, memory),
@@ -141,7 +143,7 @@ def test_attention_layers_refuse_a_wrong_width_with_both_widths():
 
 def test_attention_layers_refuse_another_dtype_in_either_input():
     x, memory = example()
-    narrow = np.zeros((B, T, C), np.float32)
+    narrow = device(np.zeros((B, T, C), np.float32))
     for call in (
         lambda: make(SelfAttention)(narrow),
         lambda: make(CrossAttention)(narrow, memory),
@@ -156,7 +158,7 @@ def test_attention_layers_refuse_a_mask_of_numbers():
     with pytest.raises(TypeError, match=r"must be boolean.*int64"):
         make(SelfAttention)(x, causal_mask(T).astype(np.int64))
     with pytest.raises(TypeError, match=r"must be boolean.*float64"):
-        make(CrossAttention)(x, memory, padding_mask(SOURCE).astype(np.float64))
+        make(CrossAttention)(x, memory, padding_mask(device(SOURCE)).astype(np.float64))
 
 
 @pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])

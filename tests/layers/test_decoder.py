@@ -6,23 +6,23 @@ import pytest
 from minitransformer.backend import make_generator
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, DecoderLayer
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
 from tests.layers.test_encoder import config
 from tests.layers.test_feed_forward import naive_feed_forward
 from tests.layers.test_residual import naive_norm, naive_residual
 
 B, T, S, H, C = 2, 4, 5, 3, 12
-ALLOWED = causal_mask(T) & padding_mask(np.array([[5, 3, 8, 0], [7, 6, 0, 0]]))
-MEMORY_ALLOWED = padding_mask(np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]]))
+TARGET = np.array([[5, 3, 8, 0], [7, 6, 0, 0]])
+SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
 
 
-def naive_decoder_layer(x, memory, layer):
+def naive_decoder_layer(x, memory, layer, allowed, memory_allowed):
     """Self-attention, cross-attention, feed-forward, from the naive pieces; the memory is read as it is."""
     itself, across, network = layer.self_attention, layer.cross_attention, layer.feed_forward
     own, other = self_attention_weights(itself.sublayer), cross_attention_weights(across.sublayer)
-    x = naive_residual(x, itself, lambda x: naive_multi_head(x, x, own, H, ALLOWED))
-    x = naive_residual(x, across, lambda x: naive_multi_head(x, memory, other, H, MEMORY_ALLOWED))
+    x = naive_residual(x, itself, lambda x: naive_multi_head(x, x, own, H, allowed))
+    x = naive_residual(x, across, lambda x: naive_multi_head(x, memory, other, H, memory_allowed))
     return naive_residual(x, network, lambda x: np.apply_along_axis(naive_feed_forward, -1, x, network.sublayer))
 
 
@@ -32,11 +32,16 @@ def example():
     return random_array(rng, B, T, C), random_array(rng, B, S, C)
 
 
+def masks():
+    """For self-attention and for the memory."""
+    return causal_mask(T) & padding_mask(device(TARGET)), padding_mask(device(SOURCE))
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_decoder_layer_equals_its_naive_pieces(norm):
     layer, (x, memory) = randomize(DecoderLayer(config(norm=norm), dtype=np.float64)), example()
-    y = layer(x, memory, ALLOWED, MEMORY_ALLOWED)
-    assert relative_error(y, naive_decoder_layer(x, memory, layer)) <= 1e-12
+    y = layer(x, memory, *masks())
+    assert relative_error(y, naive_decoder_layer(x, memory, layer, *masks())) <= 1e-12
 
 
 @pytest.mark.parametrize("final_norm", [None, False, True])
@@ -46,21 +51,21 @@ def test_decoder_is_its_layers_in_order_each_reading_the_same_memory(norm, final
     x, memory = example()
     expected = x
     for layer in decoder.layers:
-        expected = naive_decoder_layer(expected, memory, layer)
+        expected = naive_decoder_layer(expected, memory, layer, *masks())
     normed = final_norm or (final_norm is None and norm == "pre")
     assert (decoder.norm is not None) == normed
     if normed:
         expected = naive_norm(expected, decoder.norm)
-    assert relative_error(decoder(x, memory, ALLOWED, MEMORY_ALLOWED), expected) <= 1e-12
+    assert relative_error(decoder(x, memory, *masks()), expected) <= 1e-12
 
 
 def test_the_memory_gets_the_sum_of_the_gradients_of_all_layers():
     decoder, (x, memory) = randomize(Decoder(config(), dtype=np.float64)), example()
     dy = random_array(np.random.default_rng(36), B, T, C)
-    _, dmemory = decoder.backward(dy, decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED)[1])
+    _, dmemory = decoder.backward(dy, decoder.forward(x, memory, *masks())[1])
     first, second = decoder.layers
-    a, cache_first = first.forward(x, memory, ALLOWED, MEMORY_ALLOWED)
-    _, cache_second = second.forward(a, memory, ALLOWED, MEMORY_ALLOWED)
+    a, cache_first = first.forward(x, memory, *masks())
+    _, cache_second = second.forward(a, memory, *masks())
     da, from_second = second.backward(dy, cache_second)
     _, from_first = first.backward(da, cache_first)
     assert relative_error(dmemory, from_first + from_second) <= 1e-12
@@ -68,17 +73,17 @@ def test_the_memory_gets_the_sum_of_the_gradients_of_all_layers():
 
 def test_every_sublayer_draws_a_dropout_mask_of_its_own():
     decoder, (x, memory) = Decoder(config(dropout=0.4), dtype=np.float64), example()
-    _, cache = decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED, make_generator(6))
-    masks = [sublayer.dropout.keep for layer in cache.layers for sublayer in layer]
-    assert len(masks) == 6
-    for i, mask in enumerate(masks):
-        assert not mask.all()
-        assert not any(np.array_equal(mask, other) for other in masks[:i])
+    _, cache = decoder.forward(x, memory, *masks(), make_generator(6))
+    kept = [sublayer.dropout.keep for layer in cache.layers for sublayer in layer]
+    assert len(kept) == 6
+    for i, keep in enumerate(kept):
+        assert not keep.all()
+        assert not any(same(keep, other) for other in kept[:i])
 
 
 def test_backward_empties_the_list_of_caches():
     decoder, (x, memory) = randomize(Decoder(config(), dtype=np.float64)), example()
-    _, cache = decoder.forward(x, memory, ALLOWED, MEMORY_ALLOWED)
+    _, cache = decoder.forward(x, memory, *masks())
     assert len(cache.layers) == 2
     decoder.backward(x, cache)
     assert cache.layers == []

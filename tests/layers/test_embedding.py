@@ -10,7 +10,7 @@ from minitransformer.core import Parameter
 from minitransformer.functional import dropout
 from minitransformer.layers import Embedding, InputEmbedding, OutputProjection, PositionalEncoding
 from tests.functional.test_positions import naive_positions
-from tests.helpers import random_array, relative_error
+from tests.helpers import device, host, random_array, relative_error
 
 B, T, V, C, MAX_LEN = 2, 4, 11, 6, 9
 IDS = np.array([[3, 7, 3, 0], [10, 3, 7, 7]])
@@ -22,26 +22,28 @@ def table():
 
 def test_an_embedded_token_is_its_row_times_the_root_of_d_model():
     E = table()
-    expected = [[[math.sqrt(C) * E.data[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
+    rows = host(E.data)
+    expected = [[[math.sqrt(C) * rows[IDS[b, t], c] for c in range(C)] for t in range(T)] for b in range(B)]
     assert relative_error(Embedding(E)(IDS), expected) <= 1e-12
 
 
 def test_input_embedding_is_dropout_on_the_sum_of_tokens_and_positions():
     E, positions = table(), naive_positions(MAX_LEN, C)
     layer = InputEmbedding(E, PositionalEncoding(MAX_LEN, C, dtype=np.float64), dropout_rate=0.4)
-    keep, _ = dropout(np.ones((B, T, C)), 0.4, make_generator(1))
-    expected = np.zeros((B, T, C))
+    keep, _ = dropout(device(np.ones((B, T, C))), 0.4, make_generator(1))
+    keep, rows, expected = host(keep), host(E.data), np.zeros((B, T, C))
     for b, t, c in np.ndindex(B, T, C):
-        expected[b, t, c] = keep[b, t, c] * (math.sqrt(C) * E.data[IDS[b, t], c] + positions[t, c])
+        expected[b, t, c] = keep[b, t, c] * (math.sqrt(C) * rows[IDS[b, t], c] + positions[t, c])
     assert relative_error(layer(IDS, rng=make_generator(1)), expected) <= 1e-12
 
 
 def test_a_logit_is_the_product_of_a_vector_with_a_row_of_the_matrix():
     E, y = table(), random_array(np.random.default_rng(25), B, T, C)
+    logits, y, rows = OutputProjection(E)(y), host(y), host(E.data)
     expected = np.zeros((B, T, V))
     for b, t, v in np.ndindex(B, T, V):
-        expected[b, t, v] = sum(y[b, t, c] * E.data[v, c] for c in range(C))
-    assert relative_error(OutputProjection(E)(y), expected) <= 1e-12
+        expected[b, t, v] = sum(y[b, t, c] * rows[v, c] for c in range(C))
+    assert relative_error(logits, expected) <= 1e-12
 
 
 def test_a_table_shared_by_embedding_and_projection_gets_both_gradients():
@@ -57,7 +59,7 @@ def test_a_table_shared_by_embedding_and_projection_gets_both_gradients():
 
     backward_through(shared, shared)
     backward_through(*apart)
-    assert all(np.abs(E.grad).max() > 0 for E in apart)
+    assert all(np.abs(host(E.grad)).max() > 0 for E in apart)
     assert relative_error(shared.grad, apart[0].grad + apart[1].grad) <= 1e-14
 
 

@@ -7,13 +7,13 @@ from minitransformer.backend import make_generator
 from minitransformer.functional import padding_mask
 from minitransformer.layers import Encoder, EncoderLayer
 from minitransformer.models import TransformerConfig
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_attention import naive_multi_head, self_attention_weights
 from tests.layers.test_feed_forward import naive_feed_forward
 from tests.layers.test_residual import naive_norm, naive_residual
 
 B, S, H, C, F = 2, 5, 3, 12, 7
-ALLOWED = padding_mask(np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]]))
+SOURCE = np.array([[4, 9, 6, 0, 0], [2, 8, 1, 7, 0]])
 
 
 def config(**switches):
@@ -30,49 +30,51 @@ def naive_encoder_layer(x, layer, allowed):
 
 
 def example():
-    return random_array(np.random.default_rng(33), B, S, C)
+    """x (B, S, C) and a mask of its padding."""
+    return random_array(np.random.default_rng(33), B, S, C), padding_mask(device(SOURCE))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_layer_equals_its_naive_pieces(norm):
-    layer, x = randomize(EncoderLayer(config(norm=norm), dtype=np.float64)), example()
-    assert relative_error(layer(x, ALLOWED), naive_encoder_layer(x, layer, ALLOWED)) <= 1e-12
+    layer, (x, allowed) = randomize(EncoderLayer(config(norm=norm), dtype=np.float64)), example()
+    assert relative_error(layer(x, allowed), naive_encoder_layer(x, layer, allowed)) <= 1e-12
 
 
 @pytest.mark.parametrize("final_norm", [None, False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_is_its_layers_in_order_and_a_norm_where_asked(norm, final_norm):
     encoder = randomize(Encoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
-    x = expected = example()
+    x, allowed = example()
+    expected = x
     for layer in encoder.layers:
-        expected = naive_encoder_layer(expected, layer, ALLOWED)
+        expected = naive_encoder_layer(expected, layer, allowed)
     normed = final_norm or (final_norm is None and norm == "pre")
     assert (encoder.norm is not None) == normed
     if normed:
         expected = naive_norm(expected, encoder.norm)
-    assert relative_error(encoder(x, ALLOWED), expected) <= 1e-12
+    assert relative_error(encoder(x, allowed), expected) <= 1e-12
 
 
 def test_encoder_has_the_number_of_layers_asked_for_each_with_its_own_weights():
     encoder = Encoder(config(num_layers=3), rng=np.random.default_rng(34))
     first, *others = (layer.self_attention.sublayer.qkv.W.data for layer in encoder.layers)
     assert len(others) == 2
-    assert not any(np.array_equal(first, other) for other in others)
+    assert not any(same(first, other) for other in others)
 
 
 def test_every_sublayer_draws_a_dropout_mask_of_its_own():
-    encoder, x = Encoder(config(dropout=0.4), dtype=np.float64), example()
-    _, cache = encoder.forward(x, ALLOWED, make_generator(5))
+    encoder, (x, allowed) = Encoder(config(dropout=0.4), dtype=np.float64), example()
+    _, cache = encoder.forward(x, allowed, make_generator(5))
     masks = [sub.dropout.keep for layer in cache.layers for sub in (layer.self_attention, layer.feed_forward)]
     assert len(masks) == 4
     for i, mask in enumerate(masks):
         assert not mask.all()
-        assert not any(np.array_equal(mask, other) for other in masks[:i])
+        assert not any(same(mask, other) for other in masks[:i])
 
 
 def test_backward_empties_the_list_of_caches():
-    encoder, x = randomize(Encoder(config(), dtype=np.float64)), example()
-    _, cache = encoder.forward(x, ALLOWED)
+    encoder, (x, allowed) = randomize(Encoder(config(), dtype=np.float64)), example()
+    _, cache = encoder.forward(x, allowed)
     assert len(cache.layers) == 2
     encoder.backward(x, cache)
     assert cache.layers == []

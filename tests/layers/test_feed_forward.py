@@ -7,17 +7,17 @@ from minitransformer.backend import make_generator
 from minitransformer.functional import dropout
 from minitransformer.layers import FeedForward
 from tests.functional.test_linear import naive_linear
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, T, C, F = 2, 4, 6, 7
 
 
 def naive_feed_forward(x, layer, keep=None):
     """max(0, x W1 + b1) W2 + b2 for one token x (C,); keep (F,) multiplies what is between."""
-    hidden = [max(0.0, h) for h in naive_linear(x, layer.expand.W.data, layer.expand.b.data)]
+    hidden = [max(0.0, h) for h in naive_linear(x, host(layer.expand.W.data), host(layer.expand.b.data))]
     if keep is not None:
         hidden = [h * k for h, k in zip(hidden, keep, strict=True)]
-    return naive_linear(hidden, layer.contract.W.data, layer.contract.b.data)
+    return naive_linear(hidden, host(layer.contract.W.data), host(layer.contract.b.data))
 
 
 def make(rate=0.0):
@@ -30,15 +30,17 @@ def example():
 
 def test_feed_forward_equals_equation_2_token_by_token():
     layer, x = make(), example()
-    assert relative_error(layer(x), np.apply_along_axis(naive_feed_forward, -1, x, layer)) <= 1e-12
+    assert relative_error(layer(x), np.apply_along_axis(naive_feed_forward, -1, host(x), layer)) <= 1e-12
 
 
 def test_dropout_stands_between_the_two_maps():
     layer, x = make(rate=0.4), example()
-    keep, _ = dropout(np.ones((B, T, F)), 0.4, make_generator(2))
+    keep, _ = dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))
+    with_dropout, without = layer(x, rng=make_generator(2)), layer(x)
+    x, keep = host(x), host(keep)
     expected = [[naive_feed_forward(x[b, t], layer, keep[b, t]) for t in range(T)] for b in range(B)]
-    assert relative_error(layer(x, rng=make_generator(2)), expected) <= 1e-12
-    assert relative_error(layer(x), np.apply_along_axis(naive_feed_forward, -1, x, layer)) <= 1e-12
+    assert relative_error(with_dropout, expected) <= 1e-12
+    assert relative_error(without, np.apply_along_axis(naive_feed_forward, -1, x, layer)) <= 1e-12
 
 
 def test_feed_forward_refuses_a_wrong_width_with_both_widths():

@@ -8,6 +8,7 @@ import pytest
 from minitransformer.layers.initializers import normal, xavier_uniform
 
 FAN_IN, FAN_OUT = 300, 500
+pytestmark = pytest.mark.host_only  # weights are drawn with NumPy whatever the backend
 
 
 def test_xavier_weights_fill_the_interval_of_glorot_and_bengio_evenly():

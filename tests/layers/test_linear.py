@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.layers import Linear
 from tests.functional.test_linear import naive_linear
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, T, I, O = 2, 4, 5, 7
 
@@ -16,24 +16,24 @@ def example(dtype=np.float64):
 
 def test_linear_layer_equals_a_sum_over_input_features():
     layer, x = randomize(Linear(I, O, dtype=np.float64)), example()
-    expected = np.apply_along_axis(naive_linear, -1, x, layer.W.data, layer.b.data)
+    expected = np.apply_along_axis(naive_linear, -1, host(x), host(layer.W.data), host(layer.b.data))
     assert relative_error(layer(x), expected) <= 1e-12
 
 
 def test_blocks_are_maps_side_by_side():
     layer, x = randomize(Linear(I, O, blocks=3, dtype=np.float64)), example()
-    y = layer(x)
+    y, x, W, b = (host(array) for array in (layer(x), x, layer.W.data, layer.b.data))
     assert y.shape == (B, T, 3 * O)
     for i in range(3):
         run = slice(i * O, (i + 1) * O)
-        expected = np.apply_along_axis(naive_linear, -1, x, layer.W.data[:, run], layer.b.data[run])
+        expected = np.apply_along_axis(naive_linear, -1, x, W[:, run], b[run])
         assert relative_error(y[..., run], expected) <= 1e-12
 
 
 def test_linear_layer_without_bias_has_one_parameter_and_maps_zero_to_zero():
     layer = randomize(Linear(I, O, bias=False, dtype=np.float64))
     assert [name for name, _ in layer.named_parameters()] == ["W"]
-    assert (layer(np.zeros((T, I))) == 0).all()
+    assert (layer(device(np.zeros((T, I)))) == 0).all()
 
 
 def test_a_wrong_width_is_refused_with_both_widths():

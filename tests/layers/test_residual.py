@@ -8,18 +8,19 @@ from minitransformer.functional import dropout
 from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
 from tests.functional.test_layer_norm import naive_layer_norm
 from tests.functional.test_linear import naive_linear
-from tests.helpers import random_array, randomize, relative_error
+from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, S, C = 2, 4, 5, 6
 
 
 def naive_norm(x, layer):
     """LayerNorm of every token of x (B, T, C), with the parameters of `layer`."""
-    return np.apply_along_axis(naive_layer_norm, -1, x, layer.gamma.data, layer.beta.data)
+    return np.apply_along_axis(naive_layer_norm, -1, host(x), host(layer.gamma.data), host(layer.beta.data))
 
 
 def naive_residual(x, layer, sublayer, keep=1.0):
-    """The two equations, with `sublayer` a function (B, T, C) -> (B, T, C)."""
+    """The two equations, with `sublayer` a function (B, T, C) -> (B, T, C) on the host, as all that is naive."""
+    x = host(x)
     if layer.placement == "post":
         return naive_norm(x + keep * sublayer(x), layer.norm)
     return x + keep * sublayer(naive_norm(x, layer.norm))
@@ -36,7 +37,7 @@ def example():
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_residual_equals_its_equation(norm):
     layer, x = make(norm), example()
-    W, b = layer.sublayer.W.data, layer.sublayer.b.data
+    W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
     expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b))
     assert relative_error(layer(x), expected) <= 1e-12
 
@@ -44,9 +45,9 @@ def test_residual_equals_its_equation(norm):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
     layer, x = make(norm, rate=0.4), example()
-    W, b = layer.sublayer.W.data, layer.sublayer.b.data
-    keep, _ = dropout(np.ones((B, T, C)), 0.4, make_generator(4))
-    expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b), keep)
+    W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
+    keep, _ = dropout(device(np.ones((B, T, C))), 0.4, make_generator(4))
+    expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b), host(keep))
     assert relative_error(layer(x, rng=make_generator(4)), expected) <= 1e-12
 
 
@@ -57,8 +58,8 @@ def test_the_paper_placement_is_the_default():
 def test_a_silent_sublayer_leaves_the_clear_path_of_pre_norm():
     layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="pre", dtype=np.float64), example(), example() + 1
     y, cache = layer.forward(x)  # weights of zero
-    assert np.array_equal(y, x)
-    assert np.array_equal(layer.backward(dy, cache), dy)
+    assert same(y, x)
+    assert same(layer.backward(dy, cache), dy)
 
 
 def test_a_silent_sublayer_leaves_the_norm_of_post_norm():
@@ -66,8 +67,8 @@ def test_a_silent_sublayer_leaves_the_norm_of_post_norm():
     layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="post", dtype=np.float64), example(), example() + 1
     y, cache = layer.forward(x)
     expected, expected_cache = norm.forward(x)
-    assert np.array_equal(y, expected)
-    assert np.array_equal(layer.backward(dy, cache), norm.backward(dy, expected_cache))
+    assert same(y, expected)
+    assert same(layer.backward(dy, cache), norm.backward(dy, expected_cache))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -76,7 +77,7 @@ def test_further_inputs_pass_through_untouched_and_get_their_gradient_unnormalis
     layer = randomize(Residual(attention, C, norm=norm, dtype=np.float64))
     x, memory = example(), random_array(np.random.default_rng(32), B, S, C)
     dx, dmemory = layer.backward(x, layer.forward(x, memory)[1])
-    inner = naive_norm(x, layer.norm) if norm == "pre" else x
+    inner = device(naive_norm(x, layer.norm)) if norm == "pre" else x
     incoming = x if norm == "pre" else layer.norm.backward(x, layer.norm.forward(x + attention(x, memory))[1])
     _, expected = attention.backward(incoming, attention.forward(inner, memory)[1])
     assert dx.shape == x.shape

@@ -12,7 +12,7 @@ from minitransformer.data.tasks import Batch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Trainer
-from tests.helpers import randomize, relative_error
+from tests.helpers import device, host, randomize, relative_error, same
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
@@ -41,12 +41,12 @@ def pad(ids, count):
 
 
 def loss_and_gradients(model, source, target_in, target_out):
-    """The loss and {name: gradient} of one pass without dropout."""
+    """The loss and {name: gradient} of one pass without dropout, on the host."""
     model.zero_grad()
     logits, cache = model.forward(source, target_in)
-    loss, cache_loss = cross_entropy(logits, target_out, 0.1)
+    loss, cache_loss = cross_entropy(logits, device(target_out), 0.1)
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return loss, {name: parameter.grad.copy() for name, parameter in model.named_parameters()}
+    return host(loss), {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
 
 
 @every_switch
@@ -59,7 +59,7 @@ def test_changing_a_future_target_token_leaves_earlier_logits_bit_equal(norm, ti
         other = target.copy()
         other[:, t] = 10
         changed = model(SOURCE, other)
-        assert np.array_equal(changed[:, :t], logits[:, :t])
+        assert same(changed[:, :t], logits[:, :t])
         assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
 
 
@@ -98,8 +98,8 @@ def test_the_vector_of_padding_reaches_no_logit_of_a_real_token(norm):
     logits = model(source, target)
     for embedding in (model.source_embedding, model.target_embedding):
         embedding.tokens.E.data[0] += 5.0
-    changed = model(source, target)
-    assert np.array_equal(changed[target != 0], logits[target != 0])
+    changed, logits = host(model(source, target)), host(logits)
+    assert same(changed[target != 0], logits[target != 0])
     assert (changed[target == 0] != logits[target == 0]).any(axis=-1).all()
 
 
@@ -107,10 +107,10 @@ def test_the_vector_of_padding_reaches_no_logit_of_a_real_token(norm):
 def test_without_positions_permuting_the_source_permutes_the_memory(norm, tied):
     model = build_random(norm, tied)
     order = np.array([3, 0, 4, 2, 1])  # padding moves with the rest
-    with_positions = relative_error(model.encode(SOURCE[:, order])[0], model.encode(SOURCE)[0][:, order])
+    with_positions = relative_error(model.encode(SOURCE[:, order])[0], host(model.encode(SOURCE)[0])[:, order])
     assert with_positions > 0.1
     model.source_embedding.positions.table[...] = 0
-    memory, _ = model.encode(SOURCE)
+    memory = host(model.encode(SOURCE)[0])
     assert relative_error(model.encode(SOURCE[:, order])[0], memory[:, order]) <= 1e-14
     assert relative_error(memory[:, order], memory) > 0.1
 
@@ -128,7 +128,7 @@ def test_a_tied_matrix_gets_the_sum_of_the_gradients_of_its_three_uses(norm):
     uses = [parts.pop(name) for name in ("source_embedding.tokens.E", "target_embedding.tokens.E", "output.E")]
     assert all(np.abs(use).max() > 0 for use in uses)
     assert relative_error(sums.pop("source_embedding.tokens.E"), sum(uses)) <= 1e-14
-    assert all(np.array_equal(sums[name], parts[name]) for name in parts)
+    assert all(same(sums[name], parts[name]) for name in parts)
 
 
 @every_switch
@@ -149,15 +149,15 @@ def test_logits_depend_on_their_own_pair_of_the_batch_alone(norm, tied):
         source, target = np.full_like(SOURCE, 9), np.full_like(TARGET_IN, 6)
         source[row], target[row] = SOURCE[row], TARGET_IN[row]
         changed = model(source, target)
-        assert np.array_equal(changed[row], logits[row])
-        assert not np.array_equal(changed[1 - row], logits[1 - row])
+        assert same(changed[row], logits[row])
+        assert not same(changed[1 - row], logits[1 - row])
 
 
 @every_switch
 def test_a_source_of_padding_alone_spoils_nothing(norm, tied):
     model, source = build_random(norm, tied), SOURCE.copy()
     source[0] = 0
-    assert np.array_equal(model(source, TARGET_IN)[1], model(SOURCE, TARGET_IN)[1])
+    assert same(model(source, TARGET_IN)[1], model(SOURCE, TARGET_IN)[1])
     loss, gradients = loss_and_gradients(model, source, TARGET_IN, TARGET_OUT)
     assert np.isfinite(loss)
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
@@ -181,9 +181,9 @@ def test_the_loss_at_initialisation_is_near_ln_v(norm, tied):
     model = build(norm, tied, dtype="float32", vocab_size=size, d_model=64, num_heads=4, d_ff=256)
     rng = np.random.default_rng(60)
     source, target = rng.integers(3, size, (8, 30)), rng.integers(3, size, (8, 33))
-    loss, _ = cross_entropy(model(source, target[:, :-1]), target[:, 1:], 0.1)
+    loss, _ = cross_entropy(model(source, target[:, :-1]), device(target[:, 1:]), 0.1)
     # the first logits are normal with variance 1, and ln E exp(logit) = 1/2: half a nat above ln V
-    assert 0.2 < loss - math.log(size) < 0.8
+    assert 0.2 < float(loss) - math.log(size) < 0.8
 
 
 def learn_random_targets(norm, tied, leak):
@@ -219,9 +219,9 @@ def test_the_same_seed_gives_the_same_bits(norm, tied):
             trainer.step(Batch(SOURCE, TARGET_IN, TARGET_OUT), lr=1e-3)
         return model.state_dict()["decoder.layers.1.feed_forward.sublayer.expand.W"]
 
-    assert np.array_equal(trained(0, 1), trained(0, 1))
-    assert not np.array_equal(trained(0, 1), trained(0, 2))
-    assert not np.array_equal(trained(0, 1), trained(3, 1))
+    assert same(trained(0, 1), trained(0, 1))
+    assert not same(trained(0, 1), trained(0, 2))
+    assert not same(trained(0, 1), trained(3, 1))
 
 
 def replace(which, ids):

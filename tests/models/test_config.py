@@ -7,6 +7,8 @@ import pytest
 
 from minitransformer.models import BOS, EOS, PAD, TransformerConfig, config_names, named_config
 
+pytestmark = pytest.mark.host_only  # no arrays
+
 # paper, table 3 and section 5.4: N, d_model, d_ff, h, P_drop, epsilon_ls
 PAPER = {"base": (6, 512, 2048, 8, 0.1, 0.1), "big": (6, 1024, 4096, 16, 0.3, 0.1)}
 SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}

@@ -6,7 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.backend import backend_name, use_backend
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.models.activations import kept_activations
 from minitransformer.models.summary import summarize
 
 B, T, S, V, C, F, N = 2, 4, 5, 11, 12, 7, 2
@@ -89,3 +91,12 @@ def test_each_row_gives_the_kind_and_the_real_output_shape_of_its_layer(norm, mo
         # the positions are one layer, at the end of both embeddings
         assert SHAPES[row.output] in shapes, row.name
         assert len(shapes) == (2 if row.kind == "PositionalEncoding" else 1)
+
+
+def test_the_table_of_kept_activations_is_the_same_on_every_backend():
+    config, backend = build().config, backend_name()
+    with use_backend("numpy"):
+        expected = kept_activations(config, B, S, T)
+    assert kept_activations(config, B, S, T) == expected
+    assert backend_name() == backend
+    assert len(expected) > 20

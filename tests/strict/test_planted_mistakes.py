@@ -34,20 +34,20 @@ REFUSED = {
     ),
     "a function of NumPy that is no ufunc": (
         row_max,
-        "xp.ascontiguousarray(",
-        "__import__('numpy').ascontiguousarray(",
+        "return x.max(",
+        "return __import__('numpy').ascontiguousarray(x).max(",
         (TypeError, "does not become a NumPy array"),
     ),
     "device + host": (
         PositionalEncoding.forward,
-        "x + self.table[:T]",
-        "x + sinusoidal_positions(T, x.shape[-1], x.dtype)",
+        "x + rows_from(self.table, start, x.shape[1])",
+        "x + sinusoidal_positions(x.shape[1], x.shape[-1], x.dtype)",
         (TypeError, "numpy.ndarray"),
     ),
     "host + device": (
         PositionalEncoding.forward,
-        "x + self.table[:T]",
-        "sinusoidal_positions(T, x.shape[-1], x.dtype) + x",
+        "x + rows_from(self.table, start, x.shape[1])",
+        "sinusoidal_positions(x.shape[1], x.shape[-1], x.dtype) + x",
         (TypeError, "numpy.ndarray"),
     ),
     "an index of the host": (
@@ -64,8 +64,8 @@ REFUSED = {
     ),
     "a keyword that CuPy's max does not have": (
         row_max,
-        "columns.max(axis=0)",
-        "columns.max(axis=0, initial=-xp.inf)",
+        "return x.max(axis=-1, keepdims=True)",
+        "return x.max(axis=-1, keepdims=True, initial=-xp.inf)",
         (TypeError, "initial"),
     ),
     "a function that CuPy does not have": (

@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.training import Adam, adam
-from tests.helpers import relative_error
+from tests.helpers import device, host, relative_error
 
 SHAPES = [(2, 3), (5,), (), (1, 4, 2)]
 
@@ -39,14 +39,15 @@ def test_adam_equals_the_formula_number_by_number(options, beta1, beta2, eps):
     optimizer = Adam(parameters, **options)
     for step_gradients, lr in zip(gradients, rates, strict=True):
         for parameter, gradient in zip(parameters, step_gradients, strict=True):
-            parameter.grad[...] = gradient
+            parameter.grad[...] = device(gradient)
         optimizer.step(lr)
     for i, (parameter, start) in enumerate(zip(parameters, starts, strict=True)):
+        moved, start = host(parameter.data - start), host(start)
         expected = np.empty(start.shape)
         for where in np.ndindex(start.shape):
             series = [float(step_gradients[i][where]) for step_gradients in gradients]
             expected[where] = _adam_one_number(float(start[where]), series, rates, beta1, beta2, eps)
-        assert relative_error(parameter.data - start, expected - start) < 1e-12, f"parameter {i}"
+        assert relative_error(moved, expected - start) < 1e-12, f"parameter {i}"
 
 
 def test_steps_are_counted_once_however_many_parameters_there_are():
@@ -64,7 +65,7 @@ def test_first_step_has_the_size_of_the_learning_rate_whatever_the_gradients_sca
     starts = [parameter.data.copy() for parameter in parameters]
     signs = [rng.choice([-1.0, 1.0], size=shape) for shape in SHAPES]
     for parameter, sign in zip(parameters, signs, strict=True):
-        parameter.grad[...] = size * sign
+        parameter.grad[...] = device(size * sign)
     Adam(parameters).step(0.25)
     for parameter, start, sign in zip(parameters, starts, signs, strict=True):
         assert relative_error(parameter.data - start, -0.25 * sign) < 2e-9 / size  # eps is 1e-9
@@ -96,14 +97,14 @@ def test_step_is_in_place_keeps_the_dtype_and_leaves_the_gradient(dtype):
     arrays = [parameter.data for parameter in parameters]
     gradients = [np.asarray(rng.standard_normal(shape), dtype=dtype) for shape in SHAPES]
     for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad[...] = gradient
+        parameter.grad[...] = device(gradient)
     optimizer = Adam(iter(parameters))  # any iterable, read once
     optimizer.step(0.1)
     optimizer.step(0.1)
     for parameter, array, gradient in zip(parameters, arrays, gradients, strict=True):
         assert parameter.data is array, "views, as those of a flat vector, must see the step"
         assert array.dtype == dtype
-        np.testing.assert_array_equal(parameter.grad, gradient)
+        np.testing.assert_array_equal(host(parameter.grad), gradient)
     assert {moment.dtype for moment in (*optimizer.m, *optimizer.v)} == {np.dtype(dtype)}
 
 
@@ -116,9 +117,9 @@ def test_blocks_of_any_size_give_the_same_bits(monkeypatch, block):
         parameter = Parameter(rng.standard_normal((6, 4)))
         optimizer = Adam([parameter])
         for _ in range(3):
-            parameter.grad[...] = rng.standard_normal((6, 4))
+            parameter.grad[...] = device(rng.standard_normal((6, 4)))
             optimizer.step(0.1)
-        after.append(parameter.data)
+        after.append(host(parameter.data))
     np.testing.assert_array_equal(after[1], after[0])
 
 
@@ -130,9 +131,9 @@ def test_a_transposed_or_strided_parameter_moves_as_any_other():
     after = []
     for data in (start.copy(), np.asfortranarray(start), strided):
         parameter = Parameter(data)
-        parameter.grad[...] = gradient
+        parameter.grad[...] = device(gradient)
         Adam([parameter]).step(0.1)
-        after.append(parameter.data)
+        after.append(host(parameter.data))
     assert (after[0] != start).all()
     np.testing.assert_array_equal(after[1], after[0])
     np.testing.assert_array_equal(after[2], after[0])

@@ -9,7 +9,7 @@ from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, train
 from minitransformer.training.averaging import average
-from tests.helpers import relative_error
+from tests.helpers import device, host, relative_error
 
 SETTINGS = TrainingSettings(steps=13, batch_size=3, warmup=2, average_every=0)
 
@@ -62,13 +62,13 @@ def test_averaging_does_not_change_what_is_learnt_on_the_way():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mean_keeps_the_dtype_and_the_arrays_it_is_of(dtype):
-    snapshots = [np.array(row, dtype) for row in ([1, 2, 6], [2, 4, -6], [6, 0, 3])]
+    snapshots = [device(np.array(row, dtype)) for row in ([1, 2, 6], [2, 4, -6], [6, 0, 3])]
     before = [snapshot.copy() for snapshot in snapshots]
     mean = average(snapshots)
     assert mean.dtype == dtype
     assert mean.tolist() == [3, 2, 1]
     for snapshot, kept in zip(snapshots, before, strict=True):
-        np.testing.assert_array_equal(snapshot, kept)
+        np.testing.assert_array_equal(host(snapshot), host(kept))
 
 
 def test_a_negative_distance_between_averaged_weights_is_refused():

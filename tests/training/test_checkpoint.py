@@ -13,7 +13,9 @@ from safetensors.numpy import save_file
 from minitransformer.core import flatten_parameters
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import checkpoint, load_checkpoint, save_checkpoint
-from tests.helpers import randomize
+from tests.helpers import host, randomize
+
+about_the_file = pytest.mark.host_only  # what is said of a file does not depend on where the arrays are
 
 SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 2, "max_len": 9}
 SWITCHES = [
@@ -49,7 +51,7 @@ def test_what_is_loaded_is_exactly_what_was_saved(tmp_path, switches, dtype):
     assert loaded_metadata == metadata
     _assert_same_weights(loaded, model)
     source, target = np.array([[3, 4, 5, 0], [6, 7, 0, 0]]), np.array([[1, 8, 9], [1, 10, 0]])
-    np.testing.assert_array_equal(loaded(source, target), model(source, target))
+    np.testing.assert_array_equal(host(loaded(source, target)), host(model(source, target)))
 
 
 def test_tied_matrix_is_tied_after_loading(tmp_path):
@@ -86,6 +88,7 @@ def _no_rename(source, target):
     raise OSError("no space left")
 
 
+@about_the_file
 @pytest.mark.parametrize(
     ("where", "name", "failing"),
     [
@@ -103,12 +106,14 @@ def test_failed_save_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeyp
     assert load_checkpoint(path)[1] == {"step": 1}
 
 
+@about_the_file
 def test_metadata_that_json_cannot_hold_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(TypeError):
         save_checkpoint(tmp_path / "model", _model(), model_class=Transformer)
     assert list(tmp_path.iterdir()) == []
 
 
+@about_the_file
 @pytest.mark.parametrize("kept", [0, 4, 100, 0.5, -1], ids=lambda kept: f"kept_{kept}")
 def test_truncated_file_is_refused_by_its_path(tmp_path, kept):
     path = tmp_path / "model.safetensors"
@@ -119,6 +124,7 @@ def test_truncated_file_is_refused_by_its_path(tmp_path, kept):
         load_checkpoint(path)
 
 
+@about_the_file
 def test_file_that_is_not_safetensors_is_refused_by_its_path(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("Attention is all you need. " * 50)
@@ -135,6 +141,7 @@ OTHER_HEADERS = {
 }
 
 
+@about_the_file
 @pytest.mark.parametrize("header", OTHER_HEADERS.values(), ids=OTHER_HEADERS.keys())
 def test_safetensors_file_of_someone_else_is_refused_by_its_path(tmp_path, header):
     path = tmp_path / "other.safetensors"
@@ -153,6 +160,7 @@ DAMAGED_HEADERS = {
 }
 
 
+@about_the_file
 @pytest.mark.parametrize("header", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS.keys())
 def test_our_format_with_a_header_that_does_not_fit_is_refused_by_its_path(tmp_path, header):
     path = tmp_path / "damaged.safetensors"
@@ -161,6 +169,7 @@ def test_our_format_with_a_header_that_does_not_fit_is_refused_by_its_path(tmp_p
         load_checkpoint(path)
 
 
+@about_the_file
 def test_our_format_without_weights_is_refused_by_its_path(tmp_path):
     path = tmp_path / "empty.safetensors"
     save_file({}, path, metadata={"format": checkpoint.FORMAT, "config": CONFIG, "metadata": "{}"})
@@ -168,6 +177,7 @@ def test_our_format_without_weights_is_refused_by_its_path(tmp_path):
         load_checkpoint(path)
 
 
+@about_the_file
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="not_there"):
         load_checkpoint(tmp_path / "not_there.safetensors")

@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.training import clip_grad_norm
-from tests.helpers import relative_error
+from tests.helpers import device, host, relative_error
 
 SHAPES = [(3, 4), (5,), (2, 1, 3)]
 
@@ -16,14 +16,14 @@ def _parameters_with_gradients(dtype=np.float64, scale=1.0):
     rng = np.random.default_rng(0)
     parameters = [Parameter(np.zeros(shape, dtype)) for shape in SHAPES]
     for parameter in parameters:
-        parameter.grad[...] = scale * rng.standard_normal(parameter.grad.shape)
+        parameter.grad[...] = device(scale * rng.standard_normal(parameter.grad.shape))
     return parameters, [parameter.grad.copy() for parameter in parameters]
 
 
 def _norm_of_all(arrays):
     total = 0.0
     for array in arrays:
-        for number in array.ravel().tolist():
+        for number in host(array).ravel().tolist():
             total += number * number
     return math.sqrt(total)
 
@@ -57,14 +57,14 @@ def test_gradients_below_the_limit_are_untouched(max_norm):
     norm = clip_grad_norm(parameters, max_norm)
     assert math.isclose(float(norm), _norm_of_all(before), rel_tol=1e-14)
     for parameter, gradient in zip(parameters, before, strict=True):
-        np.testing.assert_array_equal(parameter.grad, gradient)
+        np.testing.assert_array_equal(host(parameter.grad), host(gradient))
 
 
 def test_infinite_limit_clips_nothing_however_large():
     parameters, before = _parameters_with_gradients(scale=1e100)
     clip_grad_norm(parameters, math.inf)
     for parameter, gradient in zip(parameters, before, strict=True):
-        np.testing.assert_array_equal(parameter.grad, gradient)
+        np.testing.assert_array_equal(host(parameter.grad), host(gradient))
 
 
 @pytest.mark.parametrize("max_norm", [0.1, math.inf])
@@ -76,7 +76,7 @@ def test_zero_gradient_stays_zero(max_norm):
 
 def test_one_tensor_alone_has_its_own_norm():
     parameter = Parameter(np.zeros(2))
-    parameter.grad[...] = [3.0, -4.0]
+    parameter.grad[...] = device(np.array([3.0, -4.0]))
     assert clip_grad_norm([parameter], 10.0) == 5.0
 
 

@@ -12,6 +12,8 @@ from minitransformer.training import Trainer, data_parallel
 from minitransformer.training.data_parallel import DataParallel
 from tests.helpers import randomize, relative_error
 
+pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see Trainer
+
 V, B, S, T = 19, 7, 6, 5
 BOUND = 1e-13
 

@@ -13,7 +13,7 @@ from minitransformer.models import PAD, Transformer, TransformerConfig
 from minitransformer.training import Trainer, TrainingSettings, train
 from minitransformer.training.loop import LOG_EVERY
 from minitransformer.training.metrics import token_accuracy
-from tests.helpers import randomize
+from tests.helpers import device, host, randomize
 
 SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)
 
@@ -102,10 +102,10 @@ def test_each_step_begins_with_a_cleared_gradient():
     model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
     trainer = Trainer(model, max_norm=math.inf)
     trainer.step(batch, lr=0.0)
-    first = trainer.parameters[0].grad.copy()
+    first = host(trainer.parameters[0].grad).copy()
     trainer.step(batch, lr=0.0)
     assert first.any()
-    np.testing.assert_array_equal(trainer.parameters[0].grad, first)
+    np.testing.assert_array_equal(host(trainer.parameters[0].grad), first)
 
 
 def test_first_step_moves_every_parameter_by_the_learning_rate():
@@ -163,7 +163,7 @@ def test_first_loss_is_that_of_the_untrained_model_on_the_first_batch():
     history = train(model, task, dataclasses.replace(SETTINGS, steps=1))
     model.load_state_dict(before)
     batch, total, count = task.batches[0], 0.0, 0
-    logits = model(batch.source, batch.target_in).astype(np.float64)
+    logits = host(model(batch.source, batch.target_in)).astype(np.float64)
     for b, t in np.ndindex(batch.target_out.shape):
         if batch.target_out[b, t] != PAD:
             p = np.exp(logits[b, t]) / np.exp(logits[b, t]).sum()
@@ -178,8 +178,8 @@ def test_token_accuracy_counts_right_tokens_that_are_not_padding():
     logits = np.random.default_rng(0).random((2, 4, 6))
     for b, t in np.ndindex(2, 4):
         logits[b, t, said[b, t]] += 1.0
-    assert token_accuracy(logits, target) == 4 / 5
-    assert token_accuracy(logits, np.zeros_like(target)) == 0.0
+    assert token_accuracy(device(logits), device(target)) == 4 / 5
+    assert token_accuracy(device(logits), device(np.zeros_like(target))) == 0.0
 
 
 def test_training_is_quiet_where_there_is_no_terminal(capfd):

@@ -11,6 +11,8 @@ from minitransformer.models import Transformer
 from minitransformer.models.activations import kept_activations
 from minitransformer.training import Trainer
 
+pytestmark = pytest.mark.host_only  # it watches NumPy's arrays, by a subclass, and the memory of the host
+
 SIZE = Size("test", vocab_size=600, d_model=32, num_heads=4, d_ff=64, num_layers=2, batch=8, length=20)
 
 
