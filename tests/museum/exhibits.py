@@ -2,13 +2,27 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
-from tests.museum import exhibits_attention, exhibits_functions, exhibits_layers, exhibits_training, exhibits_workers
+from tests.museum import (
+    exhibits_attention,
+    exhibits_decoding,
+    exhibits_family,
+    exhibits_functions,
+    exhibits_layers,
+    exhibits_positions,
+    exhibits_stepwise,
+    exhibits_training,
+    exhibits_workers,
+)
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     *exhibits_attention.EXHIBITS,
+    *exhibits_decoding.EXHIBITS,
+    *exhibits_family.EXHIBITS,
     *exhibits_functions.EXHIBITS,
     *exhibits_layers.EXHIBITS,
+    *exhibits_positions.EXHIBITS,
+    *exhibits_stepwise.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )

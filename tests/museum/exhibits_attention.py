@@ -91,7 +91,7 @@ ATTENTION = (
         "the queries' gradient forgets 1 / sqrt(d_k)",
         "What does the chain rule say about a constant factor? Yours / true = sqrt(d_k), everywhere.",
         F.scaled_dot_product_attention_backward,
-        "dq *= 1.0 / math.sqrt(q.shape[-1])",
+        "dq *= scale",
         "pass",
     ),
     Exhibit(
@@ -107,13 +107,6 @@ ATTENTION = (
         F.scaled_dot_product_attention,
         "1.0 / math.sqrt(D)",
         "1.0 / math.sqrt(q.shape[1] * D)",
-        also=(
-            (
-                F.scaled_dot_product_attention_backward,
-                "1.0 / math.sqrt(q.shape[-1])",
-                "1.0 / math.sqrt(q.shape[1] * q.shape[-1])",
-            ),
-        ),
     ),
     Exhibit(
         "scores are divided by d_k in place of its root, forward and backward",
@@ -121,7 +114,6 @@ ATTENTION = (
         F.scaled_dot_product_attention,
         "1.0 / math.sqrt(D)",
         "1.0 / D",
-        also=((F.scaled_dot_product_attention_backward, "1.0 / math.sqrt(q.shape[-1])", "1.0 / q.shape[-1]"),),
     ),
     Exhibit(
         "the gradient of the weights is taken with the keys in place of the values",
@@ -148,8 +140,8 @@ ATTENTION = (
         "attention remembers its weights after their dropout",
         "The softmax's backward needs its own output, not what dropout made of it.",
         F.scaled_dot_product_attention,
-        "AttentionCache(q, k, v, weights, keep)",
-        "AttentionCache(q, k, v, dropped, keep)",
+        "AttentionCache(q, k, v, weights, keep, ",
+        "AttentionCache(q, k, v, dropped, keep, ",
     ),
 )
 

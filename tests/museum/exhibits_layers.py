@@ -9,8 +9,8 @@ ATTENTION = (
         "keys are used for values",
         "A line copied and not changed. Forward and backward agree; the value projection silently never moves.",
         L.SelfAttention.forward,
-        "q, k, v = xp.split(qkv, 3, axis=-1)",
-        "q, k, v = (xp.split(qkv, 3, axis=-1)[i] for i in (0, 1, 1))",
+        "q, k, v = parts(qkv, 3)",
+        "q, k, v = (parts(qkv, 3)[i] for i in (0, 1, 1))",
         also=((L.SelfAttention.backward, "merge_heads(dq, dk, dv)", "merge_heads(dq, dk + dv, 0.0 * dv)"),),
     ),
     Exhibit(
@@ -33,10 +33,10 @@ ATTENTION = (
         L.CrossAttention.forward,
         """q, cache_q = self.q.forward(x)
     kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
-    k, v = xp.split(kv, 2, axis=-1)""",
+    k, v = parts(kv, 2)""",
         """q, cache_q = self.q.forward(memory)
     kv, cache_kv = self.kv.forward(memory)
-    k, v = xp.split(kv, 2, axis=-1)[0], xp.split(self.kv(x), 2, axis=-1)[1]""",
+    k, v = parts(kv, 2)[0], parts(self.kv(x), 2)[1]""",
     ),
     Exhibit(
         "cross-attention forgets its mask",
@@ -49,8 +49,8 @@ ATTENTION = (
         "attention is not told of its dropout",
         "A rate that is set and has no effect. Do two seeds give two losses?",
         L.SelfAttention._attend,
-        "allowed, self.dropout_rate, rng)",
-        "allowed)",
+        "allowed, self.dropout_rate, rng, bias",
+        "allowed, 0.0, None, bias",
     ),
 )
 
@@ -157,16 +157,16 @@ PARAMETERS = (
     Exhibit(
         "embeddings are not multiplied by sqrt(d_model)",
         "With entries of size 1 / sqrt(d_model) the positions then drown the words.",
-        L.Embedding.forward,
-        "math.sqrt(C)",
+        L.Embedding.__init__,
+        "math.sqrt(E.data.shape[1])",
         "1.0",
     ),
     Exhibit(
         "positions are never added",
         "Then attention sees a bag of words: permute the source, and only the order of the memory changes.",
         L.InputEmbedding.forward,
-        "self.positions.forward(tokens)",
-        "(tokens, None)",
+        "self.positions.forward(x, start=start)",
+        "(x, None)",
     ),
     Exhibit(
         "the backward of the input embedding skips its dropout",
@@ -179,7 +179,7 @@ PARAMETERS = (
         "the feed-forward network's backward forgets the ReLU",
         "Every unit learns, also those that were silent.",
         L.FeedForward.backward,
-        "dh = relu_backward(da, cache.relu)",
+        "dh = activate_backward(da, cache.activation)",
         "dh = da",
     ),
 )
@@ -203,8 +203,8 @@ STACKS = (
         "the N layers of the encoder are one layer N times",
         "[layer] * N repeats a reference. Count the parameters.",
         L.Encoder.__init__,
-        "[EncoderLayer(config, rng=rng, dtype=dtype) for _ in range(config.num_layers)]",
-        "[EncoderLayer(config, rng=rng, dtype=dtype)] * config.num_layers",
+        "[EncoderLayer(config, **more) for _ in range(config.num_layers)]",
+        "[EncoderLayer(config, **more)] * config.num_layers",
     ),
     Exhibit(
         "the decoder's layers run backward in the order of the forward",
@@ -227,8 +227,8 @@ MODELS = (
         "the causal mask is off by default",
         "Published. The loss is splendid, what the model writes is not. Try random targets: a leak learns them.",
         Transformer.decode,
-        "causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)",
-        "padding_mask(to_device(target), PAD)",
+        "causal_mask(target.shape[1]) & self.target_allowed(target)",
+        "self.target_allowed(target)",
     ),
     Exhibit(
         "the decoder may attend to the padding of the source",
@@ -248,7 +248,7 @@ MODELS = (
         "the decoder may attend to the padding of the target",
         "Not to be seen while padding comes last, as the causal mask hides it from every word before.",
         Transformer.decode,
-        "causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)",
+        "causal_mask(target.shape[1]) & self.target_allowed(target)",
         "causal_mask(target.shape[1])",
     ),
     Exhibit(
@@ -283,8 +283,8 @@ MODELS = (
         "tied matrices are three copies of one",
         "Equal at the start, and each goes its own way from the first step on.",
         Transformer._embedding_matrices,
-        "return matrices * 3 if self.config.tie_embeddings else matrices",
-        "return [Parameter(matrices[i % distinct].data.copy()) for i in range(3)]",
+        "return source, target, output",
+        "return [Parameter(E.data.copy()) for E in (source, target, output)]",
     ),
     Exhibit(
         "embeddings start with standard deviation 1",

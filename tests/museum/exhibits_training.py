@@ -1,6 +1,6 @@
-"""Bugs around the model: the layer protocol, `minitransformer.training`, `.data` and `.decoding`."""
+"""Bugs around the model: the layer protocol, `minitransformer.training` and `.data`."""
 
-from minitransformer import core, decoding, training
+from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.training import data_parallel, loop, metrics
 from minitransformer.training.clip import clip_factor
@@ -177,15 +177,15 @@ LOOP = (
         "the schedule is stepped once for every tensor",
         "Published. The warm-up is over after a few steps.",
         loop.train,
-        "noam(step, model.config.d_model",
-        "noam(step * len(model.parameters()), model.config.d_model",
+        "learning_rate(step, model",
+        "learning_rate(step * len(model.parameters()), model",
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
         loop.train,
-        "noam(step, model.config.d_model",
-        "noam(max(step - 1, 1), model.config.d_model",
+        "learning_rate(step, model",
+        "learning_rate(max(step - 1, 1), model",
     ),
     Exhibit(
         "the schedule takes the larger of its two branches",
@@ -248,42 +248,4 @@ DATA = (
     ),
 )
 
-DECODING = (
-    Exhibit(
-        "decoding starts with another token than training",
-        "The model was never asked what follows eos.",
-        decoding.greedy_decode,
-        "((len(source), 1), BOS,",
-        "((len(source), 1), EOS,",
-    ),
-    Exhibit(
-        "decoding reads the prediction at the first position",
-        "The logits at position 0 answer what comes first, at every step again.",
-        decoding.greedy_decode,
-        "logits[:, -1]",
-        "logits[:, 0]",
-    ),
-    Exhibit(
-        "decoding goes on after eos",
-        "Rows end at different times; what one says while waiting for the others is no answer.",
-        decoding.greedy_decode,
-        "token = np.where(finished, PAD, likeliest)",
-        "token = likeliest",
-    ),
-    Exhibit(
-        "decoding stops as soon as one row has said eos",
-        "any for all: the shortest answer of a batch cuts all the others.",
-        decoding.greedy_decode,
-        "if finished.all():",
-        "if finished.any():",
-    ),
-    Exhibit(
-        "an exact match is counted token by token",
-        "90 % of tokens right can be 0 % of sequences. Which of the two do you print?",
-        decoding.exact_match,
-        "(decoded == expected).all(axis=1).mean()",
-        "(decoded == expected).mean()",
-    ),
-)
-
-EXHIBITS = (*PROTOCOL, *ADAM, *STEP, *LOOP, *DATA, *DECODING)
+EXHIBITS = (*PROTOCOL, *ADAM, *STEP, *LOOP, *DATA)

@@ -1,0 +1,221 @@
+"""Beam search against the list of all sequences there are, and against greedy decoding.
+
+Where the beam is as wide as the list is long nothing is ever dropped, so the answer must be the best there is.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import beam_search, generate, length_penalty
+from tests.decoding.scripted import (
+    BOS,
+    EOS,
+    ScriptedState,
+    naive_log_prob,
+    random_script,
+    script,
+)
+
+pytestmark = (
+    pytest.mark.host_only
+)  # what a model says is on the host already; tests/decoding/test_on_models.py has models
+SIZES = [(4, 1), (4, 4), (5, 2), (5, 3)]  # (V, most tokens)
+ALPHAS = [0.0, 0.6, 1.0, 2.0, -0.5, -2.0]
+
+every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
+
+
+def search(logits_of, max_new_tokens, beam, sources=(0,), **options):
+    """The hypotheses of each source, and how often the state was extended."""
+    state = ScriptedState(logits_of, np.repeat(sources, beam).tolist())
+    return beam_search(state, len(sources), max_new_tokens, BOS, beam=beam, **options), state.steps
+
+
+def all_sequences(V, max_new_tokens, eos=EOS):
+    """All that can be said: up to the first eos, or to the end of the room."""
+    others = [token for token in range(V) if token != eos]
+    for length in range(1, max_new_tokens + 1):
+        for beginning in itertools.product(others, repeat=length - 1):
+            for token in range(V) if length == max_new_tokens else [eos]:
+                if token is not None:
+                    yield (*beginning, token)
+
+
+def naive_penalty(length, alpha):
+    return math.pow((5 + length) / 6, alpha)
+
+
+def ranked(logits_of, V, max_new_tokens, alpha, source=0, eos=EOS):
+    """(score, ids, log_prob) of all sequences, the best first."""
+    everything = []
+    for ids in all_sequences(V, max_new_tokens, eos):
+        log_prob = sum(naive_log_prob(logits_of, source, ids))
+        everything.append((log_prob / naive_penalty(len(ids), alpha), ids, log_prob))
+    return sorted(everything, reverse=True)
+
+
+def wide_enough(V, max_new_tokens):
+    """As many as there are extensions in the last step."""
+    return (V - 1) ** (max_new_tokens - 1) * V
+
+
+def check_same(got, score, ids, log_prob):
+    assert got.ids == ids
+    assert abs(got.log_prob - log_prob) <= 1e-12 * abs(log_prob)
+    assert abs(got.score - score) <= 1e-12 * abs(score)
+
+
+@pytest.mark.parametrize(
+    ("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 0.6, 2**0.6), (13, 1.0, 3.0), (9, 0, 1.0)]
+)
+def test_length_penalty_is_the_papers(length, alpha, expected):
+    assert abs(length_penalty(length, alpha) - expected) <= 1e-15 * expected
+    assert length_penalty(length) == ((5 + length) / 6) ** 0.6
+
+
+@every_alpha
+@pytest.mark.parametrize(("V", "room"), SIZES)
+def test_wide_beam_finds_the_best_of_all_sequences(V, room, alpha):
+    for seed in range(3):
+        logits_of = random_script(seed, V)
+        (hypotheses,), _ = search(logits_of, room, wide_enough(V, room), alpha=alpha)
+        check_same(hypotheses[0], *ranked(logits_of, V, room, alpha)[0])
+
+
+@every_alpha
+@pytest.mark.parametrize(("V", "room"), SIZES)
+def test_without_early_stopping_a_wide_beam_ranks_all_sequences_there_are(V, room, alpha, monkeypatch):
+    monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda *state: False)
+    logits_of = random_script(7, V)
+    (hypotheses,), steps = search(logits_of, room, wide_enough(V, room), alpha=alpha)
+    expected = ranked(logits_of, V, room, alpha)
+    assert steps == room
+    assert len(hypotheses) == len(expected)
+    for got, row in zip(hypotheses, expected, strict=True):
+        check_same(got, *row)
+
+
+def test_without_eos_all_answers_fill_the_room():
+    V, room, beam = 4, 3, 64
+    logits_of = random_script(8, V)
+    (hypotheses,), _ = search(logits_of, room, beam, alpha=0.6, eos=None)
+    expected = ranked(logits_of, V, room, 0.6, eos=None)
+    assert len(hypotheses) == len(expected) == V**room
+    for got, row in zip(hypotheses, expected, strict=True):
+        check_same(got, *row)
+
+
+# greedy takes 3, which is likely, but all that can follow is not; 4 is better in the end
+GARDEN_PATH = {
+    (): {3: 0.6, 4: 0.4},
+    (3,): {3: 0.35, 4: 0.33, EOS: 0.32},
+    (4,): {EOS: 0.9, 3: 0.1},
+}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_beam_finds_what_greedy_misses(alpha):
+    logits_of = script(GARDEN_PATH, 5)
+    greedy = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 4)
+    assert greedy.ids.tolist() == [[3, 3, EOS]]
+    (hypotheses,), _ = search(logits_of, 4, beam=2, alpha=alpha)
+    log_prob = math.log(0.4 * 0.9)
+    check_same(hypotheses[0], log_prob / naive_penalty(2, alpha), (4, EOS), log_prob)
+    assert log_prob > greedy.log_probs.sum()
+
+
+# two beginnings push out a third, greedy's own, which would have gone on with certainty
+LOST_PATH = {
+    (): {3: 0.4, 4: 0.35, 5: 0.25},
+    (3,): {3: 0.34, 4: 0.33, 5: 0.33},
+    (3, 3): {EOS: 1.0},
+    (5,): {3: 0.34, 4: 0.33, 5: 0.33},
+    (4,): {3: 0.5, 4: 0.5},
+    (4, 3): {3: 0.26, 4: 0.25, 5: 0.25, EOS: 0.24},
+    (4, 4): {3: 0.26, 4: 0.25, 5: 0.25, EOS: 0.24},
+}
+
+
+def test_wider_beam_is_no_promise_it_can_lose_what_greedy_finds():
+    logits_of = script(LOST_PATH, 6)
+    found = [search(logits_of, 4, beam, alpha=0.0)[0][0][0] for beam in (1, 2, 3)]
+    assert [hypothesis.ids[:2] for hypothesis in found] == [(3, 3), (4, 3), (3, 3)]
+    assert found[1].log_prob < found[0].log_prob - 0.5
+    assert found[2] == found[0]
+
+
+@pytest.mark.parametrize("V", [4, 9])
+def test_beam_of_one_without_length_penalty_is_greedy(V):
+    lengths = set()
+    for seed in range(40):
+        logits_of = random_script(seed, V)
+        ids, log_probs = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 6)
+        (hypotheses,), steps = search(logits_of, 6, beam=1, alpha=0.0)
+        check_same(hypotheses[0], log_probs.sum(), tuple(ids[0].tolist()), log_probs.sum())
+        assert steps == ids.shape[1]
+        lengths.add(steps)
+    assert len(lengths) > 3
+
+
+@every_alpha
+def test_beam_of_one_and_a_wide_beam_are_never_worse_than_greedy(alpha):
+    better = 0
+    for seed in range(20):
+        logits_of = random_script(seed, 4)
+        ids, log_probs = generate(ScriptedState(logits_of, [0]), np.array([[BOS]]), 4)
+        greedy = log_probs.sum() / naive_penalty(ids.shape[1], alpha)
+        narrow, wide = (search(logits_of, 4, beam, alpha=alpha)[0][0][0].score for beam in (1, wide_enough(4, 4)))
+        assert narrow >= greedy * (1 + 1e-12)  # both are negative
+        assert wide >= narrow * (1 + 1e-12)
+        better += wide > narrow + 0.01
+    assert better
+
+
+@every_alpha
+@pytest.mark.parametrize("beam", [1, 2, 4, 9])
+def test_early_stopping_saves_steps_and_never_changes_the_answer(alpha, beam, monkeypatch):
+    def run():
+        return [search(random_script(seed, 5, scale=2.5), 7, beam, alpha=alpha) for seed in range(12)]
+
+    early = run()
+    monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda alive, *state: not alive)
+    late = run()
+    for ((got,), _), ((expected,), _) in zip(early, late, strict=True):
+        assert got[0] == expected[0]
+        assert {*got} <= {*expected}
+    saved = sum(steps_late - steps for (_, steps), (_, steps_late) in zip(early, late, strict=True))
+    assert saved > 0 or alpha == 2.0, "the examples must show something"
+
+
+def test_hypotheses_are_sorted_different_and_what_they_say_they_are():
+    for seed, alpha, beam in itertools.product(range(5), (0.0, 0.6), (1, 3, 5)):
+        logits_of = random_script(seed, 7)
+        (hypotheses,), _ = search(logits_of, 5, beam, alpha=alpha)
+        assert len({hypothesis.ids for hypothesis in hypotheses}) == len(hypotheses)
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        for got in hypotheses:
+            assert EOS not in got.ids[:-1]
+            assert got.ids[-1] == EOS or len(got.ids) == 5
+            log_prob = sum(naive_log_prob(logits_of, 0, got.ids))
+            check_same(got, log_prob / naive_penalty(len(got.ids), alpha), got.ids, log_prob)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+@every_alpha
+def test_several_sources_at_once_give_what_each_gives_alone(beam, alpha):
+    logits_of, sources = random_script(9, 6), (4, 0, 7, 2, 2)
+    together, _ = search(logits_of, 6, beam, sources, alpha=alpha)
+    assert len({len(hypotheses[0].ids) for hypotheses in together}) > 1, "they must end at different times"
+    for source, hypotheses in zip(sources, together, strict=True):
+        (alone,), _ = search(logits_of, 6, beam, (source,), alpha=alpha)
+        assert hypotheses == alone
+
+
+@pytest.mark.parametrize(("beam", "room"), [(0, 4), (-1, 4), (2, 0), (2, -5)])
+def test_no_beam_or_no_room_is_refused(beam, room):
+    with pytest.raises(ValueError, match=f"^beam and max_new_tokens must be at least 1, got {beam} and {room}$"):
+        beam_search(ScriptedState(random_script(0, 4), [0]), 1, room, BOS, beam=beam)
