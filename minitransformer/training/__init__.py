@@ -3,6 +3,7 @@
 from minitransformer.training.adam import Adam
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.clip import clip_grad_norm
+from minitransformer.training.evaluate import mean_loss
 from minitransformer.training.loop import History, TrainingSettings, train
 from minitransformer.training.recipes import RECIPES
 from minitransformer.training.schedule import noam
@@ -16,6 +17,7 @@ __all__ = [
     "TrainingSettings",
     "clip_grad_norm",
     "load_checkpoint",
+    "mean_loss",
     "noam",
     "save_checkpoint",
     "train",

@@ -1,4 +1,6 @@
-"""The learning rate over time (paper section 5.3, equation 3)."""
+"""The learning rate over time: the paper's (section 5.3, equation 3), and a cosine for short runs."""
+
+import math
 
 
 def noam(step, d_model, warmup=4000, factor=1.0):
@@ -10,3 +12,15 @@ def noam(step, d_model, warmup=4000, factor=1.0):
     if step < 1:
         raise ValueError(f"step counts from 1, got {step}")
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def cosine(step, steps, peak, warmup=100):
+    """A straight rise to `peak` for `warmup` steps, then half a cosine down to 0 at step = `steps`. Not in the paper.
+
+    Where the number of steps is known beforehand, the last ones with a small rate gain what 1/sqrt(step) leaves.
+    """
+    if step < 1:
+        raise ValueError(f"step counts from 1, got {step}")
+    if step <= warmup:
+        return peak * step / warmup
+    return peak * 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))

@@ -8,7 +8,7 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, train
-from minitransformer.training.averaging import average
+from minitransformer.training.averaging import ExponentialAverage, average
 from tests.helpers import device, host, relative_error
 
 SETTINGS = TrainingSettings(steps=13, batch_size=3, warmup=2, average_every=0)
@@ -74,3 +74,42 @@ def test_mean_keeps_the_dtype_and_the_arrays_it_is_of(dtype):
 def test_a_negative_distance_between_averaged_weights_is_refused():
     with pytest.raises(ValueError, match="average_every"):
         TrainingSettings(average_every=-1)
+
+
+@pytest.mark.parametrize("averaged", [1, 3, 20])
+def test_as_many_sets_are_averaged_as_asked_for(averaged):
+    weights = _weights_after_each_step()
+    model = _model()
+    train(model, get_task("copy"), dataclasses.replace(SETTINGS, average_every=1, averaged=averaged))
+    steps = range(max(1, 14 - averaged), 14)
+    for name, got in model.state_dict().items():
+        expected = sum(weights[step][name].astype(np.float64) for step in steps) / len(steps)
+        assert relative_error(got, expected) < 3e-7, name
+
+
+def test_an_exponential_average_is_the_sum_that_its_formula_says():
+    weights, decay = _weights_after_each_step(), 0.8
+    model = _model()
+    train(model, get_task("copy"), dataclasses.replace(SETTINGS, ema=decay))
+    for name, got in model.state_dict().items():
+        shares = [decay ** (13 - step) for step in range(1, 14)]
+        parts = [share * weights[step][name].astype(np.float64) for step, share in enumerate(shares, 1)]
+        assert got.dtype == np.float32
+        assert relative_error(got, sum(parts) / sum(shares)) < 1e-6, name
+
+
+def test_an_exponential_average_of_equal_weights_is_these_from_the_first_step_on():
+    ema, weights = ExponentialAverage(0.99), device(np.array([3.0, -1.0]))
+    for _ in range(3):
+        ema.update(weights)
+        assert relative_error(ema.value(), host(weights)) < 1e-14
+
+
+def test_an_average_of_nothing_and_a_decay_of_one_are_refused():
+    with pytest.raises(ValueError, match="nothing to average"):
+        ExponentialAverage(0.9).value()
+    for decay in (1.0, -0.1):
+        with pytest.raises(ValueError, match="at least 0 and less than 1"):
+            ExponentialAverage(decay)
+        with pytest.raises(ValueError, match="ema"):
+            TrainingSettings(ema=decay)

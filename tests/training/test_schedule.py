@@ -1,10 +1,12 @@
 """The paper's learning rate (section 5.3, equation 3): its values, its peak, its rise and its fall."""
 
+import itertools
 import math
 
 import pytest
 
-from minitransformer.training import noam
+from minitransformer.training import TrainingSettings
+from minitransformer.training.schedule import cosine, noam
 
 pytestmark = pytest.mark.host_only  # plain numbers
 
@@ -46,3 +48,25 @@ def test_step_below_one_is_refused(step):
 
 def test_rate_is_a_plain_float():
     assert type(noam(3, 512)) is float  # a NumPy float64 would turn float32 weights into float64
+
+
+def test_cosine_rises_straight_and_falls_along_half_a_cosine_to_zero():
+    rates = [cosine(step, 120, 0.5, warmup=20) for step in range(1, 121)]
+    for step in range(1, 21):
+        assert math.isclose(rates[step - 1], 0.5 * step / 20, rel_tol=1e-14)
+    assert math.isclose(rates[70 - 1], 0.25, rel_tol=1e-14)  # half-way down
+    assert math.isclose(rates[45 - 1], 0.25 * (1 + math.sqrt(0.5)), rel_tol=1e-14)  # an eighth of a turn
+    assert rates[-1] < 1e-16
+    assert all(later < earlier for earlier, later in itertools.pairwise(rates[19:]))
+
+
+def test_cosine_stays_at_zero_behind_the_last_step_and_has_no_step_zero():
+    assert cosine(500, 120, 0.5) < 1e-16
+    with pytest.raises(ValueError, match="counts from 1"):
+        cosine(0, 120, 0.5)
+
+
+def test_a_peak_in_the_settings_chooses_the_cosine():
+    settings = TrainingSettings(steps=50, warmup=10, peak=0.3, factor=9.0)
+    assert [settings.learning_rate(step, 512) for step in (5, 10, 30)] == pytest.approx([0.15, 0.3, 0.15])
+    assert TrainingSettings(warmup=10).learning_rate(7, 512) == noam(7, 512, 10)

@@ -1,0 +1,26 @@
+"""The held-out loss: the mean over all tokens that count, whatever the batches look like."""
+
+import numpy as np
+
+from minitransformer.data import TextBatch
+from minitransformer.functional import cross_entropy
+from minitransformer.models import GPT, gpt_config
+from minitransformer.training import mean_loss
+from tests.helpers import device, randomize, relative_error
+
+V = 13
+
+
+def test_the_mean_is_over_tokens_and_not_over_batches():
+    config = gpt_config(V, d_model=12, num_heads=3, d_ff=20, num_layers=1, max_len=9, label_smoothing=0.3, dropout=0.4)
+    model = randomize(GPT(config, dtype=np.float64))
+    rng = np.random.default_rng(0)
+    ids, targets = rng.integers(1, V, (7, 6)), rng.integers(1, V, (7, 6))
+    targets[2:, 1:] = 0  # the second batch has few tokens that count
+    whole, _ = cross_entropy(model(ids), device(targets))
+    parts = [TextBatch(ids[rows], targets[rows]) for rows in (slice(0, 2), slice(2, 7))]
+    assert relative_error(mean_loss(model, parts), float(whole)) < 1e-13
+
+
+def test_no_tokens_have_no_loss():
+    assert mean_loss(None, []) == 0.0
