@@ -26,7 +26,7 @@ LAYERING = [
     {"kernels"},
     {"layers"},
     {"models"},
-    {"data", "training", "decoding", "gradcheck", "plotting"},
+    {"data", "tokenizers", "training", "decoding", "gradcheck", "plotting"},
     {"bench"},
     {"cli"},
     {"__main__"},
@@ -36,7 +36,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
 THIRD_PARTY = {
     "numpy": "*",
     "tqdm": "progress.py",
-    "safetensors": "training/checkpoint.py",
+    "safetensors": "files.py",
     "threadpoolctl": "process.py",
     "cupy": "backend.py",
     "cupyx": "backend.py",

@@ -1,0 +1,20 @@
+"""Turning text into token ids and back: by characters, or by byte pairs. All of it stays on the host.
+
+Reading order: `base` (what every tokenizer does), `characters`, then `byte_pair` with what it stands on: `words` (where
+a text is cut first), `visible` (bytes as letters) and `byte_pair_training`.
+"""
+
+from minitransformer.tokenizers.base import SPECIALS, Tokenizer
+from minitransformer.tokenizers.byte_pair import BytePairTokenizer
+from minitransformer.tokenizers.characters import CharacterTokenizer
+from minitransformer.tokenizers.saving import load_tokenizer, save_tokenizer, tokenizer_from_dict
+
+__all__ = [
+    "SPECIALS",
+    "BytePairTokenizer",
+    "CharacterTokenizer",
+    "Tokenizer",
+    "load_tokenizer",
+    "save_tokenizer",
+    "tokenizer_from_dict",
+]

@@ -1,0 +1,75 @@
+"""The simplest tokenizer: each character is a token."""
+
+import numpy as np
+
+from minitransformer.tokenizers.base import SPECIALS, Tokenizer, check_row, check_text
+
+UNKNOWN = "<unk>"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the text of an unknown character
+
+
+class CharacterTokenizer(Tokenizer):
+    """<pad>, <bos>, <eos>, <unk> if it is asked for, then `characters` in their order.
+
+    Without <unk> an unknown character is refused, so that nothing is lost unseen; with it, it becomes <unk>, whose
+    text is the replacement character U+FFFD. Raises ValueError for what is not one character, or is there twice.
+    """
+
+    kind = "characters"
+
+    def __init__(self, characters, unknown=False):
+        self.characters = tuple(characters)
+        self.unknown = bool(unknown)
+        specials = (*SPECIALS, UNKNOWN) if self.unknown else SPECIALS
+        self._tokens = (*specials, *self.characters)
+        self._texts = (*("" for _ in SPECIALS), *(REPLACEMENT for _ in specials[len(SPECIALS) :]), *self.characters)
+        self._ids = {character: id for id, character in enumerate(self.characters, len(specials))}
+        for character in self.characters:
+            if not isinstance(character, str) or len(character) != 1:
+                raise ValueError(f"a character must be a str of length 1, got {character!r}")
+        if len(self._ids) < len(self.characters):
+            twice = next(c for i, c in enumerate(self.characters) if c in self.characters[:i])
+            raise ValueError(f"the character {twice!r} stands there twice")
+
+    @classmethod
+    def train(cls, text, unknown=False):
+        """A tokenizer with the characters of `text`, sorted by their code points."""
+        check_text(text)
+        return cls(sorted(set(text)), unknown)
+
+    @property
+    def tokens(self):
+        """The characters in the order of their ids, behind the special tokens."""
+        return self._tokens
+
+    def encode(self, text):
+        """The ids of a text -> (length,) int64. Raises ValueError for the first unknown character, unless <unk> is."""
+        check_text(text)
+        if self.unknown:
+            ids, unknown_id = self._ids, len(SPECIALS)
+            return np.fromiter((ids.get(character, unknown_id) for character in text), np.int64, len(text))
+        try:
+            return np.fromiter(map(self._ids.__getitem__, text), np.int64, len(text))
+        except KeyError:
+            place = next(i for i, character in enumerate(text) if character not in self._ids)
+        raise ValueError(
+            f"this tokenizer does not know the character {text[place]!r} (U+{ord(text[place]):04X}), "
+            f"which the text has at position {place}, counted from 0"
+        )
+
+    def decode(self, ids):
+        """The text of a row of ids (length,); special tokens have none, and <unk> is U+FFFD."""
+        texts = self._texts
+        return "".join([texts[i] for i in check_row(ids, self.vocab_size)])
+
+    def to_dict(self):
+        """The characters, and whether there is <unk>."""
+        return {"kind": self.kind, "unknown": self.unknown, "characters": list(self.characters)}
+
+    @classmethod
+    def from_dict(cls, content):
+        """The tokenizer that `to_dict` gave. Raises ValueError, TypeError or KeyError for what it cannot have given."""
+        characters, unknown = content["characters"], content["unknown"]
+        if not isinstance(characters, list) or not isinstance(unknown, bool):
+            raise TypeError("characters must be a list, and unknown true or false")
+        return cls(characters, unknown)

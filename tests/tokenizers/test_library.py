@@ -1,0 +1,129 @@
+"""Agreement with the library `tokenizers`: the same merges in the same order, the same ids, whatever the text.
+
+It is compared live where it is installed; what it gave for a few texts is stored for where it is not.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minitransformer
+from minitransformer.tokenizers import SPECIALS, BytePairTokenizer
+from minitransformer.tokenizers.visible import to_visible
+from tests.tokenizers.texts import LIKELY_WORDS, SETTLED_TEXT, SMALL_TEXTS, TEXTS, trained
+
+untimed = settings(deadline=None)  # a busy machine is no failure
+# the first merges that tokenizers 0.23.3 learns from each of the texts, with two spaces between them
+STORED = {
+    "English": (
+        "h e  t he  l l  n d  Ġ s  Ġ the  i ll  Ġ m  Ġ w  a i  "
+        "a nd  i nd  o r  Ġ d  Ġs t  Ġm ill  a t  e r  Ġ c  Ġw ind  "
+        "Ġd a  ' s  T he  a n  e e"
+    ),
+    "Unicode": (
+        "Ã ©  Ð ¸  Ñ Ģ  ã Ģ  ² Ð  µ Ñ  Ð Ł  Ð ²Ð  ä º  ð Ł  "
+        "Ð¸ Ð²Ð  ÑĢ Ð¸Ð²Ð  µÑ Ĥ  ÐŁ ÑĢÐ¸Ð²Ð  ÐŁÑĢÐ¸Ð²Ð µÑĤ  G r  a f  c af  ¶ Ã  ¼ Î  "
+        "Ã ¶Ã  Î ±  Î ¼Î  × ķ  × ľ"
+    ),
+    "code": (
+        "Ġ Ġ  Ġ r  e f  Ġ i  Ċ ĠĠ  ) :  e l  g h  i gh  l ef  "
+        "s el  Ġ a  Ġr igh  ĊĠĠ Ġ  lef t  sel f  Ġrigh t  _ _  d d  d ef  "
+        "e t  i n  r n  u rn  Ġ b"
+    ),
+    "repeats": (
+        "a a  ! !  aa aa  1 1  a b  !! !!  Ġ Ġ  ab ab  Ċ Ċ  aa b  "
+        "11 11  !!!! !!!!  Ġ aaaa  Ġ abab  aa a  ĠĠ ĠĠ  aab aab  aaaa aaaa  Ġ 1111  Ġ aabaab  "
+        "ĠĠ ĊĊ  abab ab  ĊĊ ĠĠ  1111 1  !!!!!!!! !!!!!!!!"
+    ),
+}
+
+
+def _merges(tokenizer):
+    return [(to_visible(left), to_visible(right)) for left, right in tokenizer.merges]
+
+
+@functools.cache
+def _library():
+    return pytest.importorskip("tokenizers")
+
+
+def _train_library(text, vocab_size, min_count):
+    library = _library()
+    byte_level = library.pre_tokenizers.ByteLevel
+    tokenizer = library.Tokenizer(library.models.BPE())
+    tokenizer.pre_tokenizer = byte_level(add_prefix_space=False)
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_count,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=byte_level.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([text], trainer)
+    return tokenizer
+
+
+def _library_merges(tokenizer):
+    return [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+@functools.cache
+def _library_twin(ours):
+    """The library's tokenizer with our merges; without special tokens, which it would find in a text."""
+    library = _library()
+    names = (to_visible(ours.decode_bytes([i])) or SPECIALS[i] for i in range(ours.vocab_size))
+    vocabulary = {name: i for i, name in enumerate(names)}
+    twin = library.Tokenizer(library.models.BPE(vocabulary, _merges(ours)))
+    twin.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    twin.decoder = library.decoders.ByteLevel()
+    return twin
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_merges_are_those_that_the_library_gave(name):
+    merges = _merges(BytePairTokenizer.train(TEXTS[name], 1000))
+    stored = STORED[name].split("  ")
+    assert len(stored) == 25
+    assert [f"{left} {right}" for left, right in merges[:25]] == stored
+
+
+@pytest.mark.parametrize("min_count", [1, 2, 3])
+@pytest.mark.parametrize("name", TEXTS)
+def test_merges_of_a_text_are_those_of_the_library(name, min_count):
+    theirs = _train_library(TEXTS[name], 1000, min_count)
+    ours = BytePairTokenizer.train(TEXTS[name], 1000, min_count)
+    assert _merges(ours) == _library_merges(theirs)
+    assert ours.vocab_size == theirs.get_vocab_size()
+    assert ours.encode(TEXTS[name]).tolist() == theirs.encode(TEXTS[name]).ids
+
+
+def test_merges_of_much_code_are_those_of_the_library():
+    files = sorted(Path(minitransformer.__file__).parent.rglob("*.py"))
+    text = "\n".join(file.read_text("utf-8") for file in files)[:300_000]
+    theirs, ours = _train_library(text, 2000, 2), BytePairTokenizer.train(text, 2000)
+    assert len(ours.merges) == 2000 - 259
+    assert _merges(ours) == _library_merges(theirs)
+    assert ours.encode(text).tolist() == _library_twin(ours).encode(text).ids
+
+
+@untimed
+@given(text=SMALL_TEXTS, count=st.integers(0, 30), min_count=st.integers(1, 3))
+def test_merges_of_any_small_text_are_those_of_the_library(text, count, min_count):
+    theirs = _train_library(text, 259 + count, min_count)
+    assert _merges(BytePairTokenizer.train(text, 259 + count, min_count)) == _library_merges(theirs)
+
+
+@untimed
+@given(text=SMALL_TEXTS | LIKELY_WORDS | SETTLED_TEXT)
+def test_ids_of_any_text_are_those_of_the_library(text):
+    assert trained().encode(text).tolist() == _library_twin(trained()).encode(text).ids
+
+
+@untimed
+@given(ids=st.lists(st.integers(3, trained().vocab_size - 1), max_size=20))
+def test_text_of_any_ids_is_that_of_the_library(ids):
+    assert trained().decode(ids) == _library_twin(trained()).decode(ids)

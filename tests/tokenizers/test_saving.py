@@ -1,0 +1,126 @@
+"""A tokenizer in a file: the same one comes back, people can read it, and a bad file is refused in a sentence."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minitransformer.tokenizers import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    load_tokenizer,
+    save_tokenizer,
+    tokenizer_from_dict,
+)
+from tests.tokenizers.texts import TEXTS, trained
+
+EVERYTHING = "".join(TEXTS.values())
+TOKENIZERS = {
+    "byte pairs": trained(),
+    "bytes": BytePairTokenizer(),
+    "characters": CharacterTokenizer.train(EVERYTHING),
+    "characters with unk": CharacterTokenizer.train(EVERYTHING, unknown=True),
+    "surrogates": CharacterTokenizer('a\ud83d\udc00\\"é😀\udcff'),
+    "nothing": CharacterTokenizer(""),
+}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_saved_tokenizer_comes_back_the_same(name, tmp_path):
+    tokenizer, path = TOKENIZERS[name], tmp_path / "new" / "tokenizer.json"
+    save_tokenizer(path, tokenizer)
+    loaded = load_tokenizer(path)
+    assert type(loaded) is type(tokenizer)
+    assert loaded.tokens == tokenizer.tokens
+    assert [file.name for file in path.parent.iterdir()] == ["tokenizer.json"]
+    if "characters" in name or "byte" in name:
+        ids = tokenizer.encode(EVERYTHING)
+        assert loaded.encode(EVERYTHING).tolist() == ids.tolist()
+        assert loaded.decode(ids) == EVERYTHING
+    if name == "characters with unk":
+        assert loaded.encode("\0").tolist() == [3]
+
+
+@given(characters=st.sets(st.characters(), max_size=20))
+def test_any_characters_survive_json(characters):
+    tokenizer = CharacterTokenizer(sorted(characters))
+    assert tokenizer_from_dict(json.loads(json.dumps(tokenizer.to_dict()))).tokens == tokenizer.tokens
+
+
+def test_file_is_readable(tmp_path):
+    save_tokenizer(tmp_path / "pairs.json", BytePairTokenizer([(b" ", b"a"), (b" a", b"\n"), (b"\xc3", b"\xa9")]))
+    assert (tmp_path / "pairs.json").read_text("utf-8").splitlines() == [
+        "{",
+        ' "format": "minitransformer-tokenizer-1",',
+        ' "kind": "byte_pairs",',
+        ' "merges": [',
+        '  "Ġ a",',
+        '  "Ġa Ċ",',
+        '  "Ã ©"',
+        " ]",
+        "}",
+    ]
+    save_tokenizer(tmp_path / "characters.json", CharacterTokenizer("aé\n", unknown=True))
+    assert json.loads((tmp_path / "characters.json").read_text("utf-8")) == {
+        "format": "minitransformer-tokenizer-1",
+        "kind": "characters",
+        "unknown": True,
+        "characters": ["a", "é", "\n"],
+    }
+    assert '"é"' in (tmp_path / "characters.json").read_text("utf-8")
+
+
+PAIRS = {"format": "minitransformer-tokenizer-1", "kind": "byte_pairs", "merges": ["a b"]}
+CHARACTERS = {"format": "minitransformer-tokenizer-1", "kind": "characters", "unknown": False, "characters": ["a"]}
+BAD_FILES = {
+    "nothing": (b"", "Expecting value"),
+    "half a file": (json.dumps(PAIRS)[:-9].encode(), "Unterminated string|Expecting"),
+    "no text": (b"\xff\xfe\xfd{}\x00", "codec can't decode"),
+    "too deep": (b"[" * 200_000, "recursion"),
+    "a list": (b"[1]", "its format is not minitransformer-tokenizer-1"),
+    "no format": ({"kind": "characters"}, "its format is not"),
+    "later format": ({**PAIRS, "format": "minitransformer-tokenizer-2"}, "its format is not"),
+    "no kind": ({"format": PAIRS["format"]}, "it has no 'kind'"),
+    "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, got 'words'"),
+    "kind of no name": ({**PAIRS, "kind": ["characters"]}, "kind must be one of"),
+    "no merges": ({**CHARACTERS, "kind": "byte_pairs"}, "it has no 'merges'"),
+    "merges of numbers": ({**PAIRS, "merges": [1]}, "a merge must be two tokens with a space between them, got 1"),
+    "merges a number": ({**PAIRS, "merges": 1}, "not iterable"),
+    "merge of one": ({**PAIRS, "merges": ["ab"]}, "must be two tokens .* got 'ab'"),
+    "merge of three": ({**PAIRS, "merges": ["a b c"]}, "must be two tokens"),
+    "merge of none": ({**PAIRS, "merges": ["a "]}, "b'' is no token"),
+    "merge of no byte": ({**PAIRS, "merges": ["a €"]}, "'€' in '€' stands for no byte"),
+    "merge too early": ({**PAIRS, "merges": ["ab c"]}, "b'ab' is no token"),
+    "merge twice": ({**PAIRS, "merges": ["a b", "a b"]}, "token already"),
+    "no characters": ({**PAIRS, "kind": "characters"}, "it has no 'characters'"),
+    "characters a text": ({**CHARACTERS, "characters": "ab"}, "characters must be a list"),
+    "character twice": ({**CHARACTERS, "characters": ["a", "a"]}, "twice"),
+    "character too long": ({**CHARACTERS, "characters": ["ab"]}, "length 1, got 'ab'"),
+    "character a number": ({**CHARACTERS, "characters": [1]}, "length 1, got 1"),
+    "character a list": ({**CHARACTERS, "characters": [["a"]]}, "unhashable|length 1"),
+    "unknown a number": ({**CHARACTERS, "unknown": 1}, "unknown true or false"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_file_is_refused_by_name(name, tmp_path):
+    content, complaint = BAD_FILES[name]
+    path = tmp_path / "bad.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    with pytest.raises(ValueError, match=complaint) as raised:
+        load_tokenizer(path)
+    assert type(raised.value) is ValueError
+    assert str(raised.value).startswith(f"{path} is not a tokenizer of minitransformer: ")
+
+
+@pytest.mark.parametrize("content", [PAIRS, CHARACTERS], ids=["byte pairs", "characters"])
+def test_files_that_the_bad_ones_are_made_of_are_good(content, tmp_path):
+    (tmp_path / "good.json").write_text(json.dumps(content))
+    assert load_tokenizer(tmp_path / "good.json").tokens[-1] in ("ab", "a")
+
+
+def test_missing_file_is_an_error_of_its_own(tmp_path):
+    for path in (tmp_path / "missing.json", tmp_path):
+        with pytest.raises(FileNotFoundError, match="there is no file"):
+            load_tokenizer(path)

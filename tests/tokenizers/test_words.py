@@ -1,0 +1,101 @@
+"""The cut into words: what GPT-2's pattern finds, on every character, without a library for it."""
+
+import functools
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+
+from minitransformer.tokenizers import words
+from minitransformer.tokenizers.words import batches_of_words, split_words
+from tests.tokenizers.texts import ANY_TEXT, ENGLISH, SETTLED_TEXT, TEXTS, is_settled
+
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+@functools.cache
+def _gpt2_words():
+    regex = pytest.importorskip("regex")
+    return regex.compile(GPT2_PATTERN).findall
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("It's 12 o'clock, they've said", ["It", "'s", " 12", " o", "'", "clock", ",", " they", "'ve", " said"]),
+        ("WE'LL we'll", ["WE", "'", "LL", " we", "'ll"]),
+        ("a  b   \n  c\t\td ", ["a", " ", " b", "   \n ", " c", "\t", "\t", "d", " "]),
+        ("x_1 _y", ["x", "_", "1", " _", "y"]),
+        ("½ Ⅷ二 二2", ["½", " Ⅷ", "二", " 二", "2"]),
+        ("e\u0301a", ["e", "\u0301", "a"]),
+        ("a\x1c\u00a0\u3000b", ["a", "\x1c", "\u00a0", "\u3000", "b"]),
+        ("a  \x1cb", ["a", " ", " \x1c", "b"]),
+        ("..._?! \ud800.", ["..._?!", " \ud800."]),
+    ],
+)
+def test_words_of_an_example(text, expected):
+    assert split_words(text) == expected
+
+
+@given(text=ANY_TEXT)
+def test_words_side_by_side_are_the_text(text):
+    assert "".join(split_words(text)) == text
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_words_of_a_text_are_those_of_gpt2(text):
+    assert split_words(text) == _gpt2_words()(text)
+
+
+@given(text=SETTLED_TEXT)
+def test_words_of_any_text_are_those_of_gpt2(text):
+    assert split_words(text) == _gpt2_words()(text)
+
+
+def test_every_character_is_a_letter_number_space_or_sign_as_in_gpt2():
+    text = "".join(f"a{character}1{character}?{character} " for character in filter(is_settled, _all_characters()))
+    assert len(text) > 500_000
+    assert split_words(text) == _gpt2_words()(text)
+
+
+def test_letters_and_numbers_are_the_categories_of_unicode():
+    for character in filter(is_settled, _all_characters()):
+        kind = unicodedata.category(character)[0]
+        assert (len(split_words(f"a{character}")) == 1) == (kind == "L"), character
+        assert (len(split_words(f"1{character}")) == 1) == (kind == "N"), character
+
+
+def _all_characters():
+    return map(chr, range(sys.maxunicode + 1))
+
+
+def test_batches_hold_all_words_in_order_and_fill_the_bar(monkeypatch):
+    seen = []
+
+    class Bar:
+        def __init__(self, disable, total, **options):
+            seen.append((disable, total))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def update(self, n):
+            seen.append(n)
+
+    monkeypatch.setattr(words, "tqdm", Bar)
+    monkeypatch.setattr(words, "BATCH", 7)
+    monkeypatch.setattr(words, "LONG", len(ENGLISH))
+    batches = list(batches_of_words(ENGLISH, "words"))
+    assert {len(batch) for batch in batches[:-1]} == {7}
+    assert [word for batch in batches for word in batch] == split_words(ENGLISH)
+    assert seen[0] == (None, len(ENGLISH)), "a long text has a bar, on a terminal"
+    assert len(seen) == len(batches) + 1
+    assert sum(seen[1:]) == len(ENGLISH)
+    seen.clear()
+    list(batches_of_words(ENGLISH[1:], "words"))
+    assert seen[0] == (True, len(ENGLISH) - 1), "a short text has none"
