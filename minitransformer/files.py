@@ -1,4 +1,4 @@
-"""Writing files so that nothing half-written is ever found under their name."""
+"""Writing files so that nothing half-written is ever found under their name, and the tensors in safetensors files."""
 
 import contextlib
 import os
@@ -16,3 +16,28 @@ def written_whole(path):
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_safetensors(path, arrays, metadata):
+    """Write {name: array} and a header of {name: text} to `path`."""
+    from safetensors.numpy import save  # here, so that all else runs on a bare machine without it
+
+    with written_whole(path) as partial:
+        partial.write_bytes(save(arrays, metadata=metadata))
+
+
+def read_safetensors(path):
+    """{name: array} and the header {name: text} of the file at `path`.
+
+    Raises FileNotFoundError if there is none, and ValueError, naming the path, if it cannot be read; bfloat16 cannot,
+    as NumPy does not have it.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, TypeError) as error:
+        raise ValueError(f"{path} is not a safetensors file of numbers that NumPy knows: {error}") from error

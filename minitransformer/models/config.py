@@ -3,6 +3,9 @@
 import dataclasses
 
 from minitransformer.checks import check_choice, check_heads, check_rate
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.normalization import NORMALIZATIONS
+from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of sequence: the first ids of every vocabulary
@@ -25,9 +28,19 @@ class TransformerConfig:
     ffn_dropout: float = 0.0  # between the two matrices of the feed-forward network; not in the paper's text
     label_smoothing: float = 0.1  # epsilon_ls
     norm: str = "post"  # "post" as in the paper, or "pre"; see layers/residual.py
-    final_norm: bool | None = None  # a LayerNorm after each stack; None: only with pre-norm, which needs it
+    final_norm: bool | None = None  # a normalisation after each stack; None: only with pre-norm, which needs it
     tie_embeddings: bool = True  # source, target and output share one matrix (section 3.4)
+    tie_output: bool = True  # the output, too; False: only source and target share one, as in T5 version 1.1
     max_len: int = 1024  # positions; the paper's sinusoids have no limit, our table does
+    positions: str = "sinusoidal"  # or "learned", "relative", "rope", "alibi", "none"; see layers/positions.py
+    normalization: str = "layer"  # "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py
+    norm_eps: float = 1e-5  # inside the root of every normalisation; the paper gives none
+    activation: str = "relu"  # or "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py
+    bias: bool = True  # in every Linear; T5 and LLaMA have none
+    scale_embeddings: bool = True  # by sqrt(d_model) on the way in (section 3.4); GPT, BERT and T5 do not
+    scale_scores: bool = True  # by 1 / sqrt(d_k) (equation 1); T5 does not
+    scale_output: bool = False  # by 1 / sqrt(d_model) before the logits: T5, where the embeddings are tied
+    starts_with_padding: bool = False  # the target's first token is padding, and is seen all the same: T5
 
     def __post_init__(self):
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):
@@ -37,13 +50,23 @@ class TransformerConfig:
             check_rate(name, getattr(self, name))
         check_heads(self.d_model, self.num_heads)
         check_choice("norm", self.norm, NORMS)
-        if self.d_model % 2:
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        if not self.norm_eps >= 0.0:
+            raise ValueError(f"norm_eps must be at least 0, got {self.norm_eps}")
+        check_choice("positions", self.positions, POSITIONS)
+        if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
 
     @property
     def has_final_norm(self):
-        """Whether a LayerNorm follows the last layer of each stack."""
+        """Whether a normalisation follows the last layer of each stack."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm
+
+    @property
+    def has_tied_output(self):
+        """Whether the output projection has the (source) embeddings' own matrix."""
+        return self.tie_embeddings and self.tie_output
 
 
 _NAMED = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_names
+from minitransformer.layers.feed_forward import GATED
 
 EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # ours alone
 
@@ -39,7 +40,8 @@ def from_pytorch(state_dict, config):
         norm3                                feed_forward.norm
 
     and for each matrix its bias, and after the stack `norm.weight` and `norm.bias` as `norm.gamma` and `norm.beta`.
-    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape.
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape, and for a config that
+    no `torch.nn.Transformer` can follow.
     """
     table = _table(config)
     given = {name: _to_numpy(tensor) for name, tensor in state_dict.items()}
@@ -70,6 +72,11 @@ def to_pytorch(state, config):
 
 def _table(config):
     """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch's may be several of ours."""
+    if config.normalization != "layer" or config.activation in GATED or not config.bias:
+        raise ValueError(
+            "torch.nn.Transformer has LayerNorm, biases and no gates: it has no place for the weights of a model with "
+            f"normalization = {config.normalization!r}, activation = {config.activation!r}, bias = {config.bias}"
+        )
     C, F = config.d_model, config.d_ff
     table = {}
     for stack, layer in (("encoder.", _encoder_layer(C, F)), ("decoder.", _decoder_layer(C, F))):

@@ -7,13 +7,16 @@ from minitransformer.layers import (
     Embedding,
     FeedForward,
     LayerNorm,
+    LearnedPositions,
     OutputProjection,
     PositionalEncoding,
+    RMSNorm,
     SelfAttention,
 )
 
 # the layers that the table does not open any further
-LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, PositionalEncoding, SelfAttention)
+POSITIONS = (LearnedPositions, PositionalEncoding)
+LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, *POSITIONS, RMSNorm, SelfAttention)
 
 
 class Row(NamedTuple):

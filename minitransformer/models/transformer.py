@@ -8,9 +8,24 @@ from minitransformer.backend import to_device
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection, PositionalEncoding
+from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.initializers import normal
-from minitransformer.models.config import PAD
+from minitransformer.layers.positions import make_input_positions
+from minitransformer.models.config import PAD, TransformerConfig
+from minitransformer.models.stepwise import TransformerState
+
+
+def t5_config(vocab_size, **changes):
+    """T5's choices (Raffel et al. 2020); `changes` replaces.
+
+    Pre-norm with RMSNorm and no biases, a learnt number for each distance, no 1 / sqrt(d_k), embeddings as they are on
+    the way in and by 1 / sqrt(d_model) on the way out, no label smoothing, and padding as the target's first token.
+    Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
+    """
+    choices = {"norm": "pre", "normalization": "rms", "norm_eps": 1e-6, "bias": False, "positions": "relative"}
+    scales = {"scale_embeddings": False, "scale_scores": False, "scale_output": True}
+    more = {"starts_with_padding": True, "label_smoothing": 0.0}
+    return TransformerConfig(vocab_size, **{**choices, **scales, **more, **changes})
 
 
 class EncodeCache(NamedTuple):
@@ -47,23 +62,37 @@ class Transformer(Layer):
         self.config = config
         rng = None if seed is None else np.random.default_rng(seed)
         source_E, target_E, output_E = self._embedding_matrices(rng, dtype)
-        positions = PositionalEncoding(config.max_len, config.d_model, dtype=dtype)
-        self.source_embedding = InputEmbedding(source_E, positions, config.dropout)
-        self.target_embedding = InputEmbedding(target_E, positions, config.dropout)
+        scale = None if config.scale_embeddings else 1.0
+        source_positions = target_positions = self._positions(rng, dtype)
+        if config.positions == "learned":  # each stack learns its own
+            target_positions = self._positions(rng, dtype)
+        self.source_embedding = InputEmbedding(source_E, source_positions, config.dropout, scale)
+        self.target_embedding = InputEmbedding(target_E, target_positions, config.dropout, scale)
         self.encoder = Encoder(config, rng=rng, dtype=dtype)
         self.decoder = Decoder(config, rng=rng, dtype=dtype)
-        self.output = OutputProjection(output_E)
+        self.output = OutputProjection(output_E, config.d_model**-0.5 if config.scale_output else 1.0)
+
+    def _positions(self, rng, dtype):
+        """What is added to the token vectors, in the size of those."""
+        config = self.config
+        std = 1.0 if config.scale_embeddings else config.d_model**-0.5
+        return make_input_positions(config.positions, config.max_len, config.d_model, std=std, rng=rng, dtype=dtype)
 
     def _embedding_matrices(self, rng, dtype):
-        """E (V, C) for source, target and output: one shared Parameter (section 3.4), or three of their own.
+        """E (V, C) for source, target and output: one shared Parameter (section 3.4), two, or three of their own.
 
         Standard deviation 1 / sqrt(C): times sqrt(C) it is 1, like the sinusoids' size, and the first logits are of
         order 1.
         """
         V, C = self.config.vocab_size, self.config.d_model
-        distinct = 1 if self.config.tie_embeddings else 3
-        matrices = [Parameter(normal(rng, (V, C), C**-0.5, dtype)) for _ in range(distinct)]
-        return matrices * 3 if self.config.tie_embeddings else matrices
+
+        def draw():
+            return Parameter(normal(rng, (V, C), C**-0.5, dtype))
+
+        source = draw()
+        target = source if self.config.tie_embeddings else draw()
+        output = source if self.config.has_tied_output else draw()
+        return source, target, output
 
     def forward(self, source, target, rng=None):
         """source (B, S) and target (B, T) ids on the host -> logits (B, T, V) of the token after each target token.
@@ -100,7 +129,7 @@ class Transformer(Layer):
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         y, cache_embedding = self.target_embedding.forward(target, rng)
-        allowed = causal_mask(target.shape[1]) & padding_mask(to_device(target), PAD)  # (B, 1, T, T)
+        allowed = causal_mask(target.shape[1]) & self.target_allowed(target)  # (B, 1, T, T)
         z, cache_decoder = self.decoder.forward(y, memory, allowed, self._source_allowed(source), rng)
         logits, cache_output = self.output.forward(z)
         return logits, DecodeCache(cache_embedding, cache_decoder, cache_output)
@@ -111,6 +140,17 @@ class Transformer(Layer):
         dy, dmemory = self.decoder.backward(dz, cache.decoder)
         self.target_embedding.backward(dy, cache.embedding)
         return dmemory
+
+    def begin(self, source, room):
+        """Read source (B, S) and get ready to decode at most `room` tokens -> a state (see models/stepwise.py)."""
+        return TransformerState(self, source, room)
+
+    def target_allowed(self, ids, start=0):
+        """Which of the target's ids (B, T), the first at position `start`, are seen -> (B, 1, 1, T)."""
+        seen = padding_mask(to_device(ids), PAD)
+        if self.config.starts_with_padding and start == 0:
+            seen[..., 0] = True
+        return seen
 
     @staticmethod
     def _source_allowed(source):

@@ -2,13 +2,13 @@
 
 import dataclasses
 import json
-from pathlib import Path
 
-from minitransformer.files import written_whole
-from minitransformer.models.config import TransformerConfig
-from minitransformer.models.transformer import Transformer
+from minitransformer.checks import check_choice
+from minitransformer.files import read_safetensors, write_safetensors
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 
 FORMAT = "minitransformer-1"
+MODELS = {"Transformer": Transformer, "GPT": GPT, "BERT": BERT}
 
 
 def save_checkpoint(path, model, **metadata):
@@ -18,32 +18,25 @@ def save_checkpoint(path, model, **metadata):
     """
     header = {
         "format": FORMAT,
+        "model": type(model).__name__,
         "config": json.dumps(dataclasses.asdict(model.config)),
+        "options": json.dumps(getattr(model, "options", {})),
         "metadata": json.dumps(metadata),
     }
-    from safetensors.numpy import save  # here, so that all else runs on a bare machine without it
-
-    with written_whole(path) as partial:
-        partial.write_bytes(save(model.state_dict(), metadata=header))
+    write_safetensors(path, model.state_dict(), header)
 
 
 def load_checkpoint(path):
-    """The model that was saved at `path`, and its metadata -> (Transformer, dict).
+    """The model that was saved at `path`, and its metadata -> (Transformer, GPT or BERT, dict).
 
     Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote, OSError if there is none.
     """
-    from safetensors import SafetensorError, safe_open
-
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    state, header = read_safetensors(path)
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            if header.get("format") != FORMAT:
-                raise ValueError(f"its format is not {FORMAT}")
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        if header.get("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}")
         return _rebuild(header, state), json.loads(header["metadata"])
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is not a checkpoint of minitransformer: {error}") from error
 
 
@@ -52,6 +45,8 @@ def _rebuild(header, state):
     if not state:
         raise ValueError("it has no weights")
     config = TransformerConfig(**json.loads(header["config"]))
-    model = Transformer(config, seed=None, dtype=next(iter(state.values())).dtype)
+    kind = check_choice("model", header.get("model", "Transformer"), MODELS)
+    options = json.loads(header.get("options", "{}"))
+    model = MODELS[kind](config, **options, seed=None, dtype=next(iter(state.values())).dtype)
     model.load_state_dict(state)
     return model

@@ -173,6 +173,7 @@ def _all_detectors():
         yield simple
         yield from _test_files(level)
         yield stacks
+    yield _test_file("models", "tests.oracle.test_huggingface_reference")
     yield _test_file("training", "tests.oracle.test_pytorch_reference")
 
 

@@ -21,18 +21,18 @@ def shorten(tree):
     return _map(_shorten, tree)
 
 
-def write(tree, made_with):
+def write(tree, made_with, path=PATH):
     """Store nested dicts of arrays, with a slash between the names of two levels, and the versions they come from.
 
     One line of metadata and no more: the order of several would change the file's bytes from run to run.
     """
     contiguous = _map(lambda array: np.array(array, order="C"), tree)
-    save_file(dict(_flatten(contiguous)), PATH, metadata={"made_with": made_with})
+    save_file(dict(_flatten(contiguous)), path, metadata={"made_with": made_with})
 
 
-def read():
+def read(path=PATH):
     """The nested dicts of arrays, with floats as float64, and the versions that made them."""
-    with safe_open(PATH, framework="numpy") as file:
+    with safe_open(path, framework="numpy") as file:
         flat = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         made_with = file.metadata()["made_with"]
     return _map(_lengthen, _unflatten(flat)), made_with

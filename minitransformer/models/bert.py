@@ -1,0 +1,157 @@
+"""Encoder-only (Devlin et al. 2019): every token sees every other, and some hidden ones are to be guessed."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_batch_of_ids, check_dtype, check_ids
+from minitransformer.core import Layer, Parameter
+from minitransformer.functional import gelu, gelu_backward, padding_mask, tanh, tanh_backward
+from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
+from minitransformer.layers.initializers import normal
+from minitransformer.layers.positions import make_input_positions
+from minitransformer.models.config import PAD, TransformerConfig
+
+STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
+
+
+def bert_config(vocab_size, **changes):
+    """BERT's choices: post-norm, learned positions, exact GELU, eps 1e-12, no label smoothing; `changes` replaces."""
+    choices = {"norm": "post", "positions": "learned", "activation": "gelu", "scale_embeddings": False}
+    return TransformerConfig(vocab_size, **{**choices, "norm_eps": 1e-12, "label_smoothing": 0.0, **changes})
+
+
+class BERTEmbedding(Layer):
+    """The sum of token, position and segment vectors, normalised, with dropout (section 3, figure 2)."""
+
+    def __init__(self, config, num_segments, rng, dtype):
+        V, C = config.vocab_size, config.d_model
+        self.tokens = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)
+        self.positions = make_input_positions(config.positions, config.max_len, C, rng=rng, dtype=dtype)
+        self.segments = Embedding(Parameter(normal(rng, (num_segments, C), STD, dtype)), scale=1.0)
+        self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, ids, segments, rng=None):
+        """ids and segments (B, T) on the host -> y (B, T, C)."""
+        x, cache_tokens = self.tokens.forward(ids)
+        cache_positions = None
+        if self.positions is not None:
+            x, cache_positions = self.positions.forward(x)
+        s, cache_segments = self.segments.forward(segments)
+        n, cache_norm = self.norm.forward(x + s)
+        y, cache_dropout = self.dropout.forward(n, rng)
+        return y, (cache_tokens, cache_positions, cache_segments, cache_norm, cache_dropout)
+
+    def backward(self, dy, cache):
+        """dy (B, T, C) -> None. The three are added, so each gets the whole gradient."""
+        cache_tokens, cache_positions, cache_segments, cache_norm, cache_dropout = cache
+        dx = self.norm.backward(self.dropout.backward(dy, cache_dropout), cache_norm)
+        self.segments.backward(dx, cache_segments)
+        if self.positions is not None:
+            dx = self.positions.backward(dx, cache_positions)
+        self.tokens.backward(dx, cache_tokens)
+
+
+class MaskedHead(Layer):
+    """From the encoder's output to the logits of hidden tokens: Linear, GELU, LayerNorm, the tied matrix, a bias."""
+
+    def __init__(self, E, config, rng, dtype):
+        C = config.d_model
+        self.transform = Linear(C, C, rng=rng, dtype=dtype)
+        self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)
+        self.output = OutputProjection(E)
+        self.b = Parameter(np.zeros(len(E.data), dtype))
+
+    def forward(self, x, rng=None):
+        """x (B, T, C) -> logits (B, T, V)."""
+        h, cache_transform = self.transform.forward(x)
+        a, cache_gelu = gelu(h)
+        n, cache_norm = self.norm.forward(a)
+        logits, cache_output = self.output.forward(n)
+        logits += self.b.data
+        return logits, (cache_transform, cache_gelu, cache_norm, cache_output)
+
+    def backward(self, dlogits, cache):
+        """dlogits (B, T, V) -> dx (B, T, C)."""
+        cache_transform, cache_gelu, cache_norm, cache_output = cache
+        self.b.grad += dlogits.sum(axis=(0, 1))
+        da = self.norm.backward(self.output.backward(dlogits, cache_output), cache_norm)
+        return self.transform.backward(gelu_backward(da, cache_gelu), cache_transform)
+
+
+class ClassifierHead(Layer):
+    """From the first token's output to the logits of classes: Linear and tanh (the "pooler"), dropout, Linear."""
+
+    def __init__(self, num_classes, config, rng, dtype):
+        C = config.d_model
+        self.pooler = Linear(C, C, rng=rng, dtype=dtype)
+        self.dropout = Dropout(config.dropout)
+        self.classes = Linear(C, num_classes, rng=rng, dtype=dtype)
+
+    def forward(self, x, rng=None):
+        """x (B, T, C) -> logits (B, K)."""
+        h, cache_pooler = self.pooler.forward(x[:, 0])
+        a, cache_tanh = tanh(h)
+        d, cache_dropout = self.dropout.forward(a, rng)
+        logits, cache_classes = self.classes.forward(d)
+        return logits, (x, cache_pooler, cache_tanh, cache_dropout, cache_classes)
+
+    def backward(self, dlogits, cache):
+        """dlogits (B, K) -> dx (B, T, C), 0 but for the first token."""
+        x, cache_pooler, cache_tanh, cache_dropout, cache_classes = cache
+        da = self.dropout.backward(self.classes.backward(dlogits, cache_classes), cache_dropout)
+        dx = xp.zeros_like(x)
+        dx[:, 0] = self.pooler.backward(tanh_backward(da, cache_tanh), cache_pooler)
+        return dx
+
+
+class BERTCache(NamedTuple):
+    """What `BERT` remembers."""
+
+    embedding: object
+    encoder: object
+    head: object
+
+
+class BERT(Layer):
+    """An encoder with a head: logits (B, T, V) of hidden tokens, or with `num_classes` logits (B, K) of a sequence.
+
+    Beside the Transformer only the mask and the loss change: nothing but padding is masked, and only hidden tokens
+    count. See `bert_config`, and `MaskedTask` for the hiding. In training a target of 0 is padding, which asks for
+    nothing: so number the classes from 1, and give `num_classes` one more than there are.
+    """
+
+    def __init__(self, config, *, num_segments=2, num_classes=None, seed=0, dtype=np.float32):
+        dtype = check_dtype(dtype)
+        self.config = config
+        self.options = {
+            "num_segments": num_segments,
+            "num_classes": num_classes,
+        }  # what a checkpoint adds to the config
+        rng = None if seed is None else np.random.default_rng(seed)
+        self.embedding = BERTEmbedding(config, num_segments, rng, dtype)
+        self.encoder = Encoder(config, rng=rng, dtype=dtype)
+        if num_classes is None:
+            self.head = MaskedHead(self.embedding.tokens.E, config, rng, dtype)
+        else:
+            self.head = ClassifierHead(num_classes, config, rng, dtype)
+
+    def forward(self, ids, segments=None, rng=None):
+        """ids and segments (B, T) on the host, all segment 0 by default -> logits."""
+        check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
+        segments = np.zeros_like(ids) if segments is None else segments
+        check_ids("segments", segments, self.options["num_segments"])
+        if segments.shape != ids.shape:  # one row would be broadcast
+            raise ValueError(f"segments must have the shape of ids, {tuple(ids.shape)}, got {tuple(segments.shape)}")
+        x, cache_embedding = self.embedding.forward(ids, segments, rng)
+        y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), PAD), rng)
+        logits, cache_head = self.head.forward(y, rng)
+        return logits, BERTCache(cache_embedding, cache_encoder, cache_head)
+
+    def backward(self, dlogits, cache):
+        """dlogits -> None, as ids have no gradient."""
+        dy = self.head.backward(dlogits, cache.head)
+        dx = self.encoder.backward(dy, cache.encoder)
+        self.embedding.backward(dx, cache.embedding)

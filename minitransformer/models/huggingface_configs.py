@@ -1,0 +1,190 @@
+"""What the config.json of a Hugging Face model says, as our configuration.
+
+Their libraries leave out of the file what is as usual, so what is usual there stands here. What our models cannot do is
+refused by the name that it has in the file.
+"""
+
+from typing import Any, NamedTuple
+
+from minitransformer.checks import check_choice
+from minitransformer.models.bert import bert_config
+from minitransformer.models.gpt import gpt_config
+from minitransformer.models.transformer import t5_config
+
+GPT2_USUAL = {
+    "vocab_size": 50257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "n_inner": None,
+    "activation_function": "gelu_new",
+    "resid_pdrop": 0.1,
+    "embd_pdrop": 0.1,
+    "attn_pdrop": 0.1,
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+BERT_USUAL = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "classifier_dropout": None,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "tie_word_embeddings": True,
+}
+T5_USUAL = {
+    "vocab_size": 32128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_decoder_layers": None,
+    "num_heads": 8,
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "dropout_rate": 0.1,
+    "layer_norm_epsilon": 1e-6,
+    "feed_forward_proj": "relu",
+    "pad_token_id": 0,
+    "n_positions": 512,
+}
+
+# their names of functions, and ours; "gelu_new" is the form with tanh
+GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+GPT2_ACTIVATIONS |= {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
+T5_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gated-gelu": "geglu_tanh", "gated-silu": "swiglu"}
+
+
+def config_from_huggingface(theirs, **changes):
+    """The config.json of a Hugging Face GPT-2, BERT or T5, as a dictionary -> TransformerConfig.
+
+    Which of them it is, its "model_type" says; `changes` replaces single fields of ours. Their T5 has, when it learns,
+    one more dropout, behind the last normalisation of each stack, and no longest sequence; our `max_len` is what it was
+    trained on, if the file says that, or 512. Raises ValueError, naming it, for what we cannot represent.
+    """
+    kind = KINDS[check_choice("model_type", theirs.get("model_type"), KINDS)]
+    given = {**kind.usual, **theirs}
+    for name, needed in kind.needed.items():
+        if given[name] != needed:
+            raise ValueError(f"our model can only have {name} = {needed!r}, and this one has {given[name]!r}")
+    return kind.translate(given, changes)
+
+
+def _gpt2(given, changes):
+    if given["embd_pdrop"] != given["resid_pdrop"]:
+        raise ValueError(
+            f"our model has one dropout rate for embd_pdrop and resid_pdrop, "
+            f"and this one has {given['embd_pdrop']} and {given['resid_pdrop']}"
+        )
+    check_choice("activation_function", given["activation_function"], GPT2_ACTIVATIONS)
+    choices = {
+        "d_model": given["n_embd"],
+        "num_heads": given["n_head"],
+        "d_ff": given["n_inner"] or 4 * given["n_embd"],
+        "num_layers": given["n_layer"],
+        "max_len": given["n_positions"],
+        "activation": GPT2_ACTIVATIONS[given["activation_function"]],
+        "dropout": given["resid_pdrop"],
+        "attention_dropout": given["attn_pdrop"],
+        "norm_eps": given["layer_norm_epsilon"],
+        "tie_embeddings": given["tie_word_embeddings"],
+    }
+    return gpt_config(given["vocab_size"], **{**choices, **changes})
+
+
+def _bert(given, changes):
+    rate = given["hidden_dropout_prob"]
+    if given["classifier_dropout"] not in (None, rate):
+        raise ValueError(
+            f"our model has one dropout rate for classifier_dropout and hidden_dropout_prob, "
+            f"and this one has {given['classifier_dropout']} and {rate}"
+        )
+    choices = {
+        "d_model": given["hidden_size"],
+        "num_heads": given["num_attention_heads"],
+        "d_ff": given["intermediate_size"],
+        "num_layers": given["num_hidden_layers"],
+        "max_len": given["max_position_embeddings"],
+        "dropout": rate,
+        "attention_dropout": given["attention_probs_dropout_prob"],
+        "norm_eps": given["layer_norm_eps"],
+    }
+    return bert_config(given["vocab_size"], **{**choices, **changes})
+
+
+def _t5(given, changes):
+    C, H, N, rate = given["d_model"], given["num_heads"], given["num_layers"], given["dropout_rate"]
+    if given["d_kv"] * H != C:
+        raise ValueError(
+            f"our model can only have d_kv = d_model / num_heads = {C} / {H}, and this one has {given['d_kv']}"
+        )
+    if given["num_decoder_layers"] not in (None, N):
+        raise ValueError(
+            f"our model has as many num_decoder_layers as num_layers, "
+            f"and this one has {given['num_decoder_layers']} and {N}"
+        )
+    check_choice("feed_forward_proj", given["feed_forward_proj"], T5_ACTIVATIONS)
+    # version 1.1 says so by not being tied; newer files say that all are, and how they are scaled
+    scaled = given.get("scale_decoder_outputs", given.get("tie_word_embeddings") is not False)
+    choices = {
+        "d_model": C,
+        "num_heads": H,
+        "d_ff": given["d_ff"],
+        "num_layers": N,
+        "max_len": given["n_positions"],
+        "activation": T5_ACTIVATIONS[given["feed_forward_proj"]],
+        "dropout": rate,
+        "attention_dropout": rate,
+        "ffn_dropout": rate,
+        "norm_eps": given["layer_norm_epsilon"],
+        "tie_output": scaled,
+        "scale_output": scaled,
+    }
+    return t5_config(given["vocab_size"], **{**choices, **changes})
+
+
+class Kind(NamedTuple):
+    """A family of models of theirs."""
+
+    usual: dict  # what holds where the file says nothing
+    needed: dict  # what must hold, as ours know nothing else
+    translate: Any  # (dictionary without gaps, changes) -> TransformerConfig
+
+
+KINDS = {
+    "gpt2": Kind(
+        GPT2_USUAL,
+        {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
+        _gpt2,
+    ),
+    "bert": Kind(
+        BERT_USUAL,
+        {
+            "hidden_act": "gelu",
+            "pad_token_id": 0,
+            "position_embedding_type": "absolute",
+            "is_decoder": False,
+            "tie_word_embeddings": True,
+        },
+        _bert,
+    ),
+    "t5": Kind(
+        T5_USUAL,
+        {"pad_token_id": 0, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128},
+        _t5,
+    ),
+}

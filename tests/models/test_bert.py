@@ -1,0 +1,223 @@
+"""How a BERT must behave whatever its weights: every token sees all but padding, and only what is asked counts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.data import MaskedBatch
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.models import BERT, bert_config
+from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
+from tests.helpers import device, host, randomize, relative_error, same
+
+V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
+IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
+SEGMENT_IDS = np.array([[0, 1, 3, 0, 0], [2, 2, 0, 1, 1]])
+ANSWERS = np.array([[0, 8, 0, 0, 0], [7, 0, 0, 4, 0]])
+every_head = pytest.mark.parametrize("num_classes", [None, CLASSES], ids=["masked", "classes"])
+
+
+class ClassBatch(MaskedBatch):
+    """Ids and the class of each sequence, under the names that training knows."""
+
+
+def build(num_classes=None, dtype="float64", seed=0, **changes):
+    """A model with its initial weights; all sizes differ from each other."""
+    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2, "max_len": 40}
+    config = bert_config(changes.pop("vocab_size", V), **{**sizes, **changes})
+    return BERT(config, num_segments=SEGMENTS, num_classes=num_classes, seed=seed, dtype=dtype)
+
+
+def build_random(num_classes=None, **changes):
+    """A model with order-one weights, gamma, beta and biases included."""
+    return randomize(build(num_classes, **changes), scale=0.4)
+
+
+def loss_and_gradients(model, ids, targets):
+    """The loss and {name: gradient} of one pass without dropout, on the host."""
+    model.zero_grad()
+    logits, cache = model.forward(ids)
+    loss, cache_loss = cross_entropy(logits, device(targets))
+    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    return float(loss), {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
+
+
+@every_head
+def test_every_logit_depends_on_every_real_token_before_and_behind(num_classes):
+    model = build_random(num_classes)
+    logits = host(model(IDS, SEGMENT_IDS))
+    for row, t in zip(*np.nonzero(IDS), strict=True):
+        other = IDS.copy()
+        other[row, t] = 2
+        changed = host(model(other, SEGMENT_IDS))
+        assert (changed[row] != logits[row]).any(axis=-1).all()
+        assert same(changed[1 - row], logits[1 - row])
+
+
+@every_head
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("count", [1, 9, 35])
+def test_padding_changes_nothing(num_classes, positions, count):
+    model = build_random(num_classes, positions=positions)
+    padded = np.pad(IDS, ((0, 0), (0, count)))
+    got, expected = host(model(padded)), host(model(IDS))
+    if num_classes is None:
+        got, expected = got[:, : IDS.shape[1]][IDS != 0], expected[IDS != 0]
+    assert relative_error(got, expected) <= 1e-13
+
+
+@every_head
+def test_the_vector_of_padding_reaches_no_logit_of_a_real_token(num_classes):
+    model = build_random(num_classes)
+    before = host(model.encoder(*inputs_of_encoder(model)))
+    model.embedding.tokens.E.data[0] += 5.0
+    after = host(model.encoder(*inputs_of_encoder(model)))
+    assert same(after[IDS != 0], before[IDS != 0])
+    assert (after[IDS == 0] != before[IDS == 0]).any(axis=-1).all()
+
+
+def inputs_of_encoder(model):
+    """The embedded ids, and the mask that hides padding."""
+    return model.embedding(IDS, SEGMENT_IDS), device((IDS != 0)[:, None, None, :])
+
+
+@every_head
+def test_segments_matter_and_are_all_the_first_by_default(num_classes):
+    model = build_random(num_classes)
+    assert same(model(IDS), model(IDS, np.zeros_like(IDS)))
+    for segment in range(1, SEGMENTS):
+        assert relative_error(model(IDS, np.full_like(IDS, segment)), model(IDS)) > 1e-3
+    one = np.zeros_like(IDS)
+    one[1, 4] = 1  # of the last token alone: all see it
+    assert (host(model(IDS, one))[1] != host(model(IDS))[1]).any(axis=-1).all()
+
+
+def test_each_segments_vector_gets_the_gradient_of_its_own_tokens():
+    model = build_random()
+    logits, cache = model.forward(IDS, SEGMENT_IDS)
+    model.backward(device(np.random.default_rng(4).standard_normal(logits.shape)), cache)
+    assert (np.abs(host(model.embedding.segments.E.grad)).max(axis=-1) > 1e-3).all()
+    model.zero_grad()
+    logits, cache = model.forward(IDS, np.full_like(IDS, 2))
+    model.backward(device(np.random.default_rng(4).standard_normal(logits.shape)), cache)
+    gradient = host(model.embedding.segments.E.grad)
+    assert (gradient[2] != 0).all()
+    assert not gradient[[0, 1, 3]].any()
+    # each token's vector is the sum of three, and each of the three tables gets all of it
+    assert relative_error(host(model.embedding.positions.P.grad).sum(axis=0), gradient[2]) <= 1e-13
+
+
+def test_the_class_is_read_off_the_first_token_alone():
+    model = build_random(CLASSES)
+    x = np.random.default_rng(3).standard_normal((2, 5, C))
+    logits = host(model.head(device(x)))
+    W, b = (host(getattr(model.head.pooler, name).data) for name in "Wb")
+    W_out, b_out = (host(getattr(model.head.classes, name).data) for name in "Wb")
+    assert relative_error(logits, np.tanh(x[:, 0] @ W + b) @ W_out + b_out) <= 1e-14
+    other = x.copy()
+    other[:, 1:] += 1.0
+    assert same(model.head(device(other)), logits)
+
+
+def test_the_masked_loss_ignores_what_is_not_asked():
+    model = build_random()
+    loss, gradients = loss_and_gradients(model, IDS, ANSWERS)
+    log_p = host(model(IDS))
+    log_p = log_p - np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
+    asked = [-log_p[row, t, ANSWERS[row, t]] for row, t in zip(*np.nonzero(ANSWERS), strict=True)]
+    assert abs(loss - np.mean(asked)) <= 1e-13 * loss
+    nothing, zeros = loss_and_gradients(model, IDS, np.zeros_like(ANSWERS))
+    assert nothing == 0.0
+    assert not any(gradient.any() for gradient in zeros.values())
+    assert all(gradient.any() for name, gradient in gradients.items() if "segments" not in name)
+
+
+def test_the_matrix_of_the_masked_head_is_the_embeddings_own():
+    model = build()
+    assert model.head.output.E is model.embedding.tokens.E
+    assert build(CLASSES).num_parameters() == model.num_parameters() - (V + 2 * C) + (C + 1) * CLASSES
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_loss_at_initialisation_is_near_ln_v(positions):
+    size, rng = 5000, np.random.default_rng(60)
+    model = build(dtype="float32", vocab_size=size, d_model=66, d_ff=128, positions=positions)
+    ids = rng.integers(3, size, (8, 30))
+    loss, _ = cross_entropy(model(ids), device(ids))
+    assert abs(float(loss) - math.log(size)) < 0.2
+
+
+def test_the_loss_of_classes_at_initialisation_is_near_its_own_logarithm():
+    ids = np.random.default_rng(60).integers(3, V, (50, 9))
+    loss, _ = cross_entropy(build(CLASSES)(ids), device(np.arange(50) % (CLASSES - 1) + 1))
+    assert abs(float(loss) - math.log(CLASSES)) < 0.5
+
+
+def test_after_one_step_every_parameter_has_moved():
+    model, lr = build(), 1e-3
+    check_all_moved(model, MaskedBatch(IDS, ANSWERS), lr)
+
+
+def test_after_one_step_on_classes_every_parameter_has_moved():
+    model, lr = build(CLASSES), 1e-3
+    check_all_moved(model, ClassBatch(IDS, np.array([2, 4])), lr)
+
+
+def check_all_moved(model, batch, lr):
+    """Assert that Adam's first step moves each tensor by lr."""
+    before = model.state_dict()
+    Trainer(model, seed=1).step(batch, lr)
+    for name, after in model.state_dict().items():
+        largest = np.abs(after - before[name]).max()
+        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name
+
+
+def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden():
+    model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0, vocab_size=V + 1)
+    trainer, rng, losses = Trainer(model), np.random.default_rng(61), []
+    for _ in range(120):
+        ids = rng.integers(1, V, (32, 8))
+        asked = rng.random(ids.shape) < 0.3
+        batch = MaskedBatch(np.where(asked, V, ids), np.where(asked, ids, 0))
+        losses.append(float(trainer.step(batch, lr=0.01)[0]))
+    floor = math.log(V - 1)
+    assert floor - 0.05 < np.mean(losses[-40:]) < floor + 0.15
+
+
+@every_head
+def test_a_checkpoint_brings_back_the_class_its_head_the_configuration_and_the_weights(num_classes, tmp_path):
+    model = build_random(num_classes)
+    save_checkpoint(tmp_path / "bert", model, task="masked")
+    loaded, metadata = load_checkpoint(tmp_path / "bert")
+    assert (type(loaded), loaded.config, loaded.options, metadata) == (
+        BERT,
+        model.config,
+        model.options,
+        {"task": "masked"},
+    )
+    assert same(loaded(IDS, SEGMENT_IDS), model(IDS, SEGMENT_IDS))
+
+
+def test_the_choices_are_those_of_bert_and_can_be_changed():
+    config = bert_config(50)
+    assert (config.norm, config.positions, config.activation, config.has_final_norm) == (
+        "post",
+        "learned",
+        "gelu",
+        False,
+    )
+    assert (config.scale_embeddings, config.label_smoothing, config.norm_eps) == (False, 0.0, 1e-12)
+    assert bert_config(50, norm="pre").norm == "pre"
+
+
+def test_a_segment_that_is_not_there_is_refused_as_one():
+    with pytest.raises(IndexError, match="segments has the token id 4, but the vocabulary has the ids 0 to 3"):
+        build()(IDS, np.full_like(IDS, SEGMENTS))
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (2, 1), (5,)])
+def test_segments_of_another_shape_are_refused_instead_of_being_broadcast(shape):
+    with pytest.raises(ValueError, match=r"^segments must have the shape of ids, \(2, 5\), got \("):
+        build()(IDS, np.zeros(shape, int))

@@ -1,0 +1,191 @@
+"""How a GPT must behave whatever its weights and positions: no look ahead, no trace of padding, honest losses."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.data import TextBatch
+from minitransformer.functional import causal_mask, cross_entropy
+from minitransformer.layers import Encoder
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.models import GPT, gpt_config
+from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
+from tests.helpers import device, host, randomize, relative_error, same
+
+V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
+IDS = np.array([[3, 8, 4, 0, 6], [7, 5, 9, 4, 10]])  # (B, T); id 0 is a token as any other
+every_position = pytest.mark.parametrize("positions", POSITIONS)
+
+
+def build(positions="learned", dtype="float64", seed=0, **changes):
+    """A model with its initial weights; all sizes differ from each other."""
+    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2, "max_len": MAX_LEN, "positions": positions}
+    return GPT(gpt_config(changes.pop("vocab_size", V), **{**sizes, **changes}), seed=seed, dtype=dtype)
+
+
+def build_random(positions="learned", **changes):
+    """A model with order-one weights, gamma, beta and biases included."""
+    return randomize(build(positions, **changes), scale=0.4)
+
+
+@every_position
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions, dtype):
+    model = build_random(positions, dtype=dtype)
+    logits = model(IDS)
+    for t in range(1, IDS.shape[1]):
+        other = IDS.copy()
+        other[:, t] = 2
+        changed = model(other)
+        assert same(changed[:, :t], logits[:, :t])
+        assert host(changed[:, t] != logits[:, t]).any(axis=-1).all()
+
+
+@every_position
+@pytest.mark.parametrize("count", [1, 9, 35])
+def test_padding_at_the_end_changes_nothing(positions, count):
+    model = build_random(positions)
+    padded = np.pad(IDS, ((0, 0), (0, count)))
+    assert relative_error(model(padded)[:, : IDS.shape[1]], model(IDS)) <= 1e-14
+
+
+@every_position
+def test_a_token_sees_itself_and_what_is_before_it(positions):
+    model = build_random(positions)
+    logits = host(model(IDS))
+    for t in range(IDS.shape[1]):
+        other = IDS.copy()
+        other[:, t] = 2
+        changed = host(model(other))
+        assert (changed[:, t:] != logits[:, t:]).any(axis=-1).all()
+
+
+@every_position
+def test_padding_on_the_left_changes_nothing_when_it_is_announced(positions):
+    model, padding = build_random(positions), np.array([0, 3])
+    padded = np.array([[6, 3, 8, 9, 4, 7], [0, 0, 0, 5, 7, 4]])
+    state = model.begin(2, 8, padding)
+    logits = host(state.extend(padded[:, :5]))
+    for row, pad in enumerate(padding):
+        assert relative_error(logits[row], model(padded[row : row + 1, pad:5])[0, -1]) <= 1e-12
+    logits = host(state.extend(padded[:, 5:]))
+    for row, pad in enumerate(padding):
+        assert relative_error(logits[row], model(padded[row : row + 1, pad:])[0, -1]) <= 1e-12
+    unannounced = model.begin(2, 8).extend(padded)
+    assert relative_error(host(unannounced)[1], logits[1]) > 1e-3, "it must matter that nobody sees it"
+
+
+@every_position
+def test_what_stands_in_announced_padding_changes_nothing(positions):
+    model, padding = build_random(positions), np.array([1, 3])
+    ids = np.array([[0, 3, 8, 9, 4], [0, 0, 0, 5, 7]])
+    other = ids + 2 * (np.arange(5) < padding[:, None])
+    got, expected = (model.begin(2, 8, padding).extend(each) for each in (other, ids))
+    assert same(got, expected)
+
+
+@every_position
+@pytest.mark.parametrize("switches", [{}, {"norm": "post", "scale_embeddings": True, "tie_embeddings": False}])
+def test_decoding_token_by_token_equals_the_whole(positions, switches):
+    model = build_random(positions, **switches)
+    state, logits = model.begin(2, 7), model(IDS)
+    for t in range(IDS.shape[1]):
+        assert relative_error(state.extend(IDS[:, t : t + 1]), logits[:, t]) <= 1e-12
+
+
+@every_position
+def test_only_the_mask_changes(positions):
+    """A GPT is the encoder's stack under a causal mask, between the embedding and the output projection."""
+    model = build_random(positions)
+    stack = Encoder(model.config, bidirectional=False, dtype="float64")
+    prefix = "blocks."
+    stack.load_state_dict({n.removeprefix(prefix): a for n, a in model.state_dict().items() if n.startswith(prefix)})
+    x = model.embedding(IDS)
+    assert same(model.output(stack(x, causal_mask(IDS.shape[1]))), model(IDS))
+    assert relative_error(model.output(stack(x)), model(IDS)) > 1e-2
+
+
+@every_position
+def test_the_order_of_tokens_matters(positions):
+    """Without positions the last token still sees a set, whose order it cannot tell; a second layer can."""
+    model = build_random(positions, num_layers=1)
+    swapped = IDS[:, [1, 0, 2, 3, 4]]
+    error = relative_error(model(swapped)[:, -1], model(IDS)[:, -1])
+    assert error <= 1e-14 if positions == "none" else error > 1e-3
+
+
+def test_the_tied_matrix_is_one_and_an_untied_one_gets_its_own_gradient():
+    tied, untied = build(), build(tie_embeddings=False)
+    assert tied.output.E is tied.embedding.tokens.E
+    assert untied.num_parameters() - tied.num_parameters() == V * C
+    assert build(tie_output=False).num_parameters() == untied.num_parameters()
+
+
+@every_position
+@pytest.mark.parametrize("switches", [{}, {"scale_embeddings": True}, {"tie_embeddings": False}], ids=str)
+def test_the_loss_at_initialisation_is_near_ln_v(positions, switches):
+    size = 5000
+    sizes = {"vocab_size": size, "d_model": 66, "d_ff": 128, "dtype": "float32"}
+    model, rng = build(positions, **sizes, **switches), np.random.default_rng(60)
+    ids = rng.integers(1, size, (8, 31))
+    loss, _ = cross_entropy(model(ids[:, :-1]), device(ids[:, 1:]))
+    # times sqrt(C) the token vectors, and so the first logits, have variance 1: half a nat above ln V
+    assert -0.1 < float(loss) - math.log(size) < (0.8 if switches.get("scale_embeddings") else 0.1)
+
+
+@every_position
+def test_after_one_step_every_parameter_has_moved(positions):
+    model, lr = build(positions), 1e-3
+    before = model.state_dict()
+    Trainer(model, seed=1).step(TextBatch(IDS[:, :-1], IDS[:, 1:]), lr)
+    for name, after in model.state_dict().items():
+        largest = np.abs(after - before[name]).max()
+        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name  # Adam's first step has the size lr
+
+
+@pytest.mark.parametrize("leak", [False, True])
+def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
+    model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0)
+    trainer, rng, losses = Trainer(model), np.random.default_rng(61), []
+    for _ in range(120):
+        ids = rng.integers(1, V, (32, 9))
+        seen = ids[:, 1:] if leak else ids[:, :-1]
+        loss, _ = trainer.step(TextBatch(seen, ids[:, 1:]), lr=0.01)
+        losses.append(float(loss))
+    floor, mean = math.log(V - 1), np.mean(losses[-40:])  # padding is never a target
+    assert mean < 0.2 * floor if leak else floor - 0.01 < mean < floor + 0.1
+
+
+@every_position
+def test_a_checkpoint_brings_back_the_class_the_configuration_and_the_weights(positions, tmp_path):
+    model = build_random(positions)
+    save_checkpoint(tmp_path / "gpt", model, step=3)
+    loaded, metadata = load_checkpoint(tmp_path / "gpt")
+    assert (type(loaded), loaded.config, metadata) == (GPT, model.config, {"step": 3})
+    assert same(loaded(IDS), model(IDS))
+    assert loaded.output.E is loaded.embedding.tokens.E
+
+
+def test_the_choices_are_those_of_gpt2_and_can_be_changed():
+    config = gpt_config(50)
+    assert (config.norm, config.positions, config.activation, config.has_final_norm) == (
+        "pre",
+        "learned",
+        "gelu_tanh",
+        True,
+    )
+    assert (config.scale_embeddings, config.label_smoothing, config.norm_eps) == (False, 0.0, 1e-5)
+    assert gpt_config(50, norm="post", positions="rope").norm == "post"
+
+
+@pytest.mark.parametrize("bad", [-1, V])
+def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
+    with pytest.raises(IndexError, match=f"ids has the token id {bad}, but the vocabulary has the ids 0 to 10"):
+        build()(np.array([[3, bad]]))
+
+
+@pytest.mark.parametrize("shape", [(4,), (1, MAX_LEN + 1), (0, 3)])
+def test_what_is_no_batch_of_ids_or_too_long_is_refused(shape):
+    with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
+        build()(np.ones(shape, int))

@@ -1,0 +1,177 @@
+"""What T5 does otherwise than the paper's Transformer: its scales, its tables of distances, a start that is padding."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from minitransformer.data import Batch
+from minitransformer.decoding import generate
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Transformer, TransformerConfig, t5_config
+from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
+from tests.helpers import device, host, randomize, relative_error, same
+
+V, H, C, F = 11, 3, 12, 7
+SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
+TARGET = np.array([[0, 6, 3, 8], [0, 5, 7, 9]])  # (B, T); begins with padding
+V1_1 = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
+every_version = pytest.mark.parametrize("version", [{}, V1_1], ids=["1.0", "1.1"])
+
+
+def build(seed=0, dtype="float64", **changes):
+    """A model with its initial weights; all sizes differ from each other."""
+    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_layers": 2, "max_len": 200}
+    return Transformer(t5_config(V, **{**sizes, **changes}), seed=seed, dtype=dtype)
+
+
+def build_random(**changes):
+    """A model with order-one weights."""
+    return randomize(build(**changes), scale=0.4)
+
+
+@every_version
+def test_nothing_has_a_bias_and_each_stack_has_one_table_of_distances(version):
+    names = [name for name, _ in build(**version).named_parameters()]
+    assert not [name for name in names if name.endswith((".b", ".beta"))]
+    assert [name for name in names if name.endswith("table")] == ["encoder.positions.table", "decoder.positions.table"]
+
+
+def test_output_is_scaled_where_it_is_tied_and_has_a_matrix_of_its_own_in_version_1_1():
+    model = build_random()
+    z = host(decoded(model))
+    E = host(model.source_embedding.tokens.E.data)
+    assert model.output.E is model.target_embedding.tokens.E is model.source_embedding.tokens.E
+    assert relative_error(model(SOURCE, TARGET), z @ E.T / np.sqrt(C)) <= 1e-14
+    model = build_random(**V1_1)
+    assert model.target_embedding.tokens.E is model.source_embedding.tokens.E is not model.output.E
+    assert relative_error(model(SOURCE, TARGET), host(decoded(model)) @ host(model.output.E.data).T) <= 1e-14
+
+
+def decoded(model):
+    """What the decoder says of TARGET before the output projection (B, T, C)."""
+    memory, _ = model.encode(SOURCE)
+    seen = np.tril(np.ones((4, 4), bool))[None, None]
+    padding = (SOURCE != 0)[:, None, None, :]
+    return model.decoder(model.target_embedding(TARGET), memory, device(seen), device(padding))
+
+
+def test_token_vectors_enter_as_they_are():
+    model = build_random()
+    assert same(model.source_embedding(SOURCE), host(model.source_embedding.tokens.E.data)[SOURCE])
+
+
+def test_scores_are_not_divided_by_the_root_of_their_width():
+    plain = build_random()
+    scaled = build_random(scale_scores=True)
+    for name, parameter in scaled.named_parameters():
+        if name.endswith("qkv.W"):
+            parameter.data[:, :C] *= np.sqrt(C // H)  # larger queries undo it
+        if name.endswith("sublayer.q.W"):
+            parameter.data *= np.sqrt(C // H)
+    assert relative_error(scaled(SOURCE, TARGET), plain(SOURCE, TARGET)) <= 1e-13
+
+
+@every_version
+def test_the_padding_that_starts_the_target_is_seen_and_changes_with_its_vector(version):
+    model = build_random(**version)
+    assert (
+        relative_error(model(SOURCE, TARGET), build_random(**version, starts_with_padding=False)(SOURCE, TARGET)) > 1e-2
+    )
+    logits = host(model(SOURCE, TARGET))
+    model.source_embedding.tokens.E.data[0] += 1.0
+    changed = host(model(SOURCE, TARGET))
+    assert (changed[..., 1:] != logits[..., 1:]).any(axis=-1).all()
+
+
+@every_version
+@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (4,), (1, 3), (2, 2)])
+def test_decoding_in_pieces_equals_the_whole(version, pieces):
+    model = build_random(**version)
+    expected, state, end = model(SOURCE, TARGET), model.begin(SOURCE, 6), 0
+    for count in pieces:
+        logits, end = state.extend(TARGET[:, end : end + count]), end + count
+        assert relative_error(logits, expected[:, end - 1]) <= 1e-12
+
+
+def test_it_generates_from_its_own_start_to_its_own_end():
+    model = build_random()
+    start, eos = np.zeros((2, 1), int), 1
+    said = generate(model.begin(SOURCE, 9), start, 9, eos=eos).ids
+    ids = start
+    for t in range(said.shape[1]):
+        best = host(model(SOURCE, ids))[:, -1].argmax(axis=-1)
+        going_on = ~(said[:, :t] == eos).any(axis=1)
+        assert (said[going_on, t] == best[going_on]).all()
+        ids = np.concatenate([ids, said[:, t : t + 1]], axis=1)
+
+
+@pytest.mark.parametrize("count", [1, 9, 150])
+def test_padding_changes_nothing_however_far_the_distances_reach(count):
+    model = build_random()
+    expected = model(SOURCE, TARGET)
+    assert relative_error(model(np.pad(SOURCE, ((0, 0), (0, count))), TARGET), expected) <= 1e-13
+    assert relative_error(model(SOURCE, np.pad(TARGET, ((0, 0), (0, count))))[:, :4], expected) <= 1e-13
+
+
+def test_changing_a_future_token_leaves_earlier_logits_bit_equal():
+    model = build_random()
+    logits = model(SOURCE, TARGET)
+    for t in range(1, 4):
+        other = TARGET.copy()
+        other[:, t] = 10
+        assert same(model(SOURCE, other)[:, :t], logits[:, :t])
+
+
+def test_the_matrix_shared_by_the_two_inputs_alone_gets_the_sum_of_both_gradients():
+    shared, apart = build_random(**V1_1), build(**V1_1, tie_embeddings=False)
+    state = shared.state_dict()
+    apart.load_state_dict({**state, "target_embedding.tokens.E": state["source_embedding.tokens.E"]})
+    one, two = (gradients(model) for model in (shared, apart))
+    parts = [two.pop("source_embedding.tokens.E"), two.pop("target_embedding.tokens.E")]
+    assert all(part.any() for part in parts)
+    assert relative_error(one.pop("source_embedding.tokens.E"), sum(parts)) <= 1e-14
+    assert all(same(one[name], two[name]) for name in one)
+
+
+def gradients(model):
+    """{name: gradient} of a loss, on the host."""
+    logits, cache = model.forward(SOURCE, TARGET)
+    _, cache_loss = cross_entropy(logits, device(np.roll(TARGET, -1, axis=1)))
+    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    return {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
+
+
+@every_version
+def test_after_one_step_every_parameter_has_moved(version):
+    model, lr = build(**version), 1e-3
+    before = model.state_dict()
+    Trainer(model, seed=1).step(Batch(SOURCE, TARGET, np.roll(TARGET, -1, axis=1)), lr)
+    for name, after in model.state_dict().items():
+        assert 0.9 * lr < np.abs(after - before[name]).max() <= lr * (1 + 1e-9), name
+
+
+@every_version
+def test_the_first_logits_favour_no_token(version):
+    model = Transformer(t5_config(3000, d_model=66, num_heads=H, d_ff=128, num_layers=2, **version), dtype="float32")
+    ids = np.random.default_rng(60).integers(3, 3000, (8, 31))
+    loss, _ = cross_entropy(model(ids, ids[:, :-1]), device(ids[:, 1:]))
+    # untied and not scaled the first logits have variance 1: half a nat above ln V
+    assert -0.1 < float(loss) - np.log(3000) < 0.8
+
+
+@every_version
+def test_a_checkpoint_brings_back_every_switch(version, tmp_path):
+    model = build_random(**version)
+    save_checkpoint(tmp_path / "t5", model)
+    loaded, _ = load_checkpoint(tmp_path / "t5")
+    assert (type(loaded), loaded.config) == (Transformer, model.config)
+    assert same(loaded(SOURCE, TARGET), model(SOURCE, TARGET))
+
+
+def test_the_papers_model_has_none_of_this():
+    paper, t5 = (dataclasses.asdict(config) for config in (TransformerConfig(V), t5_config(V)))
+    assert {name for name in paper if paper[name] != t5[name]} == {
+        "norm", "normalization", "norm_eps", "bias", "positions", "label_smoothing",
+        "scale_embeddings", "scale_scores", "scale_output", "starts_with_padding",
+    }  # fmt: skip
