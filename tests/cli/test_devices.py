@@ -1,0 +1,138 @@
+"""`minitransformer devices` and `bench --device-report`: what can be shown of them without a GPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minitransformer
+from minitransformer.backend import BackendUnavailableError, use_backend
+from minitransformer.bench import device, device_report, parity
+from minitransformer.devices import list_devices, version_of
+from tests.cli.run import assert_refused, run
+from tests.strict.strict import strict
+
+ROOT = Path(minitransformer.__file__).parents[1]
+
+
+def no_gpu():
+    try:
+        with use_backend("cupy"):
+            return False
+    except BackendUnavailableError:
+        return True
+
+
+without_gpu = pytest.mark.skipif(not no_gpu(), reason="there is a GPU here")
+
+
+def test_the_cpu_is_always_listed_and_usable(capsys):
+    status, out, err = run(capsys, "devices", "--json")
+    assert (status, err) == (0, "")
+    cpu = json.loads(out.splitlines()[-1])[0]
+    assert (cpu["backend"], cpu["usable"], cpu["NumPy"]) == ("numpy", True, np.__version__)
+    assert cpu["cores"] == os.cpu_count()
+
+
+@without_gpu
+def test_a_missing_gpu_is_explained_and_not_an_error(capsys):
+    gpu = list_devices()[1]
+    assert (gpu["backend"], gpu["usable"]) == ("cupy", False)
+    assert "CuPy" in gpu["name"]
+    assert "cupy: not usable here" in run(capsys, "devices").out
+
+
+@without_gpu
+def test_a_report_of_a_device_that_is_not_there_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run(capsys, "bench", "--device-report"), "bench: backend 'cupy'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cudas_version_numbers_are_read_as_people_write_them():
+    assert [version_of(number) for number in (12040, 13000, 11080)] == ["12.4", "13.0", "11.8"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_layer_agrees_on_the_stand_in_and_on_numpy(dtype):
+    with use_backend(strict):
+        errors = parity.compare_layers(dtype)
+    assert errors == dict.fromkeys(parity.LAYERS, 0.0)  # the same arithmetic underneath
+
+
+def test_training_agrees_on_the_stand_in_and_on_numpy(monkeypatch):
+    monkeypatch.setattr(parity, "STEPS", 3)
+    with use_backend(strict):
+        errors = parity.compare_training("float64")
+    assert max(errors.values()) < 1e-14  # the gradient's norm is summed in another order
+
+
+def test_a_difference_between_two_devices_is_seen(monkeypatch):
+    run_layer = parity.run_layer
+
+    def disturbed(name, dtype):
+        results = run_layer(name, dtype)
+        return (
+            results
+            if parity.to_device(np.ones(1)).__class__ is np.ndarray
+            else {k: 1.01 * v for k, v in results.items()}
+        )
+
+    monkeypatch.setattr(parity, "run_layer", disturbed)
+    with use_backend(strict):
+        errors = parity.compare_layers("float64")
+    assert all(error == pytest.approx(0.01) for error in errors.values())
+
+
+def test_a_part_that_fails_is_reported_and_the_others_run(monkeypatch):
+    def broken(progress):
+        raise RuntimeError("no luck")
+
+    parts = {"first": broken, "second": lambda progress: (["fine"], {"value": 1}, True)}
+    monkeypatch.setattr(device_report, "PARTS", parts)
+    lines = []
+    report = device_report.make_report(tuple(parts), show=lines.append)
+    assert not report["passed"]
+    assert report["parts"]["second"]["passed"]
+    assert "RuntimeError: no luck" in "\n".join(lines)
+    json.dumps(report)
+
+
+def test_a_step_slower_than_its_limit_does_not_pass(monkeypatch):
+    rows = [{"size": "tiny", "tf32": False, "ours": 1.0, "pytorch": 0.9, "ratio": 0.9}]
+    monkeypatch.setattr(device_report, "measure_steps", lambda names, tf32: rows)
+    assert not device_report.measure_speed(lambda share: None)[2]
+    rows[0] |= {"pytorch": 1.1, "ratio": 1.1}
+    assert device_report.measure_speed(lambda share: None)[2]
+
+
+def test_steps_are_timed_on_the_backend_in_use(monkeypatch):
+    monkeypatch.setattr(device, "TURNS", 1)
+    monkeypatch.setattr(device, "CALLS", 2)
+    monkeypatch.setattr(device, "pytorch_sees_device", lambda: False)
+    (row,) = device.measure_here(["tiny"], tf32=False)
+    assert row["size"] == "tiny"
+    assert row["ours"] > 0
+    assert row["ratio"] is None
+
+
+def test_the_report_runs_from_the_source_tree_without_what_a_bare_machine_lacks(tmp_path):
+    """As on a lent GPU machine: no tqdm, safetensors or threadpoolctl, nothing installed; here on the CPU."""
+    code = (
+        "import sys\n"
+        "for name in ('tqdm', 'safetensors', 'threadpoolctl', 'cupy', 'torch'): sys.modules[name] = None\n"
+        "from minitransformer.bench import device_report\n"
+        "report = device_report.make_report(('agreement with NumPy',))\n"
+        "from minitransformer.cli import main\n"
+        "sys.exit(main(['devices']) or not report['passed'])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "agreement with NumPy: passed" in result.stdout

