@@ -32,6 +32,7 @@ reaches.
   minitransformer bench tiny --seconds 20    one size, for longer
   minitransformer bench --memory             peak memory too, each model in a process of its own
   minitransformer bench --scaling            step time and memory as batch, length, width and depth grow
+  minitransformer bench --decoding           greedy decoding with a kv, and the cost of each token of a long text
   minitransformer bench --device-report      on a GPU: gradients, agreement with NumPy, toy tasks, speed (minutes)
 
 The number of threads is what OMP_NUM_THREADS or OPENBLAS_NUM_THREADS says, else the number of processors.
@@ -45,6 +46,7 @@ def add_arguments(parser):
     parser.add_argument("--seconds", type=float, default=10.0, help="for each row (default 10)")
     parser.add_argument("--memory", action="store_true", help="measure peak memory too")
     parser.add_argument("--scaling", action="store_true", help="time our step alone over growing sizes instead")
+    parser.add_argument("--decoding", action="store_true", help="time greedy decoding with a kv instead")
     parser.add_argument("--device-report", action="store_true", help="check and time everything on the GPU instead")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figure (default plots)")
 
@@ -56,6 +58,10 @@ def run(arguments):
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}, adam")
     if not arguments.seconds > 0:
         raise ValueError(f"--seconds must be greater than 0, got {arguments.seconds}")
+    if arguments.decoding:
+        from minitransformer.cli.decoding import run_decoding
+
+        return run_decoding(arguments)
     if arguments.device_report:
         from minitransformer.cli.device_report import run_device_report
 

@@ -1,0 +1,85 @@
+"""A decoder-only model in PyTorch that decodes with a kv cache, to be timed against ours. Needs PyTorch."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Block(nn.Module):
+    """Pre-norm self-attention and feed-forward network, for new tokens behind those in `k` and `v`."""
+
+    def __init__(self, config, batch, room):
+        super().__init__()
+        C, self.H = config.d_model, config.num_heads
+        self.norm1, self.norm2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.qkv, self.output = nn.Linear(C, 3 * C), nn.Linear(C, C)
+        self.expand, self.contract = nn.Linear(C, config.d_ff), nn.Linear(config.d_ff, C)
+        for name in ("k", "v"):
+            self.register_buffer(name, torch.zeros(batch, self.H, room, C // self.H))
+
+    def forward(self, x, start):
+        """x (B, 1, C), the token at position `start` -> y (B, 1, C)."""
+        B, n, C = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(B, n, 3, self.H, C // self.H).permute(2, 0, 3, 1, 4)
+        self.k[:, :, start : start + n], self.v[:, :, start : start + n] = k, v
+        y = F.scaled_dot_product_attention(q, self.k[:, :, : start + n], self.v[:, :, : start + n])
+        x = x + self.output(y.transpose(1, 2).reshape(B, n, C))
+        return x + self.contract(F.gelu(self.expand(self.norm2(x)), approximate="tanh"))
+
+
+class PyTorchGPT(nn.Module):
+    """Tied embeddings, learned positions, pre-norm blocks, a final norm."""
+
+    def __init__(self, config, batch, room):
+        super().__init__()
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.positions = nn.Embedding(config.max_len, config.d_model)
+        self.blocks = nn.ModuleList(Block(config, batch, room) for _ in range(config.num_layers))
+        self.norm = nn.LayerNorm(config.d_model)
+
+    def forward(self, ids, start):
+        """ids (B, 1), the tokens at position `start` -> logits (B, V)."""
+        x = self.tokens(ids) + self.positions.weight[start]
+        for block in self.blocks:
+            x = block(x, start)
+        return self.norm(x)[:, -1] @ self.tokens.weight.T
+
+    @torch.inference_mode()
+    def decode(self, ids, count):
+        """Greedily say `count` tokens behind ids (B, 1) -> (B, count)."""
+        said = []
+        for start in range(count):
+            ids = self(ids, start).argmax(dim=-1, keepdim=True)
+            said.append(ids)
+        return torch.cat(said, dim=1)
+
+
+def load_ours(theirs, ours):
+    """Give the PyTorch model the weights of our GPT, so that both say the same."""
+    state = ours.state_dict()
+    names = {"tokens.weight": "embedding.tokens.E", "positions.weight": "embedding.positions.P"}
+    parts = {
+        "norm1": "self_attention.norm",
+        "qkv": "self_attention.sublayer.qkv",
+        "output": "self_attention.sublayer.output",
+        "norm2": "feed_forward.norm",
+        "expand": "feed_forward.sublayer.expand",
+        "contract": "feed_forward.sublayer.contract",
+    }
+    for i in range(ours.config.num_layers):
+        names |= names_of(parts, f"blocks.{i}.", f"blocks.layers.{i}.")
+    names |= names_of({"norm": "norm"}, "", "blocks.")
+    weights = {their_name: torch.from_numpy(state[name].T.copy()) for their_name, name in names.items()}
+    for name in ("tokens.weight", "positions.weight"):
+        weights[name] = weights[name].T
+    theirs.load_state_dict(weights, strict=False)
+
+
+def names_of(parts, their_prefix, our_prefix):
+    """{their name: ours} for weight and bias of each part."""
+    table = {}
+    for their_part, part in parts.items():
+        weight, bias = ("gamma", "beta") if "norm" in their_part else ("W", "b")
+        table[f"{their_prefix}{their_part}.weight"] = f"{our_prefix}{part}.{weight}"
+        table[f"{their_prefix}{their_part}.bias"] = f"{our_prefix}{part}.{bias}"
+    return table

@@ -1,0 +1,50 @@
+"""`minitransformer lengths` and the benchmark of decoding: small runs from start to end."""
+
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from minitransformer.bench import decoding, lengths
+from minitransformer.layers.positions import POSITIONS
+from tests.cli.run import assert_refused, run
+
+
+def test_every_choice_is_trained_on_both_tasks_and_drawn(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("minitransformer.cli.lengths.jobs", lambda: [("copy", name) for name in POSITIONS])
+    monkeypatch.setattr("minitransformer.cli.lengths.TASKS", ("copy",))
+    arguments = ("lengths", "--steps", 1, "--plots", tmp_path, "--json")
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert [row["positions"] for row in rows] == list(POSITIONS)
+    assert all(len(row["exact_match"]) == len(lengths.LENGTHS) for row in rows)
+    assert matplotlib.image.imread(tmp_path / "lengths.png").std() > 0.01
+
+
+def test_all_twelve_trainings_are_on_the_list():
+    assert len(set(lengths.jobs())) == 12
+
+
+@pytest.mark.parametrize("option", ["--steps", "--jobs"])
+def test_no_steps_and_no_jobs_are_refused(option, capsys):
+    assert_refused(run(capsys, "lengths", option, "0"), f"{option} must be at least 1, got 0")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_both_sides_of_the_decoding_benchmark_say_the_same(batch, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(decoding, "COUNT", 9)
+    ours, theirs = decoding.numpy_decoding("tiny", batch)(), decoding.pytorch_decoding("tiny", batch, 1)()
+    assert ours.shape == (batch, 9)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_cost_of_each_token_is_measured(monkeypatch):
+    monkeypatch.setattr(decoding, "LONG", 32)
+    monkeypatch.setattr(decoding, "AGAIN", (16, 32))
+    seconds, again = decoding.cost_per_token("tiny", 2, repeats=1)
+    assert seconds.shape == (32,)
+    assert (seconds > 0).all()
+    assert list(again) == [16, 32]
