@@ -1,4 +1,4 @@
-"""A decoder-only model in PyTorch that decodes with a kv cache, to be timed against ours. Needs PyTorch."""
+"""A decoder-only model in PyTorch, to be timed against ours and trained beside it. Needs PyTorch."""
 
 import torch
 from torch import nn
@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 class Block(nn.Module):
-    """Pre-norm self-attention and feed-forward network, for new tokens behind those in `k` and `v`."""
+    """Pre-norm self-attention and feed-forward network, for whole texts or for new tokens behind those in k and v."""
 
     def __init__(self, config, batch, room):
         super().__init__()
@@ -15,14 +15,16 @@ class Block(nn.Module):
         self.qkv, self.output = nn.Linear(C, 3 * C), nn.Linear(C, C)
         self.expand, self.contract = nn.Linear(C, config.d_ff), nn.Linear(config.d_ff, C)
         for name in ("k", "v"):
-            self.register_buffer(name, torch.zeros(batch, self.H, room, C // self.H))
+            self.register_buffer(name, torch.zeros(batch, self.H, room, C // self.H), persistent=False)
 
-    def forward(self, x, start):
-        """x (B, 1, C), the token at position `start` -> y (B, 1, C)."""
+    def forward(self, x, start=None):
+        """x (B, T, C), whole texts, or for a `start` one token each at that position -> y (B, T, C)."""
         B, n, C = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(B, n, 3, self.H, C // self.H).permute(2, 0, 3, 1, 4)
-        self.k[:, :, start : start + n], self.v[:, :, start : start + n] = k, v
-        y = F.scaled_dot_product_attention(q, self.k[:, :, : start + n], self.v[:, :, : start + n])
+        if start is not None:
+            self.k[:, :, start : start + n], self.v[:, :, start : start + n] = k, v
+            k, v = self.k[:, :, : start + n], self.v[:, :, : start + n]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=start is None)
         x = x + self.output(y.transpose(1, 2).reshape(B, n, C))
         return x + self.contract(F.gelu(self.expand(self.norm2(x)), approximate="tanh"))
 
@@ -30,26 +32,27 @@ class Block(nn.Module):
 class PyTorchGPT(nn.Module):
     """Tied embeddings, learned positions, pre-norm blocks, a final norm."""
 
-    def __init__(self, config, batch, room):
+    def __init__(self, config, batch=0, room=0):
         super().__init__()
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         self.positions = nn.Embedding(config.max_len, config.d_model)
         self.blocks = nn.ModuleList(Block(config, batch, room) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.d_model)
 
-    def forward(self, ids, start):
-        """ids (B, 1), the tokens at position `start` -> logits (B, V)."""
-        x = self.tokens(ids) + self.positions.weight[start]
+    def forward(self, ids, start=None):
+        """ids (B, T), whole texts, or for a `start` one token each at that position -> logits (B, T, V)."""
+        where = slice(ids.shape[1]) if start is None else start
+        x = self.tokens(ids) + self.positions.weight[where]
         for block in self.blocks:
             x = block(x, start)
-        return self.norm(x)[:, -1] @ self.tokens.weight.T
+        return self.norm(x) @ self.tokens.weight.T
 
     @torch.inference_mode()
     def decode(self, ids, count):
         """Greedily say `count` tokens behind ids (B, 1) -> (B, count)."""
         said = []
         for start in range(count):
-            ids = self(ids, start).argmax(dim=-1, keepdim=True)
+            ids = self(ids, start)[:, -1].argmax(dim=-1, keepdim=True)
             said.append(ids)
         return torch.cat(said, dim=1)
 
@@ -72,7 +75,7 @@ def load_ours(theirs, ours):
     weights = {their_name: torch.from_numpy(state[name].T.copy()) for their_name, name in names.items()}
     for name in ("tokens.weight", "positions.weight"):
         weights[name] = weights[name].T
-    theirs.load_state_dict(weights, strict=False)
+    theirs.load_state_dict(weights)
 
 
 def names_of(parts, their_prefix, our_prefix):
