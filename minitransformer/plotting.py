@@ -120,7 +120,7 @@ def plot_text_training(history, steps, bits, path, title, unit):
     smooth = np.convolve(losses, np.ones(window) / window, mode="valid")
     axis.plot(np.arange(window, len(losses) + 1), smooth, color=BLUE, label=f"training, mean of {window} steps")
     if steps:
-        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text")
+        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text, 64 windows of it")
     axis.set(xlabel="step", ylabel=unit, title=title, ylim=(0, None))
     axis.legend(frameon=False)
     save_figure(figure, path)

@@ -8,6 +8,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.decoding import Greedy, Sampling, generate_tokens
 from minitransformer.models import GPT
+from minitransformer.models.stepwise import SlidingState
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 
@@ -41,15 +42,13 @@ def run(arguments):
         raise ValueError(f"{arguments.run} holds no language model with its tokenizer: `train shakespeare` makes one")
     tokenizer = tokenizer_from_dict(metadata["tokenizer"])
     ids = tokenizer.encode(arguments.prompt.replace("\\n", "\n"))[None]
-    room = model.config.max_len - ids.shape[1]
-    if not ids.size or room < 1:
-        raise ValueError(f"the prompt has {ids.shape[1]} tokens; the model reads 1 to {model.config.max_len - 1}")
+    if not ids.size:
+        raise ValueError("the prompt is empty: give the model at least one token to go on from")
     rng = np.random.default_rng(arguments.seed)
     choose = Greedy() if arguments.greedy else Sampling(rng, arguments.temperature, arguments.top_k, arguments.top_p)
-    length = min(arguments.length, room)
     options = {"eos": None, "no_repeat": arguments.no_repeat}
     said, log_probs = [], []
-    for token, log_prob in generate_tokens(model.begin(1, ids.shape[1] + length), ids, length, choose, **options):
+    for token, log_prob in generate_tokens(SlidingState(model, 1), ids, arguments.length, choose, **options):
         if not said:
             sys.stdout.write(tokenizer.decode(ids[0]))
         said.append(int(token[0]))

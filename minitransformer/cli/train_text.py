@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from minitransformer.cli.training_options import choose_threads
 from minitransformer.data import MaskedTask, TextTask, load_shakespeare, load_text
 from minitransformer.decoding import Sampling, generate
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
+from minitransformer.models.stepwise import SlidingState
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer
@@ -18,7 +20,7 @@ TEXT_TASKS = ("shakespeare", "masked")
 SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}
 PROMPT = "ROMEO\n"
 LOOKS = 10  # at the held-out text while learning
-GLANCE = 40  # windows of it at each look but the last
+GLANCE = 64  # windows of it at each look, from all over it
 
 
 def add_text_arguments(parser):
@@ -57,7 +59,7 @@ def run_text(arguments):
 def make_model(arguments, vocab_size):
     """A GPT, or for hidden characters a BERT, in the sizes that were asked for."""
     sizes = {"d_model": arguments.d_model, "num_heads": SIZES["num_heads"], "d_ff": 4 * arguments.d_model}
-    more = {"num_layers": arguments.num_layers, "max_len": max(512, arguments.length)}
+    more = {"num_layers": arguments.num_layers, "max_len": arguments.length}
     choices = {**sizes, **more, "dropout": arguments.dropout, "positions": arguments.positions or "rope"}
     if arguments.task == "masked":
         return BERT(bert_config(vocab_size, **choices), seed=arguments.seed)
@@ -80,8 +82,9 @@ class Watcher:
     """Looks at the model now and then as it learns: its loss on held-out text, and for GPT what it says."""
 
     def __init__(self, model, task, text_task, settings, masked):
-        self.model, self.task, self.text_task, self.masked = model, task, text_task, masked
+        self.model, self.text_task, self.masked = model, text_task, masked
         self.every = max(1, settings.steps // LOOKS)
+        self.glance = glance_at(task)
         self.seed = settings.seed
         self.steps, self.bits = [], []
 
@@ -89,22 +92,26 @@ class Watcher:
         """Called after each step."""
         if step % self.every:
             return
-        glance = next(iter(self.task.held_out_batches(GLANCE)))
         self.steps.append(step)
-        self.bits.append(mean_loss(self.model, [glance]) / math.log(2))
+        self.bits.append(mean_loss(self.model, [self.glance]) / math.log(2))
         tqdm.write(f"\nstep {step:,}: {self.bits[-1]:.3f} bits per {'hidden ' if self.masked else ''}character")
         if not self.masked:
             tqdm.write(sample(self.model, self.text_task.tokenizer, PROMPT, 160, self.seed))
+
+
+def glance_at(task):
+    """GLANCE windows of the held-out text, evenly spread -> a batch."""
+    (batch,) = task.held_out_batches(sys.maxsize)
+    rows = np.linspace(0, len(batch.targets) - 1, GLANCE).astype(int)
+    return type(batch)(*(ids[rows] for ids in batch))
 
 
 def sample(model, tokenizer, prompt, length, seed, temperature=0.8):
     """`length` characters that go on where `prompt` ends -> prompt and continuation."""
     prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
     ids = tokenizer.encode(prompt)[None]
-    length = min(length, model.config.max_len - ids.shape[1])
-    state = model.begin(1, ids.shape[1] + length)
     choose = Sampling(np.random.default_rng(seed), temperature)
-    return prompt + tokenizer.decode(generate(state, ids, length, choose, eos=None).ids[0])
+    return prompt + tokenizer.decode(generate(SlidingState(model, 1), ids, length, choose, eos=None).ids[0])
 
 
 def report(arguments, model, tokenizer, history, watcher, nats):

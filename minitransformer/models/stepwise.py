@@ -108,3 +108,30 @@ class GPTState:
         rows = to_device(np.asarray(rows))
         for kv in self.kvs:
             kv.select(rows)
+
+
+class SlidingState:
+    """A decoder-only model that reads on beyond its window: when that is full, it begins again with its later half.
+
+    A model that was trained on windows of T tokens knows nothing of position T + 1. `window` is T, by default the
+    model's `max_len`. Each token costs one row of attention, but for the ones at which half a window is read again.
+    """
+
+    def __init__(self, model, batch, window=None):
+        self.model, self.batch = model, batch
+        self.window = window or model.config.max_len
+        self.read = np.empty((batch, 0), dtype=np.int64)  # what the state of now has read
+        self.state = model.begin(batch, self.window)
+
+    def extend(self, ids):
+        """ids (B, n) on the host -> logits (B, V)."""
+        self.read = np.concatenate([self.read, ids], axis=1)
+        if self.read.shape[1] > self.window:
+            self.read = ids = self.read[:, -max(1, self.window // 2) :]
+            self.state = self.model.begin(self.batch, self.window)
+        return self.state.extend(ids)
+
+    def select(self, rows):
+        """rows: integers on the host."""
+        self.read, self.batch = self.read[rows], len(rows)
+        self.state.select(rows)

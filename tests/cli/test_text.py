@@ -81,7 +81,7 @@ def test_generate_without_chance_says_the_same_for_every_seed(capsys):
     ("options", "complaint"),
     [
         (["--prompt", "Ä"], "Ä"),
-        (["--prompt", ""], "the prompt has 0 tokens"),
+        (["--prompt", ""], "the prompt is empty"),
         (["--temperature", "0"], "temperature must be greater than 0"),
         (["--top-p", "1.5"], "top_p must be"),
         (["--top-k", "0"], "top_k must be at least 1"),
@@ -98,7 +98,7 @@ def test_generate_refuses_what_makes_no_sense(options, complaint, capsys):
 def test_generate_refuses_models_that_do_not_speak(capsys, folder):
     train(capsys, "masked")
     assert_refused(run(capsys, "generate", "runs/masked.safetensors"), "holds no language model")
-    assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a checkpoint")
+    assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a safetensors file")
     assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
     save_file({"x": np.zeros(2)}, folder / "other.safetensors")
     assert_refused(run(capsys, "generate", "other.safetensors"), "other.safetensors is not a checkpoint")

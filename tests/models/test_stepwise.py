@@ -5,7 +5,8 @@ import pytest
 
 from minitransformer.models import Transformer
 from minitransformer.models.gpt import GPT, gpt_config
-from tests.helpers import randomize, relative_error, same
+from minitransformer.models.stepwise import SlidingState
+from tests.helpers import host, randomize, relative_error, same
 from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
 
 T, ROOM = 5, 8
@@ -204,3 +205,29 @@ def test_state_of_the_transformer_reads_its_source_once(monkeypatch):
     state.extend(TARGET[:, 2:3])
     assert len(read) == 1
     assert same(read[0], SOURCE)
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_a_sliding_state_reads_the_later_half_again_whenever_its_window_is_full(chunk):
+    config = gpt_config(11, d_model=12, num_heads=3, d_ff=20, num_layers=2, max_len=8, dropout=0.0)
+    model = randomize(GPT(config, dtype=np.float64), scale=0.4)
+    ids = np.random.default_rng(3).integers(1, 11, (2, 30))
+    state, seen = SlidingState(model, 2), 0
+    for end in range(chunk, 31, chunk):
+        logits = state.extend(ids[:, end - chunk : end])
+        seen = seen + chunk if seen + chunk <= 8 else 4
+        assert relative_error(logits, host(model(ids[:, end - seen : end]))[:, -1]) < 1e-12, end
+
+
+def test_a_sliding_state_keeps_the_sequences_that_are_selected():
+    config = gpt_config(11, d_model=12, num_heads=3, d_ff=20, num_layers=1, max_len=6, dropout=0.0)
+    model = randomize(GPT(config, dtype=np.float64), scale=0.4)
+    ids = np.random.default_rng(4).integers(1, 11, (3, 12))
+    state = SlidingState(model, 3)
+    for i in range(12):
+        logits = state.extend(ids[:, i : i + 1])
+        if i == 4:
+            state.select(np.array([2, 0, 2]))
+            ids = ids[[2, 0, 2]]
+    assert relative_error(logits[0], host(logits)[2]) < 1e-14
+    assert relative_error(logits, host(model(ids[:, -state.read.shape[1] :]))[:, -1]) < 1e-12
