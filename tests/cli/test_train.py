@@ -108,7 +108,7 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense"], "task must be one of copy, reverse, sort, addition, got 'nonsense'"),
+        (["nonsense"], "task must be one of copy, reverse, sort, addition, shakespeare, masked, got 'nonsense'"),
         (["copy", "--config", "huge"], "configuration must be one of tiny, base, big, got 'huge'"),
         (["copy", "--steps", "0"], "steps must be greater than 0, got 0"),
         (["copy", "--steps", "-2"], "steps must be greater than 0, got -2"),
