@@ -1,29 +1,11 @@
 """Masked language modelling (Devlin et al. 2019, section 3.1): say which tokens were hidden."""
 
-from typing import NamedTuple
-
 import numpy as np
 
+from minitransformer.data.text import TextBatch
 from minitransformer.models.config import PAD
 
 CHOSEN, MASKED, RANDOM = 0.15, 0.8, 0.1  # share of tokens to be predicted; of these, hidden and replaced
-
-
-class MaskedBatch(NamedTuple):
-    """Windows with some tokens hidden; the targets are padding, which does not count, where nothing is asked."""
-
-    ids: np.ndarray  # (B, T)
-    answers: np.ndarray  # (B, T)
-
-    @property
-    def inputs(self):
-        """What the model takes."""
-        return (self.ids,)
-
-    @property
-    def targets(self):
-        """What its logits are compared with."""
-        return self.answers
 
 
 class MaskedTask:
@@ -41,20 +23,20 @@ class MaskedTask:
         self.tokens = np.unique(text_task.train)  # no special ones
 
     def batch(self, rng, size):
-        """`size` windows from anywhere in the training text -> MaskedBatch."""
+        """`size` windows from anywhere in the training text -> TextBatch."""
         return self.hide(rng, self.text_task.batch(rng, size).ids)
 
     def held_out_batches(self, size, seed=0):
-        """The held-out text, with the same tokens hidden each time -> MaskedBatch after MaskedBatch."""
+        """The held-out text, with the same tokens hidden each time -> TextBatch after TextBatch."""
         rng = np.random.default_rng(seed)
         for batch in self.text_task.held_out_batches(size):
             yield self.hide(rng, batch.ids)
 
     def hide(self, rng, ids):
-        """ids (B, T) -> MaskedBatch."""
+        """ids (B, T) -> TextBatch."""
         chosen = rng.random(ids.shape) < CHOSEN
         fate = rng.random(ids.shape)
         hidden = np.where(chosen & (fate < MASKED), self.mask_id, ids)
         replaced = chosen & (fate >= MASKED) & (fate < MASKED + RANDOM)
         hidden = np.where(replaced, self.tokens[rng.integers(0, len(self.tokens), ids.shape)], hidden)
-        return MaskedBatch(hidden, np.where(chosen, ids, PAD))
+        return TextBatch(hidden, np.where(chosen, ids, PAD))

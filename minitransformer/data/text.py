@@ -19,20 +19,15 @@ class Corpus(NamedTuple):
 
 
 class TextBatch(NamedTuple):
-    """Windows of a text, and each token's successor."""
+    """Windows of a text, and what is to be said at each token: its successor, or what was hidden there."""
 
     ids: np.ndarray  # (B, T)
-    next_ids: np.ndarray  # (B, T)
+    targets: np.ndarray  # (B, T), padding where nothing is asked
 
     @property
     def inputs(self):
         """What the model takes."""
         return (self.ids,)
-
-    @property
-    def targets(self):
-        """What its logits are compared with."""
-        return self.next_ids
 
 
 def load_shakespeare():
@@ -99,8 +94,8 @@ class TextTask:
     def held_out_batches(self, size):
         """The held-out text in windows that lie side by side, at most `size` at a time -> TextBatch after TextBatch."""
         count = (len(self.held_out) - 1) // self.length
-        ids, next_ids = (
+        ids, targets = (
             self.held_out[shift : shift + count * self.length].reshape(count, self.length) for shift in (0, 1)
         )
         for start in range(0, count, size):
-            yield TextBatch(ids[start : start + size], next_ids[start : start + size])
+            yield TextBatch(ids[start : start + size], targets[start : start + size])

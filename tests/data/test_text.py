@@ -29,37 +29,36 @@ def make_task(train=40, held_out=23, length=LENGTH):
     return TextTask(Corpus(counting(0, train), counting(500, 500 + held_out)), Numbers(), length)
 
 
-def test_windows_are_consecutive_tokens_and_next_ids_are_one_step_on():
+def test_windows_are_consecutive_tokens_and_targets_are_one_step_on():
     batch = make_task().batch(np.random.default_rng(0), 300)
-    assert batch.ids.shape == batch.next_ids.shape == (300, LENGTH)
+    assert batch.ids.shape == batch.targets.shape == (300, LENGTH)
     assert (np.diff(batch.ids, axis=1) == 1).all()
-    assert np.array_equal(batch.next_ids, batch.ids + 1)
+    assert np.array_equal(batch.targets, batch.ids + 1)
     assert batch.inputs == (batch.ids,)
-    assert batch.targets is batch.next_ids
 
 
 def test_windows_start_anywhere_that_has_room_and_are_of_the_training_text_alone():
     batch = make_task().batch(np.random.default_rng(0), 3000)
     assert set(batch.ids[:, 0]) == set(range(40 - LENGTH))
-    assert batch.next_ids.max() == 39
+    assert batch.targets.max() == 39
 
 
 def test_the_shortest_text_has_one_window():
     task = make_task(train=LENGTH + 1, held_out=LENGTH + 1)
     assert np.array_equal(task.batch(np.random.default_rng(0), 2).ids, [[0, 1, 2, 3, 4]] * 2)
     (batch,) = task.held_out_batches(3)
-    assert np.array_equal(batch.next_ids, [[501, 502, 503, 504, 505]])
+    assert np.array_equal(batch.targets, [[501, 502, 503, 504, 505]])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("held_out", [20, 21, 22, 26])
 def test_held_out_batches_cover_the_text_side_by_side(size, held_out):
     batches = list(make_task(held_out=held_out).held_out_batches(size))
-    ids, next_ids = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "next_ids"))
+    ids, targets = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "targets"))
     count = (held_out - 1) // LENGTH
     assert [len(batch.ids) for batch in batches] == [size] * (count // size) + [count % size] * (count % size > 0)
     assert np.array_equal(ids.reshape(-1), np.arange(500, 500 + count * LENGTH))
-    assert np.array_equal(next_ids, ids + 1)
+    assert np.array_equal(targets, ids + 1)
     assert held_out - 1 - ids.size < LENGTH, "no whole window is left over"
 
 

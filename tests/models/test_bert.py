@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.data import MaskedBatch
+from minitransformer.data import TextBatch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import BERT, bert_config
@@ -19,7 +19,7 @@ ANSWERS = np.array([[0, 8, 0, 0, 0], [7, 0, 0, 4, 0]])
 every_head = pytest.mark.parametrize("num_classes", [None, CLASSES], ids=["masked", "classes"])
 
 
-class ClassBatch(MaskedBatch):
+class ClassBatch(TextBatch):
     """Ids and the class of each sequence, under the names that training knows."""
 
 
@@ -157,7 +157,7 @@ def test_the_loss_of_classes_at_initialisation_is_near_its_own_logarithm():
 
 def test_after_one_step_every_parameter_has_moved():
     model, lr = build(), 1e-3
-    check_all_moved(model, MaskedBatch(IDS, ANSWERS), lr)
+    check_all_moved(model, TextBatch(IDS, ANSWERS), lr)
 
 
 def test_after_one_step_on_classes_every_parameter_has_moved():
@@ -180,7 +180,7 @@ def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden(
     for _ in range(120):
         ids = rng.integers(1, V, (32, 8))
         asked = rng.random(ids.shape) < 0.3
-        batch = MaskedBatch(np.where(asked, V, ids), np.where(asked, ids, 0))
+        batch = TextBatch(np.where(asked, V, ids), np.where(asked, ids, 0))
         losses.append(float(trainer.step(batch, lr=0.01)[0]))
     floor = math.log(V - 1)
     assert floor - 0.05 < np.mean(losses[-40:]) < floor + 0.15
