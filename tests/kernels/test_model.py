@@ -62,6 +62,7 @@ def test_fused_step_uses_every_kernel(counted):
     assert xp.launched == set(kernels_in(launch.source()))
 
 
+@pytest.mark.skipif(np.__version__.startswith("1."), reason="NumPy 1 promotes arrays without axes by their value")
 def test_fused_step_neither_waits_nor_makes_a_float64_array(counted):
     assert counted.waits == counted.downloads == []
     assert counted.lines_that_made("float64", "complex128") == []

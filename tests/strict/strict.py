@@ -133,7 +133,7 @@ def default_rng(seed=None):
 
 
 def _members():
-    constants = {name: getattr(np, name) for name in API["constants"] if hasattr(np, name)}
+    constants = {name: getattr(np, name) for name in API["constants"] if name in vars(np)}
     functions = {name: (text, getattr(np, name, None)) for name, text in API["functions"].items()}
     return {
         **constants,
