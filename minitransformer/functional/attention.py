@@ -36,7 +36,7 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
                dq_td = sum_i ds_ti k_id / sqrt(D)            dq = ds k / sqrt(D)
                dk_id = sum_t ds_ti q_td / sqrt(D)            dk = ds^T q / sqrt(D)
                dbias_hti = sum_b ds_bhti                     where one bias is added for every sequence of the batch
-    Remember   q / sqrt(D), k, v and p
+    Remember   q times the scale, k, v and p
     Check      the sum of dk over i is 0: adding one vector to all keys changes no weight
     """
     D = q.shape[-1]

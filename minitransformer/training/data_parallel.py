@@ -20,7 +20,7 @@ LEAST = 2**16  # numbers in an activation (B, T, C): with fewer, threads wait fo
 
 
 def forward_backward(model, batch, rng=None, share=1.0, measure=False):
-    """Add the gradient of `share` times the loss of `batch` -> that loss, and the accuracy if measured or None."""
+    """Add `share` times the gradient of the loss of `batch` -> the loss, and the accuracy if measured or None."""
     logits, cache = model.forward(*batch.inputs, rng=rng)
     target = to_device(batch.targets)
     accuracy = token_accuracy(logits, target) if measure else None
