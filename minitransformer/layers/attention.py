@@ -40,7 +40,7 @@ class CrossAttentionCache(NamedTuple):
 
 
 def parts(x, count):
-    """`xp.split(x, count, axis=-1)` without its checks, which cost more than a small layer: the parts of x (..., count C), views (..., C)."""
+    """The parts of x (..., count C), views (..., C): `xp.split(x, count, axis=-1)` without its cost on small arrays."""
     C = x.shape[-1] // count
     return [x[..., i * C : (i + 1) * C] for i in range(count)]
 
