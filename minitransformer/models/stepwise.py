@@ -12,6 +12,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers.kv import KeyValues
 from minitransformer.models.config import PAD
+from minitransformer.models.folded import fold
 
 
 def check_room(room):
@@ -86,6 +87,7 @@ class GPTState:
         self.batch = batch
         self.kvs = make_kvs(model.config, batch, room, model.output.E.data.dtype)
         self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
+        self.reads_token = None  # the model folded for one token, made when the first comes alone
 
     def extend(self, ids):
         """ids (B, n) on the host -> logits (B, V)."""
@@ -96,6 +98,10 @@ class GPTState:
             seen = to_device(np.arange(start + ids.shape[1]) >= self.padding[:, None])[:, None, None, :]
             allowed = seen if allowed is None else allowed & seen
             start = start - self.padding
+        if ids.shape[1] == 1:
+            self.reads_token = self.reads_token or fold(model)
+            if self.reads_token is not None:
+                return self.reads_token.extend(ids, self.kvs, allowed, start)
         x, _ = model.embedding.forward(ids, start=start)
         y = model.blocks.extend(x, self.kvs, allowed)
         return model.output(y[:, -1:])[:, 0]

@@ -1,0 +1,99 @@
+"""A GPT folded for reading one token at a time says what the whole model says, in every switch position it can have."""
+
+import numpy as np
+import pytest
+
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.models import GPT, gpt_config
+from minitransformer.models.folded import FoldedGPT, Unit, fold
+from minitransformer.models.stepwise import GPTState
+from tests.helpers import device, host, randomize, relative_error, same
+from tests.models.test_stepwise import POSITIONS, build_gpt
+
+IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10], [2, 2, 9, 3, 1]])  # (B, T)
+EPS = 0.3  # large, so that it is seen
+
+
+def logits_one_by_one(model, ids, padding=None):
+    """What is said after each of ids (B, T), read one at a time by the folded model -> (B, T, V) on the host."""
+    state = model.begin(len(ids), ids.shape[1], padding)
+    logits = [host(state.extend(ids[:, i : i + 1])) for i in range(ids.shape[1])]
+    assert isinstance(state.reads_token, FoldedGPT), "the plain layers have read this"
+    return np.stack(logits, axis=1)
+
+
+@pytest.mark.parametrize("normalization", ["layer", "rms"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_folded_model_equals_the_whole(normalization, bias, positions):
+    model = build_gpt(positions, normalization=normalization, bias=bias, norm_eps=EPS)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_folded_model_has_every_activation(activation):
+    model = build_gpt(activation=activation, norm_eps=EPS)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "switch", [{"scale_embeddings": True}, {"scale_scores": False}, {"scale_output": True}, {"tie_output": False}]
+)
+def test_folded_model_keeps_every_scale(switch):
+    model = build_gpt(norm_eps=EPS, **switch)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+def test_folded_model_does_not_look_at_padding_in_front():
+    model, alone = build_gpt("learned"), IDS[:1, 2:]
+    padded = np.concatenate([np.zeros((1, 2), dtype=IDS.dtype), alone], axis=1)
+    both = np.concatenate([padded, IDS[1:2]])
+    logits = logits_one_by_one(model, both, padding=np.array([2, 0]))
+    assert relative_error(logits[:1, 2:], host(model(alone))) <= 1e-12
+    assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
+
+
+@pytest.mark.parametrize("changes", [{"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}])
+def test_what_looks_at_the_stream_without_a_norm_is_not_folded(changes):
+    model = build_gpt(**changes)
+    state = model.begin(len(IDS), 2)
+    state.extend(IDS[:, :1])
+    assert fold(model) is None
+    assert relative_error(state.extend(IDS[:, 1:2]), host(model(IDS))[:, 1]) <= 1e-12
+
+
+def test_folding_leaves_the_model_as_it_was():
+    model = build_gpt("sinusoidal")
+    before = {name: array.copy() for name, array in model.state_dict().items()}
+    table = host(model.embedding.positions.table).copy()
+    logits_one_by_one(model, IDS)
+    assert all(same(array, before[name]) for name, array in model.state_dict().items())
+    assert same(host(model.embedding.positions.table), table)
+
+
+def test_folding_keeps_float32():
+    model = randomize(GPT(gpt_config(11, d_model=12, num_heads=3, d_ff=7, num_layers=2, max_len=9)), scale=0.4)
+    logits = logits_one_by_one(model, IDS)
+    assert logits.dtype == np.float32
+    assert relative_error(logits, host(model(IDS))) <= 5e-6
+
+
+def test_unit_divides_each_row_by_its_length():
+    rng = np.random.default_rng(0)
+    norm = build_gpt(norm_eps=EPS).blocks.norm
+    C = len(norm.gamma.data)
+    x = rng.standard_normal((4, C))
+    expected = [[value / (sum(v * v for v in row) + C * EPS) ** 0.5 for value in row] for row in x.tolist()]
+    assert relative_error(Unit(norm)(device(x)), np.array(expected)) <= 1e-14
+
+
+def test_folded_model_refuses_what_the_model_refuses():
+    model = build_gpt("learned", max_len=2)
+    state = GPTState(model, 1, 5)
+    for bad, error in ((np.array([[11]]), IndexError), (np.array([[-1]]), IndexError), (np.array([[0.5]]), TypeError)):
+        with pytest.raises(error):
+            state.extend(bad)
+    state.extend(np.array([[1]]))
+    state.extend(np.array([[1]]))
+    with pytest.raises(ValueError, match="only 2 positions"):
+        state.extend(np.array([[1]]))
