@@ -159,3 +159,17 @@ def plot_decoding(seconds, again, path, title):
     axis.set(xlabel="tokens read so far", ylabel="milliseconds for one more", title=title, yscale="log")
     axis.legend(frameon=False)
     save_figure(figure, path)
+
+
+def plot_curves(losses, path, title):
+    """Two losses (2, steps) of the same training, ours and PyTorch's, above how far they are apart."""
+    plt = _pyplot()
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=(2, 1))
+    steps = np.arange(1, losses.shape[1] + 1)
+    top.plot(steps, losses[1], color=ORANGE, linewidth=4, alpha=0.5, label="PyTorch")
+    top.plot(steps, losses[0], color=BLUE, linewidth=1, label="this library")
+    top.set(ylabel="loss (nats per token)", title=title)
+    top.legend(frameon=False)
+    bottom.semilogy(steps, np.maximum(np.abs(losses[0] - losses[1]), 1e-9), color=GREY, linewidth=0.8)
+    bottom.set(ylabel="apart (nats)", xlabel="step")
+    save_figure(figure, path)

@@ -6,10 +6,11 @@ from minitransformer.models import GPT, gpt_config
 from minitransformer.training import Trainer, TrainingSettings
 
 
-def loss_curves(task, settings=None, dtype="float32", **sizes):
+def loss_curves(task, settings=None, dtype="float32", show=lambda: None, **sizes):
     """Train both for `settings.steps` steps -> two arrays of losses in nats: ours, PyTorch's.
 
-    `task` is a TextTask, `sizes` are fields of the configuration. Without dropout, as the two draw other masks.
+    `task` is a TextTask, `sizes` are fields of the configuration. Without dropout, as the two draw other masks. `show`
+    is called after every step.
     """
     import torch
 
@@ -27,6 +28,7 @@ def loss_curves(task, settings=None, dtype="float32", **sizes):
         batch, lr = task.batch(rng, settings.batch_size), settings.learning_rate(step, config.d_model)
         losses[0, step - 1] = float(trainer.step(batch, lr)[0])
         losses[1, step - 1] = pytorch_train_step(model, optimizer, batch, lr, settings.max_norm)
+        show()
     return losses
 
 

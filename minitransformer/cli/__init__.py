@@ -5,9 +5,10 @@ import sys
 
 from minitransformer import __version__
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.cli import bench, devices, generate, gradcheck, lengths, summary, train
+from minitransformer.cli import bench, devices, generate, gradcheck, lengths, lesson, summary, train
 
 COMMANDS = {
+    "lesson": lesson,
     "train": train,
     "generate": generate,
     "summary": summary,
@@ -20,6 +21,7 @@ COMMANDS = {
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
+  minitransformer lesson                 the lessons, to be read in order
   minitransformer train reverse          learn to reverse words, in about a minute
   minitransformer train shakespeare      learn to write plays, in about ten minutes
   minitransformer generate RUN           go on where a prompt ends

@@ -17,6 +17,10 @@ from minitransformer.bench import (
     pytorch_step,
     torch_is_installed,
 )
+from minitransformer.cli.curves import run_curves
+from minitransformer.cli.decoding import run_decoding
+from minitransformer.cli.device_report import run_device_report
+from minitransformer.cli.scaling import run_scaling
 from minitransformer.process import num_threads
 from minitransformer.progress import tqdm
 
@@ -33,10 +37,18 @@ reaches.
   minitransformer bench --memory             peak memory too, each model in a process of its own
   minitransformer bench --scaling            step time and memory as batch, length, width and depth grow
   minitransformer bench --decoding           greedy decoding with a kv, and the cost of each token of a long text
+  minitransformer bench --curves             the loss of a GPT on Shakespeare, here and in PyTorch (minutes)
   minitransformer bench --device-report      on a GPU: gradients, agreement with NumPy, toy tasks, speed (minutes)
 
 The number of threads is what OMP_NUM_THREADS or OPENBLAS_NUM_THREADS says, else the number of processors.
 """
+
+INSTEAD = {
+    "curves": run_curves,
+    "decoding": run_decoding,
+    "device_report": run_device_report,
+    "scaling": run_scaling,
+}
 
 
 def add_arguments(parser):
@@ -47,6 +59,9 @@ def add_arguments(parser):
     parser.add_argument("--memory", action="store_true", help="measure peak memory too")
     parser.add_argument("--scaling", action="store_true", help="time our step alone over growing sizes instead")
     parser.add_argument("--decoding", action="store_true", help="time greedy decoding with a kv instead")
+    parser.add_argument(
+        "--curves", action="store_true", help="train a GPT here and in PyTorch, draw both losses instead"
+    )
     parser.add_argument("--device-report", action="store_true", help="check and time everything on the GPU instead")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figure (default plots)")
 
@@ -58,18 +73,9 @@ def run(arguments):
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}, adam")
     if not arguments.seconds > 0:
         raise ValueError(f"--seconds must be greater than 0, got {arguments.seconds}")
-    if arguments.decoding:
-        from minitransformer.cli.decoding import run_decoding
-
-        return run_decoding(arguments)
-    if arguments.device_report:
-        from minitransformer.cli.device_report import run_device_report
-
-        return run_device_report(arguments)
-    if arguments.scaling:
-        from minitransformer.cli.scaling import run_scaling
-
-        return run_scaling(arguments)
+    for option, run_instead in INSTEAD.items():
+        if getattr(arguments, option):
+            return run_instead(arguments)
     threads = num_threads()
     with_torch = torch_is_installed()
     print(describe_machine(threads, with_torch) + "\n\n" + HEADER, flush=True)

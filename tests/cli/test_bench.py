@@ -2,15 +2,17 @@
 
 import json
 
+import matplotlib.image
 import numpy as np
 import pytest
 
 from minitransformer.bench import SIZES, interleave, median, numpy_step, peak_memory, timing
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.bench.timing import LEAST, WARM_UP
-from minitransformer.cli import scaling
+from minitransformer.cli import curves, scaling
+from minitransformer.data import Corpus
 from minitransformer.models import Transformer
-from tests.cli.run import run
+from tests.cli.run import assert_refused, run
 
 
 def test_matmul_flops_are_those_of_a_plain_count():
@@ -112,3 +114,28 @@ def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, mon
     ]
     assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
     assert (tmp_path / "plots" / "bench_scaling.png").stat().st_size > 10_000
+
+
+@pytest.fixture
+def small_curves(monkeypatch):
+    """The comparison of curves on a small text, with a small model, for a few steps."""
+    text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))
+    monkeypatch.setattr(curves, "load_shakespeare", lambda: Corpus(text, text[:200]))
+    monkeypatch.setattr(curves, "SIZES", {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1})
+    monkeypatch.setattr(curves, "STEPS", 3)
+
+
+def test_both_losses_are_drawn_and_printed(small_curves, capsys, tmp_path):
+    pytest.importorskip("torch")
+    status, out, _ = run(capsys, "bench", "--curves", "--plots", tmp_path, "--json")
+    assert status == 0
+    losses = json.loads(out.splitlines()[-1])
+    assert len(losses["numpy"]) == len(losses["pytorch"]) == 3
+    np.testing.assert_allclose(losses["numpy"], losses["pytorch"], rtol=1e-5)
+    assert f"ours {losses['numpy'][-1]:.4f}" in out
+    assert matplotlib.image.imread(tmp_path / "bench_curves.png")[..., :3].std() > 0.01
+
+
+def test_curves_without_pytorch_say_what_is_missing(small_curves, capsys, monkeypatch):
+    monkeypatch.setattr(curves, "torch_is_installed", lambda: False)
+    assert_refused(run(capsys, "bench", "--curves"), "PyTorch, which is not installed")

@@ -1,0 +1,79 @@
+"""`minitransformer lesson`: the lessons, and which of them you have run."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+from minitransformer.curriculum import find_lesson, find_lessons, read_record
+
+HELP = "list the lessons, or run one"
+DESCRIPTION = """\
+The lessons of the checkout. Each is a script to read in an editor, cell by cell; run, it prints its checks with what it
+measured, and draws its figure into plots/:
+
+  minitransformer lesson              what there is, how long it takes, what you have run
+  minitransformer lesson 05           run lesson 05
+  minitransformer lesson 05 06 07     run these in order
+  minitransformer lesson all          run all of them
+  minitransformer lesson 05 --fast    with less training, and no figure in plots/
+
+`python lessons/05_scaled_dot_product.py` does the same. As notebooks (pip install jupytext notebook):
+
+  jupytext --to notebook lessons/*.py
+"""
+
+
+def add_arguments(parser):
+    """The command's own arguments."""
+    parser.add_argument("numbers", metavar="NN", nargs="*", help='numbers of lessons, or "all"')
+    parser.add_argument("--fast", action="store_true", help="shorten training and measurements")
+
+
+def run(arguments):
+    """List, or run one after the other -> 0, or the exit status of the first that fails."""
+    if arguments.backend not in (None, "numpy"):
+        raise ValueError(f"the lessons compute with NumPy on the CPU, got --backend {arguments.backend}")
+    if arguments.seed:
+        raise ValueError(f"a lesson's seeds are part of it, got --seed {arguments.seed}")
+    if not arguments.numbers:
+        return show_list(arguments.json)
+    every = arguments.numbers == ["all"]
+    chosen = find_lessons() if every else [find_lesson(number) for number in arguments.numbers]
+    for lesson in chosen:
+        status = run_lesson(lesson, arguments.fast)
+        if status:
+            return status
+    if arguments.json:
+        print(json.dumps({lesson.number: read_record(lesson, arguments.fast) for lesson in chosen}))
+    return 0
+
+
+def run_lesson(lesson, fast):
+    """Run it as its reader would -> exit status."""
+    print(f"Lesson {lesson.number}: {lesson.title}", flush=True)
+    print(f"about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
+    environment = dict(os.environ, MINITRANSFORMER_FAST="1" if fast else "")
+    status = subprocess.run([sys.executable, str(lesson.path)], env=environment).returncode
+    print(flush=True)
+    return 1 if status else 0
+
+
+def show_list(as_json):
+    """Print one paragraph a lesson."""
+    lessons = find_lessons()
+    for lesson in lessons:
+        record = read_record(lesson)
+        if record is None:
+            state = "not run yet"
+        else:
+            state = f"run: {len(record['checks'])} checks passed in {record['seconds']:.0f} s"
+        print(f"{lesson.number}  {lesson.title}")
+        print(textwrap.fill(lesson.question, 100, initial_indent="    ", subsequent_indent="    "))
+        print(f"    {lesson.seconds} s, difficulty {lesson.difficulty} of 5 · {state}\n")
+    print("Run one with `minitransformer lesson NN`, and read it in an editor beside its output.")
+    if as_json:
+        rows = [{**lesson._asdict(), "path": str(lesson.path), "record": read_record(lesson)} for lesson in lessons]
+        print(json.dumps(rows, ensure_ascii=False))
+    return 0
