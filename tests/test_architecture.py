@@ -19,7 +19,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
     {"__init__"},
-    {"backend", "files", "process", "progress"},
+    {"backend", "curriculum", "files", "process", "progress"},
     {"checks", "devices"},
     {"core"},
     {"functional"},

@@ -1,0 +1,87 @@
+"""Write the table of README.md and all of CLAIMS.md from the lessons' headers and the records of their full runs.
+
+    minitransformer lesson all && python lessons/make_pages.py
+
+It refuses where a lesson has not been run in full, or took longer than its header says.
+"""
+
+import sys
+from pathlib import Path
+
+from minitransformer.curriculum import find_lessons, read_record
+from minitransformer.files import written_whole
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table -->\n"
+CLAIMS = """\
+# Claims we tested
+
+What popular texts say about the Transformer, and what our own measurements say. Each line comes from the lesson that it
+names, which measures it anew whenever it runs; this page is written from their results by `make_pages.py`.
+
+| what is said | verdict | what we found | lesson |
+| --- | --- | --- | --- |
+"""
+
+
+def cell(text):
+    """`text` as it may stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def table(lessons, records):
+    """One row a lesson: its figure, its question, its time."""
+    rows = ["| figure | lesson | question | time | measured |", "| --- | --- | --- | --- | --- |"]
+    for lesson in lessons:
+        record = records[lesson.name]
+        picture = f'<img src="../{record["figure"]}" width="220" alt="the figure of lesson {lesson.number}">'
+        title = f"**[{lesson.number}]({lesson.name}.py)** {cell(lesson.title)}, difficulty {lesson.difficulty} of 5"
+        time = f"{lesson.seconds} s" + (", long" if lesson.long else "")
+        measured = f"{len(record['checks'])} checks in {record['seconds']:.0f} s"
+        rows.append(f"| {picture} | {title} | {cell(lesson.question)} | {time} | {measured} |")
+    return "\n".join(rows) + "\n"
+
+
+def claims(lessons, records):
+    """One row a claim."""
+    rows = []
+    for lesson in lessons:
+        link = f"[{lesson.number}]({lesson.name}.py)"
+        for claim in records[lesson.name]["claims"]:
+            rows.append(f"| {cell(claim['claim'])} | {claim['verdict']} | {cell(claim['found'])} | {link} |")
+    return CLAIMS + "\n".join(rows) + "\n"
+
+
+def with_table(page, rows):
+    """`page` with `rows` between the two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError("README.md has lost the marks around its table")
+    return before + BEGIN + rows + END + after
+
+
+def main():
+    """Write both pages -> exit status."""
+    lessons = find_lessons(HERE)
+    records = {lesson.name: read_record(lesson) for lesson in lessons}
+    for lesson in lessons:
+        if records[lesson.name] is None:
+            print(f"run lesson {lesson.number} in full first: minitransformer lesson {lesson.number}", file=sys.stderr)
+            return 1
+        if records[lesson.name]["seconds"] > lesson.seconds:
+            took = records[lesson.name]["seconds"]
+            print(f"lesson {lesson.number} says {lesson.seconds} s, but took {took:.0f} s", file=sys.stderr)
+            return 1
+    readme = HERE / "README.md"
+    pages = {readme: with_table(readme.read_text("utf-8"), table(lessons, records))}
+    pages[HERE / "CLAIMS.md"] = claims(lessons, records)
+    for path, text in pages.items():
+        with written_whole(path) as partial:
+            partial.write_text(text, "utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""`minitransformer lesson`: the list, one run, and what it refuses."""
+
+import json
+
+import pytest
+
+from minitransformer.curriculum import find_lesson, find_lessons
+from tests.cli.run import assert_refused, run
+
+HEADER = """\
+# %% [markdown]
+# # Lesson {number}: Of {word}
+#
+# * Question: what is {word}, and why does everybody
+#   ask?
+# * You derive: all of it
+# * Time: {time}
+# * Needs: {needs}
+# * Difficulty: 2 of 5
+# * Paper: section 3.2.1
+
+# %%
+{code}
+"""
+
+
+@pytest.fixture
+def lessons(tmp_path, monkeypatch):
+    """A folder of two small lessons, which the command takes for the checkout's."""
+    folder = tmp_path / "lessons"
+    folder.mkdir()
+    texts = {
+        "00_one.py": {"word": "one", "time": "3 s (fast: 1 s)", "needs": "nothing", "code": "print('one was run')"},
+        "01_two.py": {"word": "two", "time": "95 s, long (fast: 6 s)", "needs": "00", "code": "raise SystemExit(3)"},
+    }
+    for name, fields in texts.items():
+        (folder / name).write_text(HEADER.format(number=name[:2], **fields), "utf-8")
+    monkeypatch.setattr("minitransformer.curriculum.FOLDER", folder)
+    return folder
+
+
+def test_list_says_what_there_is_and_what_was_run(lessons, capsys):
+    record = {"seconds": 2.6, "checks": [{}, {}], "claims": [], "figure": "plots/00_one.png"}
+    (lessons.parent / "runs/lessons/full").mkdir(parents=True)
+    (lessons.parent / "runs/lessons/full/00_one.json").write_text(json.dumps(record), "utf-8")
+    status, out, err = run(capsys, "lesson", "--json")
+    assert (status, err) == (0, "")
+    assert "00  Of one" in out
+    assert "what is one, and why does everybody ask?" in out
+    assert "3 s, difficulty 2 of 5 · run: 2 checks passed in 3 s" in out
+    assert "95 s, difficulty 2 of 5 · not run yet" in out
+    rows = json.loads(out.splitlines()[-1])
+    assert [(row["number"], row["long"], row["needs"]) for row in rows] == [("00", False, []), ("01", True, ["00"])]
+    assert rows[0]["record"] == record
+
+
+@pytest.mark.parametrize("name", ["00", "0", "00_one"])
+def test_lesson_is_run_by_any_of_its_names(name, lessons, capfd):
+    status, out, _ = run(capfd, "lesson", name)
+    assert status == 0
+    assert out.index("Lesson 00: Of one") < out.index("one was run")
+
+
+def test_all_are_run_in_order_and_the_first_that_fails_ends_it(lessons, capfd):
+    status, out, _ = run(capfd, "lesson", "all")
+    assert status == 1
+    assert "one was run" in out
+    assert "Lesson 01" in out
+    status, out, _ = run(capfd, "lesson", "1", "0")
+    assert status == 1
+    assert "one was run" not in out
+
+
+def test_fast_mode_is_handed_to_the_lesson(lessons, capfd):
+    code = "import os; print('mode', repr(os.environ['MINITRANSFORMER_FAST']))"
+    path = lessons / "00_one.py"
+    path.write_text(path.read_text("utf-8").replace("print('one was run')", code), "utf-8")
+    assert "mode '1'" in run(capfd, "lesson", "0", "--fast")[1]
+    assert "mode ''" in run(capfd, "lesson", "0")[1]
+
+
+def test_lesson_that_does_not_exist_is_refused(lessons, capsys):
+    assert_refused(run(capsys, "lesson", "17"), "there is no lesson 17: there are 00 to 01")
+
+
+def test_another_backend_and_another_seed_are_refused(lessons, capsys):
+    assert_refused(run(capsys, "lesson", "0", "--seed", "3"), "a lesson's seeds are part of it")
+
+
+def test_package_without_its_checkout_says_where_the_lessons_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("minitransformer.curriculum.FOLDER", tmp_path)
+    assert_refused(run(capsys, "lesson"), "they are files of the project's checkout")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("# * Time: 3 s", "# * Time: soon"), ("# * Paper", "# * Book"), ("Lesson 00", "Lesson 07"), ("2 of 5", "6 of 5")],
+)
+def test_header_that_is_none_is_named(old, new, lessons, capsys):
+    path = lessons / "00_one.py"
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    assert_refused(run(capsys, "lesson"), "00_one.py has no header of a lesson")
+
+
+def test_record_that_is_none_is_named(lessons, capsys):
+    path = lessons.parent / "runs/lessons/full/00_one.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{", "utf-8")
+    assert_refused(run(capsys, "lesson"), "is not a lesson's record")
+
+
+def test_lessons_of_this_checkout_are_found():
+    assert find_lesson("5") == next(lesson for lesson in find_lessons() if lesson.number == "05")
