@@ -27,7 +27,7 @@ LAYERING = [
     {"layers"},
     {"models"},
     {"data", "tokenizers", "training", "decoding", "gradcheck", "plotting"},
-    {"bench"},
+    {"bench", "exercises"},
     {"cli"},
     {"__main__"},
 ]

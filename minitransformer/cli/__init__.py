@@ -5,10 +5,29 @@ import sys
 
 from minitransformer import __version__
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.cli import bench, devices, generate, gradcheck, lengths, lesson, summary, train
+from minitransformer.cli import (
+    bench,
+    check,
+    devices,
+    generate,
+    gradcheck,
+    hint,
+    lengths,
+    lesson,
+    progress,
+    solution,
+    start,
+    summary,
+    train,
+)
 
 COMMANDS = {
     "lesson": lesson,
+    "start": start,
+    "check": check,
+    "hint": hint,
+    "progress": progress,
+    "solution": solution,
     "train": train,
     "generate": generate,
     "summary": summary,
@@ -22,6 +41,7 @@ DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
   minitransformer lesson                 the lessons, to be read in order
+  minitransformer start 06               an exercise of lesson 06; then check, hint, progress, solution
   minitransformer train reverse          learn to reverse words, in about a minute
   minitransformer train shakespeare      learn to write plays, in about ten minutes
   minitransformer generate RUN           go on where a prompt ends

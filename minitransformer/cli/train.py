@@ -3,6 +3,7 @@
 Training on text is in train_text.py.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.checks import check_choice
+from minitransformer.cli.mine import own_layers
 from minitransformer.cli.train_text import TEXT_TASKS, add_text_arguments, run_text
 from minitransformer.cli.training_options import choose_threads
 from minitransformer.data import get_task, task_names
@@ -35,6 +37,7 @@ Or a decoder-only model (GPT) on text, character by character, or an encoder (BE
   minitransformer train reverse
   minitransformer train sort --seed 3 --norm pre --steps 3000
   minitransformer train reverse --model gpt --positions rope
+  minitransformer train reverse --mine            with the layers that you have written (minitransformer start)
   minitransformer train shakespeare
   minitransformer train shakespeare --text my.txt --steps 500
 """
@@ -57,6 +60,7 @@ def add_arguments(parser):
     parser.add_argument("--positions", help="how the model knows where a token stands (default sinusoidal; text: rope)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for the model (default runs)")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figures (default plots)")
+    parser.add_argument("--mine", action="store_true", help="a toy task with your own layers, from my_exercises")
     add_text_arguments(parser)
 
 
@@ -64,18 +68,24 @@ def run(arguments):
     """Train, test, save, report."""
     check_choice("task", arguments.task, (*task_names(), *TEXT_TASKS))
     if arguments.task in TEXT_TASKS:
+        if arguments.mine:
+            raise ValueError(f"--mine is for the toy tasks ({', '.join(task_names())}), got {arguments.task}")
         return run_text(arguments)
     task = get_task(arguments.task)
     settings = make_settings(arguments)
     kind = MODELS[check_choice("--model", arguments.model, MODELS)]
     switches = {"norm": arguments.norm, "dropout": arguments.dropout, "positions": arguments.positions or "sinusoidal"}
     config = named_config(arguments.config, len(task.vocabulary), **switches)
-    model = kind(config, seed=arguments.seed)
     for folder in (arguments.runs, arguments.plots):
         folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
-    print(f"{arguments.task}: {model.num_parameters():,} parameters, {settings.steps} steps", flush=True)
-    with limit_threads(choose_threads(arguments, small=arguments.config == "tiny")):
-        history = train(model, PromptedTask(task) if kind is GPT else task, settings)
+    learnt = PromptedTask(task) if kind is GPT else task
+    layers = contextlib.nullcontext()
+    if arguments.mine:
+        layers = own_layers(lambda: kind(config, seed=arguments.seed), learnt)
+    with limit_threads(choose_threads(arguments, small=arguments.config == "tiny")), layers:
+        model = kind(config, seed=arguments.seed)
+        print(f"{arguments.task}: {model.num_parameters():,} parameters, {settings.steps} steps", flush=True)
+        history = train(model, learnt, settings)
         batch = task.held_out_batch(np.random.default_rng([arguments.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
     result = {

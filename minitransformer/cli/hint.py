@@ -1,0 +1,36 @@
+"""`minitransformer hint`: one hint after the other."""
+
+import json
+import textwrap
+
+from minitransformer.cli.workshop_options import add_workshop_arguments, chosen
+
+HELP = "a hint for an exercise: first a question, then the path, then the shapes"
+DESCRIPTION = """\
+Three hints for each exercise: a question to ask yourself, which path is missing, and the formula by its shapes. Each
+call gives one more:
+
+  minitransformer hint 06
+"""
+
+
+def add_arguments(parser):
+    """The command's own arguments."""
+    add_workshop_arguments(parser)
+
+
+def run(arguments):
+    """Show the hints seen so far and the next, of each exercise that is not passed yet (or of all)."""
+    exercises, workshop = chosen(arguments)
+    unsolved = [exercise for exercise in exercises if workshop.state(exercise) != "passed"]
+    rows = {}
+    for exercise in unsolved or exercises:
+        count = min(workshop.noted(exercise, "hints", 0) + 1, len(exercise.hints))
+        workshop.note(exercise, hints=count)
+        print(f"{exercise.lesson}  {exercise.about()[0]}, {count} of {len(exercise.hints)} hints")
+        for number, hint in enumerate(exercise.hints[:count], start=1):
+            print(textwrap.fill(f"{number}. {hint}", 110, initial_indent="    ", subsequent_indent="       "))
+        rows[exercise.name] = list(exercise.hints[:count])
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False))
+    return 0

@@ -1,0 +1,38 @@
+"""`minitransformer progress`: the board of all exercises."""
+
+import json
+
+from minitransformer.cli.exercises_report import paint
+from minitransformer.cli.workshop_options import add_workshop_arguments
+from minitransformer.exercises.catalogue import find_exercises
+from minitransformer.exercises.workshop import Workshop
+
+HELP = "all exercises, and how far you are"
+DESCRIPTION = """\
+All exercises with their difficulty, the minutes they take, and what you have done:
+
+  minitransformer progress
+"""
+COLOURS = {"passed": "green", "begun": "yellow", "gave up": "grey", "open": "grey"}
+
+
+def add_arguments(parser):
+    """The command's own arguments."""
+    add_workshop_arguments(parser, what=None)
+
+
+def run(arguments):
+    """One line an exercise, and the sum."""
+    workshop, rows = Workshop(arguments.folder), []
+    for exercise in find_exercises():
+        title, difficulty, minutes = exercise.about()
+        state, tries = workshop.state(exercise), workshop.noted(exercise, "tries", 0)
+        times = f", {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
+        stars, mark = "*" * difficulty, paint(state, COLOURS[state])
+        print(f"{exercise.name:<30} {stars:<5} {minutes:>3} min   {mark}{times}\n    {title}")
+        rows.append({"exercise": exercise.name, "title": title, "state": state, "tries": tries, "minutes": minutes})
+    passed = sum(row["state"] == "passed" for row in rows)
+    print(f"\n{passed} of {len(rows)} passed. Begin one with: minitransformer start NN")
+    if arguments.json:
+        print(json.dumps(rows))
+    return 0

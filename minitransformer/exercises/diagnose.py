@@ -1,0 +1,221 @@
+"""From a learner's function to the mistake in it.
+
+The order: is it there, does it run, are its results arrays of the right kind and its inputs left alone; is the given
+forward still right; do the shapes fit; is it linear in dy, as every backward is; are the numbers right. If they are
+not: where, by which factor, which law do they break, and is it a mistake that is known.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.exercises.calling import StillOpenError, as_arrays, call, crash
+from minitransformer.exercises.clues import (
+    place_clue,
+    ratio_clue,
+    relative_error,
+    shape_clue,
+    worst_clue,
+    wrong_entries,
+)
+from minitransformer.exercises.exercise import load
+
+SEEDS = (0, 1, 2)  # of the problems that an answer is tried on
+SAME = 1e-7  # two answers that are nearer to each other than this are the same answer
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one function."""
+
+    function: str
+    status: str  # "passed", "open" (still the stub) or "wrong"
+    outputs: dict = field(default_factory=dict)  # {name: relative error, or None where the shape is wrong}
+    wrong: tuple = ()  # names of the outputs that are wrong
+    clues: tuple = ()  # sentences
+    mistakes: tuple = ()  # (name, question) of the known mistakes that explain it
+
+
+class Trial(NamedTuple):
+    """One call that ended well, with all that is needed to judge it."""
+
+    task: object
+    problem: object
+    outputs: tuple  # as the function returned them, as arrays
+    observed: tuple  # what is compared with what is expected
+    repeat: object  # repeat(*args) calls the function again -> (outputs or None)
+
+
+def diagnose(exercise, path, seeds=SEEDS):
+    """Check the file at `path` -> [Finding], one for each function that was to be written."""
+    given = load(exercise.path, "given")
+    try:
+        mine = load(path, "mine")
+    except Exception as error:  # whatever a learner's file may raise
+        complaint = f"the file cannot be run: {crash(error, path)}"
+        return [Finding(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
+    return [diagnose_task(task, mine, given, path, seeds) for task in exercise.tasks]
+
+
+def diagnose_task(task, mine, given, path, seeds=SEEDS):
+    """Try one function on one problem after another, until one goes wrong -> Finding."""
+    function = getattr(mine, task.function, None)
+    if not callable(function):
+        return Finding(task.function, "wrong", clues=(f"there is no function {task.function} in the file any more",))
+    worst = {}
+    for seed in seeds:
+        problem = task.make(np.random.default_rng(seed), given)
+        args, complaint = own_args(task, problem, mine, path)
+        if complaint is None:
+            try:
+                called = call(function, args, task, path)
+            except StillOpenError as stub:
+                return Finding(task.function, "open", clues=(str(stub),))
+            complaint = called.complaint
+        if complaint:
+            return Finding(task.function, "wrong", clues=(complaint,))
+        finding = judge(Trial(task, problem, called.outputs, *observe(task, problem, called, function, args, path)))
+        if finding.status != "passed":
+            return finding
+        worst = {name: max(error, worst.get(name, 0.0)) for name, error in finding.outputs.items()}
+    return Finding(task.function, "passed", worst)
+
+
+def own_args(task, problem, mine, path):
+    """The problem's arguments, with the cache that the learner's copy of the forward makes -> (args, complaint)."""
+    forward = getattr(mine, task.forward, None) if task.forward else None
+    if forward is None:
+        return problem.args, None
+    try:
+        y, cache = forward(**problem.inputs)
+        wrong = np.shape(y) != np.shape(problem.y) or wrong_entries(np.asarray(y), problem.y, task.tolerance).any()
+    except Exception as error:
+        return None, f"{task.forward}, which was given, fails now: {crash(error, path)}"
+    if wrong:
+        return None, f"{task.forward}, which was given, does not return what it did: undo your changes there"
+    return (problem.args[0], cache), None
+
+
+def observe(task, problem, called, function, args, path):
+    """What is to be compared, and a way to call the function again -> (observed, repeat)."""
+
+    def repeat(*changed):
+        try:
+            return call(function, changed, task, path).outputs
+        except StillOpenError:
+            return None
+
+    observed = called.outputs
+    if task.observe:
+        observed, complaint = as_arrays(task.observe(called.outputs, problem), task.outputs)
+        if complaint:
+            raise AssertionError(f"{task.function}: what is observed is wrong: {complaint}")
+    return observed, lambda dy: repeat(dy, *args[1:])
+
+
+def judge(trial):
+    """Compare what came out with what is right -> Finding, with every clue there is."""
+    task, problem = trial.task, trial.problem
+    errors, clues, wrong = {}, [], []
+    for output, got, expected in zip(task.outputs, trial.observed, problem.expected, strict=True):
+        expected = np.asarray(expected, dtype=np.float64)
+        fits = got.shape == expected.shape
+        errors[output.name] = relative_error(got, expected) if fits else None
+        if not fits or wrong_entries(got, expected, task.tolerance).any():
+            wrong.append(output.name)
+            clues += (
+                clues_on_one(output, got, expected, problem, task) if fits else [shape_clue(got, expected, output.name)]
+            )
+    if not wrong:
+        return Finding(task.function, "passed", errors)
+    clues += linearity_clues(trial) + broken_laws(trial)
+    mistakes = known_mistakes(trial, wrong)
+    if not mistakes:
+        clues.append("this is none of the mistakes that are known here")
+    return Finding(task.function, "wrong", errors, tuple(wrong), tuple(clues), mistakes)
+
+
+def clues_on_one(output, got, expected, problem, task):
+    """What one wrong output of the right shape gives away -> [sentence]."""
+    if not np.isfinite(got).all():
+        return [f"{output.name} has {np.count_nonzero(~np.isfinite(got))} entries that are infinite or NaN"]
+    wrong = wrong_entries(got, expected, task.tolerance)
+    sizes = dict(zip(output.axes, map(float, expected.shape), strict=True))
+    found = [worst_clue(got, expected, output.name), place_clue(wrong, output.axes, problem.places, output.name)]
+    if not got.any():
+        found.append(f"{output.name} is 0 everywhere")
+    else:
+        found.append(ratio_clue(got, expected, problem.ratios, sizes))
+    return [clue for clue in found if clue]
+
+
+def linearity_clues(trial):
+    """Every backward is linear in dy: 0 gives 0, and twice as much gives twice as much -> [sentence]."""
+    if not trial.task.linear:
+        return []
+    dy = trial.problem.args[0]
+    at_zero, doubled = trial.repeat(np.zeros_like(dy)), trial.repeat(2.0 * dy)
+    if at_zero is None or doubled is None:
+        return []
+    clues = []
+    for output, once, zero, twice in zip(trial.task.outputs, trial.outputs, at_zero, doubled, strict=True):
+        if np.array_equal(once, twice) and once.any():
+            clues.append(f"{output.name} does not depend on what comes in: where is dy in it?")
+        elif zero.any():
+            clues.append(f"{output.name} is not 0 when dy is 0: something is added that does not come from dy")
+        elif once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
+            clues.append(f"{output.name} does not double when dy doubles: dy must come in once, and as it is")
+    return clues
+
+
+def broken_laws(trial):
+    """Laws that hold for every right answer, and not for this one -> [sentence]."""
+    laws = trial.task.invariants
+    return [
+        f"it should be so that {law.name}, and it is not" for law in laws if not law.holds(trial.outputs, trial.problem)
+    ]
+
+
+def known_mistakes(trial, wrong):
+    """The known mistakes that give just these results -> ((name, question), ...).
+
+    One that explains all outputs is enough. Else each wrong output may have a mistake of its own.
+    """
+    names = [output.name for output in trial.task.outputs]
+    partly = []
+    for mistake in trial.task.mistakes:
+        theirs = results_of(mistake, trial)
+        if theirs is None:
+            continue
+        same = {name: alike(a, b) for name, a, b in zip(names, trial.observed, theirs, strict=True)}
+        if all(same.values()):
+            return ((mistake.name, mistake.question),)
+        expected = dict(zip(names, trial.problem.expected, strict=True))
+        errs = dict(zip(names, theirs, strict=True))
+        explained = [name for name in wrong if same[name] and not alike(errs[name], np.asarray(expected[name], float))]
+        if explained:
+            partly.append((f"{', '.join(explained)}: {mistake.name}", mistake.question))
+    return tuple(partly)
+
+
+def results_of(mistake, trial):
+    """What a known mistake gives on the same problem -> observed arrays, or None if it cannot be called."""
+    try:
+        with np.errstate(all="ignore"):
+            outputs, complaint = as_arrays(mistake.answer(*copy.deepcopy(trial.problem.args)), trial.task.outputs)
+            if complaint is None and trial.task.observe:
+                outputs, complaint = as_arrays(trial.task.observe(outputs, trial.problem), trial.task.outputs)
+    except Exception:  # a mistake may be one that fails
+        return None
+    return None if complaint else outputs
+
+
+def alike(a, b):
+    """Whether two arrays are the same but for rounding."""
+    if a.shape != b.shape:
+        return False
+    if not np.isfinite(a).all():
+        return np.array_equal(np.isfinite(a), np.isfinite(b))
+    return not wrong_entries(a, b, SAME).any()

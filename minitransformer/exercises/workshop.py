@@ -1,0 +1,66 @@
+"""The learner's folder: one copy of each exercise that was begun, and what came of it. Nothing in it is overwritten."""
+
+import json
+import shutil
+from pathlib import Path
+
+from minitransformer.curriculum import FOLDER
+from minitransformer.exercises.exercise import load
+from minitransformer.files import written_whole
+
+MINE = FOLDER.parent / "my_exercises"
+
+
+class Workshop:
+    """The folder at `path`. Raises ValueError, naming the file, if its notes cannot be read."""
+
+    def __init__(self, path=MINE):
+        self.path = Path(path)
+        self.notes_path = self.path / "progress.json"
+        self.notes = {}
+        if self.notes_path.exists():
+            try:
+                self.notes = json.loads(self.notes_path.read_text("utf-8"))
+            except ValueError as error:
+                raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to begin anew") from None
+
+    def file(self, exercise):
+        """Where the learner's copy of an exercise is, or will be."""
+        return self.path / f"{exercise.name}.py"
+
+    def start(self, exercise):
+        """Copy the exercise as it is handed out, unless there is a copy -> (path, whether it is new)."""
+        path = self.file(exercise)
+        if path.exists():
+            return path, False
+        with written_whole(path) as partial:
+            shutil.copyfile(exercise.path, partial)
+        return path, True
+
+    def note(self, exercise, **what):
+        """Remember something of an exercise, for good."""
+        self.notes[exercise.name] = {**self.notes.get(exercise.name, {}), **what}
+        with written_whole(self.notes_path) as partial:
+            partial.write_text(json.dumps(self.notes, indent=1), "utf-8")
+
+    def noted(self, exercise, what, default=None):
+        """What `note` has remembered."""
+        return self.notes.get(exercise.name, {}).get(what, default)
+
+    def state(self, exercise):
+        """ "passed", "gave up", "begun" or "open"."""
+        if self.noted(exercise, "passed"):
+            return "passed"
+        if self.noted(exercise, "gave_up"):
+            return "gave up"
+        return "begun" if self.file(exercise).exists() else "open"
+
+    def count(self, exercise, findings):
+        """Remember one more try, and whether all of it was right."""
+        passed = all(finding.status == "passed" for finding in findings)
+        tries = self.noted(exercise, "tries", 0) + any(finding.status != "open" for finding in findings)
+        self.note(exercise, tries=tries, passed=passed or self.noted(exercise, "passed", False))
+
+    def load(self, exercise):
+        """The learner's file as a module."""
+        return load(self.file(exercise), f"my_{exercise.name}")
