@@ -2,8 +2,7 @@
 
 import contextlib
 import sys
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,22 +11,13 @@ from minitransformer.exercises.runner import check
 from minitransformer.training.data_parallel import forward_backward
 
 
-@dataclass(frozen=True)
-class Replacement:
-    """Where a learner's function goes in the library."""
-
-    original: Any  # the library's function, as others import it; of a method, the function in its class
-    adapt: Any  # adapt(the learner's function) -> a function that is called as the original is
-    owner: Any = None  # the class, of a method
-
-
 class Part(NamedTuple):
     """One function of an exercise, and what becomes of it in training."""
 
     exercise: object
     function: str
     finding: object  # of the checker, or None where the exercise has not been begun
-    replacement: Replacement
+    replacement: object
     mine: object  # the learner's function, or None where the library's is used
 
 
