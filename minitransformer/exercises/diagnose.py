@@ -142,7 +142,11 @@ def clues_on_one(output, got, expected, problem, task):
     if not np.isfinite(got).all():
         return [f"{output.name} has {np.count_nonzero(~np.isfinite(got))} entries that are infinite or NaN"]
     wrong = wrong_entries(got, expected, task.tolerance)
-    sizes = dict(zip(output.axes, map(float, expected.shape), strict=True))
+    sizes = {
+        letter: float(size)
+        for one, array in zip(task.outputs, problem.expected, strict=True)
+        for letter, size in zip(one.axes, np.shape(array), strict=True)
+    }
     found = [worst_clue(got, expected, output.name), place_clue(wrong, output.axes, problem.places, output.name)]
     if not got.any():
         found.append(f"{output.name} is 0 everywhere")

@@ -1,0 +1,133 @@
+"""start, check, hint, progress and solution, as a learner uses them, rightly and wrongly."""
+
+import json
+
+import pytest
+
+from minitransformer.cli import check as check_command
+from minitransformer.exercises import choose_exercises, find_exercise
+from tests.cli.run import assert_refused, run
+from tests.exercises.answers import hand_in, solution_text
+
+NAME = "06_attention_backward"
+EXERCISE = find_exercise(NAME)
+WRONG = solution_text(EXERCISE).replace(" / math.sqrt(q.shape[-1])", "")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def begun(mine):
+    mine.mkdir()
+    hand_in(EXERCISE, "", mine)
+    return mine
+
+
+def test_start_makes_the_file_and_says_where(mine, capsys):
+    status, out, err = run(capsys, "start", NAME, "--folder", mine, "--json")
+    assert (status, err) == (0, "")
+    assert f"write in {mine / NAME}.py" in out
+    assert json.loads(out.splitlines()[-1]) == [{"exercise": NAME, "path": f"{mine / NAME}.py", "new": True}]
+    assert (mine / f"{NAME}.py").read_text("utf-8") == EXERCISE.path.read_text("utf-8")
+    assert "you have begun it already" in run(capsys, "start", NAME, "--folder", mine)[1]
+
+
+def test_check_goes_from_open_over_wrong_to_passed(begun, capsys):
+    status, out, _ = run(capsys, "check", NAME, "--folder", begun)
+    assert (status, "not written yet" in out) == (1, True)
+    hand_in(EXERCISE, WRONG, begun)
+    status, out, _ = run(capsys, "check", NAME, "--folder", begun)
+    assert status == 1
+    assert "dq WRONG   dk WRONG   dv ok" in out
+    assert "yours / right = 2.236 everywhere = sqrt(d_k)" in out
+    assert "= the scale of the scores is missing" in out
+    assert "see lesson 06, parts 1 to 5; for a hint: minitransformer hint 06" in " ".join(out.split())
+    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    status, out, _ = run(capsys, "check", NAME, "--folder", begun, "--json")
+    assert status == 0
+    assert "passed" in out
+    assert "\033" not in out, "no colour where there is no terminal"
+    (finding,) = json.loads(out.splitlines()[-1])[NAME]
+    assert finding["status"] == "passed"
+    assert set(finding["outputs"]) == {"dq", "dk", "dv"}
+
+
+def test_check_of_a_whole_lesson_passes_only_with_all_of_it(begun, capsys):
+    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    others = [exercise for exercise in choose_exercises("06") if exercise.name != NAME]
+    assert run(capsys, "check", "06", "--folder", begun)[0] == (1 if others else 0)
+    for exercise in others:
+        hand_in(exercise, solution_text(exercise), begun)
+    assert run(capsys, "check", "06", "--folder", begun)[0] == 0
+
+
+def test_watching_checks_again_when_the_file_is_saved(begun, capsys, monkeypatch):
+    states = iter([WRONG, solution_text(EXERCISE)])
+
+    def save(paths):
+        try:
+            hand_in(EXERCISE, next(states), begun)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(check_command, "wait_for_change", save)
+    status, out, err = run(capsys, "check", NAME, "--folder", begun, "--watch")
+    assert (status, err) == (130, "minitransformer check: stopped\n")
+    assert out.index("not written yet") < out.index("WRONG") < out.index("passed")
+
+
+def test_change_of_a_file_is_seen_also_when_an_editor_takes_it_away(tmp_path):
+    path = tmp_path / "a.py"
+    assert check_command.stamp(path) is None
+    path.write_text("1", "utf-8")
+    assert check_command.stamp(path) is not None
+
+
+def test_check_of_what_was_not_begun_says_how_to_begin(mine, capsys):
+    assert_refused(run(capsys, "check", NAME, "--folder", mine), "you have not begun", "minitransformer start 06")
+
+
+def test_lesson_without_exercises_is_refused(mine, capsys):
+    assert_refused(
+        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are some for the lessons"
+    )
+
+
+def test_hints_come_one_by_one(mine, capsys):
+    outs = [" ".join(run(capsys, "hint", NAME, "--folder", mine)[1].split()) for _ in range(4)]
+    for count, out in zip((1, 2, 3, 3), outs, strict=True):
+        assert f"{count} of 3 hints" in out
+        shown = [" ".join(hint.split()) in out for hint in EXERCISE.hints]
+        assert shown == [True] * count + [False] * (3 - count)
+
+
+def test_progress_shows_the_board(begun, capsys):
+    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    run(capsys, "check", NAME, "--folder", begun)
+    status, out, _ = run(capsys, "progress", "--folder", begun, "--json")
+    assert status == 0
+    rows = {row["exercise"]: row for row in json.loads(out.splitlines()[-1])}
+    assert (rows[NAME]["state"], rows[NAME]["tries"]) == ("passed", 1)
+    assert f"1 of {len(rows)} passed" in out
+    assert {row["state"] for name, row in rows.items() if name != NAME} <= {"open"}
+
+
+def test_solution_is_shown_after_passing_or_giving_up(begun, capsys):
+    status, out, _ = run(capsys, "solution", NAME, "--folder", begun)
+    assert (status, "not passed yet" in out) == (1, True)
+    assert "def attention_backward" not in out
+    status, out, _ = run(capsys, "solution", NAME, "--folder", begun, "--give-up")
+    assert (status, solution_text(EXERCISE).strip() in out) == (0, True)
+    assert "gave up" in run(capsys, "progress", "--folder", begun)[1]
+    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    run(capsys, "check", NAME, "--folder", begun)
+    assert "gave up" not in run(capsys, "progress", "--folder", begun)[1]
+    assert run(capsys, "solution", NAME, "--folder", begun)[0] == 0
+
+
+def test_solution_of_what_was_not_begun_is_not_shown(mine, capsys):
+    status, out, _ = run(capsys, "solution", NAME, "--folder", mine)
+    assert (status, "not begun yet" in out) == (1, True)
