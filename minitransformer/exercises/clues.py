@@ -39,7 +39,7 @@ def ratio_clue(got, expected, ratios, sizes):
     ratio = float(np.median(quotients))
     if abs(ratio) < 1e-12 or np.abs(quotients - ratio).max() > 1e-6 * abs(ratio):
         return None
-    return f"yours / right = {ratio:.4g} everywhere{_named(ratio, {**sizes, **ratios})}"
+    return f"yours / right = {ratio:.4g} everywhere{_named(ratio, {**ratios, **sizes})}"
 
 
 def _named(ratio, ratios):
