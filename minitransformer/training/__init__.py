@@ -4,15 +4,17 @@ from minitransformer.training.adam import Adam
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.clip import clip_grad_norm
 from minitransformer.training.evaluate import mean_loss
-from minitransformer.training.loop import History, TrainingSettings, train
+from minitransformer.training.loop import TrainingSettings, train
 from minitransformer.training.recipes import RECIPES
 from minitransformer.training.schedule import noam
+from minitransformer.training.session import History, Session
 from minitransformer.training.trainer import Trainer
 
 __all__ = [
     "RECIPES",
     "Adam",
     "History",
+    "Session",
     "Trainer",
     "TrainingSettings",
     "clip_grad_norm",

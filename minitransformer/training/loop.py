@@ -1,19 +1,13 @@
 """The training loop, short enough to read in one go."""
 
 import dataclasses
-import time
-
-import numpy as np
 
 from minitransformer.checks import check_rate
-from minitransformer.models.config import PAD
 from minitransformer.process import keep_freed_memory
 from minitransformer.progress import tqdm
-from minitransformer.training.averaging import AVERAGED, ExponentialAverage, average
+from minitransformer.training.averaging import AVERAGED
 from minitransformer.training.schedule import cosine, noam
-from minitransformer.training.trainer import Trainer
-
-LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
+from minitransformer.training.session import Session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,53 +46,21 @@ class TrainingSettings:
         return not self.ema and left < self.averaged * self.average_every and left % self.average_every == 0
 
 
-@dataclasses.dataclass
-class History:
-    """What happened in training."""
-
-    losses: list = dataclasses.field(default_factory=list)  # of every step, in nats per token
-    accuracies: list = dataclasses.field(default_factory=list)  # share of right tokens, every LOG_EVERY steps
-    learning_rates: list = dataclasses.field(default_factory=list)  # of every step
-    tokens: int = 0  # that the model has read, without padding
-    seconds: float = 0.0
-
-
 def train(model, task, settings, watch=None):
     """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere.
 
     `watch(step, history)`, if given, is called after each step, to look at the model as it learns.
     """
     keep_freed_memory()
-    trainer = Trainer(model, seed=settings.seed, max_norm=settings.max_norm)
-    weights = trainer.parameters[0].data  # all of them, in one vector
-    data_rng = np.random.default_rng([settings.seed, 1])
-    history = History()
-    snapshots, ema = [], ExponentialAverage(settings.ema) if settings.ema else None
-    start = time.perf_counter()
+    session = Session(model, task, settings)
     with tqdm(total=settings.steps, unit="step", disable=None) as bar:
-        for step in range(1, settings.steps + 1):
-            batch = task.batch(data_rng, settings.batch_size)
-            lr = settings.learning_rate(step, model.config.d_model)
-            log = step % LOG_EVERY == 0 or step == settings.steps
-            loss, accuracy = trainer.step(batch, lr, measure=log)
-            history.losses.append(loss)
-            history.learning_rates.append(lr)
-            history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
-            history.seconds = time.perf_counter() - start
-            if settings.takes_snapshot(step):
-                snapshots.append(weights.copy())
-            if ema:
-                ema.update(weights)
-            if log:
-                history.accuracies.append(float(accuracy))
-                bar.set_postfix_str(_progress(history))
+        while not session.is_done:
+            if session.advance():
+                bar.set_postfix_str(_progress(session.history))
             bar.update()
             if watch:
-                watch(step, history)
-    if snapshots or ema:
-        weights[...] = ema.value() if ema else average(snapshots)
-    history.losses = [float(loss) for loss in history.losses]
-    return history
+                watch(session.step, session.history)
+    return session.finish()
 
 
 def _progress(history):

@@ -2,7 +2,7 @@
 
 from minitransformer import core, training
 from minitransformer.data import tasks
-from minitransformer.training import data_parallel, loop, metrics
+from minitransformer.training import data_parallel, metrics, session
 from minitransformer.training.clip import clip_factor
 from tests.museum.mutation import Exhibit
 
@@ -176,16 +176,16 @@ LOOP = (
     Exhibit(
         "the schedule is stepped once for every tensor",
         "Published. The warm-up is over after a few steps.",
-        loop.train,
-        "learning_rate(step, model",
-        "learning_rate(step * len(model.parameters()), model",
+        session.Session.advance,
+        "learning_rate(self.step, self.trainer.model",
+        "learning_rate(self.step * len(self.trainer.model.parameters()), self.trainer.model",
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
-        loop.train,
-        "learning_rate(step, model",
-        "learning_rate(max(step - 1, 1), model",
+        session.Session.advance,
+        "learning_rate(self.step, self.trainer.model",
+        "learning_rate(max(self.step - 1, 1), self.trainer.model",
     ),
     Exhibit(
         "the schedule takes the larger of its two branches",
@@ -204,16 +204,16 @@ LOOP = (
     Exhibit(
         "every step sees the same batch",
         "A seed set inside the loop. The loss falls to 0 in no time.",
-        loop.train,
-        "task.batch(data_rng, settings.batch_size)",
+        session.Session.advance,
+        "task.batch(self.data_rng, settings.batch_size)",
         "task.batch(np.random.default_rng([settings.seed, 1]), settings.batch_size)",
     ),
     Exhibit(
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
-        loop.train,
-        "snapshots.append(weights.copy())",
-        "snapshots.append(weights)",
+        session.Session.advance,
+        "snapshots.append(self.weights.copy())",
+        "snapshots.append(self.weights)",
     ),
     Exhibit(
         "padding counts in the accuracy",

@@ -11,8 +11,8 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.models import PAD, Transformer, TransformerConfig
 from minitransformer.training import Trainer, TrainingSettings, train
-from minitransformer.training.loop import LOG_EVERY
 from minitransformer.training.metrics import token_accuracy
+from minitransformer.training.session import LOG_EVERY
 from tests.helpers import device, host, randomize
 
 SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)

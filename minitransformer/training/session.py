@@ -1,0 +1,68 @@
+"""A training in progress: all that its next step depends on, so that it can be put away and taken up again."""
+
+import dataclasses
+import time
+
+import numpy as np
+
+from minitransformer.models.config import PAD
+from minitransformer.training.averaging import ExponentialAverage, average
+from minitransformer.training.trainer import Trainer
+
+LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
+
+
+@dataclasses.dataclass
+class History:
+    """What happened in training."""
+
+    losses: list = dataclasses.field(default_factory=list)  # of every step, in nats per token
+    accuracies: list = dataclasses.field(default_factory=list)  # share of right tokens, every LOG_EVERY steps
+    learning_rates: list = dataclasses.field(default_factory=list)  # of every step
+    tokens: int = 0  # that the model has read, without padding
+    seconds: float = 0.0
+
+
+class Session:
+    """A model, a task, the settings, and how far they have got; `advance` is one step."""
+
+    def __init__(self, model, task, settings):
+        self.task, self.settings = task, settings
+        self.trainer = Trainer(model, seed=settings.seed, max_norm=settings.max_norm)
+        self.weights = self.trainer.parameters[0].data  # all of them, in one vector
+        self.data_rng = np.random.default_rng([settings.seed, 1])
+        self.history = History()
+        self.snapshots, self.ema = [], ExponentialAverage(settings.ema) if settings.ema else None
+        self.step = 0  # steps taken
+
+    @property
+    def is_done(self):
+        """Whether all steps have been taken."""
+        return self.step >= self.settings.steps
+
+    def advance(self):
+        """One step -> whether its loss and accuracy were looked at."""
+        settings, history, started = self.settings, self.history, time.perf_counter()
+        self.step += 1
+        batch = self.task.batch(self.data_rng, settings.batch_size)
+        lr = settings.learning_rate(self.step, self.trainer.model.config.d_model)
+        log = self.step % LOG_EVERY == 0 or self.is_done
+        loss, accuracy = self.trainer.step(batch, lr, measure=log)
+        history.losses.append(loss)
+        history.learning_rates.append(lr)
+        history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+        if settings.takes_snapshot(self.step):
+            self.snapshots.append(self.weights.copy())
+        if self.ema:
+            self.ema.update(self.weights)
+        if log:
+            history.accuracies.append(float(accuracy))
+        history.seconds += time.perf_counter() - started
+        return log
+
+    def finish(self):
+        """Put the average of the weights, if there is to be one, into the model -> History."""
+        if self.snapshots or self.ema:
+            self.weights[...] = self.ema.value() if self.ema else average(self.snapshots)
+        self.history.losses = [float(loss) for loss in self.history.losses]
+        return self.history
