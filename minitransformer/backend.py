@@ -13,6 +13,7 @@ at each use, so `from minitransformer.backend import xp` stays right after a swi
 import contextlib
 import functools
 import importlib
+import json
 import math
 import os
 
@@ -102,6 +103,25 @@ def make_generator(seed):
     if backend_name() == "numpy":
         return np.random.Generator(np.random.SFC64(seed))
     return xp.random.default_rng(seed)
+
+
+def generator_state(rng):
+    """Where a generator stands, as what JSON can hold; None for one that cannot tell, as CuPy's."""
+    state = getattr(getattr(rng, "bit_generator", None), "state", None)
+    if not isinstance(state, dict):
+        return None
+    return json.loads(json.dumps(state, default=lambda array: [int(word) for word in array]))
+
+
+def restore_generator(rng, state):
+    """Let a generator go on from where `generator_state` found it; nothing for None."""
+    if state is None:
+        return
+    inner = {
+        name: np.array(value, dtype=np.uint64) if isinstance(value, list) else value
+        for name, value in state["state"].items()
+    }
+    rng.bit_generator.state = {**state, "state": inner}
 
 
 def random_uint16(rng, shape):

@@ -7,15 +7,31 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def written_whole(path):
-    """A path to write to in a `with` block, which becomes `path` if the block ends well and vanishes if it does not."""
+    """A path to write to in a `with` block, which becomes `path` if the block ends well and vanishes if it does not.
+
+    The bytes are on the disk before the file has its name, so a machine that loses power keeps the old file or the
+    new one. Each process writes beside it under a name of its own.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         yield partial
+        sync(partial)
         os.replace(partial, path)
+        sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def sync(path):
+    """Wait until a file, or the names in a folder, are on the disk; not where the system cannot, as for folders."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_safetensors(path, arrays, metadata):

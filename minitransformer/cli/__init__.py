@@ -20,6 +20,7 @@ from minitransformer.cli import (
     summary,
     train,
 )
+from minitransformer.training.keeping import Stopped
 
 COMMANDS = {
     "lesson": lesson,
@@ -84,6 +85,10 @@ def main(argv=None):
             raise
         print(f"minitransformer {arguments.command}: {error}", file=sys.stderr)
         return 2
+    except Stopped as stopped:
+        print(f"minitransformer {arguments.command}: {stopped}", file=sys.stderr)
+        print(f"go on with: minitransformer train --resume {stopped.path.parent}", file=sys.stderr)
+        return 130
     except KeyboardInterrupt:
         print(f"minitransformer {arguments.command}: stopped", file=sys.stderr)
         return 130

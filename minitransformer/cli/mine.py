@@ -1,9 +1,11 @@
 """`minitransformer train TASK --mine`: says whose layers are used, and what a wrong one will do, before it trains."""
 
+import time
+
 import numpy as np
 
 from minitransformer.cli.exercises_report import paint, print_indented
-from minitransformer.exercises.mine import collect_parts, compare_gradients, installed
+from minitransformer.exercises.mine import collect_parts, compare_gradients, gradient_of, installed
 from minitransformer.exercises.workshop import Workshop
 
 BATCH = 16  # sequences on which the gradients are compared
@@ -18,10 +20,23 @@ def own_layers(make_model, task):
         for name, question in part.finding.mistakes if part.finding else ():
             print_indented(f"= {name}: {question}")
     print()
+    batch = task.batch(np.random.default_rng(0), BATCH)
     wrong = [part for part in parts if part.mine and part.finding.status == "wrong"]
     if wrong:
-        foretell(make_model, task, parts, wrong)
+        foretell(make_model, batch, parts, wrong)
+    if any(part.mine for part in parts):
+        own, librarys = step_seconds(make_model(), batch, parts), step_seconds(make_model(), batch, [])
+        print(f"A gradient takes {own / librarys:.1f} times as long with your layers as with the library's.\n")
     return installed(parts)
+
+
+def step_seconds(model, batch, parts):
+    """How long a gradient takes with these parts, the second time."""
+    with installed(parts):
+        gradient_of(model, batch)
+        started = time.perf_counter()
+        gradient_of(model, batch)
+        return time.perf_counter() - started
 
 
 def verdict(part):
@@ -33,9 +48,8 @@ def verdict(part):
     return paint("yours", "green") if part.finding.status == "passed" else paint("yours, and it is WRONG", "red")
 
 
-def foretell(make_model, task, parts, wrong):
+def foretell(make_model, batch, parts, wrong):
     """Say what the wrong ones do to the gradient of the whole model, measured on one batch."""
-    batch = task.batch(np.random.default_rng(0), BATCH)
     for part in wrong:
         cosine, ratio = compare_gradients(make_model, batch, [part])
         print(f"{part.exercise.name} fails, {part.function} is wrong. {consequence(cosine, ratio)}")

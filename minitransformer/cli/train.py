@@ -14,7 +14,14 @@ import numpy as np
 from minitransformer.checks import check_choice
 from minitransformer.cli.mine import own_layers
 from minitransformer.cli.train_text import TEXT_TASKS, add_text_arguments, run_text
-from minitransformer.cli.training_options import choose_threads
+from minitransformer.cli.training_options import (
+    add_keeping_arguments,
+    choose_threads,
+    drop,
+    make_keeper,
+    take_up,
+    training_folder,
+)
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.decoding import decode_and_score
@@ -38,6 +45,7 @@ Or a decoder-only model (GPT) on text, character by character, or an encoder (BE
   minitransformer train sort --seed 3 --norm pre --steps 3000
   minitransformer train reverse --model gpt --positions rope
   minitransformer train reverse --mine            with the layers that you have written (minitransformer start)
+  minitransformer train --resume runs/reverse.training      after Ctrl-C, or worse: to the same bits
   minitransformer train shakespeare
   minitransformer train shakespeare --text my.txt --steps 500
 """
@@ -47,7 +55,7 @@ TESTED = 2000  # held-out sequences
 
 def add_arguments(parser):
     """The command's own arguments."""
-    parser.add_argument("task", metavar="TASK", help=f"one of {', '.join((*task_names(), *TEXT_TASKS))}")
+    parser.add_argument("task", metavar="TASK", nargs="?", help=f"one of {', '.join((*task_names(), *TEXT_TASKS))}")
     parser.add_argument("--model", default="transformer", help='of a toy task: "transformer" (default) or "gpt"')
     parser.add_argument("--config", default="tiny", help=f"one of {', '.join(config_names())} (default tiny)")
     parser.add_argument("--norm", default="post", help='"post" as in the paper (default), or "pre"')
@@ -61,31 +69,21 @@ def add_arguments(parser):
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for the model (default runs)")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figures (default plots)")
     parser.add_argument("--mine", action="store_true", help="a toy task with your own layers, from my_exercises")
+    add_keeping_arguments(parser)
     add_text_arguments(parser)
 
 
 def run(arguments):
     """Train, test, save, report."""
+    begun = take_up(arguments)
     check_choice("task", arguments.task, (*task_names(), *TEXT_TASKS))
     if arguments.task in TEXT_TASKS:
         if arguments.mine:
             raise ValueError(f"--mine is for the toy tasks ({', '.join(task_names())}), got {arguments.task}")
-        return run_text(arguments)
+        return run_text(arguments, begun)
     task = get_task(arguments.task)
-    settings = make_settings(arguments)
-    kind = MODELS[check_choice("--model", arguments.model, MODELS)]
-    switches = {"norm": arguments.norm, "dropout": arguments.dropout, "positions": arguments.positions or "sinusoidal"}
-    config = named_config(arguments.config, len(task.vocabulary), **switches)
-    for folder in (arguments.runs, arguments.plots):
-        folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
-    learnt = PromptedTask(task) if kind is GPT else task
-    layers = contextlib.nullcontext()
-    if arguments.mine:
-        layers = own_layers(lambda: kind(config, seed=arguments.seed), learnt)
-    with limit_threads(choose_threads(arguments, small=arguments.config == "tiny")), layers:
-        model = kind(config, seed=arguments.seed)
-        print(f"{arguments.task}: {model.num_parameters():,} parameters, {settings.steps} steps", flush=True)
-        history = train(model, learnt, settings)
+    with limit_threads(choose_threads(arguments, small=arguments.config == "tiny")):
+        model, history = learn(task, arguments, begun)
         batch = task.held_out_batch(np.random.default_rng([arguments.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
     result = {
@@ -93,18 +91,38 @@ def run(arguments):
         "seed": arguments.seed,
         "exact_match": score,
         "held_out": TESTED,
-        "steps": settings.steps,
+        "steps": len(history.losses),
         "seconds": history.seconds,
         "tokens_per_second": history.tokens / history.seconds,
     }
     checkpoint = arguments.runs / f"{arguments.task}.safetensors"
     save_checkpoint(checkpoint, model, **result)
+    drop(training_folder(arguments))
     figures = draw(model, task, history, batch, arguments)
     print_result(task, batch, decoded, result)
     print("saved", *(str(path) for path in (checkpoint, *figures)))
     if arguments.json:
         print(json.dumps(result))
     return 0
+
+
+def learn(task, arguments, begun):
+    """Train a new model, or the one that was begun -> the model and its History."""
+    settings = make_settings(arguments)
+    kind = MODELS[check_choice("--model", arguments.model, MODELS)]
+    switches = {"norm": arguments.norm, "dropout": arguments.dropout, "positions": arguments.positions or "sinusoidal"}
+    config = named_config(arguments.config, len(task.vocabulary), **switches)
+    learnt = PromptedTask(task) if kind is GPT else task
+    model = begun.model if begun else kind(config, seed=arguments.seed)
+    keeper = make_keeper(arguments)
+    for folder in (arguments.runs, arguments.plots):
+        folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
+    print(f"{arguments.task}: {model.num_parameters():,} parameters, {settings.steps} steps", flush=True)
+    layers = contextlib.nullcontext()
+    if arguments.mine:
+        layers = own_layers(lambda: kind(config, seed=arguments.seed), learnt)
+    with layers:
+        return model, train(model, learnt, settings, keeper=keeper, begun=begun and begun.state)
 
 
 def make_settings(arguments):

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from minitransformer.cli.training_options import choose_threads
+from minitransformer.cli.training_options import choose_threads, drop, make_keeper, training_folder
 from minitransformer.data import MaskedTask, TextTask, load_shakespeare, load_text
 from minitransformer.decoding import Sampling, generate
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
@@ -33,14 +33,14 @@ def add_text_arguments(parser):
     group.add_argument("--peak", type=float, default=2e-3, help="highest learning rate, of a cosine (default 0.002)")
 
 
-def run_text(arguments):
+def run_text(arguments, begun=None):
     """Train, test on held-out text, print samples on the way, save the model and its figure."""
     corpus = load_text(arguments.text) if arguments.text else load_shakespeare()
     tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
     text_task = TextTask(corpus, tokenizer, arguments.length)
     masked = arguments.task == "masked"
     task = MaskedTask(text_task) if masked else text_task
-    model = make_model(arguments, task.vocab_size if masked else tokenizer.vocab_size)
+    model = begun.model if begun else make_model(arguments, task.vocab_size if masked else tokenizer.vocab_size)
     settings = make_settings(arguments)
     for folder in (arguments.runs, arguments.plots):
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +49,10 @@ def run_text(arguments):
         f"{tokenizer.vocab_size} tokens; {model.num_parameters():,} parameters, {settings.steps:,} steps",
         flush=True,
     )
-    watcher = Watcher(model, task, text_task, settings, masked)
+    watcher = Watcher(model, task, text_task, settings, masked, begun.about["looks"] if begun else [])
+    keeper = make_keeper(arguments, looks=watcher.looks)
     with limit_threads(choose_threads(arguments, small=False)):
-        history = train(model, task, settings, watch=watcher)
+        history = train(model, task, settings, watcher, keeper, begun and begun.state)
         nats = mean_loss(model, task.held_out_batches(64))
     return report(arguments, model, tokenizer, history, watcher, nats)
 
@@ -81,20 +82,20 @@ def make_settings(arguments):
 class Watcher:
     """Looks at the model now and then as it learns: its loss on held-out text, and for GPT what it says."""
 
-    def __init__(self, model, task, text_task, settings, masked):
+    def __init__(self, model, task, text_task, settings, masked, looks):
         self.model, self.text_task, self.masked = model, text_task, masked
         self.every = max(1, settings.steps // LOOKS)
         self.glance = glance_at(task)
         self.seed = settings.seed
-        self.steps, self.bits = [], []
+        self.looks = looks  # [step, bits per character] of each
 
     def __call__(self, step, history):
         """Called after each step."""
         if step % self.every:
             return
-        self.steps.append(step)
-        self.bits.append(mean_loss(self.model, [self.glance]) / math.log(2))
-        tqdm.write(f"\nstep {step:,}: {self.bits[-1]:.3f} bits per {'hidden ' if self.masked else ''}character")
+        bits = mean_loss(self.model, [self.glance]) / math.log(2)
+        self.looks.append([step, bits])
+        tqdm.write(f"\nstep {step:,}: {bits:.3f} bits per {'hidden ' if self.masked else ''}character")
         if not self.masked:
             tqdm.write(sample(self.model, self.text_task.tokenizer, PROMPT, 160, self.seed))
 
@@ -131,9 +132,11 @@ def report(arguments, model, tokenizer, history, watcher, nats):
     name = arguments.task
     checkpoint, figure = arguments.runs / f"{name}.safetensors", arguments.plots / f"train_{name}_loss.png"
     save_checkpoint(checkpoint, model, tokenizer=tokenizer.to_dict(), **result)
+    drop(training_folder(arguments))
     asked = "hidden character" if name == "masked" else "character"
     title = f"Held-out text: {bits:.2f} bits per {asked} after {history.seconds:.0f} s"
-    plot_text_training(history, watcher.steps, watcher.bits, figure, title, f"bits per {asked}")
+    steps, looks = zip(*watcher.looks, strict=True) if watcher.looks else ((), ())
+    plot_text_training(history, steps, looks, figure, title, f"bits per {asked}")
     saved = [checkpoint, figure]
     if name != "masked":
         text = sample(model, tokenizer, PROMPT, 600, arguments.seed)

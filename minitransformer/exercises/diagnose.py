@@ -130,7 +130,9 @@ def judge(trial):
             )
     if not wrong:
         return Finding(task.function, "passed", errors)
-    clues += linearity_clues(trial) + broken_laws(trial)
+    clues += linearity_clues(trial)
+    if None not in errors.values():  # laws are about arrays of the right shapes
+        clues += broken_laws(trial)
     mistakes = known_mistakes(trial, wrong)
     if not mistakes:
         clues.append("this is none of the mistakes that are known here")
@@ -185,23 +187,29 @@ def broken_laws(trial):
 def known_mistakes(trial, wrong):
     """The known mistakes that give just these results -> ((name, question), ...).
 
-    One that explains all outputs is enough. Else each wrong output may have a mistake of its own.
+    One that explains all outputs is enough. Else wrong outputs may have mistakes of their own: the one that explains
+    most of them comes first, and then those that explain what is left.
     """
     names = [output.name for output in trial.task.outputs]
+    expected = dict(zip(names, trial.problem.expected, strict=True))
     partly = []
     for mistake in trial.task.mistakes:
         theirs = results_of(mistake, trial)
         if theirs is None:
             continue
-        same = {name: alike(a, b) for name, a, b in zip(names, trial.observed, theirs, strict=True)}
-        if all(same.values()):
+        theirs = dict(zip(names, theirs, strict=True))
+        same = {name for name, got in zip(names, trial.observed, strict=True) if alike(got, theirs[name])}
+        if len(same) == len(names):
             return ((mistake.name, mistake.question),)
-        expected = dict(zip(names, trial.problem.expected, strict=True))
-        errs = dict(zip(names, theirs, strict=True))
-        explained = [name for name in wrong if same[name] and not alike(errs[name], np.asarray(expected[name], float))]
-        if explained:
-            partly.append((f"{', '.join(explained)}: {mistake.name}", mistake.question))
-    return tuple(partly)
+        partly.append(
+            (mistake, [n for n in wrong if n in same and not alike(theirs[n], np.asarray(expected[n], float))])
+        )
+    chosen, left = [], set(wrong)
+    for mistake, explained in sorted(partly, key=lambda pair: -len(pair[1])):
+        if left.intersection(explained):
+            left.difference_update(explained)
+            chosen.append((f"{', '.join(explained)}: {mistake.name}", mistake.question))
+    return tuple(chosen)
 
 
 def results_of(mistake, trial):

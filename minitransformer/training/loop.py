@@ -1,5 +1,6 @@
 """The training loop, short enough to read in one go."""
 
+import contextlib
 import dataclasses
 
 from minitransformer.checks import check_rate
@@ -46,20 +47,27 @@ class TrainingSettings:
         return not self.ema and left < self.averaged * self.average_every and left % self.average_every == 0
 
 
-def train(model, task, settings, watch=None):
+def train(model, task, settings, watch=None, keeper=None, begun=None):
     """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere.
 
-    `watch(step, history)`, if given, is called after each step, to look at the model as it learns.
+    `watch(step, history)`, if given, is called after each step, to look at the model as it learns. A `keeper` (see
+    keeping.py) puts the training away now and then, and raises Stopped when the process is asked to end. `begun` is
+    the arrays and facts of a training that was put away and goes on here, to the same bits as if it had not been.
     """
     keep_freed_memory()
     session = Session(model, task, settings)
-    with tqdm(total=settings.steps, unit="step", disable=None) as bar:
+    if begun:
+        session.load_state(*begun)
+    listening = keeper.listening() if keeper else contextlib.nullcontext()
+    with listening, tqdm(total=settings.steps, initial=session.step, unit="step", disable=None) as bar:
         while not session.is_done:
             if session.advance():
                 bar.set_postfix_str(_progress(session.history))
             bar.update()
             if watch:
                 watch(session.step, session.history)
+            if keeper:
+                keeper.after_step(session)
     return session.finish()
 
 

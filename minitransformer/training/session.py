@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 
+from minitransformer.backend import generator_state, restore_generator, to_device, to_host
 from minitransformer.models.config import PAD
 from minitransformer.training.averaging import ExponentialAverage, average
 from minitransformer.training.trainer import Trainer
@@ -59,6 +60,44 @@ class Session:
             history.accuracies.append(float(accuracy))
         history.seconds += time.perf_counter() - started
         return log
+
+    def state(self):
+        """All of that but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold."""
+        adam, history = self.trainer.optimizer, self.history
+        arrays = {"adam.m": to_host(adam.m[0]), "adam.v": to_host(adam.v[0])}
+        arrays |= {f"snapshots.{i}": to_host(snapshot) for i, snapshot in enumerate(self.snapshots)}
+        if self.ema and self.ema.t:
+            arrays["ema"] = to_host(self.ema.mean)
+        for name in ("losses", "learning_rates", "accuracies"):
+            arrays[name] = np.array([float(value) for value in getattr(history, name)])
+        return arrays, {
+            "step": self.step,
+            "ema_updates": self.ema.t if self.ema else 0,
+            "tokens": history.tokens,
+            "seconds": history.seconds,
+            "data_rng": generator_state(self.data_rng),
+            "dropout_rngs": [generator_state(rng) for rng in self.trainer.workers.rngs],
+        }
+
+    def load_state(self, arrays, facts):
+        """Go on from what `state` has given, in a session on the same model with the same settings and threads.
+
+        Raises KeyError or ValueError for a state that is not whole.
+        """
+        adam, history = self.trainer.optimizer, self.history
+        for name, array in (("adam.m", adam.m[0]), ("adam.v", adam.v[0])):
+            array[...] = to_device(arrays[name])
+        self.step = adam.t = facts["step"]
+        count = sum(name.startswith("snapshots.") for name in arrays)
+        self.snapshots = [to_device(arrays[f"snapshots.{i}"]) for i in range(count)]
+        if self.ema and facts["ema_updates"]:
+            self.ema.t, self.ema.mean = facts["ema_updates"], to_device(arrays["ema"])
+        for name in ("losses", "learning_rates", "accuracies"):
+            setattr(history, name, arrays[name].tolist())
+        history.tokens, history.seconds = facts["tokens"], facts["seconds"]
+        restore_generator(self.data_rng, facts["data_rng"])
+        for rng, state in zip(self.trainer.workers.rngs, facts["dropout_rngs"], strict=True):
+            restore_generator(rng, state)
 
     def finish(self):
         """Put the average of the weights, if there is to be one, into the model -> History."""

@@ -83,7 +83,7 @@ GENERATING = (
         "The model was never asked what follows eos.",
         decoding.greedy_decode,
         "((len(source), 1), BOS,",
-        "((len(source), 1), EOS,",
+        "((len(source), 1), BOS + 1,",
     ),
     Exhibit(
         "decoding goes on after eos",

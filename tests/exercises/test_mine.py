@@ -1,0 +1,143 @@
+"""Training with one's own layers: they are really called, everywhere, and the library's come back afterwards."""
+
+import numpy as np
+import pytest
+
+from minitransformer import functional
+from minitransformer.data import get_task
+from minitransformer.exercises import Workshop
+from minitransformer.exercises.diagnose import Finding
+from minitransformer.exercises.mine import (
+    can_be_used,
+    collect_parts,
+    compare_gradients,
+    gradient_of,
+    installed,
+)
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.models import Transformer, named_config
+from tests.cli.run import assert_refused, run
+from tests.exercises.answers import EXERCISES, hand_in, solution_text
+
+REPLACING = [exercise for exercise in EXERCISES if exercise.replaces]
+ATTENTION = "06_attention_backward"
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """A workshop in which everything is solved."""
+    folder = tmp_path_factory.mktemp("mine")
+    for exercise in EXERCISES:
+        hand_in(exercise, solution_text(exercise), folder)
+    return Workshop(folder)
+
+
+@pytest.fixture(scope="module")
+def parts(solved):
+    return collect_parts(solved)
+
+
+def make_model():
+    task = get_task("reverse")
+    return Transformer(named_config("tiny", len(task.vocabulary), num_layers=1), seed=0)
+
+
+def make_batch():
+    return get_task("reverse").batch(np.random.default_rng(0), 6)
+
+
+def test_every_replacement_is_the_learners_where_all_is_solved(parts):
+    assert len(parts) >= 8
+    assert all(part.mine is not None and part.finding.status == "passed" for part in parts)
+
+
+def test_gradient_with_all_own_layers_is_the_librarys(parts):
+    cosine, ratio = compare_gradients(make_model, make_batch(), parts)
+    assert cosine == pytest.approx(1.0, abs=1e-6)
+    assert ratio == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", [exercise.name for exercise in REPLACING])
+def test_each_own_layer_alone_gives_the_librarys_gradient(name, parts):
+    own = [part for part in parts if part.exercise.name == name]
+    cosine, ratio = compare_gradients(make_model, make_batch(), own)
+    assert cosine == pytest.approx(1.0, abs=1e-6)
+    assert ratio == pytest.approx(1.0, abs=1e-5)
+
+
+def test_own_layers_are_called_and_the_librarys_come_back(parts):
+    before = gradient_of(make_model(), make_batch())
+    table, function = dict(ACTIVATIONS), functional.linear_backward
+    calls = []
+
+    def counted(part):
+        def mine(*arguments):
+            calls.append(part.function)
+            return part.mine(*arguments)
+
+        return part._replace(mine=mine)
+
+    for part in parts:  # each alone, as one may stand in for another
+        with installed([counted(part)]):
+            gradient_of(make_model(), make_batch())
+    backwards = {part.function for part in parts if part.function.endswith("_backward")}
+    assert backwards <= set(calls), "each must have been called"
+    assert table == ACTIVATIONS
+    assert functional.linear_backward is function
+    np.testing.assert_array_equal(gradient_of(make_model(), make_batch()), before)
+
+
+def test_library_comes_back_also_after_an_error(parts):
+    function = functional.linear_backward
+    with pytest.raises(RuntimeError), installed(parts):
+        raise RuntimeError
+    assert functional.linear_backward is function
+
+
+def test_only_what_runs_and_has_the_right_shapes_is_used():
+    assert can_be_used(Finding("f", "passed", {"dx": 1e-16}))
+    assert can_be_used(Finding("f", "wrong", {"dx": 0.4}, ("dx",)))
+    assert not can_be_used(Finding("f", "wrong", {"dx": None}, ("dx",)))
+    assert not can_be_used(Finding("f", "wrong", clues=("it fails",)))
+    assert not can_be_used(Finding("f", "open", clues=("write it",)))
+
+
+@pytest.fixture
+def trained(monkeypatch, tmp_path):
+    """Train for two steps with the files of a folder -> a function of the folder."""
+
+    def train(capsys, folder):
+        monkeypatch.setattr("minitransformer.cli.mine.Workshop", lambda: Workshop(folder))
+        options = ("--steps", 2, "--runs", tmp_path / "runs", "--plots", tmp_path / "plots")
+        return run(capsys, "train", "reverse", "--mine", *options)
+
+    return train
+
+
+def test_table_says_whose_layers_are_used(trained, capsys, tmp_path):
+    folder = tmp_path / "mine"
+    status, out, _ = trained(capsys, folder)
+    assert status == 0
+    lines = [line for line in out.splitlines() if "yours is not written yet" in line]
+    assert len(lines) == sum(len(exercise.replaces) for exercise in REPLACING)
+
+
+def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for exercise in REPLACING:
+        text = solution_text(exercise)
+        if exercise.name == ATTENTION:
+            text = text.replace(" / math.sqrt(q.shape[-1])", "")
+        hand_in(exercise, text, folder)
+    status, out, _ = trained(capsys, folder)
+    assert status == 0
+    assert "yours, and it is WRONG" in out
+    assert "= the scale of the scores is missing" in out
+    said = f"{ATTENTION} fails, attention_backward is wrong. The model's first gradient is"
+    assert out.index(said) < out.index("exact match"), "before it trains"
+    assert "degrees off" in out
+
+
+def test_own_layers_are_for_the_toy_tasks(capsys):
+    assert_refused(run(capsys, "train", "shakespeare", "--mine"), "--mine is for the toy tasks")

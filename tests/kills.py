@@ -1,0 +1,92 @@
+"""Kill a training again and again, at moments that nobody chose, and see that it ends with the same bits.
+
+    python -m tests.kills                200 kills, about five minutes
+    python -m tests.kills --count 20
+
+Each training runs in a process of its own and is killed by SIGKILL, which cannot be caught, between the start of its
+first step and its last; a quarter of the kills come while a checkpoint is being written. After each kill it is resumed.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from minitransformer.files import read_safetensors
+from minitransformer.progress import tqdm
+
+STEPS = 60
+TRAIN = ("train", "copy", "--steps", str(STEPS), "--every", "5", "--dropout", "0.1", "--batch-size", "4")
+
+
+def start(folder, resume):
+    """Begin the training, or go on with it, in a process of its own."""
+    arguments = ["train", "--resume", "runs/copy.training"] if resume else list(TRAIN)
+    if resume:
+        arguments += ["--every", "5"]
+    command = [sys.executable, "-m", "minitransformer", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def wait_for_work(process, folder, in_writing):
+    """Until the process has begun to train (a checkpoint is new), or is just writing one -> whether it still runs."""
+    training = folder / "runs" / "copy.training"
+    before = {path.name for path in training.glob("step-*")}
+    while process.poll() is None:
+        names = {path.name for path in training.glob("step-*")}
+        if any(name.endswith(".partial") for name in names) if in_writing else names - before:
+            return True
+        time.sleep(0.0005)
+    return False
+
+
+def kill_again_and_again(folder, count, rng, progress=lambda: None):
+    """Kill `count` times, resuming in between, and beginning anew whenever a training reaches its end.
+
+    -> (kills, endings, weights of each ending). Raises AssertionError where a resumed training fails.
+    """
+    kills, endings, resume = 0, [], False
+    while kills < count or not endings or resume:
+        process = start(folder, resume)
+        if kills < count and wait_for_work(process, folder, in_writing=rng.random() < 0.25):
+            time.sleep(rng.uniform(0.0, 0.15))
+            process.kill()
+        complaint = process.communicate()[1]
+        if process.returncode == 0:
+            endings.append(read_safetensors(folder / "runs" / "copy.safetensors")[0])
+            (folder / "runs" / "copy.safetensors").unlink()
+            resume = False
+            continue
+        assert process.returncode < 0, complaint.decode()
+        kills += 1
+        progress()
+        resume = any((folder / "runs" / "copy.training").glob("step-*.safetensors"))
+    return kills, endings
+
+
+def same_weights(a, b):
+    """Whether two models have the same bits."""
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def main():
+    """Kill, resume, compare -> exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200, help="kills (default 200)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, tqdm(total=arguments.count, unit="kill", disable=None) as bar:
+        (whole,) = kill_again_and_again(Path(name), 0, np.random.default_rng(0))[1]
+        rng = np.random.default_rng(arguments.seed)
+        kills, endings = kill_again_and_again(Path(name), arguments.count, rng, bar.update)
+    equal = sum(same_weights(whole, weights) for weights in endings)
+    print(f"{kills} kills; {len(endings)} trainings reached their end, {equal} of them with the bits of one left alone")
+    return 0 if equal == len(endings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
