@@ -1,0 +1,21 @@
+"""Exercise 02: the backward pass of ReLU.
+
+Difficulty 1 of 5, 5 minutes. See lesson 02, part 5.
+
+The forward is given: y = max(0, x), entry by entry. It remembers y alone, and not x. Write its backward.
+
+    minitransformer check 02_relu_backward
+"""
+
+import numpy as np
+
+
+def relu(x):
+    """x, of any shape -> y of the same shape, and y again as the cache for backward."""
+    y = np.where(x.real > 0, x, 0.0)
+    return y, y
+
+
+def relu_backward(dy, y):
+    """dy, which is dLoss/dy, and the remembered y -> dx, all of one shape."""
+    raise NotImplementedError("ask of one entry: by how much does y move when x moves, where y is 0, and elsewhere?")

@@ -1,0 +1,23 @@
+"""Exercise 03: the backward pass of softmax.
+
+Difficulty 2 of 5, 15 minutes. See lesson 03, parts 1 and 2.
+
+The forward is given, for N rows of V logits: exponentials, divided by their sum along the row. It remembers p alone.
+Write its backward; no matrix of V by V numbers is needed.
+
+    minitransformer check 03_softmax_backward
+"""
+
+import numpy as np
+
+
+def softmax(z):
+    """z (N, V) -> p (N, V), whose rows sum to 1, and p again as the cache for backward."""
+    e = np.exp(z - z.real.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    return p, p
+
+
+def softmax_backward(dp, p):
+    """dp (N, V), which is dLoss/dp, and the remembered p (N, V) -> dz (N, V)."""
+    raise NotImplementedError("take one row and one logit of it: which entries of p move when it moves, and how?")

@@ -1,0 +1,27 @@
+"""Exercise 10: the backward pass of LayerNorm.
+
+Difficulty 3 of 5, 30 minutes. See lesson 10, parts 1 to 3.
+
+The forward is given: each token has its mean subtracted, is divided by σ = √(variance + eps), and then gets the scale
+γ and the shift β, which all tokens share. Write its backward. γ is random here, as it is in a trained model.
+
+    minitransformer check 10_layer_norm_backward
+"""
+
+import numpy as np
+
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    """x (B, T, C), gamma and beta (C,) -> y (B, T, C), and a cache for backward: x̂ (B, T, C), σ (B, T, 1), γ (C,)."""
+    c = x - x.mean(axis=-1, keepdims=True)
+    sigma = np.sqrt((c * c).mean(axis=-1, keepdims=True) + eps)
+    x_hat = c / sigma
+    return gamma * x_hat + beta, (x_hat, sigma, gamma)
+
+
+def layer_norm_backward(dy, cache):
+    """dy (B, T, C), which is dLoss/dy -> dx (B, T, C), dgamma (C,), dbeta (C,)."""
+    x_hat, sigma, gamma = cache
+    raise NotImplementedError(
+        "write dbeta and dgamma first: which tokens used them? Then g, the gradient of x̂, and dx by its three paths"
+    )

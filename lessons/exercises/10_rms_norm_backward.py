@@ -1,0 +1,24 @@
+"""Exercise 10: the backward pass of RMSNorm.
+
+Difficulty 2 of 5, 15 minutes. See lesson 10, part 1, and its section "RMSNorm: one path less".
+
+The forward is given: each token is divided by ρ = √(mean of its squares + eps), and then gets the scale γ, which all
+tokens share. No mean is subtracted and nothing is added. Write its backward.
+
+    minitransformer check 10_rms_norm_backward
+"""
+
+import numpy as np
+
+
+def rms_norm(x, gamma, eps=1e-5):
+    """x (B, T, C), gamma (C,) -> y (B, T, C), and a cache for backward: x̂ (B, T, C), ρ (B, T, 1), γ (C,)."""
+    rho = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    x_hat = x / rho
+    return gamma * x_hat, (x_hat, rho, gamma)
+
+
+def rms_norm_backward(dy, cache):
+    """dy (B, T, C), which is dLoss/dy -> dx (B, T, C), dgamma (C,)."""
+    x_hat, rho, gamma = cache
+    raise NotImplementedError("write dgamma first. Then count the paths from one x_j to the loss: how many are there?")

@@ -1,0 +1,11 @@
+def linear_backward(dy, x, W):
+    rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
+    return dy @ W.T, rows.T @ dy_rows, dy_rows.sum(axis=0)
+
+
+def feed_forward_backward(dy, cache):
+    x, W1, _, a, W2 = cache
+    da, dW2, db2 = linear_backward(dy, a, W2)
+    dh = da * (a > 0)
+    dx, dW1, db1 = linear_backward(dh, x, W1)
+    return dx, dW1, db1, dW2, db2

@@ -1,0 +1,5 @@
+def embed_backward(dx, cache):
+    ids, V, s = cache
+    dE = np.zeros((V, dx.shape[-1]))
+    np.add.at(dE, ids, s * dx)
+    return dE
