@@ -170,14 +170,14 @@ print("wrong  p (1 - p) dp   ", (p * (1 - p) * dp + 0.0).round(4))
 # ### Part 3: cross-entropy, the mean over what counts, and the loss at the start
 #
 # The model gave the right token the probability p_t, and the loss of this token is −ln p_t. Why the logarithm? The
-# probability of a whole text is the product of the probabilities of its tokens. Its logarithm is a sum, and so the
-# losses of the tokens simply add. With the one-hot y the same loss can be written as a sum over all tokens v, in which
-# only v = t is not 0:
+# probability of a whole text is the product of the probabilities of its tokens, each given those before it. Its
+# logarithm is a sum, and so the losses of the tokens simply add. With the one-hot y the same loss can be written as a
+# sum over all tokens v, in which only v = t is not 0:
 #
 #     loss = −ln p_t = −Σ_v y_v ln p_v
 #
-# In the place of y there may be any target distribution q: V numbers that are not negative and sum to 1. Then −Σ_v q_v
-# ln p_v is called the cross-entropy of q and p. In code, p is not needed for it. Take the logarithm of
+# In the place of y there may be any target distribution q: V numbers that are not negative and sum to 1. Then the sum
+# −Σ_v q_v ln p_v is called the cross-entropy of q and p. In code, p is not needed for it. Take the logarithm of
 # p_v = exp(z_v) / Z, and use Z = exp(m) Σ_u exp(z_u − m), where m is the largest logit, as in part 1:
 #
 #     ln p_v = z_v − ln Z = (z_v − m) − ln Σ_u exp(z_u − m)
@@ -280,8 +280,8 @@ print("mean over the 3 that count:", (losses.sum() / 3).round(4), "  over all 5 
 #
 # ### Part 7: 0 · ln 0
 #
-# With p = q a target of 0 meets a p of 0. The function x ln x goes to 0 as x goes to 0 (put x = exp(−u): it is −u
-# exp(−u), and u grows), so in mathematics such a token adds nothing. In floating point ln 0 = −∞ and 0 · (−∞) is NaN.
+# With p = q a target of 0 meets a p of 0. The function x ln x goes to 0 as x goes to 0 (put x = exp(−u) and let u grow:
+# it is −u exp(−u)), so in mathematics such a token adds nothing. In floating point ln 0 = −∞ and 0 · (−∞) is NaN.
 # With smoothing it is worse: every token has the target ε/V at least, and one single p_v that has become 0 makes the
 # loss infinite. Without smoothing the same model may have a perfect loss, as only p_t is asked for. The logarithm of
 # part 3 has neither problem, because it never computes ln of a p.

@@ -44,8 +44,8 @@ lesson = begin("06_attention_backward")
 # %% [markdown]
 # ## Predict
 # Write down three guesses; do not compute.
-# 1. One query has the weights 0.5, 0.3 and 0.2 on three keys. One more unit of weight on them would cost the loss
-#    1, 2 and 4. Gradient descent will raise the first score and lower the third. And the second?
+# 1. One query has the weights 0.5, 0.3 and 0.2 on three keys. One more unit of weight on them would add 1, 2 and 4 to
+#    the loss. Gradient descent will raise the first score and lower the third. And the second?
 #    (Answered in "Small numbers".)
 # 2. A query looks at one key with the weight 1, at the wrong one. How large is the gradient of that key's score?
 #    (Answered in part 4.)
@@ -215,8 +215,9 @@ lesson.check("equal costs move no score", np.abs(p * (3.0 - (p * 3.0).sum())).ma
 # The average cost of what I attend to is the cost of what I got. D_i costs d_v multiplications and asks for nothing
 # of size n. With it, dS_ij = P_ij (dO_i·V_j − dO_i·O_i) = P_ij dO_i·(V_j − O_i): each entry can be had by itself.
 # This is the trick on which FlashAttention's backward pass stands (Dao et al. 2022). Forward keeps O and one number a
-# row, lse_i = ln Σ_j exp(S_ij), the logarithm of part 3's Z. Backward takes a block of keys at a time and makes their
-# weights anew: P_ij = exp(S_ij) / Z = exp(S_ij − lse_i). The (T, n) arrays never exist as a whole.
+# row, lse_i = ln Σ_j exp(S_ij), the logarithm of part 3's Z. (The 2022 paper keeps it as two numbers, the largest score
+# and the sum of the exponentials after it is taken off; its successor as one.) Backward takes a block of keys at a time
+# and makes their weights anew: P_ij = exp(S_ij) / Z = exp(S_ij − lse_i). The (T, n) arrays never exist as a whole.
 #
 # Everything on one page:
 #
@@ -236,7 +237,7 @@ lesson.check("equal costs move no score", np.abs(p * (3.0 - (p * 3.0).sum())).ma
 #     dQ   = Σ_j dS_j K_j = −0.45 · 1.609 + 0.03 · 1.099 + 0.42 · 0.693 = −0.400
 #
 # dQ is negative, so descent makes Q larger. That multiplies all scores by more than 1 and sharpens the row, and here
-# the sharper row is the cheaper one: its largest score stands at its cheapest key.
+# the sharper row is the cheaper one: the cheaper a key is, the larger its score.
 #
 # ## From scratch
 # The lines of that page. The largest score of a row is taken off first, which changes no weight and keeps exp from
@@ -472,8 +473,8 @@ for title, arrays in [("all axes different", (Q, K, V, dO)), ("all axes 4", squa
 #   test, which knows no formula, catches each of them.
 # * One ratio for all entries: a constant factor. For d_k = 5 a forgotten scale gives 2.2361 = √d_k in dQ and dK alike,
 #   so ⟨Q, dQ⟩ = ⟨K, dK⟩ does not see it. The scale taken twice in dK gives 0.4472 = 1/√d_k, and there it does.
-# * "dK by reshape" is the mean one: the shape is right whatever the axes, and only dK is wrong. A reshape re-reads the
-#   numbers in the order in which they lie in memory; a transpose exchanges the axes.
+# * "dK by reshape" is the treacherous one: the shape is right whatever the axes, and only dK is wrong. A reshape
+#   re-reads the numbers in the order in which they lie in memory; a transpose exchanges the axes.
 # * Four of the eleven are refused by NumPy when all axes differ, and run without a word when all are equal. Lesson 02
 #   said: shapes nearly force the formula, except when square. Self-attention has T = n always, and d_k = d_v often.
 # * Square, "dV from P" is seen by ⟨V, dV⟩ = ⟨O, dO⟩ alone. And "V not transposed in dP" passes all three tests: its dS
@@ -523,7 +524,8 @@ assert (refused, len(MISTAKES), len(in_softmax)) == (4, 11, 4)  # "Four of the e
 #
 # If the row looks evenly at k keys, p_j = 1/k there and 0 elsewhere, then q = 1/k and r = 1/k² = q², so the first ≤ is
 # an equality, and 1/q = k. For any row 1/q may therefore be called the number of keys that it attends to. The length
-# of dS is at most √(q − q²), and that is largest, 1/2, at q = 1/2: two keys. Not at n keys, and not at one.
+# of dS (its root mean square) is at most √(q − q²), and that is largest, 1/2, at q = 1/2: two keys. Not at n keys, and
+# not at one.
 #
 # The next cell measures rows of all kinds: the softmax of normal scores whose standard deviation goes from 0.1 (flat
 # rows) to 60 (sure ones), each row with 400 random costs.
@@ -608,11 +610,11 @@ right.plot(spreads, weakest, ":", color=GREY, linewidth=2, label="weakest tenth 
 right.set_xscale("log", base=2, subs=[])
 right.set_xticks([0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], ["⅛", "¼", "½", "1", "2", "4", "8", "16", "32", "64"])
 for x, text in [(1.0, "with\n1/√d_k"), (8.0, "without,\nd_k = 64")]:
-    right.axvline(x, color="black", linewidth=0.6, alpha=0.5)
+    right.axvline(x, color="black", linewidth=0.6, alpha=0.5, zorder=0)
     right.text(x * 1.12, 0.55, text, va="top")
 right.minorticks_off()
 right.set_xlabel("standard deviation of the scores")
-right.legend(loc="upper left", bbox_to_anchor=(0.0, 0.86), fontsize=8)
+right.legend(loc="upper left", bbox_to_anchor=(0.0, 0.86), fontsize=8, frameon=True, framealpha=1, edgecolor="white")
 figure.suptitle("A row of attention gets most gradient when it is split between two keys", fontsize=11)
 lesson.save(figure)
 
@@ -640,9 +642,10 @@ lesson.check("the best of the right curve, as a standard deviation", abs(math.lo
 # a model starts, to about 4 the root mean square grows from 0.185 to 0.32. Only then does it fall.
 #
 # It bears on the scale, too. Without 1/√d_k, at d_k = 64, the root mean square is larger than with it, 0.269 against
-# 0.185, and the median row gets as much as before. What dies is the weak end, as lesson 05 found for wide heads: with
-# the scale a tenth of the rows stays below 0.163, without it below 0.0027, some sixty times less. Those rows have
-# decided, by chance, before anything was learnt. The scale buys that no row is lost from the start.
+# 0.185, and the median row gets as much as before. What dies is the weak end (in much wider heads even the median row,
+# as lesson 05 found): with the scale a tenth of the rows stays below 0.163, without it below 0.0027, some sixty times
+# less. Those rows have decided, by chance, before anything was learnt. The scale buys that no row is lost from the
+# start.
 #
 # (What was measured: random scores and random costs, as in an untrained model. In a trained one, cost and weight have
 # to do with each other. And dQ has one more factor: with the scale dS K is divided by √d_k, without it is not.)
@@ -661,14 +664,15 @@ lesson.claim(
 
 # %% [markdown]
 # ## Exercise
-# 1. Self-attention (pencil 5 minutes, keyboard 15). In a file `my.py` write a layer `MyAttention` with Q = K = V = x
-#    for x of the shape (2, 3, 4): `forward(self, x, rng=None)` returns `y, cache`, `backward(self, dy, cache)` returns
-#    dx. One x plays three parts, so the chain rule adds up three paths. Passes: `minitransformer gradcheck
-#    my.py:MyAttention` says ok. Then leave out one of the three paths and look at the message.
+# 1. Self-attention (pencil 5 minutes, keyboard 15). In a file `my.py` write a layer `MyAttention` (derived from
+#    `minitransformer.core.Layer`, as in lesson 01) with Q = K = V = x for x of the shape (2, 3, 4):
+#    `forward(self, x, rng=None)` returns `y, cache`, `backward(self, dy, cache)` returns dx. One x plays three parts,
+#    so the chain rule adds up three paths. Passes: `minitransformer gradcheck my.py:MyAttention` says ok. Then leave
+#    out one of the three paths and look at the message.
 # 2. A learnt sharpness (pencil, 10 minutes). Let S_ij = a Q_i·K_j with one learnt number a in place of 1/√d_k. Show
 #    that da = ⟨dS, S⟩ / a, and that a row whose costs are all equal adds nothing to it. In which direction does descent
-#    push a if every query already looks most at what is cheapest? Passes: da agrees with `complex_step` to 1e-14 on a
-#    random example, and its sign is the one you foretold.
+#    push a > 0 if every query's scores already rise as the costs fall? Passes: da agrees with `complex_step` to 1e-14
+#    on a random example, and its sign is the one you foretold.
 
 # %% [markdown]
 # ## Questions
@@ -686,9 +690,9 @@ lesson.claim(
 # * PyTorch's softmax backward is our line, grad_output·output less output times the sum of grad_output·output.
 # * FlashAttention computes D from dO and O in a pass of its own before anything else. In low precision D from a rounded
 #   O is not quite the weighted average of the rounded dP, so rows of dS sum to 0 only up to that rounding.
-# * Among published NumPy Transformers with a backward by hand we found dK with a reshape for a transpose, and a softmax
-#   backward divided by the batch size. A model may well train with such a thing: a direction that is partly right
-#   still goes down.
+# * Among public repositories with a NumPy Transformer and a backward by hand we found dK with a reshape for a
+#   transpose, and a softmax backward divided by the batch size. A model may well train with such a thing: a direction
+#   that is partly right still goes down.
 
 # %%
 lesson.finish()

@@ -101,8 +101,10 @@ for t in range(3):
 #
 # Row t' of head h is a piece of token floor((hT + t') / H). As t' runs from 0 to T-1, that token runs from about
 # hT/H to (h+1)T/H: head h sees its own stretch of the sentence. And each token shows up as H rows, one for each piece
-# of D features, which attend to one another as if they were tokens.
-#
+# of D features, which attend to one another as if they were tokens. (If H does not divide T, a token at a border may
+# have some of its rows in one head and the rest in the next, as token 1 above.)
+
+# %% [markdown]
 # ### Part 3: W^O is a sum over heads
 #
 # Concat puts feature d of head h at column hD + d, so with merged[t, hD + d] = head_h[t, d]
@@ -141,7 +143,8 @@ for t in range(3):
 # (lesson 02). Merging is a permutation: merged[t, hD + d] = head_h[t, d], each number moved and none changed, so
 # dhead_h[t, d] = dmerged[t, hD + d]. That is the SPLIT of dmerged. In words of matrices: a permutation matrix Π has
 # Πᵀ = Π⁻¹, the backward of a linear map is its transpose, so the backward of merge is its inverse, split; and the
-# backward of split is merge. Inside each head, lesson 06 holds unchanged:
+# backward of split is merge. Inside each head, lesson 06 holds unchanged (s = q kᵀ / √D are the scores, P = softmax(s)
+# the weights, and ∘ multiplies entry by entry):
 #
 #     dv = Pᵀ dhead      dP = dhead vᵀ      ds = P ∘ (dP - rowsum(dP ∘ P))      dq = ds k / √D      dk = dsᵀ q / √D
 #
@@ -159,11 +162,12 @@ for t in range(3):
 # ## From scratch
 #
 # First the paper, literally: a loop over heads with small matrices. `allowed` is a mask, True = may attend (lesson 07).
+# `.real` finds the largest score by its real part, as a check below sends complex numbers through (lesson 03).
 
 
 # %%
 def softmax(s):
-    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    e = np.exp(s - s.real.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
@@ -278,8 +282,8 @@ for i, name in enumerate(["x", "W", "b", "W_O", "b_O"]):
 lesson.check("gradient of the keys' bias, exactly 0 but for rounding", np.abs(gradients[2][C : 2 * C]).max(), 1e-13)
 
 # %% [markdown]
-# The last line has a reason: one vector b added to all keys adds the same number q·b to all scores of a query, and a
-# softmax does not see that. Last, the library's own layer, with the same weights. Its W is [W^Q | W^K | W^V], too.
+# The last line has a reason: one vector b added to all keys adds the same number q·b / √D to all scores of a query, and
+# a softmax does not see that. Last, the library's own layer, with the same weights. Its W is [W^Q | W^K | W^V], too.
 
 # %%
 layer = SelfAttention(C, H, dtype="float64")
@@ -484,9 +488,9 @@ lesson.check("wrong reshape: largest influence between the islands", wrong[outsi
 
 # %% [markdown]
 # You should see a line below the diagonal, an anti-diagonal, a full square, and three blocks of 4 x 4 on the diagonal
-# with exactly nothing between them; the first row of the first panel is pale, as position 0 has nobody to look at. If
-# you see the last panel full, the reshape that was tried has its transpose after all; if the third panel has blocks,
-# your own split has lost it.
+# with exactly nothing between them; the first row of the first panel is of one dull shade, 1/8, as position 0 has
+# nobody to look at. If you see the last panel full, the reshape that was tried has its transpose after all; if the
+# third panel has blocks, your own split has lost it.
 #
 # The blocks are Part 2: head h holds the tokens from hT/H to (h+1)T/H, here 0-3, 4-7 and 8-11. The layer has become H
 # small attentions on H pieces of the text. A sentence's end can never learn of its beginning.
@@ -551,8 +555,8 @@ lesson.claim(
 
 # %% [markdown]
 # The gradient test passes all four: each backward is right, for the wrong function. And the leak test passes the layer
-# in which BOTH are wrong, which is the commonest form of the mistake, since who writes one bare reshape writes two. We
-# had expected a mixing of positions to leak; guess 3, then, is no. The reason is in Part 2. Row t' of head h holds a
+# in which BOTH are wrong, which is a likely form of the mistake, since who writes one bare reshape may well write two.
+# We had expected a mixing of positions to leak; guess 3, then, is no. The reason is in Part 2. Row t' of head h holds a
 # piece of token floor((hT + t') / H), which never falls as t' rises. The causal mask lets row t' see rows up to t', so
 # pieces of tokens up to its own; and the bare merge carries every piece back to the token that it came from. Nothing
 # comes from the future. What is lost is the past beyond the island's edge, and no leak test asks for that.
@@ -578,7 +582,8 @@ lesson.claim(
 # 4. Head h adds P_h x W_h^V W_h^O to the output. How large can the rank of W_h^V W_h^O be in the paper's base model
 #    (C = 512, H = 8), and what does that mean for what one head can carry?
 # 5. Your model's W^V has a gradient that is exactly 0, and the gradient check passes. What do you look for?
-#
+
+# %% [markdown]
 # ## In the wild
 #
 # * PyTorch's `nn.MultiheadAttention` keeps W^Q, W^K and W^V in one `in_proj_weight` (3C, C): our W, transposed. GPT-2
@@ -591,7 +596,8 @@ lesson.claim(
 # * LLaMA 2 70B and Mistral 7B share each key and value head among several query heads (grouped queries), because in
 #   decoding the memory of keys and values costs more than the arithmetic.
 # * The paper tried other numbers of heads at the same cost (table 3, rows A): one head was 0.9 BLEU worse than the
-#   best, and 32 heads were worse than 8, too. Thin heads pay: with D = 16 a score is a sum of 16 products only.
+#   best, and 32 heads were worse than 8, too. Thin heads have a price: with D = 16 a score is a sum of 16 products
+#   only.
 
 # %%
 more = 4 * 512 * 1024 + 3 * 1024 + 512

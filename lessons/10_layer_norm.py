@@ -157,7 +157,7 @@ lesson.quote("the direct path, 1/σ, is 2.31", 1, 1 / sigma[0])
 #
 # So dx is orthogonal to 1 exactly, whatever eps is, and to x̂ up to the factor eps/σ³. Put 1, x̂ or a u orthogonal to
 # both in the place of g, and the same facts give all eigenvalues of J: J 1 = 0, J x̂ = (eps/σ³) x̂ and J u = u/σ.
-# Where σ is 1, gradients along x̂ are damped to 1e-5 of the others. Where the whole token is tiny, v far below eps, σ²
+# Where σ is 1, gradients along x̂ are damped to 1e-5 of the others. Where the spread is tiny, v far below eps, σ²
 # is nearly eps, eps/σ³ is nearly 1/σ, and nothing is removed along x̂: such a token is hardly normalised, only centred
 # and multiplied by 1/√eps = 316.
 
@@ -356,18 +356,19 @@ lesson.check("γ outside, but γ = 1: no error at all", all_one, 1e-14)
 # %% [markdown]
 # Each path guards one orthogonality, and without looking at the right formula you can tell which is missing:
 #
-#     dx not orthogonal to 1 alone   →   the mean path
-#     dx not orthogonal to x̂ alone   →   the spread path (or C and C − 1 mixed)
-#     neither                        →   both, or γ taken outside
+#     dx orthogonal to x̂, but not to 1   →   the mean path is missing
+#     dx orthogonal to 1, but not to x̂   →   the spread path is missing (or C and C − 1 are mixed)
+#     dx orthogonal to neither           →   both are missing, or γ was taken outside
 #
 # And see the last check: with γ = 1 nothing is wrong at all. A gradient check of a fresh LayerNorm passes, and the
 # error comes as γ moves away from 1. Check with random γ.
 #
 # ## C − 1, and eps outside
 #
-# Dividing the variance by C − 1 multiplies x̂ by √((C − 1)/C) and nothing else, so γ can undo it: 13 % at C = 4, 0.1 %
-# at C = 512. In path (c), ∂v/∂c_j = 2c_j/(C − 1), so the third term of dx becomes x̂_j Σ_i g_i x̂_i / (C − 1). Done in
-# both passes it is consistent, and dx is right; but weights trained with the one are off with the other.
+# Dividing the variance by C − 1 multiplies x̂ by √((C − 1)/C) and, but for eps, does nothing else, so γ can undo it:
+# 13 % at C = 4, 0.1 % at C = 512. In path (c), ∂v/∂c_j = 2c_j/(C − 1), so the third term of dx becomes
+# x̂_j Σ_i g_i x̂_i / (C − 1). Done in both passes it is consistent, and dx is right; but weights trained with the one
+# are off with the other.
 #
 # With eps outside, σ = √v + eps. On ordinary tokens that changes next to nothing. But path (c) now has
 #
@@ -517,8 +518,8 @@ lesson.quote("At C = 4 it is off by 100 %, and at C = 512 by 5 %", 4, 100 * off[
 # 1. Pencil, 10 minutes. Work out x̂ and J for C = 2 with eps = 0. What can a LayerNorm over two features tell its
 #    successors about its input? And what do the eigenvalues of Part 4 say for C = 2 with eps?
 # 2. Keyboard, 20 minutes. Write `MyNorm` with C − 1 in the variance, forward and backward, and γ and β as parameters.
-#    It passes if `minitransformer gradcheck my.py:MyNorm --shape 2 3 4` does. Then put C into the backward alone, and
-#    look at which tensors it calls wrong.
+#    It passes if `minitransformer gradcheck my.py:MyNorm --shape 2 3 4` does (`minitransformer/core.py` shows what a
+#    layer and a parameter are). Then put C into the backward alone, and look at which tensors it calls wrong.
 #
 # ## Questions
 #
@@ -528,14 +529,17 @@ lesson.quote("At C = 4 it is off by 100 %, and at C = 512 by 5 %", 4, 100 * off[
 # 4. Why do dγ and dβ sum over all tokens, but the means in dx only over features?
 # 5. BatchNorm takes mean and variance over the batch, for each feature. Which part of this derivation changes, and what
 #    would that mean for a sentence in a batch with others?
-#
+
+# %% [markdown]
 # ## In the wild
 #
-# * The Annotated Transformer has `(x - mean) / (std + eps)` with PyTorch's `std`: C − 1, and eps outside, 1e-6. A
-#   constant token would give it NaN in the backward; real tokens are not constant.
+# * The Annotated Transformer has `(x - mean) / (std + eps)` with PyTorch's `std`: C − 1, and eps outside, 1e-6. Until
+#   2020 a constant token got NaN in the backward; since then PyTorch sends 0 back through a `std` of 0, and what is
+#   left is (g − mean(g)) / eps, a million times g − mean(g). Real tokens are not constant.
 # * `nn.LayerNorm` is as here: C, inside, 1e-5. BERT takes 1e-12, Keras 1e-3 unless told otherwise. Weights move between
 #   libraries only with their eps.
-# * γ outside the two means stands in published NumPy Transformers. It survives because tests check a fresh layer.
+# * γ outside the two means stands in public repositories with a NumPy Transformer. It survives because tests check a
+#   fresh layer.
 # * What T5's code calls LayerNorm is RMSNorm: no mean is subtracted. LLaMA's RMSNorm computes the mean square in
 #   float32 even where the rest is 16 bits, as a sum of squares is the first thing to overflow.
 
@@ -547,8 +551,8 @@ lesson.finish()
 #
 # 1. γ outside the means, or forgotten in g altogether, makes no difference there. Random γ shows it at once.
 # 2. The factor is eps/σ³ against 1/σ, so eps/σ² = 1e-5/(1 + 1e-5): a hundred-thousandth.
-# 3. dW is orthogonal to W (Part 5). By Pythagoras |W − lr dW|² = |W|² + lr² |dW|²: it always gets longer, and as the
-#    gradient falls as 1/|W|, each further step turns W by less.
+# 3. dW is orthogonal to W (Part 5). With lr for the step size, by Pythagoras |W − lr dW|² = |W|² + lr² |dW|²: it always
+#    gets longer, and as the gradient falls as 1/|W|, each further step turns W by less.
 # 4. A sum belongs where one number was used many times: γ_i by all tokens, m and σ by all features of their own token.
 # 5. Only the axis of the means: the formula is the same, with g and x̂ averaged over the batch. But then every sentence
 #    would depend on its neighbours in the batch, on padding, and on the batch's size; and to decode one sentence alone
