@@ -28,7 +28,7 @@ def print_findings(exercise, findings, printed=""):
         print("    your file printed:")
         print(textwrap.indent(printed.rstrip(), "    | "))
     if any(finding.status != "passed" for finding in findings):
-        print_indented(paint(f"see {exercise.see}; for a hint: minitransformer hint {exercise.lesson}", "grey"))
+        print_indented(paint(f"see {exercise.see}; for a hint: minitransformer hint {exercise.name}", "grey"))
 
 
 def summary(finding):

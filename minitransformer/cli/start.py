@@ -30,7 +30,7 @@ def run(arguments):
         print(f"{exercise.lesson}  {title}, difficulty {difficulty} of 5, about {minutes} minutes")
         print(f"    {'write in' if new else 'you have begun it already:'} {path}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
-    print(f"\nThen: minitransformer check {exercises[0].lesson}")
+    print(f"\nThen: minitransformer check {arguments.exercise}")
     if arguments.json:
         print(json.dumps(rows))
     return 0

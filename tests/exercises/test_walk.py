@@ -1,0 +1,27 @@
+"""The README's walk through an exercise is what the checker says."""
+
+import re
+
+from minitransformer.cli.exercises_report import print_findings
+from minitransformer.curriculum import FOLDER
+from minitransformer.exercises import diagnose, find_exercise
+from tests.exercises.answers import hand_in
+
+EXERCISE = find_exercise("06_attention_backward")
+HEAD = "def attention_backward(do, cache):\n    q, k, v, p = cache\n"
+COMMAND = f"$ minitransformer check {EXERCISE.name}\n"
+
+
+def test_readme_shows_two_mistakes_and_the_right_answer_as_they_are_found(tmp_path, capsys):
+    readme = (FOLDER.parent / "README.md").read_text("utf-8")
+    section = readme.split("## Learn: lessons and exercises\n")[1].split("\n## ")[0]
+    tries = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, flags=re.DOTALL)
+    statuses = []
+    for body, shown in tries:
+        findings = diagnose(EXERCISE, hand_in(EXERCISE, HEAD + body, tmp_path))
+        print_findings(EXERCISE, findings)
+        # the last digit of an error that is rounding alone may differ from machine to machine
+        said = re.sub(r"\(\de-1\d\)", "(rounding)", capsys.readouterr().out)
+        assert re.sub(r"\(\de-1\d\)", "(rounding)", shown) == COMMAND + said
+        statuses.append(findings[0].status)
+    assert statuses == ["wrong", "wrong", "passed"]
