@@ -40,8 +40,7 @@ def test_lesson_draws_a_figure_that_is_not_blank(lesson, fast_runs):
 def test_page_of_claims_has_the_verdicts_that_the_lesson_gives(lesson, fast_runs):
     _, record = finished(fast_runs, lesson)
     lines = (lesson.path.parent / "CLAIMS.md").read_text("utf-8").splitlines()
-    rows = [line for line in lines if f"({lesson.name}.py)" in line]
-    assert len(rows) == len(record["claims"])
-    for row, claim in zip(rows, record["claims"], strict=True):
-        assert " ".join(claim["claim"].split()).replace("|", "\\|") in row
-        assert f"| {claim['verdict']} |" in row
+    rows = [line.split(" | ")[:2] for line in lines if f"({lesson.name}.py)" in line]
+    assert len(rows) == lesson.path.read_text("utf-8").count("lesson.claim(")
+    for claim in record["claims"]:  # fast mode leaves out those that take long training
+        assert ["| " + " ".join(claim["claim"].split()).replace("|", "\\|"), claim["verdict"]] in rows

@@ -4,7 +4,11 @@ import math
 
 import numpy as np
 
+from minitransformer.backend import xp
+from minitransformer.exercises.catalogue.attention_steps import STEPS
 from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Task, backward_problem
+from minitransformer.exercises.replacement import Replacement
+from minitransformer.functional import dropout_backward, scaled_dot_product_attention_backward
 
 B, T, S, D, E = 2, 3, 4, 5, 6  # all different, so that no wrong axis goes unseen
 
@@ -51,6 +55,70 @@ def with_v_for_k(do, cache):
     return ds @ v[..., : k.shape[-1]], ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
 
 
+def without_the_average(do, cache):
+    """A weight's own cost alone."""
+    q, k, v, p = cache
+    ds = p * (do @ v.swapaxes(-1, -2)) / math.sqrt(q.shape[-1])
+    return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+
+
+def with_the_plain_average(do, cache):
+    """All keys count alike in the average."""
+    q, k, v, p = cache
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - dp.mean(axis=-1, keepdims=True)) / math.sqrt(q.shape[-1])
+    return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+
+
+def with_the_scale_twice_in_dk(do, cache):
+    """A query that is divided, and a gradient that is divided."""
+    q, k, v, p = cache
+    root = math.sqrt(q.shape[-1])
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / root
+    return ds @ k, ds.swapaxes(-1, -2) @ (q / root), p.swapaxes(-1, -2) @ do
+
+
+def with_reshapes(do, cache):
+    """Rows and columns exchanged by a reshape, in dk and dv."""
+    q, k, v, p = cache
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / math.sqrt(q.shape[-1])
+    turned = (len(p), p.shape[2], p.shape[1])
+    return ds @ k, ds.reshape(turned) @ q, p.reshape(turned) @ do
+
+
+def as_the_librarys(mine, library=scaled_dot_product_attention_backward):
+    """The learner's backward, which knows one head, no dropout and the scale 1/√D, in the library's place.
+
+    A bias asks for more than the learner's function gives, so there the library does it.
+    """
+
+    def backward(dy, cache):
+        if cache.biased:
+            return library(dy, cache)
+        q, k, v, p = map(flat_heads, cache[:4])  # heads as if they were sequences
+        upstream = flat_heads(dy)
+        q = q / cache.scale  # the library's is scaled
+        if cache.keep is None:
+            dq, dk, dv = mine(upstream, (q, k, v, p))
+        else:
+            dv = mine(upstream, (q, k, v, flat_heads(dropout_backward(cache.weights, cache.keep))))[2]
+            dp = dropout_backward(dy @ cache.v.swapaxes(-1, -2), cache.keep)  # what comes back to the weights
+            identity = xp.broadcast_to(xp.eye(p.shape[-1], dtype=p.dtype), (len(p), p.shape[-1], p.shape[-1]))
+            dq, dk, _ = mine(flat_heads(dp), (q, k, identity, p))  # p I = p, so that dp passes as it is
+        factor = cache.scale * math.sqrt(q.shape[-1])  # 1, but for another scale than 1/√D
+        results = ((factor * dq, cache.q), (factor * dk, cache.k), (dv, cache.v))
+        return tuple(xp.asarray(value, dtype=dy.dtype).reshape(like.shape) for value, like in results)
+
+    return backward
+
+
+def flat_heads(x):
+    """(B, H, ...) -> (B H, ...)."""
+    return x.reshape(-1, *x.shape[2:])
+
+
 ATTENTION = Exercise(
     name="06_attention_backward",
     see="lesson 06, parts 1 to 5",
@@ -93,9 +161,30 @@ ATTENTION = Exercise(
                     "What is a score the product of? Values come later.",
                     with_v_for_k,
                 ),
+                Mistake(
+                    "the average of dp is forgotten",
+                    "If all keys of a row cost the same, is there any reason to move a score? What does yours say?",
+                    without_the_average,
+                ),
+                Mistake(
+                    "the average of dp counts all keys alike",
+                    "A key that nobody looks at: does its cost belong in the average of what the query attends to?",
+                    with_the_plain_average,
+                ),
+                Mistake(
+                    "the scale comes twice into dk",
+                    "The forward divides once. How often do you, on the way from do to dk?",
+                    with_the_scale_twice_in_dk,
+                ),
+                Mistake(
+                    "dk and dv are made with a reshape in place of a transpose",
+                    "A reshape keeps the numbers in the order of memory. Is entry (s, t) that of query t and key s?",
+                    with_reshapes,
+                ),
             ),
         ),
     ),
+    replaces={"attention_backward": Replacement(scaled_dot_product_attention_backward, as_the_librarys)},
 )
 
-EXERCISES = (ATTENTION,)
+EXERCISES = (STEPS, ATTENTION)
