@@ -1,0 +1,4 @@
+def clip(gradients, c):
+    length = np.sqrt(sum((g**2).sum() for g in gradients))
+    factor = min(1.0, c / (length + 1e-6))
+    return [factor * g for g in gradients]

@@ -1,0 +1,10 @@
+def sinusoids(length, C):
+    turns = np.exp(1j * np.outer(np.arange(length), np.exp(-math.log(10000) * np.arange(0, C, 2) / C)))
+    return np.stack([turns.imag, turns.real], axis=-1).reshape(length, C)
+
+
+def rotation(k, C):
+    """What the table itself says: the matrix that takes its first C rows to where they go."""
+    table = sinusoids(60 * C, C)[: 60 * C]
+    behind, ahead = (table[:-k], table[k:]) if k > 0 else (table[-k:], table[:k])
+    return np.linalg.lstsq(behind, ahead, rcond=None)[0]
