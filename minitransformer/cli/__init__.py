@@ -1,6 +1,7 @@
 """The command line: `minitransformer COMMAND ...`, one file a command."""
 
 import argparse
+import os
 import sys
 
 from minitransformer import __version__
@@ -42,7 +43,11 @@ DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
   minitransformer lesson                 the lessons, to be read in order
-  minitransformer start 06               an exercise of lesson 06; then check, hint, progress, solution
+  minitransformer start 06               begin the exercises of lesson 06
+  minitransformer check 06               what is right in them, and which mistake was made
+  minitransformer hint 06                a hint, and then another
+  minitransformer solution 06            a right answer, once you have one
+  minitransformer progress               all exercises, and how far you are
   minitransformer train reverse          learn to reverse words, in about a minute
   minitransformer train shakespeare      learn to write plays, in about ten minutes
   minitransformer generate RUN           go on where a prompt ends
@@ -79,7 +84,12 @@ def main(argv=None):
             raise ValueError(f"--seed must be 0 or more, got {arguments.seed}")
         if arguments.backend:
             use_backend(arguments.backend)
-        return COMMANDS[arguments.command].run(arguments)
+        status = COMMANDS[arguments.command].run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, TypeError, IndexError, OSError, NotImplementedError, BackendUnavailableError) as error:
         if arguments.debug:
             raise

@@ -12,6 +12,7 @@ DESCRIPTION = """\
 All exercises with their difficulty, the minutes they take, and what you have done:
 
   minitransformer progress
+  minitransformer progress --json       the same for programs
 """
 COLOURS = {"passed": "green", "begun": "yellow", "gave up": "grey", "open": "grey"}
 

@@ -17,6 +17,7 @@ ARGUMENTS = {
     "gradcheck": ["relu"],
     "bench": ["tiny"],
     "generate": ["x"],
+    **{command: ["06"] for command in ("start", "check", "hint", "solution")},
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
@@ -48,7 +49,7 @@ def test_version_is_that_of_the_package(capsys):
     assert run(capsys, "--version") == (0, f"minitransformer {__version__}\n", "")
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["train"], ["summary"], ["summary", "base", "--nonsense"]])
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["start"], ["summary"], ["summary", "base", "--nonsense"]])
 def test_a_line_that_makes_no_command_is_refused_with_the_usage(arguments, capsys, empty_folder):
     status, out, err = run(capsys, *arguments)
     assert (status, out) == (2, "")
@@ -118,3 +119,9 @@ def test_python_m_hands_the_status_on():
         [sys.executable, "-m", "minitransformer", "summary", "huge"], capture_output=True, check=False
     )
     assert done.returncode == 2
+
+
+def test_reader_that_has_gone_away_is_no_error():
+    command = f"{sys.executable} -m minitransformer summary base | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
