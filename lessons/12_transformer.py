@@ -116,8 +116,9 @@ lesson.quote("so dw = 8 where it should be 18, and de = 37 where it should be 52
 #     dq_td = Σ_s du_ts k_sd / √D                             dk_sd = Σ_t du_ts q_td / √D
 
 # %% [markdown]
-# The new step is only to see who used what. a_tc is in row t of q and nowhere else. m_sc is in row s of k AND in row s
-# of v: two paths, two terms. By the linear layer's rule (lesson 02):
+# The new step is only to see who used what inside Attend. There a_tc is in row t of q and nowhere else (that a also
+# stands in the sum a + Attend(a, m) is the residual's path, lesson 11). m_sc is in row s of k AND in row s of v: two
+# paths, two terms. By the linear layer's rule (lesson 02), with da what Attend returns for a:
 #
 #     da_tc = Σ_d dq_td Wq_cd                                 da = dq Wqᵀ
 #     dm_sc = Σ_d dk_sd Wk_cd + Σ_d dv_sd Wv_cd               dm = dk Wkᵀ + dv Wvᵀ
@@ -163,8 +164,8 @@ lesson.quote("so dw = 8 where it should be 18, and de = 37 where it should be 52
 #     dE_vc = √C Σ_bt X_btv dx⁰_btc + √C Σ_bt Y_btv dy⁰_btc + Σ_bt dz_btv yᴺ_btc
 #              source                  target                  output: z_btv = Σ_c yᴺ_btc E_vc
 #
-# The first two have rows of 0 for tokens that do not occur. The third has not: dz, probability minus wanted probability
-# over the number of tokens that count (lesson 03), is in general not 0 for any token v.
+# The first two have rows of 0 for tokens that do not occur. The third has not: dz_btv, probability minus wanted
+# probability, all divided by the number of tokens that count (lesson 03), is in general not 0 for any token v.
 #
 # Backward is forward read upwards. What is known at each line is all that the line needs:
 #
@@ -309,8 +310,8 @@ def decoder_layer_backward(dy, cache, p, g, at):  # -> dy of the layer below, an
 # %% [markdown]
 # The whole machine, in the order of part 1, and back in the order of part 4. A lookup is written as the product with
 # one-hot rows, so that a token which comes twice gets both gradients. PE is lesson 09's table: sin and cos of
-# t / 10000^(2i / C) in the features 2i and 2i + 1. `gather` makes dm of the layers' parts, lowest layer first; it is
-# there so that we can make mistakes on purpose.
+# t / 10000^(2i / C) in the features 2i and 2i + 1. `gather` makes dm of the layers' parts, lowest layer first; it and
+# `cross`, the function that cross-attention calls, are there so that we can make mistakes on purpose.
 
 # %%
 SMOOTHING, E = 0.1, "source_embedding.tokens.E"
@@ -578,7 +579,7 @@ lesson.quote("8.8 million of the 63.1 million", zeros / 1e6, entries / 1e6, full
 # The last column of the paper's Table 3 gives parameters in millions. First count, piece by piece, with d_k features
 # of each head's queries and keys and d_v of its values (both C / H = 64 in base), and with every bias:
 #
-#     Attend   Q and K: 2 (C H d_k + H d_k)     V: C H d_v + H d_v     output: H d_v C + C
+#     Attend   Q and K: 2 (C H d_k + H d_k)     values: C H d_v + H d_v     output: H d_v C + C
 #     FFN      C F + F + F C + C
 #     Norm     2 C
 #     total    V C + N (3 Attend + 2 FFN + 5 Norm)
@@ -629,7 +630,7 @@ lesson.quote(
 #
 #     (printed - 0.5) 10⁶ ≤ V C + (the rest) < (printed + 0.5) 10⁶
 #
-# 37,000 is in not one of the eleven. Yet the ten rows from base to d_ff = 4096 have an interval in common: each V from
+# 37,000 is in none of the eleven. Yet the ten rows from base to d_ff = 4096 have an interval in common: each V from
 # 40,932 to 41,160 explains all ten. Without biases in Attend it is 41,004 to 41,208. If the authors rounded down,
 # 41,908 to 41,991; if up, 40,038 to 40,184. Never 37,000.
 #
@@ -665,6 +666,9 @@ lesson.check("rows that 41,000 explains", sum(low <= 41000 <= high for low, high
 lesson.quote("each V from 40,932 to 41,160 explains", *common(limits))
 lesson.quote("Without biases in Attend it is 41,004 to 41,208", *common(intervals(biases=0)))
 lesson.quote("41,908 to 41,991; if up, 40,038 to 40,184", *common(intervals(0, 1)), *common(intervals(1, 0)))
+ranges = [intervals(below, above, biases) for below, above in ((0.5, 0.5), (0, 1), (1, 0)) for biases in (0, 1)]
+agree = sum(limit["big"][1] >= common(limit)[0] for limit in ranges)
+lesson.check("ways to round and count in which big agrees with the ten", agree, 0)
 big = TABLE["big"][1]
 lesson.quote("at 214.2 million with V = 37,000", count(37000, **big) / 1e6, 37000)
 lesson.quote("asks for a V from 35,296 to 36,272", *limits["big"])
@@ -725,8 +729,8 @@ lesson.save(figure)
 # The last decoder layer's part of dm is 0.83 times as long as the whole, the first layer's 0.045 times, and they grow
 # steadily in between: with Norm behind every sum the gradient shrinks on its way down (lesson 11). So a backward that
 # forgets all layers but the last is wrong in every weight of the encoder, and yet the cosine of the angle between it
-# and dm is 0.85: it points downhill. A model may well learn that way, a little worse, and no loss curve shows why.
-# (The first layer's part alone is small and points almost elsewhere: its cosine is 0.05.)
+# and dm is 0.85: a step of m against it goes downhill. A model may well learn that way, a little worse, and no loss
+# curve shows why. (The first layer's part alone is short, and nearly at a right angle to dm: its cosine is 0.05.)
 #
 # And "all gradients checked in one forward" holds a trap. 8.8 million of the 63.1 million true gradients are exactly
 # 0 on these two pairs of sentences: weights of hidden units that are off (ReLU) for each of the few tokens that count.
@@ -786,7 +790,7 @@ lesson.finish()
 #    for self-attention in each encoder layer, and Norm and FFN work on each row alone. It does get gradient as a
 #    row of the output matrix, since padding is a token that the softmax could choose.
 # 4. 63,082,496 + 2 · 37,000 · 512 = 100,970,496. Each has one of the three terms of part 4; their sum is the tied
-#    matrix's gradient. After one step of Adam they are three different matrices.
+#    matrix's gradient. After one step of training they are three different matrices.
 # 5. For example: a mask that lets the decoder see the answer, or hides the source; targets that are not shifted; a
 #    learning rate of the wrong size; gradients that are not set to 0 between steps; an optimiser that does not get all
 #    parameters. The test speaks about backward alone.

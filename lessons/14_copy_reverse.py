@@ -56,7 +56,7 @@ lesson = begin("14_copy_reverse")
 #
 # A second pair in the same batch has the source `b` and the answer `b eos`, with the probabilities 0.5 and 0.4, so that
 # ln p(y|x) = −1.609. It is shorter, so it gets one place of padding. A model has to say something at that place, too;
-# say it gives the token "padding" the probability 0.1. What is the loss of this batch? There are three answers about:
+# say it gives the token "padding" the probability 0.1. What is the loss of this batch? Three answers are in use:
 #
 #     mean over the 5 tokens that count          (0.685 + 1.609) / 5            = 0.459
 #     mean over all 6 places                     (0.685 + 1.609 + 2.303) / 6    = 0.766
@@ -98,7 +98,7 @@ lesson.quote("(0.685 / 3 + 1.609 / 2) / 2    = 0.517", -first.sum(), 3, -second.
 #
 # This is no assumption about language. It holds for every distribution. And it holds the other way round: whatever
 # conditional probabilities a model gives, as long as each of them sums to 1 over the V tokens of the vocabulary, the
-# products are probabilities of whole answers. For two tokens, sum the inner token first:
+# products are probabilities: over all sequences of T tokens they sum to 1. For two tokens, sum the inner token first:
 #
 #     Σ_y₀ Σ_y₁ p(y₀ | x) p(y₁ | y₀, x) = Σ_y₀ p(y₀ | x) [ Σ_y₁ p(y₁ | y₀, x) ] = Σ_y₀ p(y₀ | x) · 1 = 1
 #
@@ -161,8 +161,8 @@ lesson.quote("(0.685 / 3 + 1.609 / 2) / 2    = 0.517", -first.sum(), 3, -second.
 #     qₙᵥ = (1 − ε) 1[v = yₙ] + ε/V           1[...] is 1 if what it says is true, else 0;  Σᵥ qₙᵥ = 1
 #     L = −(1/M) Σₙ Σᵥ qₙᵥ ln pₙᵥ             the sum over n leaves out the padding
 #
-# With ε = 0 this is (2), averaged over all tokens that count. Now differentiate by one logit, that of token k at place
-# n. Only the terms of this place contain it.
+# With ε = 0 this is (2) with a minus sign, averaged over all tokens that count. Now differentiate by one logit, that of
+# token k at place n. Only the terms of this place contain it.
 #
 #     ln pₙᵥ = zₙᵥ − ln Σⱼ exp(zₙⱼ)                                    j runs over all V tokens
 #     d ln pₙᵥ / dzₙₖ = 1[v = k] − exp(zₙₖ) / Σⱼ exp(zₙⱼ) = 1[v = k] − pₙₖ
@@ -578,7 +578,8 @@ if not lesson.fast:
 # diagonal that is shifted by one column in the copy map, then the rows are labelled with the token that was read, not
 # with the one being written. If the curve is low everywhere, the training was too short (in fast mode it is). If all
 # tokens are right in training and the curve is low at every length, look at your start token and at the shift.
-#
+
+# %% [markdown]
 # ## The surprise
 #
 # *The model hardly listens to itself.* Teacher forcing is often blamed: a model that has only ever seen right letters
@@ -596,8 +597,9 @@ if not lesson.fast:
 #     PE(t) · PE(s) = Σᵢ [ sin(ωᵢt) sin(ωᵢs) + cos(ωᵢt) cos(ωᵢs) ] = Σᵢ cos(ωᵢ(t − s))
 #
 # It is largest, C/2, where every cosine is 1: at s = t. And only there. The term i = 0 is cos(t − s), and a cosine is 1
-# at multiples of 2π, of which 0 is the only whole number. So attention with these scores, times a large factor, copies
-# words of any length; we check it on 64 places. Such scores exist. Training did not find them: nothing asked for them.
+# at multiples of 2π, of which 0 is the only whole number. So attention with these scores, times a factor that is large
+# enough, copies words of any length; we check it on 64 places. Such scores exist. Training did not find them: nothing
+# asked for them.
 
 
 # %%

@@ -105,9 +105,9 @@ for inputs in ([1, 3, 8], [1, 3, 2]):
 # %% [markdown]
 # ### Part 2: overfitting one batch
 #
-# Take one batch and train on it alone, again and again: the loss must go to 0, since a model with thousands of weights
-# can learn 16 words by heart. Let g = dL/dθ be the true gradient of the loss L by all weights θ, g′ what the backward
-# pass says, and η the size of a small step. By Taylor
+# Take one batch and train on it alone, again and again, without dropout and label smoothing: the loss must go to 0,
+# since a model with thousands of weights can learn 16 words by heart. Let g = dL/dθ be the true gradient of the loss L
+# by all weights θ, g′ what the backward pass says, and η the size of a small step. By Taylor
 #
 #     L(θ − η g′) = L(θ) − η ⟨g, g′⟩ + terms with η²             ⟨g, g′⟩ = Σₖ gₖ g′ₖ
 #
@@ -528,9 +528,9 @@ figure.suptitle(f"Ten wrong models: {solving} solve the task, {passing} passes e
 lesson.save(figure)
 
 # %% [markdown]
-# You should see a first row that is grey but for its last cell, an orange cell in nearly every other row, and no column
-# that would do alone. The column "one batch" is nearly empty. If the healthy row has an orange cell, then repair the
-# tool, or your library, before you look at any patient. In fast mode the three trained columns are empty or
+# You should see a first row that is grey but for its last cell, an orange cell in each of the patients' rows but one,
+# and no column that would do alone. The column "one batch" is nearly empty. If the healthy row has an orange cell, then
+# repair the tool, or your library, before you look at any patient. In fast mode the three trained columns are empty or
 # mean nothing.
 #
 # ## The surprise
@@ -599,7 +599,8 @@ if not lesson.fast:
 # 3. A model passes the gradient check and has an exact match of 0. Name two places where the mistake may be.
 # 4. Your first loss is 1.5 where 3.9 was expected. Why is that no good news?
 # 5. The histogram distance is 0.12. What is proven about the share of wrong tokens, and what if it is 0?
-#
+
+# %% [markdown]
 # ## In the wild
 #
 # * For this library's museum we read six published NumPy Transformers with backward passes by hand. In one of the six
@@ -653,6 +654,6 @@ lesson.finish()
 #    down to the cross-attention; what lies before its residual sum is wrong. It learns the task nevertheless, as the
 #    other path still carries a gradient.
 # 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) in place of 10000^(−2i/C), as the array of the
-#     formula's 2i is multiplied by 2 once more. Published, in eight repositories, all of which trained. The positions
-#     are still all different, so everything works; they are not the paper's. Compare the table with the formula at one
-#     place: that is the seventh tool.
+#     formula's 2i is multiplied by 2 once more. Published, in eight public repositories, all of which trained. The
+#     positions are still all different, so everything works; they are not the paper's. Compare the table with the
+#     formula at one place: that is the seventh tool.

@@ -3,7 +3,7 @@
 #
 # * Question: the model gives probabilities of one next token; how does a sentence come of it, and at what cost?
 # * You derive: why the best tokens are not the best sentence; what the length penalty trades; why keys can be kept
-# * Time: 50 s (fast: 8 s)
+# * Time: 60 s (fast: 8 s)
 # * Needs: 07, 12, 14
 # * Difficulty: 3 of 5
 # * Paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
@@ -79,16 +79,17 @@ lesson.claim("choosing the likeliest token each time gives the likeliest sentenc
 #
 #     P(y) = p(y₁) p(y₂ | y₁) ... p(y_l | y₁ ... y_l₋₁)        log P(y) = Σ_t log p(y_t | those before it)
 #
-# each factor also given the source. Logarithms, because a product of fifty small numbers underflows and a sum does not.
+# each factor also given the source. Logarithms, because a product of many small numbers underflows and a sum does not.
 # Greedy decoding makes each factor as large as possible given the choices before; the small numbers show that this does
 # not make the product as large as possible. Trying everything does, but with V tokens there are about V^l answers of
 # length l.
 #
 # Beam search is the compromise: keep the `beam` most probable beginnings. At each step extend each of them by each of
 # the V tokens, and sort the extensions by log P. Of the first `beam`, those that end in the end token are finished
-# answers. Of those that do not end, the first `beam` live on. When the room is full, what lives counts as finished.
-# With beam = 1 this is greedy decoding until it ends. If the beam is so wide that nothing is ever dropped, it is the
-# search of everything. In between there is no guarantee at all, not even that a wider beam is better than a narrower.
+# answers. Of all that do not end, the first `beam` live on. When the room is full, what lives counts as finished.
+# With beam = 1 this is greedy decoding until it ends; what lives on then, with the likeliest token that is no end, has
+# a smaller log P ever after. If the beam is so wide that nothing is ever dropped, it is the search of everything. In
+# between there is no guarantee at all, not even that a wider beam is better than a narrower.
 
 # %% [markdown]
 # ### Part 2: short answers win, and the length penalty
@@ -128,14 +129,15 @@ lesson.quote("(15 / 14)^0.6 = 1.042", 15, 14, 0.6, decoding.length_penalty(10) /
 # %% [markdown]
 # ### Part 3: why keys and values can be kept
 #
-# Let x⁰ (T, C) be the embedded tokens, and xⁿ what decoder layer n makes of them. Row t is token t. Claim: row t of xⁿ
-# depends on rows 1 ... t of x⁰ alone. For n = 0 this is plain. If it holds for xⁿ⁻¹, then in layer n
+# Let x⁰ (T, C) be the embedded tokens, and xⁿ what decoder layer n makes of them. Row t is token t. Claim: for a given
+# source, row t of xⁿ depends on rows 1 ... t of x⁰ alone. For n = 0 this is plain. If it holds for xⁿ⁻¹, then in layer
+# n (here with one head, of D features)
 #
 #     q_t = xⁿ⁻¹_t W_q     k_j = xⁿ⁻¹_j W_k     v_j = xⁿ⁻¹_j W_v     o_t = Σ_(j ≤ t) p_tj v_j
 #
-# the causal mask (lesson 07) leaves only j ≤ t, so o_t depends on rows 1 ... t. All else in the layer (the matrices,
-# Norm, FFN, the residual, and cross-attention, where row t asks the memory) works on each row alone. So it holds for
-# xⁿ.
+# The causal mask (lesson 07) leaves only j ≤ t: the weights p_tj are the softmax of q_t · k_j / √D over these j. So o_t
+# depends on rows 1 ... t. All else in the layer (the matrices, Norm, FFN, the residual, and cross-attention, where
+# row t asks the memory) works on each row alone. So it holds for xⁿ.
 #
 # Hence a new token T + 1 changes NO old row, in no layer. Old rows are needed for one thing: their k_j and v_j, which
 # the new row's query meets. So keep, in each layer, the keys and values (kv), and compute one row per token. The keys
@@ -148,8 +150,8 @@ lesson.quote("(15 / 14)^0.6 = 1.042", 15, 14, 0.6, decoding.length_penalty(10) /
 #     cross-attention  2 C² for q and the output,       2 S C for scores and sum
 #     FFN              2 C F
 #
-# With kv token t costs one such row. Reading all again costs t of them (with t² in place of t in the scores), and
-# 2 S C² for the memory's keys and values, again for every token.
+# With kv token t costs one such row. Reading all again costs t of them (each of the t rows meets all t keys before the
+# mask, so 2 t² C for scores and sums), and 2 S C² for the memory's keys and values, again for every token.
 
 
 # %%
@@ -167,9 +169,9 @@ for tokens in (16, 64, 256):
         lesson.quote("64 tokens cost 34 times the work", 64, ratio)
 
 # %% [markdown]
-# So with the base model's sizes 64 tokens cost 34 times the work without kv: about half the number of tokens, as for
-# each one 1 ... 64 tokens are read, 32.5 in the mean. The memory's keys and values, every time again, make the rest.
-# That answers guess 3.
+# So with the base model's sizes and a source of 16 tokens, 64 tokens cost 34 times the work without kv: about half the
+# number of tokens, as for each one 1 ... 64 tokens are read, 32.5 in the mean. The memory's keys and values, every time
+# again, make the rest. That answers guess 3.
 #
 # ## From scratch
 #
@@ -572,10 +574,10 @@ lesson.claim("a wider beam gives better answers", "half right", found)
 #
 # 1. Early stopping (20 minutes). `beam_search` above always fills the room. Stop as soon as no living beginning can
 #    beat the best finished answer any more. (What is the largest score that a beginning with log probability L may
-#    still reach, if log p ≤ 0 and at most `room` tokens? For α = 0, and for α > 0?) It passes if all checks against the
-#    library and the search of everything still pass, and `log_p` is called less often; count the calls.
+#    still reach, if log p ≤ 0 and there is room for `room` tokens? For α = 0, and for α > 0?) It passes if all checks
+#    against the library and the search of everything still pass, and `log_p` is called less often; count the calls.
 # 2. Heads (15 minutes). Give `rows` and `one_more` H heads. It passes if both agree to 10⁻¹².
-# 3. With the true letters' log probabilities at hand: find a source whose right answer is more probable than what a
+# 3. `of_right` above holds log P of each right answer. Find a source whose right answer is more probable than what a
 #    beam of 2 finds, and draw the tree of beginnings by hand, down to where the right one was dropped (10 minutes).
 #
 # ## Questions
@@ -591,7 +593,7 @@ lesson.claim("a wider beam gives better answers", "half right", found)
 # ## In the wild
 #
 # * The penalty has many forms. Hugging Face's `generate` divides by l^`length_penalty`, with 1.0 as the default, not by
-#   ((5 + l) / 6)^0.6; a value above 0 there favours longer answers, as α does here. Scores of two libraries are not
+#   ((5 + l) / 6)^0.6; a value above 0 there helps longer answers, as α does here. Scores of two libraries are not
 #   comparable, and an α must not be carried over.
 # * Which answers count as finished differs, too: some keep 2 · beam candidates so that end tokens cannot use up the
 #   beam (as the library does), some stop at the first `beam` finished ones, which need not be the best.
