@@ -593,6 +593,8 @@ lesson.claim(
 #    ε/(V − 1) for each other. Which lines change, and which line of backward? It passes if your gradient agrees with
 #    `complex_step` to 1e-14, and if your loss at z = ln q is 0.464 nats for V = 5 and ε = 0.1.
 #
+# Checked exercises on this lesson: `minitransformer start 03`.
+#
 # ## Questions
 #
 # 1. Why must every row of the softmax's Jacobian sum to 0? Give the reason without a formula.

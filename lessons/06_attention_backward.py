@@ -673,6 +673,8 @@ lesson.claim(
 #    that da = ⟨dS, S⟩ / a, and that a row whose costs are all equal adds nothing to it. In which direction does descent
 #    push a > 0 if every query's scores already rise as the costs fall? Passes: da agrees with `complex_step` to 1e-14
 #    on a random example, and its sign is the one you foretold.
+#
+# Checked exercises on this lesson: `minitransformer start 06`.
 
 # %% [markdown]
 # ## Questions

@@ -3,7 +3,7 @@
 #
 # * Question: how do you forbid a look, and how would you notice that the model looks all the same?
 # * You derive: the masked softmax, its empty rows, the leak through a denominator, the loss that only a cheat reaches
-# * Time: 25 s (fast: 4 s)
+# * Time: 40 s (fast: 4 s)
 # * Needs: 03, 05, 06
 # * Difficulty: 2 of 5
 # * Paper: sections 3.1 and 3.2.3
@@ -91,8 +91,9 @@ lesson.quote("The second gives 0.047 and 0.017.", *after[:2])
 # ### Part 2: a row in which nothing is allowed
 # Then the denominator is 0, and p = 0/0. What should the mean over nobody be? We choose y_t = 0, with all p_ts = 0.
 # Then de_ts = 0 by the line above, and the row is silent forward and backward. It does happen: put the padding in
-# front, add a causal mask, and the first query, itself padding, may look at nothing. One might think that NaN there
-# does no harm, as no loss is asked at padding. It does: dv_s = Σ_t p_ts dy_t, and NaN · 0 = NaN.
+# front, forbid the future as well (a causal mask, part 4), and the first query, itself padding, may look at nothing.
+# One might think that NaN there does no harm, as no loss is asked at padding. It does: dv_s = Σ_t p_ts dy_t, and
+# NaN · 0 = NaN.
 
 # %%
 rng = np.random.default_rng(0)
@@ -110,7 +111,8 @@ lesson.check("one empty row that no loss asks for: share of dv that is NaN", np.
 # %% [markdown]
 # ### Part 3: multiplied after the softmax
 # Let p be the softmax over all keys, and w_ts = p_ts for allowed keys, 0 for the others. How does an allowed weight
-# depend on a forbidden score e_tm? By the Jacobian of the softmax, ∂p_ts/∂e_tm = p_ts (1[s = m] − p_tm), with s ≠ m:
+# depend on a forbidden score e_tm? By the Jacobian of the softmax (lesson 03), ∂p_ts/∂e_tm = p_ts (1[s = m] − p_tm),
+# where 1[s = m] is 1 if s = m and else 0. Here s ≠ m:
 #
 #     ∂w_ts/∂e_tm = −p_ts p_tm        not 0
 #
@@ -152,8 +154,9 @@ lesson.check("one empty row that no loss asks for: share of dv that is NaN", np.
 
 # %% [markdown]
 # ### Part 6: the best loss
-# Tokens drawn independently, each of V alike. The loss of one prediction is −ln p_v for the token v that came (lesson
-# 03). What an honest model reads has nothing to do with v, so whatever p it says, its mean loss over the V cases is
+# Tokens are drawn independently, each of V equally likely. The loss of one prediction is −ln p_v for the token v that
+# came (lesson 03). What an honest model reads has nothing to do with v, so whatever p it says, its mean loss over the
+# V cases is
 #
 #     (1/V) Σ_v −ln p_v  ≥  −ln((1/V) Σ_v p_v)  ≥  −ln(1/V)  =  ln V
 #
@@ -168,7 +171,7 @@ lesson.check("one empty row that no loss asks for: share of dv that is NaN", np.
 # %%
 def masked_softmax(e, allowed):
     e = np.where(allowed, e, -np.inf)
-    largest = e.real.max(axis=-1, keepdims=True)
+    largest = e.real.max(axis=-1, keepdims=True)  # .real: the check below sends complex numbers through
     largest = np.where(np.isfinite(largest), largest, 0.0)  # an empty row: -inf - 0 is -inf, -inf - -inf is NaN
     p = np.exp(e - largest)
     total = p.sum(axis=-1, keepdims=True)
@@ -616,8 +619,9 @@ lesson.save(figure)
 # of the logarithm of the share; with the query's own token, which the model knows, it is more than 99 %. Tokens after
 # the next get so little weight that they do not disturb. One real number is plenty of room for a leak.
 #
-# (Near step 100 the green curve rests at about 2.2. There the share has two levels only and says one bit, which half
-# of the alphabet the answer is in: seven positions at ln 8, the last at ln 16, together (7 ln 8 + ln 16) / 8 = 2.17.)
+# (Near step 100 the green curve rests at about 2.2. There the share has two levels only and says one bit, in which half
+# of the alphabet, more or less, the answer is: seven positions at ln 8, the last at ln 16, together
+# (7 ln 8 + ln 16) / 8 = 2.17.)
 #
 # And no gradient check could have found it: all gradients of that layer are right to the last digits. They are the
 # right gradients of a model that cheats. Nor could the initial loss, nor the training curve, which looked splendid.
@@ -634,17 +638,30 @@ one_bit = (7 * math.log(8) + math.log(16)) / 8
 lesson.quote("(7 ln 8 + ln 16) / 8 = 2.17", 7, 8, 16, 8, one_bit)
 green = np.convolve(history["multiplied after"], np.ones(10) / 10, mode="valid")
 lesson.check("multiplied after: loss of the steps 90 to 120 less one bit's", abs(green[90:110].mean() - one_bit), 0.15)
+young = make("multiplied after")
+train(young, Noise(), TrainingSettings(steps=100, batch_size=64, peak=1e-2, warmup=50, average_every=0))
+x, _ = young.embedding.forward(fresh.ids)
+*_, p_young, _, _ = young.blocks.forward(x, HONEST)[1].layers[0].self_attention.sublayer
+kept = (p_young * HONEST).sum(axis=-1)[:, 3]
+two = sorted(np.median(kept[answer == v]) for v in range(1, SYMBOLS + 1))
+steps_up = np.divide(two[1:], two[:-1])
+low = np.argmax(steps_up) + 1
+lesson.check("after 100 steps, medians of the share: largest step between neighbours", steps_up.max(), at_least=10)
+lesson.check("... has about half of the 16 below it: off by", abs(low - 8), 2)
+lesson.check("... and on either side the largest over the smallest", max(two[low - 1] / two[0], two[-1] / two[low]), 15)
 lesson.quote("one within some 1,200 steps", np.argmax(green < leaky_floor + 0.05) + 10, within=0.25, full_only=True)
 
 # %% [markdown]
 # ## Exercise
 # 1. Write `reach_of` for a model that you use (20 minutes; dropout off). Passes: the reach of the honest model is the
 #    full lower triangle. Then break the mask in one head of one layer only, and see that the test still finds it.
-# 2. Divide the weights of "multiplied after" by their sum (15 minutes). On paper it is part 1 again. Passes: outputs
-#    change by less than 1e-15 for scores of order 1. Yet `leak_test` still finds them changed: Z cancels on paper, not
-#    in the last bit. And find a forbidden score that makes an allowed row NaN.
-# 3. Write causal attention as a layer with its backward, the mask made inside (20 minutes). Passes: `minitransformer
-#    gradcheck my.py:MyCausal`, and `leak_test` of its reach is 0. Either can pass without the other.
+# 2. Divide the weights of "multiplied after" by their sum (15 minutes). On paper it is part 1 again. Passes: when
+#    later inputs change, an output changes by less than 1e-14, for scores of order 1. Yet `leak_test` still finds it
+#    changed: Z cancels on paper, not in the last bit. And find a forbidden score that makes an allowed row NaN.
+# 3. Write causal attention as a layer with its backward, the mask made inside (20 minutes). Passes:
+#    `minitransformer gradcheck my.py:MyCausal`, and `leak_test` of its reach is 0. Either can pass without the other.
+#
+# Checked exercises on this lesson: `minitransformer start 07`.
 
 # %% [markdown]
 # ## Questions

@@ -574,6 +574,8 @@ lesson.claim(
 #    of Part 3. Derive its dx and dW_h^O first. It passes if `minitransformer gradcheck my.py:MyHeads --shape 2 5 12`
 #    does (`minitransformer/core.py` shows what a layer needs to have).
 #
+# Checked exercises on this lesson: `minitransformer start 08`.
+#
 # ## Questions
 #
 # 1. Why does `x.reshape(H, T, D)` raise no error, and why does no shape ever tell that it is wrong?

@@ -521,6 +521,8 @@ lesson.quote("At C = 4 it is off by 100 %, and at C = 512 by 5 %", 4, 100 * off[
 #    It passes if `minitransformer gradcheck my.py:MyNorm --shape 2 3 4` does (`minitransformer/core.py` shows what a
 #    layer and a parameter are). Then put C into the backward alone, and look at which tensors it calls wrong.
 #
+# Checked exercises on this lesson: `minitransformer start 10`.
+#
 # ## Questions
 #
 # 1. Why is a gradient check of LayerNorm worth little at γ = 1?

@@ -3,7 +3,7 @@
 #
 # * Question: the paper writes LayerNorm(x + Sublayer(x)), most code x + Sublayer(LayerNorm(x)). Who is right?
 # * You derive: both backward passes; dropout's mean and variance; what a gradient meets on its way down 24 sub-layers
-# * Time: 40 s (fast: 4 s)
+# * Time: 60 s (fast: 4 s)
 # * Needs: 02, 06, 10
 # * Difficulty: 3 of 5
 # * Paper: sections 3.1 and 5.4
@@ -107,7 +107,7 @@ lesson.quote("[1, 0, 0, 0] + [−0.177, −0.177, −0.177, 0.530]", 1, 0, 0, 0,
 # Look at the first term of each dx. It is the gradient that comes past the sub-layer: the identity path. In
 # post-norm it is `ds`, which has gone through the LayerNorm. In pre-norm it is `dy` itself, untouched.
 #
-# For a whole pre-norm stack, put the lines for all N sub-layers below each other, with l counting them:
+# For a whole pre-norm stack, put the lines for all N sub-layers below each other, with l = 0 ... N − 1 counting them:
 #
 #     x_N = x_0 + Σₗ mₗ fₗ          dx_0 = dx_N + Σₗ (LayerNorm's backward of dnₗ)
 #
@@ -130,7 +130,7 @@ lesson.quote("[1, 0, 0, 0] + [−0.177, −0.177, −0.177, 0.530]", 1, 0, 0, 0,
 # When the model is used, nothing is dropped and nothing scaled: m = 1, the mean of what training saw.
 #
 # Dropout belongs on f and not on the sum. On the sum it would also cut the identity path: a feature of x would
-# get through 24 sub-layers untouched with probability 0.9²⁴ = 0.080.
+# get through 24 sub-layers without being set to 0 with probability 0.9²⁴ = 0.080.
 
 # %%
 P, f = 0.1, 3.0
@@ -183,15 +183,15 @@ lesson.quote("(1/√2)²⁴ = 2⁻¹² = 0.00024", 1, 2, 2, 2**-12.0)
 #     |dx|² / |dy|² = (1 + τ²) / (1 + σ²)          1, if the sub-layer lets gradients down as it lets values up
 #
 # Does it? Take the feed-forward network f = ReLU(x W₁) W₂ (lesson 02), W₁ (C, F) and W₂ (F, C), with Glorot's random
-# weights: every entry has mean 0 and variance w = 2 / (C + F). A sum of k products of independent numbers with
-# mean 0 has k times the variance of one; ReLU keeps half of the mean square.
+# weights: every entry has mean 0 and variance w = 2 / (C + F), independent of the rest. So a sum of k products, each of
+# a number and a weight, has the variance k w times the mean square of the numbers; ReLU keeps half of a mean square.
 #
 #     up       x: 1     → x W₁: C w     → ReLU: C w / 2      → W₂: σ² = C w / 2 · F w
 #     down     ds: 1    → W₂ᵀ: C w      → ReLU: C w / 2      → W₁ᵀ: τ² = C w / 2 · F w
 #     so       σ² = τ² = C F w² / 2 = 2 C F / (C + F)²       8/25 = 0.32 for the paper's F = 4 C
 #
 # They are equal. So what each LayerNorm takes, each sum gives back, on average. And pre-norm? There nothing shrinks
-# on the way, and x grows: Var(xₗ) = 1 + l σ². The norm in front of sub-layer l divides by that, so
+# on the way, and x grows: Var(xₗ) = 1 + l σ² if Var(x₀) = 1. The norm in front of sub-layer l divides by its root, so
 #
 #     |dxₗ|² / |dxₗ₊₁|² = 1 + τ² / (1 + l σ²) = (1 + (l + 1) σ²) / (1 + l σ²)       with σ = τ
 #
@@ -409,11 +409,13 @@ class Stack(Layer):
 
 # %%
 ids = np.random.default_rng(5).integers(0, LETTERS, (B, S))
-at_start = {}
+at_start, differ = {}, {}
 for placement in ("post", "pre"):
     model = Stack(placement, seed=1, dtype="float64")
     _, lengths = model.measure(ids)
     at_start[placement] = lengths, model.query_key_gradients()
+    top = model.xs[2 * LAYERS]  # (B, S, C)
+    differ[placement] = np.linalg.norm(top - top.mean(axis=1, keepdims=True)) / np.linalg.norm(top)
     first, *_, last = at_start[placement][1]
     print(f"{placement:4}-norm, untrained: |dx| below / |dx| above {lengths[0] / lengths[-1]:.2f}; ", end="")
     print(f"spread of the top {model.spread():.3f}; query and key gradients, layer 12 / layer 1: {last / first:.2g}")
@@ -466,11 +468,11 @@ for key, (losses, lengths, spreads, _) in runs.items():
 # The same for three more seeds, for post-norm; and once at a learning rate of 0.001 without warm-up.
 
 # %%
-again = {}
+again, left = {}, {}
 for warmup in (0, WARMUP):
     more = [train("post", warmup, seed) for seed in lesson.pick((0, 2, 3), (0,))]
     again[warmup] = [losses[-10:].mean() for losses, *_ in more]
-    ends = [lengths[-1, 0] / lengths[-1, -1] for _, lengths, *_ in more]
+    ends = left[warmup] = [lengths[-1, 0] / lengths[-1, -1] for _, lengths, *_ in more]
     print(f"more seeds, post-norm, warm-up {warmup:3}: loss", *(f"{loss:.3f}" for loss in again[warmup]), end="; ")
     print("|dx| below / |dx| above at the end", *(f"{ratio:.1g}" for ratio in ends))
 slow = train("post", 0, lr=0.001)[0][-10:].mean()
@@ -520,8 +522,9 @@ lesson.save(figure)
 # fraction of it (pre-norm: 5.5 times). What each norm takes, the sub-layers give back, as part 4 says.
 #
 # What does starve is inside: the gradient of the query and key matrices in layer 12 is 0.0051 times that in
-# layer 1 (pre-norm: 0.083 times). From layer to layer attention mixes the tokens, they become alike, and where all
-# are alike no score is better than the average (lesson 06: ds = p (dp − Σ p dp)).
+# layer 1 (pre-norm: 0.083 times). From layer to layer attention mixes the tokens of a sequence, and they become
+# alike: at the top they differ from their mean by 0.07 of their length (pre-norm: 0.42). Where all are alike, no
+# score is better than the average (lesson 06: ds = p (dp − Σ p dp)).
 #
 # Then comes the first step. At a learning rate of 0.006 every weight of all 24 sub-layers moves by 0.006 at once. In
 # post-norm the gradient below is then 0.31 times the one above, after 10 steps less than a thousandth. The
@@ -545,6 +548,7 @@ lesson.quote("below is 2.1 times the one above, not a fraction of it (pre-norm: 
              post[0] / post[-1], pre[0] / pre[-1], within=0.01)  # fmt: skip
 lesson.quote("in layer 12 is 0.0051 times that in layer 1 (pre-norm: 0.083 times)",
              LAYERS, post_qk[-1] / post_qk[0], 1, pre_qk[-1] / pre_qk[0], within=0.01)  # fmt: skip
+lesson.quote("differ from their mean by 0.07 of their length (pre-norm: 0.42)", differ["post"], differ["pre"])
 lesson.quote("gradient below is then 0.31 times the one above", below_to_above(("post", 0), 1), within=0.1)
 lesson.quote("the spread goes from 0.68 to 0.086 in that one step", *runs["post", 0][2][:2], within=0.1)
 common = []
@@ -560,6 +564,8 @@ if not lesson.fast:
     ends = {key: losses[-10:].mean() for key, (losses, *_) in runs.items()}
     stuck, learnt = min(ends["post", 0], *again[0]), max(ends["post", WARMUP], *again[WARMUP])
     lesson.check("post-norm, no warm-up, four seeds: lowest loss", stuck, at_least=2.2)
+    most = max(below_to_above(("post", 0), -1), *left[0])
+    lesson.check("post-norm, no warm-up, four seeds: most that is left of the gradient at the end", most, 1e-3)
     lesson.check("post-norm, warm-up, four seeds: highest loss", learnt, 0.1)
     lesson.check("pre-norm, with and without: higher loss", max(ends["pre", 0], ends["pre", WARMUP]), 0.1)
     lesson.check("post-norm, no warm-up, a learning rate of 0.001: loss", slow, 0.1)
@@ -588,8 +594,10 @@ if not lesson.fast:
 # 1. (15 minutes) Write a layer `MyResidual` with `forward(x, rng=None)` and `backward(dy, cache)` that has a
 #    feed-forward network inside and computes y = LayerNorm(2 x + Sublayer(x)). Derive dx before you write it. It
 #    passes when `minitransformer gradcheck my.py:MyResidual` is all ok. What is r for σ = 1 now?
-# 2. (10 minutes) In `Stack`, leave out the final norm of pre-norm. Print the loss of the untrained stack for 12 and
-#    for 24 layers. Explain with Var(xₗ) = 1 + l σ².
+# 2. (10 minutes) In `Stack`, leave out the final norm of pre-norm. Print the loss of the untrained stack and the
+#    variance of `xs[2 * LAYERS]`, for 12 and for 24 layers and a few seeds. Explain with Var(xₗ) = 1 + l σ².
+#
+# Checked exercises on this lesson: `minitransformer start 11`.
 
 # %% [markdown]
 # ## Questions

@@ -3,7 +3,7 @@
 #
 # * Question: how far does one step move a weight, and why must the first steps be short?
 # * You derive: Adam and its bias correction; the bound on a step; the peak of the schedule; clipping
-# * Time: 45 s (fast: 5 s)
+# * Time: 60 s (fast: 5 s)
 # * Needs: 06, 11, 12
 # * Difficulty: 3 of 5
 # * Paper: section 5.3, equation 3
@@ -74,7 +74,7 @@ lesson.quote("step = 0.842 / 3.153 = 0.267", m / 0.19, (v / 0.0396) ** 0.5, step
 #
 # Plain gradient descent (SGD) is θ ← θ − lr g. Take Loss = ½ h θ², so g = h θ, and θ ← (1 − lr h) θ. If lr > 2/h, θ
 # grows without end. Now let there be two weights with h = 100 and h = 0.01. The first allows at most lr = 0.02; with
-# that, the second shrinks by 1 − 0.0002 a step and needs thousands of steps.
+# that, the second shrinks by the factor 1 − 0.0002 a step and needs thousands of steps.
 #
 # The units show what is wrong. g is loss per θ. So lr must be θ² per loss, a different number for each weight.
 # Divide g by something of its own size, and the quotient has no unit; lr is then a length, measured in θ itself.
@@ -123,11 +123,12 @@ for beta in (0.9, 0.98, 0.999):
 #
 # so a step is at most lr √(Σᵢ aᵢ²/bᵢ). After many steps aᵢ = (1 − β₁) β₁ᵏ and bᵢ = (1 − β₂) β₂ᵏ with k = t − i:
 #
-#     Σᵢ aᵢ²/bᵢ = (1 − β₁)²/(1 − β₂) · Σₖ (β₁²/β₂)ᵏ = (1 − β₁)²/(1 − β₂) / (1 − β₁²/β₂)
+#     Σᵢ aᵢ²/bᵢ = (1 − β₁)²/(1 − β₂) · Σₖ (β₁²/β₂)ᵏ = (1 − β₁)²/(1 − β₂) / (1 − β₁²/β₂)        if β₁² < β₂
 #
 # Its root is 1.70 with the paper's β and 7.27 with PyTorch's. Equality needs gᵢ in proportion to aᵢ/bᵢ: a gradient that
-# grows by β₂/β₁ = 1.089 at every step. Adam's own paper (Kingma and Ba 2015, section 2.1) gives lr as the bound for
-# β like these; the growing gradient steps over it.
+# grows by β₂/β₁ = 1.089 at every step. Adam's own paper (Kingma and Ba 2015, section 2.1) gives as the bound the larger
+# of lr, which it is for the first β, and (1 − β₁)/√(1 − β₂) lr = 3.16 lr, for the second; the growing gradient steps
+# over both.
 
 # %%
 for size in (1e3, 1.0, 1e-3, 1e-9):
@@ -148,6 +149,7 @@ for beta2 in (0.98, 0.999):
     lesson.check("the step reaches the bound", error(longest[beta2], bound), 1e-6)
 lesson.quote("Its root is 1.70 with the paper's β and 7.27 with PyTorch's", *longest.values())
 lesson.quote("grows by β₂/β₁ = 1.089 at every step", 0.98 / 0.9)
+lesson.quote("(1 − β₁)/√(1 − β₂) lr = 3.16 lr", 1, 1, (1 - 0.9) / (1 - 0.999) ** 0.5)
 
 # %% [markdown]
 # ### Part 4: the Noam curve
@@ -294,7 +296,7 @@ flat = {name: abs(z[1]) for name, (_, z) in bowls.items()}
 
 # %% [markdown]
 # After 400 steps SGD has 0.93 of its way along the flat axis still to go. Adam has arrived: it divides each weight's
-# gradient by that weight's own size, so both weights take the same steps. But in the turned bowl Adam, too, has
+# gradient by that gradient's own size, so both weights take the same steps. But in the turned bowl Adam, too, has
 # 0.97 left. Both weights now see mostly the steep axis, and v has one number a weight: it knows no directions.
 #
 # So Adam undoes a bad scale of single weights, no more. In a Transformer that is much: in lesson 11 the query and
@@ -441,9 +443,9 @@ lesson.save(figure)
 #
 # And the weight without influence moves. In float32 the key bias's gradient is 4.0e-10, ten million times smaller than
 # the query bias's 4.1e-03. After 300 steps the query's bias has moved by 0.020 and the key's by about a fifth of
-# that. Adam asks only for the sign and for a size well above ε, and 4.0e-10 is nearly ε. In float64 the noise is
-# 7.3e-19, far below ε, and the bias stays. It does no harm, as the loss cannot see it. But compare two right
-# implementations after training, and this is where they differ.
+# that (here; it is noise). Adam asks only for the sign and for a size well above ε, and 4.0e-10 is nearly ε. In
+# float64 the noise is 7.3e-19, far below ε, and the bias stays. It does no harm, as the loss cannot see it. But compare
+# two right implementations after training, and this is where they differ.
 
 # %%
 (key32, moved32), (key64, moved64) = biases["float32"], biases["float64"]
@@ -484,10 +486,13 @@ lesson.claim("a weight without influence on the loss stays where it is", "wrong"
 # %% [markdown]
 # ## Exercise
 #
-# 1. (10 minutes) Leave the bias correction out of `adam_step` and train the copy model with β₂ = 0.999, with and
-#    without warm-up. Does warm-up make up for it? (It passes if you can say why from the figure.)
+# 1. (15 minutes) Leave the bias correction out of `adam_step`, let `train` use it on `weights.data` in place of
+#    `training.Adam`, and train the copy model with lr = 0.003 and β₂ = 0.999, with and without warm-up. Does warm-up
+#    make up for it? (It passes if you can say why from the figure.)
 # 2. (10 minutes) A model has 100 weight arrays, and its author counts s up once per array instead of once per step.
 #    At which true step is the peak, and what is the rate at true step 4000, compared with the right one?
+#
+# Checked exercises on this lesson: `minitransformer start 13`.
 #
 # ## Questions
 #
@@ -521,7 +526,7 @@ lesson.finish()
 # ## Answers
 #
 # 1. SGD: steps 100 times as long, it may diverge. Adam: nothing, but that ε counts less. SGD behind clipping: where the
-#    gradient was above c already, nothing; below, longer steps, up to c.
+#    gradient was above c already, nothing; below, longer steps, up to lr c.
 # 2. The peak comes at 8000 and is lower by √2, 1/√(512 · 8000). At step 20,000 the other branch holds, which
 #    knows no w: nothing changes.
 # 3. m = (1 − β₁) g and v = (1 − β₂) g², and the corrections are 1 by then: about 0.71 lr. And the weight moves on in

@@ -1,5 +1,7 @@
 """Lesson 15: a test for equivariance, tried on a bank of layers."""
 
+import math
+
 import numpy as np
 
 from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task
@@ -52,7 +54,7 @@ def bank_of(rng, T):
 
 def attention(q, k, v, may_look=True):
     """One head, without a batch."""
-    s = np.where(may_look, q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
+    s = np.where(may_look, q @ k.T / math.sqrt(q.shape[-1]), -np.inf)
     p = np.exp(s - s.max(axis=-1, keepdims=True))
     return p / p.sum(axis=-1, keepdims=True) @ v
 
