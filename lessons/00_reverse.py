@@ -3,7 +3,7 @@
 #
 # * Question: what will I have built when I have worked through these lessons?
 # * You derive: what a model that knows nothing must lose per token, and why an untrained one loses more
-# * Time: 24 s (fast: 6 s)
+# * Time: 30 s (fast: 6 s)
 # * Needs: none
 # * Difficulty: 1 of 5
 # * Paper: sections 1 to 3, figure 1
@@ -34,17 +34,19 @@ WORD = "attention"
 # %% [markdown]
 # This lesson is a promise. You see the whole machine work once, on a word of your own, before you know how any part of
 # it is made. Then, from lesson 01 on, you make every part yourself, forward and backward, with no automatic
-# differentiation anywhere. By lesson 14 all of this is yours.
+# differentiation anywhere. By lesson 14 all of this is yours. ("The paper", here and in all lessons, is "Attention Is
+# All You Need" by Vaswani and others, 2017, which introduced the Transformer.)
 #
 # The task sounds like nothing: read `attention`, write `noitnetta`. In Python it is `word[::-1]`. But the model is not
 # told that there is such a thing as an order, or what reversing means. It sees pairs of words and has 85,568 numbers,
-# random at first, to adjust. What it finds with them is a rule, and in the figure you can see the rule.
+# nearly all random at first, to adjust. What it finds with them is a rule, and in the figure you can see the rule.
 #
 # ## Predict
 #
 # Write your guesses down before you go on; they are worth more to you wrong than not made.
 # 1. The model knows 29 tokens: 26 letters, and three signs for padding, for the beginning and for the end of a word.
-#    What is its loss, in nats per token, before the first training step? (Answered under "The surprise".)
+#    What is its loss, in nats per token, before the first training step? (Loss and nat are explained just below, under
+#    "Small numbers"; guess after that, if you like. Answered under "The surprise".)
 # 2. How long must it train, on one processor core, until it reverses nearly every word that it has never seen: ten
 #    seconds, ten minutes, or ten hours? (Answered under "Checked".)
 # 3. It is taught words of up to 12 letters. What will it do with a word of 13? (Answered under "The surprise".)
@@ -154,8 +156,8 @@ lesson.check("the best of 1000 other guesses costs more than the entropy, by", c
 #
 # *Boldness* is never negative: the mean of exp is at least exp of the mean, because exp curves upwards. It is 0 only if
 # all logits are equal. *Luck* is negative when the right token has an uncommonly large logit. If the logits have
-# nothing to do with the right token, luck averages to about 0. Then being bold can only cost: a model that does not
-# know should say so, and the loss of an ignorant model is ln V plus its boldness.
+# nothing to do with the right token, nor with how often each token occurs, luck averages to about 0. Then being bold
+# can only cost: a model that does not know should say so, and the loss of an ignorant model is ln V plus its boldness.
 
 # %% [markdown]
 # ## From scratch
@@ -300,7 +302,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), width_ratios=(1.1
 image = left.imshow(weights.mean(axis=0), vmin=0.0, vmax=1.0)
 left.set_xticks(range(n + 1), [*WORD, "end"])
 left.set_yticks(range(n + 1), [*WORD[::-1], "end"])
-left.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+small = 9 if n < 12 else 7  # room for the letters of a long word
+left.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=small)
 left.spines[:].set_visible(False)
 left.set(xlabel="letter of the source that it looks at", ylabel="letter being written")
 figure.colorbar(image, ax=left, shrink=0.75, label="attention weight")
@@ -311,7 +314,9 @@ last = len(history.losses)
 right.text(last, uniform + 0.05, "ln V: knows nothing", color=GREY, ha="right", va="bottom")
 right.text(last, entropy - 0.07, "entropy: knows how often each\ntoken occurs", color=ORANGE, ha="right", va="top")
 right.set(xlabel="training step", ylabel="loss (nats per token)", ylim=(0, None))
-figure.suptitle(f"Writing “{task.decode(written)}”: each letter looks at its mirror image in the source", fontsize=10)
+right_word = task.decode(written) == WORD[::-1]
+finding = "each letter looks at its mirror image in the source" if right_word else f"it should be “{WORD[::-1]}”"
+figure.suptitle(f"Writing “{task.decode(written)}”: {finding}", fontsize=10)
 lesson.save(figure)
 
 # %% [markdown]
@@ -427,8 +432,8 @@ lesson.finish()
 #
 # 1. The loss is the mean of −ln p, so the geometric mean probability is exp(−0.02) = 0.98.
 # 2. That is the entropy of the answers: the model has learnt how often each token occurs and nothing else. The source
-#    does not reach the output. Look at the mask, at the cross-attention, and at whether source and target belong
-#    together in your batches.
+#    does not reach the output. Look at the mask (lesson 07), at the attention with which the decoder reads the source
+#    (lesson 12), and at whether source and target belong together in your batches.
 # 3. Ten tokens must be right, the end sign included: 0.99¹⁰ = 0.904, so 90 %. Small errors per token are large errors
 #    per word.
 # 4. Other random words of one or two letters would nearly all have been in the training set. A hash of the word itself

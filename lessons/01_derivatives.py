@@ -137,7 +137,7 @@ lesson.quote("3.7e-11 in float64, 2.4e-5 in float32", eps ** (2 / 3), 64, eps32 
 # ## From scratch
 #
 # Three judges of a scalar f at an array x, entry by entry, and a fourth that we derive under "All entries at once".
-# Later lessons copy `complex_step` as it stands here.
+# Later lessons write `complex_step` out again, in the same few lines.
 
 
 # %%
@@ -192,7 +192,8 @@ def directional(f, x, v):
 # some layers have outputs whose sum is always the same: then L is constant, the judge says 0, and any backward that
 # returns 0 passes.
 #
-# Example: subtract the mean, yᵢ = xᵢ − m with m = (1/n) Σⱼ xⱼ. Its Jacobian is ∂yᵢ/∂xⱼ = 1[i = j] − 1/n, so
+# Example: subtract the mean, yᵢ = xᵢ − m with m = (1/n) Σⱼ xⱼ, for n entries. Its Jacobian is ∂yᵢ/∂xⱼ = 1[i = j] − 1/n
+# (1[i = j] is 1 if i = j, and else 0; under a sum over i it picks the term i = j), so
 #
 #     dxⱼ = Σᵢ dyᵢ (1[i = j] − 1/n) = dyⱼ − (1/n) Σᵢ dyᵢ.
 #
@@ -373,7 +374,7 @@ lesson.save(figure)
 
 # %% [markdown]
 # You should see four V's, with a slope of 1 or 2 on the left where truncation rules and a ragged slope of −1 on the
-# right where rounding rules. The stars are the bottoms that we derived from eps alone, with all derivatives set to 1.
+# right where rounding rules. The stars are the bottoms that we derived from eps alone, √eps and so on, without factors.
 # On the far right the error of the differences is 1, that is 100 %: x + h rounds to x, and the quotient is 0. The
 # complex step falls with h² as the two-sided difference does, reaches rounding and stays there, however small h is.
 # If the dashed lines lie on the solid ones, then something has turned float32 into float64 on the way. If the complex
@@ -438,6 +439,8 @@ lesson.claim(
 # 2. *Your own layer* (15 minutes). Write a file my.py with a class MyLayer that subtracts the mean over the last axis
 #    (derive `minitransformer.core.Layer`; forward(x) returns y and a cache, backward(dy, cache) returns dx), and run
 #    `minitransformer gradcheck my.py:MyLayer`. Then put a factor 2 into its backward, and read what it says.
+#
+# Checked exercises on this lesson: `minitransformer start 01`.
 
 
 # %%

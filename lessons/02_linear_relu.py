@@ -3,7 +3,7 @@
 #
 # * Question: how much of a gradient do the shapes alone tell me, and what happens where they tell nothing?
 # * You derive: dx, dW and db of y = xW + b from indices; ReLU's backward; the paper's feed-forward network
-# * Time: 45 s (fast: 5 s)
+# * Time: 60 s (fast: 5 s)
 # * Needs: 01
 # * Difficulty: 2 of 5
 # * Paper: section 3.3, equation 2
@@ -126,8 +126,8 @@ lesson.check(
 # ### Part 6: the feed-forward network of the paper
 #
 # Equation 2: FFN(x) = max(0, x W₁ + b₁) W₂ + b₂, for each token alone. C = d_model features go in and out, F = d_ff are
-# in between; in the base model C = 512 and F = 2048. It is three lines forward, and backward the same lines read
-# upwards:
+# in between; in the paper's base model C = 512 and F = 2048. It is three lines forward, and backward the same lines
+# read upwards:
 #
 #     h = x W₁ + b₁        (N, F)        dx, dW₁, db₁  from dh
 #     a = max(0, h)        (N, F)        dh = da 1[a > 0]
@@ -308,9 +308,10 @@ for point in (1e-6, 0.0, -1e-6):
         lesson.quote("and 0.55 at x = h/10", both[0], h / point)
 
 # %% [markdown]
-# How often does a difference step over a kink? Move x along a random direction v with step ±h. Say that a unit's value
-# before ReLU, s, and its change, ±h·t, have s and t standard normal. ReLU changes sides if |s| < h|t|. The density of s
-# near 0 is 1/√(2π), and the mean of |t| is √(2/π), so the probability is
+# How often does a difference step over a kink? Move x along a random direction v with step ±h. Call a unit's value
+# before ReLU s, and its change ±h·t, and let s and t be standard normal and independent. The two points lie on two
+# sides of the kink if |s| < h|t|. The density of s near 0 is 1/√(2π), so that s is between −h|t| and h|t| with
+# probability 2h|t|/√(2π); and the mean of |t| is √(2/π). Together the probability is
 #
 #     2 h √(2/π) / √(2π) = 2h/π.
 #
@@ -325,25 +326,30 @@ x, v, dy = rng.standard_normal((N, C)), rng.standard_normal((N, C)), rng.standar
 W = rng.standard_normal((C, F)) / np.sqrt(C)  # then x W is standard normal, and v W as well
 
 
-def crossings(h):
-    return np.count_nonzero(((x + h * v) @ W > 0) != ((x - h * v) @ W > 0))
+def crossed(h):
+    return ((x + h * v) @ W > 0) != ((x - h * v) @ W > 0)
 
 
-exact = (relu_backward(dy, relu(x @ W)) * (v @ W)).sum()
+slopes = relu_backward(dy, relu(x @ W)) * (v @ W)
+exact = slopes.sum()
 stepped = (dy * relu((x + 1e-30j * v) @ W)).sum().imag / 1e-30
-differed = (dy * (relu((x + h * v) @ W) - relu((x - h * v) @ W))).sum() / (2 * h)
-print(f"values of ReLU {N * F:,}; expected to cross {N * F * 2 * h / np.pi:.1f}, crossed {crossings(h)}")
+differences = dy * (relu((x + h * v) @ W) - relu((x - h * v) @ W)) / (2 * h)
+count_crossed = np.count_nonzero(crossed(h))
+print(f"values of ReLU {N * F:,}; expected to cross {N * F * 2 * h / np.pi:.1f}, crossed {count_crossed}")
 lesson.quote("With 2,000 tokens and 512 units there are 1,024,000 values of ReLU", N, F, N * F)
-lesson.quote("h = 1e-5 we expect 6.5 of them to cross. 9 did", h, N * F * 2 * h / np.pi, crossings(h))
-lesson.quote("the two-sided difference off by 0.67 %", 100 * error(differed, exact))
-lesson.check("crossings at h = 1e-3 against 2h/π", error(crossings(1e-3), N * F * 2e-3 / np.pi), 0.12)
+lesson.quote("h = 1e-5 we expect 6.5 of them to cross. 9 did", h, N * F * 2 * h / np.pi, count_crossed)
+lesson.quote("the two-sided difference off by 0.67 %", 100 * error(differences.sum(), exact))
+others = (differences - slopes)[~crossed(h)].sum() / exact
+lesson.check("two-sided difference, what the others add to its error", abs(others), 1e-9)
+lesson.check("crossings at h = 1e-3 against 2h/π", error(crossed(1e-3).sum(), N * F * 2e-3 / np.pi), 0.12)
 lesson.check("complex step along v", error(stepped, exact), 1e-12)
 
 # %% [markdown]
 # ### A unit that is off
 #
-# If unit k is off for every token of a batch, column k of the mask is 0. Then dW₁'s column k, db₁'s entry k and dW₂'s
-# row k are 0 exactly: nothing that this batch says can switch it on again. A unit that is off for all data is dead.
+# If unit k is off for every token of a batch, column k of the mask 1[h > 0] is 0. Then dW₁'s column k, db₁'s entry k
+# and dW₂'s row k are 0 exactly: this batch does not change the unit's own weights, and only layers below, which change
+# x, could switch it on again. A unit that is off for all data is dead.
 
 # %%
 b1_off = b1.copy()
@@ -472,10 +478,12 @@ if not lesson.fast:
 # ## Exercise
 #
 # 1. *No bias, and a scale* (15 minutes, pencil). Let y = g·(xW) with one number g. Derive dx, dW and dg. You pass if
-#    your three formulas agree with `complex_step`; take N, I, O all different, g = 1.7 and a random dy.
+#    your three formulas agree with `complex_step`; take N, I, O all different, g = np.array(1.7) and a random dy.
 # 2. *Leaky ReLU* (15 minutes, keyboard). y = x for x > 0, and 0.01·x else. Write it as a `minitransformer.core.Layer`
 #    in a file my.py (forward(x) returns y and a cache, backward(dy, cache) returns dx), and run
 #    `minitransformer gradcheck my.py:MyLayer`. You pass if it says so. Then explain why y is still enough to remember.
+#
+# Checked exercises on this lesson: `minitransformer start 02`.
 #
 # ## Questions
 #

@@ -3,7 +3,7 @@
 #
 # * Question: how does a token id become a vector that can be learnt, and why is it multiplied by √d_model?
 # * You derive: lookup as a one-hot product; its backward as a scatter-add; tied gradients; where √d_model comes from
-# * Time: 40 s (fast: 5 s)
+# * Time: 60 s (fast: 5 s)
 # * Needs: 02, 03
 # * Difficulty: 2 of 5
 # * Paper: section 3.4
@@ -85,6 +85,7 @@ lesson.check("lookup = one-hot product", error(O @ E, E[ids]), 0.0)
 # ### Part 2: backward is a scatter-add
 #
 # From x_nc = E[ids_n, c] the derivative is 1 where the token and the feature are the same, and 0 elsewhere:
+#
 #     ∂x_nd/∂E_vc = 1[ids_n = v] 1[d = c]               d is any feature, as c is
 #
 # The entry E_vc reaches the loss through every x_nd, so the chain rule sums over n and d:
@@ -160,7 +161,8 @@ lesson.quote("The most common token came 2,245 times", np.bincount(drawn).max())
 # with mean 0 and Var(E_vc) = σ².
 #
 # The way out wants small entries. Let h have C entries with mean square 1, so that Σ_c h_c² = C. (In the model a
-# normalisation sees to that, which lesson 10 treats.) The E_vc are independent, so the variances of the terms add:
+# normalisation sees to that, which lesson 10 treats.) Take h as given, so that only E is random. The E_vc are
+# independent, so the variances of the terms add:
 #
 #     Var(z_v) = Var(Σ_c h_c E_vc) = Σ_c h_c² Var(E_vc) = σ² Σ_c h_c² = σ² C
 #
@@ -209,11 +211,11 @@ lesson.quote("For C = 512 the share without a factor is 0.39 %", C, shares[0])
 lesson.quote("1 / 1.5, which is 66.7 %", 1, 1.5, shares[1])
 
 # %% [markdown]
-# The table of size 1, which many libraries draw unless told otherwise, makes logits of size √C = 22.6 when it is tied
+# The table of size 1, which PyTorch's layer draws unless told otherwise, makes logits of size √C = 22.6 when it is tied
 # to the output. The first loss is then 93 nats, with ln V = 10.5: the model is sure of nonsense. (Lesson 03: look at
-# the first loss.) The right size begins at 11.0, half a nat above ln V. That half can be derived: a logit of variance 1
-# has on average exp(z) = exp(1/2), so ln Σ_u exp(z_u) is about ln V + 1/2, while the right token's own logit is 0 on
-# average.
+# the first loss.) The right size begins at 11.0, half a nat above ln V. That half can be derived: a normal logit of
+# mean 0 and variance 1 has on average exp(z) = exp(1/2), so ln Σ_u exp(z_u) is about ln V + 1/2, while the right
+# token's own logit is 0 on average.
 #
 # ## From scratch
 #
@@ -257,8 +259,8 @@ def project_backward(dz, h, E, dE):
 #
 #     m = mean of s E[source]          a = m + s E[target]          h = tanh(a)          z = h Eᵀ
 #
-# The judge is the complex step of lesson 01: move one entry of E by h·√−1 with h = 1e-30; the imaginary part of the
-# loss, divided by h, is the derivative, exact to rounding. The loss is Σ dz ∘ z for a random dz (∘: entry by entry).
+# The judge is the complex step of lesson 01: move one entry of E by 1e-30·√−1; the imaginary part of the loss, divided
+# by 1e-30, is the derivative, exact to rounding. The loss is Σ dz ∘ z for a random dz (∘: entry by entry).
 
 # %%
 B, S, T, V, C, s = 2, 5, 4, 7, 6, 2.5
@@ -276,7 +278,7 @@ def forward(E_source, E_target, E_output):
 
 
 def complex_step(loss, x):
-    """dloss/dx entry by entry: Im loss(x + √−1 h) / h."""
+    """dloss/dx entry by entry: the imaginary part of loss(x + 1e-30·√−1), divided by 1e-30."""
     dx = np.zeros(x.shape)
     for index in np.ndindex(x.shape):
         moved = x.astype(np.complex128)
@@ -377,7 +379,7 @@ print("size of dE from source, target, output, without √C:", np.round(sizes[Fa
 #
 #     the paper's     drawn with 1/√C, times √C on the way in
 #     no factor       drawn with 1/√C, and taken as it is
-#     size 1          drawn with 1, and taken as it is: the input is the paper's, the logits √C times its
+#     size 1          drawn with 1, and taken as it is: an input as in the paper's form, but logits √C times as large
 #
 # Positions are the paper's sines and cosines; at C = 64 the token's share without the factor is 3.0 %. Training is a
 # black box here (lesson 13 opens it). Each form is trained from two random starts, and each start has its own batches,
@@ -431,8 +433,8 @@ lesson.save(figure)
 
 # %% [markdown]
 # You should see the orange curves start far above ln V and stay behind to the end. The green ones are slower than the
-# blue ones for the first 140 steps or so, then fall below them. If your orange curve starts near ln V, your output is
-# not tied to the table. If blue and green agree exactly, the factor has not reached the lookup.
+# blue ones at first, and fall below them about halfway. If your orange curve starts near ln V, your output is not tied
+# to the table. If blue and green agree exactly, the factor has not reached the lookup.
 #
 # ## The surprise
 #
@@ -444,9 +446,10 @@ lesson.save(figure)
 # One thing can be seen before any training. With a tied table, the fresh model bets that the next token is the one that
 # it has just read. The vector h still contains x (layers add to what they are given; lesson 11), x contains √C E_v of
 # the token v that was read, and the output takes the dot product with E_v. That product is √C Σ_c E_vc², about √C, as C
-# squares of mean 1/C sum to 1. Every other token has a logit of order 1. A fresh model gives the token that it has just
-# read 43 % of the probability with √C, and 5 % without; 1/V would be 3 %. The right token is another one, so the first
-# loss is 4.43 nats, above ln V = 3.37. Looking at the first loss would have told us that something is going on.
+# squares of mean 1/C sum to 1. (h is more than x, and is brought to mean square 1, so some of it is lost on the way.)
+# Every other token has a logit of order 1. A fresh model gives the token that it has just read 43 % of the probability
+# with √C, and 5 % without; 1/V would be 3 %. The right token is another one, so the first loss is 4.43 nats, above
+# ln V = 3.37. Looking at the first loss would have told us that something is going on.
 #
 # This is one easy task, where positions matter more than letters, at one size and one learning rate. It does not show
 # that the factor is useless in translation. It shows that "the tokens would drown" is no law: the numbers 0.39 % and
@@ -463,9 +466,15 @@ lesson.quote("in the mean of the last steps about 0.015 nats", final["no factor"
 lesson.quote("against 0.08 for the paper's form", final[PAPER], **trained)
 lesson.quote("is bad, with about 0.24 nats", final["size 1"], **trained)
 if not lesson.fast:
+    mean_curve = {name: np.mean(runs, axis=0) for name, runs in curves.items()}
+    ratio = mean_curve["no factor"] / mean_curve[PAPER]
+    lesson.check("no factor is slower at first, ratio of steps 81 to 100", ratio[80:100].mean(), at_least=1.2)
+    lesson.check("and then below, ratio of steps 181 to 200", ratio[180:200].mean(), 0.8)
     lesson.check("no factor ends below the paper's form, ratio", max(end["no factor"]) / min(end[PAPER]), 0.6)
     lesson.check("size 1 ends above the paper's form, ratio", min(end["size 1"]) / max(end[PAPER]), at_least=1.5)
 lesson.quote("The right token is another one, so the first loss is 4.43 nats", start[PAPER], full_only=True)
+sentence = "Your fresh model with V = 29 has the first loss 27.6"
+lesson.quote(sentence, len(task.vocabulary), start["size 1"], full_only=True)
 
 is_token = batch.target_in != PAD
 own = {}
@@ -512,6 +521,8 @@ lesson.finish()
 #    It passes if it equals `embed_backward` to 1e-14 for ids with repeats, and for ids of which some never come.
 # 2. Pencil, 10 minutes. T5 takes the embeddings as they are and multiplies h by 1/√d_model before a tied output. Which
 #    size must the table have for logits of order 1? Which form of the picture does its input then resemble?
+#
+# Checked exercises on this lesson: `minitransformer start 04`.
 #
 # ## Questions
 #

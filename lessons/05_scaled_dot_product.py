@@ -42,10 +42,10 @@ lesson = begin("05_scaled_dot_product")
 # %% [markdown]
 # ## Small numbers
 #
-# Three keys that point east, north and west, with the values 10, 20 and 30. The query points east, with the length ln
-# 2. The dot products are [ln 2, 0, −ln 2], their exponentials [2, 1, 1/2], the sum 7/2. So the weights are
-#    p = [4/7, 2/7, 1/7] and the answer is (4·10 + 2·20 + 1·30)/7 = 110/7, which is 15.714: mostly east, a little of the
-#    rest.
+# Three keys of length 1 that point east, north and west, with the values 10, 20 and 30. The query points east and is
+# ln 2 long. The dot products are [ln 2, 0, −ln 2], their exponentials [2, 1, 1/2], the sum 7/2. So the weights are
+# p = [4/7, 2/7, 1/7] and the answer is (4·10 + 2·20 + 1·30)/7 = 110/7, which is 15.714: mostly east, a little of the
+# rest.
 #
 # Now make the query ten times as long. The exponentials are [1024, 1, 1/1024], and the answer is 10.010: nearly the
 # value of the best key alone, as in an ordinary dictionary. The size of the scores decides how soft the dictionary is.
@@ -177,8 +177,8 @@ lesson.check("Var(q·k)/D is 1 for all D, worst difference", max(abs(raw[D].var(
 #              = Σ_i Σ_j Σ_l J_ji J_li E[dp_j dp_l]               (the square multiplied out; l counts pairs, too)
 #              = Σ_i Σ_j J_ji² = ‖J‖²                             (E[dp_j dp_l] is 1 if j = l, and 0 if not)
 #
-# So ‖J‖, the root of the sum of all squared entries of J, says how much gradient passes. On the diagonal J has p_i
-# (1 − p_i), and 1 − p_i is the sum of the other weights. Off the diagonal it has −p_i p_j. Row by row:
+# So ‖J‖, the root of the sum of all squared entries of J, says how much gradient passes. On the diagonal J has
+# p_i (1 − p_i), and 1 − p_i is the sum of the other weights. Off the diagonal it has −p_i p_j. Row by row:
 #
 #     ‖J‖² = Σ_i [ (p_i Σ_{j≠i} p_j)² + Σ_{j≠i} (p_i p_j)² ]
 #          = Σ_i p_i² [ (Σ_{j≠i} p_j)² + Σ_{j≠i} p_j² ]
@@ -190,8 +190,8 @@ lesson.check("Var(q·k)/D is 1 for all D, worst difference", max(abs(raw[D].var(
 # is 1/2. For the scores 1 and 0 it is 0.393, for the scores 8 and 0 it is 0.00067, almost 600 times less.
 #
 # In general, let key 1 have the largest weight, and let η = 1 − p_1 be what all others have together. Then NO entry
-# of J is larger than η: p_1 (1 − p_1) ≤ η; p_i (1 − p_i) ≤ p_i ≤ η for any other i; and in p_i p_j (i ≠ j) at least one
-# of the two is not key 1. And η is small as soon as key 1 leads:
+# of J, taken without its sign, is larger than η: p_1 (1 − p_1) ≤ η; p_i (1 − p_i) ≤ p_i ≤ η for any other i; and in
+# p_i p_j (i ≠ j) at least one of the two is not key 1. And η is small as soon as key 1 leads:
 #
 #     η = Σ_{i≠1} p_i = Σ_{i≠1} p_1 exp(−(s_1 − s_i)) ≤ Σ_{i≠1} exp(−(s_1 − s_i))
 #
@@ -236,7 +236,7 @@ lesson.check("two keys, almost 600 times less", two_keys[0] / two_keys[1], at_le
 #
 # Against the complex step of lesson 01 (move one raw score by h·√−1 with h = 1e-30; the imaginary part of the loss,
 # divided by h, is the derivative), with random dp; then the two statements about J; then the library, which works on
-# (B, H, T, D): B sequences and H heads at once, each on its own.
+# (B, H, T, D): B sequences and H heads (lesson 08) at once; here just B·H attentions, each on its own.
 
 # %%
 from minitransformer.functional import scaled_dot_product_attention, softmax_backward
@@ -310,6 +310,7 @@ for D in WIDTHS:
 
 figure, axis = plt.subplots()
 scaled_mean, scaled_median, mean, median, dead = np.array([table[D] for D in WIDTHS]).T
+axis.loglog(WIDTHS, scaled_mean, "s--", color=BLUE)
 axis.loglog(WIDTHS, scaled_median, "o-", color=BLUE)
 axis.loglog(WIDTHS, mean, "s--", color=ORANGE)
 axis.loglog(WIDTHS, median, "o-", color=ORANGE)
@@ -392,6 +393,8 @@ lesson.finish()
 #    k_d = b + w_d.)
 # 2. Keyboard, 10 minutes. Divide by D in place of √D, and draw the picture again. What happens to ‖J‖ as D grows, to
 #    which value does it go, and what kind of attention is that? It passes if your limit for 16 keys is √15/16.
+#
+# Checked exercises on this lesson: `minitransformer start 05`.
 #
 # ## Questions
 #
