@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 try:
@@ -48,18 +49,74 @@ def _blas():
     return ThreadpoolController().select(user_api="blas")
 
 
+def _set_threads(counts):
+    """Give each library its number of threads, from whichever thread of the process.
+
+    threadpoolctl 3.8 would let one of them alone do it, so that they do not fight over it; here a lock takes care.
+    """
+    for library, count in zip(_blas().lib_controllers, counts, strict=True):
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
+
+
+def _current_threads():
+    return [library.get_num_threads() or 1 for library in _blas().lib_controllers]
+
+
 def num_threads():
-    """How many threads NumPy's matrix product takes now (1 if it cannot be told)."""
+    """How many threads NumPy's matrix product takes, but for teams that are at work (1 if it cannot be told)."""
     if ThreadpoolController is None:
         return 1
-    return max((info["num_threads"] for info in _blas().info()), default=1)
+    with _Limit.lock:
+        return _Limit.count_without_teams()
 
 
-def limit_threads(count):
-    """A context in which NumPy's matrix product takes `count` threads; None changes nothing."""
+def limit_threads(count, of_team=False):
+    """A context in which NumPy's matrix product takes `count` threads; None changes nothing.
+
+    The library has one such number for the whole process, and a float32 product differs in its last bits with it. So
+    the limits of all threads of the process are kept together: those of teams at work (`of_team`) count before others,
+    and of these the newest; when the last one ends, the number is what it was before the first.
+    """
     if count is None or ThreadpoolController is None:
         return contextlib.nullcontext()
-    return _blas().limit(limits=count)
+    return _Limit(count, of_team)
+
+
+class _Limit:
+    """A limit that is in force from when it is made until its `with` block ends."""
+
+    lock = threading.Lock()
+    in_force = ()  # of all threads, the newest last
+    before = ()  # the numbers of threads of all libraries before the first of them
+
+    def __init__(self, count, of_team):
+        self.count, self.of_team = count, of_team
+        with self.lock:
+            if not _Limit.in_force:
+                _Limit.before = _current_threads()
+            self.change((*_Limit.in_force, self))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        with self.lock:
+            self.change(tuple(limit for limit in _Limit.in_force if limit is not self))
+
+    @staticmethod
+    def change(limits):
+        """Let these be in force."""
+        _Limit.in_force = limits
+        newest = sorted(limits, key=lambda limit: limit.of_team)[-1:]  # those of teams come last
+        _set_threads([newest[0].count] * len(_Limit.before) if newest else _Limit.before)
+
+    @staticmethod
+    def count_without_teams():
+        """The number of threads if no team were at work."""
+        if not any(limit.of_team for limit in _Limit.in_force):
+            return max(_current_threads(), default=1)
+        others = [limit.count for limit in _Limit.in_force if not limit.of_team]
+        return others[-1] if others else max(_Limit.before, default=1)
 
 
 class Team:

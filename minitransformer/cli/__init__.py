@@ -21,6 +21,8 @@ from minitransformer.cli import (
     summary,
     train,
 )
+from minitransformer.cli.parsing import Parser, check_arguments, in_words
+from minitransformer.training.anomaly import NotFiniteError
 from minitransformer.training.keeping import Stopped
 
 COMMANDS = {
@@ -39,6 +41,8 @@ COMMANDS = {
     "devices": devices,
 }
 
+REFUSALS = (ValueError, TypeError, IndexError, OSError, OverflowError, MemoryError, NotImplementedError)
+REFUSALS += (BackendUnavailableError,)
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
@@ -62,7 +66,7 @@ DESCRIPTION = """\
 def make_parser():
     """The parser with all commands."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="minitransformer", description=DESCRIPTION, formatter_class=raw)
+    parser = Parser(prog="minitransformer", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
@@ -77,24 +81,29 @@ def make_parser():
 
 
 def main(argv=None):
-    """Run one command -> exit status: 0 well, 1 checked and found wrong, 2 bad input."""
+    """Run one command -> exit status: 0 well, 1 checked and found wrong, or gone wrong in training, 2 bad input."""
     arguments = make_parser().parse_args(argv)
     try:
-        if arguments.seed < 0:
-            raise ValueError(f"--seed must be 0 or more, got {arguments.seed}")
+        check_arguments(arguments)
         if arguments.backend:
             use_backend(arguments.backend)
         status = COMMANDS[arguments.command].run(arguments)
-        sys.stdout.flush()
+        if sys.stdout:  # None where it was closed
+            sys.stdout.flush()  # a full disk is to be noticed here
         return status
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, TypeError, IndexError, OSError, NotImplementedError, BackendUnavailableError) as error:
+    except REFUSALS as error:
         if arguments.debug:
             raise
-        print(f"minitransformer {arguments.command}: {error}", file=sys.stderr)
+        print(f"minitransformer {arguments.command}: {in_words(error)}", file=sys.stderr)
         return 2
+    except NotFiniteError as error:
+        if arguments.debug:
+            raise
+        print(f"minitransformer {arguments.command}: {error}", *error.advice, sep="\n", file=sys.stderr)
+        return 1
     except Stopped as stopped:
         print(f"minitransformer {arguments.command}: {stopped}", file=sys.stderr)
         print(f"go on with: minitransformer train --resume {stopped.path.parent}", file=sys.stderr)

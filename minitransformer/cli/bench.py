@@ -17,6 +17,7 @@ from minitransformer.bench import (
     pytorch_step,
     torch_is_installed,
 )
+from minitransformer.checks import check_rate
 from minitransformer.cli.curves import run_curves
 from minitransformer.cli.decoding import run_decoding
 from minitransformer.cli.device_report import run_device_report
@@ -73,6 +74,8 @@ def run(arguments):
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}, adam")
     if not arguments.seconds > 0:
         raise ValueError(f"--seconds must be greater than 0, got {arguments.seconds}")
+    for rate in arguments.dropout:
+        check_rate("--dropout", rate)
     for option, run_instead in INSTEAD.items():
         if getattr(arguments, option):
             return run_instead(arguments)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.checks import check_integer
 from minitransformer.core import Layer
+from minitransformer.files import check_file
 from minitransformer.gradcheck import check_layer
 from minitransformer.gradcheck.cases import check_base, select_cases
 from minitransformer.progress import tqdm
@@ -85,17 +87,26 @@ def collect(arguments):
     return checks + [(name, load_own(name, arguments)) for name in own]
 
 
+def load_module(path):
+    """A user's own file as a module; ValueError, naming it, if it cannot be run."""
+    check_file(path)
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{path} cannot be run (--debug shows where): {type(error).__name__}: {error}") from error
+    return module
+
+
 def load_own(name, arguments):
     """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
     path, _, class_name = name.rpartition(":")
-    if not Path(path).is_file():
-        raise ValueError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not hasattr(module, class_name):
-        raise ValueError(f"{path} has no class {class_name}")
-    cls = getattr(module, class_name)
+    cls = getattr(load_module(path), class_name, None) if class_name else None
+    if not isinstance(cls, type):
+        raise ValueError(f"{path} has no class {class_name or 'of no name'}: give it as path/to/file.py:MyLayer")
+    for length in arguments.shape:
+        check_integer("--shape", length, least=1)
     if hasattr(cls, "example"):
         layer, inputs = cls.example()
     else:

@@ -5,6 +5,7 @@ import json
 
 from minitransformer.models import Transformer, config_names, named_config
 from minitransformer.models.activations import kept_activations
+from minitransformer.models.memory import training_memory
 from minitransformer.models.summary import summarize
 
 HELP = "show the layers, output shapes and parameters of a configuration"
@@ -63,6 +64,13 @@ def show_activations(config, arguments):
         print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
     total = sum(row.bytes * row.count for row in rows)
     print(f"\n{total / 1e6:,.1f} MB kept at the end of the forward pass, in float32")
+    memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))
+    print(
+        f"about {memory.total / 1e6:,.0f} MB to train on one thread, at the peak: weights {memory.weights / 1e6:,.0f}, "
+        f"their gradient {memory.gradients / 1e6:,.0f}, Adam's means {memory.moments / 1e6:,.0f}, "
+        f"and kept {memory.kept / 1e6:,.0f} with a layer's work {memory.work / 1e6:,.0f}, "
+        f"or later the copies for a checkpoint {memory.saving / 1e6:,.0f}"
+    )
     if arguments.json:
         print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))
     return 0

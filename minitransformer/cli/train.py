@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.checks import check_choice
+from minitransformer.cli.memory import add_memory_arguments, check_memory
 from minitransformer.cli.mine import own_layers
-from minitransformer.cli.train_text import TEXT_TASKS, add_text_arguments, run_text
+from minitransformer.cli.train_text import PEAK, TEXT_TASKS, add_text_arguments, run_text
 from minitransformer.cli.training_options import (
     add_keeping_arguments,
     choose_threads,
@@ -27,7 +28,8 @@ from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.decoding import decode_and_score
 from minitransformer.models import EOS, GPT, Transformer, config_names, named_config
 from minitransformer.process import limit_threads
-from minitransformer.training import RECIPES, TrainingSettings, save_checkpoint, train
+from minitransformer.training import RECIPES, NotFiniteError, TrainingSettings, save_checkpoint, train
+from minitransformer.training.keeping import steps_in
 
 HELP = "train a toy task, or on text, and test on what was held out"
 DESCRIPTION = """\
@@ -46,11 +48,14 @@ Or a decoder-only model (GPT) on text, character by character, or an encoder (BE
   minitransformer train reverse --model gpt --positions rope
   minitransformer train reverse --mine            with the layers that you have written (minitransformer start)
   minitransformer train --resume runs/reverse.training      after Ctrl-C, or worse: to the same bits
+  minitransformer train --resume runs/reverse.training --factor 0.03      more slowly, where numbers went wrong
   minitransformer train shakespeare
   minitransformer train shakespeare --text my.txt --steps 500
+  minitransformer train shakespeare --length 512 --accumulate 8      batches in 8 parts, where memory is short
 """
 MODELS = {"transformer": Transformer, "gpt": GPT}
 TESTED = 2000  # held-out sequences
+LOOKED_AT = 64  # sequences, to know how long they are
 
 
 def add_arguments(parser):
@@ -69,13 +74,44 @@ def add_arguments(parser):
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for the model (default runs)")
     parser.add_argument("--plots", type=Path, default=Path("plots"), help="folder for the figures (default plots)")
     parser.add_argument("--mine", action="store_true", help="a toy task with your own layers, from my_exercises")
+    parser.add_argument(
+        "--detect-anomaly", action="store_true", help="name the first operation that makes nan or infinity (slow)"
+    )
+    add_memory_arguments(parser)
     add_keeping_arguments(parser)
     add_text_arguments(parser)
 
 
 def run(arguments):
-    """Train, test, save, report."""
+    """Train, test, save, report; where numbers go wrong in training, say how to go on."""
     begun = take_up(arguments)
+    try:
+        return train_and_report(arguments, begun)
+    except NotFiniteError as error:
+        error.advice = how_to_go_on(arguments, error)
+        raise
+
+
+def how_to_go_on(arguments, error):
+    """Which checkpoint is left of a training that went wrong, and the command that goes on from it -> lines."""
+    if arguments.task in TEXT_TASKS:
+        option, usual, rate = "--peak", PEAK, arguments.peak
+    else:
+        option, usual, rate = "--factor", RECIPES[arguments.task].factor, arguments.factor
+    slower = f"{option} {min(usual, (rate or usual) / 10):.3g}"
+    folder = training_folder(arguments)
+    kept = steps_in(folder)
+    if not kept:
+        return [f"there is no checkpoint yet: begin anew with a smaller learning rate, such as {slower}"]
+    go_on = f"minitransformer train --resume {folder}"
+    lines = [f"the last checkpoint is {kept[-1]}", f"go on with a smaller learning rate: {go_on} {slower}"]
+    if error.finding is None:
+        return [*lines, f"or see which layer it was: {go_on} --detect-anomaly"]
+    return [*lines, f"{go_on} alone comes to the same numbers again"]
+
+
+def train_and_report(arguments, begun):
+    """Train, test, save, report."""
     check_choice("task", arguments.task, (*task_names(), *TEXT_TASKS))
     if arguments.task in TEXT_TASKS:
         if arguments.mine:
@@ -113,6 +149,8 @@ def learn(task, arguments, begun):
     switches = {"norm": arguments.norm, "dropout": arguments.dropout, "positions": arguments.positions or "sinusoidal"}
     config = named_config(arguments.config, len(task.vocabulary), **switches)
     learnt = PromptedTask(task) if kind is GPT else task
+    lengths = [ids.shape[1] for ids in learnt.batch(np.random.default_rng(0), LOOKED_AT).inputs]
+    check_memory(arguments, config, kind, lengths, settings, [] if arguments.config == "tiny" else ["--config"])
     model = begun.model if begun else kind(config, seed=arguments.seed)
     keeper = make_keeper(arguments)
     for folder in (arguments.runs, arguments.plots):
@@ -130,7 +168,9 @@ def make_settings(arguments):
     recipe = dataclasses.asdict(RECIPES[arguments.task])
     changes = {name: getattr(arguments, name) for name in recipe if getattr(arguments, name) is not None}
     batch_size = 64 if arguments.batch_size is None else arguments.batch_size
-    return TrainingSettings(**{**recipe, **changes}, batch_size=batch_size, seed=arguments.seed)
+    more = {"seed": arguments.seed, "detect_anomaly": arguments.detect_anomaly}
+    more["accumulate"] = 1 if arguments.accumulate is None else arguments.accumulate
+    return TrainingSettings(**{**recipe, **changes}, batch_size=batch_size, **more)
 
 
 def draw(model, task, history, batch, arguments):

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from minitransformer.cli.memory import check_memory
 from minitransformer.cli.training_options import choose_threads, drop, make_keeper, training_folder
 from minitransformer.data import MaskedTask, TextTask, load_shakespeare, load_text
 from minitransformer.decoding import Sampling, generate
@@ -18,6 +19,7 @@ from minitransformer.training import TrainingSettings, mean_loss, save_checkpoin
 
 TEXT_TASKS = ("shakespeare", "masked")
 SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}
+PEAK = 2e-3  # highest learning rate, of a cosine
 PROMPT = "ROMEO\n"
 LOOKS = 10  # at the held-out text while learning
 GLANCE = 64  # windows of it at each look, from all over it
@@ -30,18 +32,24 @@ def add_text_arguments(parser):
     group.add_argument("--length", type=int, default=128, help="characters in a window (default 128)")
     group.add_argument("--d-model", type=int, default=SIZES["d_model"], help=f"(default {SIZES['d_model']})")
     group.add_argument("--num-layers", type=int, default=SIZES["num_layers"], help=f"(default {SIZES['num_layers']})")
-    group.add_argument("--peak", type=float, default=2e-3, help="highest learning rate, of a cosine (default 0.002)")
+    group.add_argument("--peak", type=float, help=f"highest learning rate, of a cosine (default {PEAK})")
 
 
 def run_text(arguments, begun=None):
     """Train, test on held-out text, print samples on the way, save the model and its figure."""
-    corpus = load_text(arguments.text) if arguments.text else load_shakespeare()
+    corpus = load_shakespeare() if arguments.text is None else load_text(arguments.text)
     tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
     text_task = TextTask(corpus, tokenizer, arguments.length)
     masked = arguments.task == "masked"
     task = MaskedTask(text_task) if masked else text_task
-    model = begun.model if begun else make_model(arguments, task.vocab_size if masked else tokenizer.vocab_size)
-    settings = make_settings(arguments)
+    kind, config = model_to_make(arguments, task.vocab_size if masked else tokenizer.vocab_size)
+    settings, threads = make_settings(arguments), choose_threads(arguments, small=False)
+    with limit_threads(threads):
+        smaller = ("--length", "--d-model", "--num-layers")
+        check_memory(arguments, config, kind, [arguments.length], settings, smaller)
+    model = begun.model if begun else kind(config, seed=arguments.seed)
+    watcher = Watcher(model, task, text_task, settings, masked, begun.about.get("looks", []) if begun else [])
+    keeper = make_keeper(arguments, looks=watcher.looks)
     for folder in (arguments.runs, arguments.plots):
         folder.mkdir(parents=True, exist_ok=True)
     print(
@@ -49,33 +57,33 @@ def run_text(arguments, begun=None):
         f"{tokenizer.vocab_size} tokens; {model.num_parameters():,} parameters, {settings.steps:,} steps",
         flush=True,
     )
-    watcher = Watcher(model, task, text_task, settings, masked, begun.about["looks"] if begun else [])
-    keeper = make_keeper(arguments, looks=watcher.looks)
-    with limit_threads(choose_threads(arguments, small=False)):
+    with limit_threads(threads):
         history = train(model, task, settings, watcher, keeper, begun and begun.state)
-        nats = mean_loss(model, task.held_out_batches(64))
+        nats = mean_loss(model, task.held_out_batches(64), settings.at_once)
     return report(arguments, model, tokenizer, history, watcher, nats)
 
 
-def make_model(arguments, vocab_size):
-    """A GPT, or for hidden characters a BERT, in the sizes that were asked for."""
+def model_to_make(arguments, vocab_size):
+    """A GPT, or for hidden characters a BERT, in the sizes that were asked for -> its class and its configuration."""
     sizes = {"d_model": arguments.d_model, "num_heads": SIZES["num_heads"], "d_ff": 4 * arguments.d_model}
     more = {"num_layers": arguments.num_layers, "max_len": arguments.length}
     choices = {**sizes, **more, "dropout": arguments.dropout, "positions": arguments.positions or "rope"}
     if arguments.task == "masked":
-        return BERT(bert_config(vocab_size, **choices), seed=arguments.seed)
-    return GPT(gpt_config(vocab_size, **choices), seed=arguments.seed)
+        return BERT, bert_config(vocab_size, **choices)
+    return GPT, gpt_config(vocab_size, **choices)
 
 
 def make_settings(arguments):
     """A cosine with a short warm-up."""
     return TrainingSettings(
-        steps=arguments.steps or 2400,
-        batch_size=arguments.batch_size or 32,
-        warmup=arguments.warmup or 100,
-        peak=arguments.peak,
+        steps=2400 if arguments.steps is None else arguments.steps,
+        batch_size=32 if arguments.batch_size is None else arguments.batch_size,
+        warmup=100 if arguments.warmup is None else arguments.warmup,
+        peak=PEAK if arguments.peak is None else arguments.peak,
         seed=arguments.seed,
         average_every=0,
+        accumulate=1 if arguments.accumulate is None else arguments.accumulate,
+        detect_anomaly=arguments.detect_anomaly,
     )
 
 
@@ -85,7 +93,7 @@ class Watcher:
     def __init__(self, model, task, text_task, settings, masked, looks):
         self.model, self.text_task, self.masked = model, text_task, masked
         self.every = max(1, settings.steps // LOOKS)
-        self.glance = glance_at(task)
+        self.glance, self.at_once = glance_at(task), settings.at_once
         self.seed = settings.seed
         self.looks = looks  # [step, bits per character] of each
 
@@ -93,10 +101,10 @@ class Watcher:
         """Called after each step."""
         if step % self.every:
             return
-        bits = mean_loss(self.model, [self.glance]) / math.log(2)
+        bits = mean_loss(self.model, [self.glance], self.at_once) / math.log(2)
         self.looks.append([step, bits])
         tqdm.write(f"\nstep {step:,}: {bits:.3f} bits per {'hidden ' if self.masked else ''}character")
-        if not self.masked:
+        if not self.masked and math.isfinite(bits):
             tqdm.write(sample(self.model, self.text_task.tokenizer, PROMPT, 160, self.seed))
 
 

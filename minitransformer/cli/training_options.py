@@ -3,10 +3,15 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from minitransformer.files import check_folder
 from minitransformer.process import threads_are_chosen
 from minitransformer.training.keeping import Keeper, newest, read_session, steps_in
 
-HERE_AND_NOW = ("resume", "every", "keep", "fresh", "json", "debug", "command")  # not part of what was begun
+# not part of what was begun
+HERE_AND_NOW = ("resume", "every", "keep", "fresh", "force", "json", "debug", "command", "detect_anomaly")
+SLOWER = ("factor", "peak", "warmup")  # may be given anew, where the learning rate was too large
+MOST_THREADS = 1024
+SMALLER = ("accumulate",)  # may be given anew, where memory is too little
 
 
 def choose_threads(arguments, small):
@@ -15,8 +20,8 @@ def choose_threads(arguments, small):
     The tiny model's matrix products take a quarter of a millisecond. Shared by two threads, training took 0.8 times
     as long on an idle machine, and eight times as long on one where another process kept a processor busy.
     """
-    if arguments.threads is not None and arguments.threads < 1:
-        raise ValueError(f"--threads must be at least 1, got {arguments.threads}")
+    if arguments.threads is not None and not 1 <= arguments.threads <= MOST_THREADS:
+        raise ValueError(f"--threads must be at least 1 and at most {MOST_THREADS}, got {arguments.threads}")
     if arguments.threads or threads_are_chosen():
         return arguments.threads
     return 1 if small else None
@@ -42,7 +47,11 @@ def add_keeping_arguments(parser):
 
 
 def take_up(arguments):
-    """With --resume, put the options with which it was begun into `arguments` -> Begun; else None."""
+    """With --resume, put the options with which it was begun into `arguments` -> Begun; else None.
+
+    A learning rate that is given with --resume stays, and so does --accumulate: then it goes on otherwise than it was
+    begun.
+    """
     if arguments.resume is None:
         if arguments.task is None:
             raise ValueError("say what to learn, such as `train reverse`, or what to go on with: --resume RUN")
@@ -51,14 +60,29 @@ def take_up(arguments):
         raise ValueError("--fresh begins anew and --resume goes on: give one of them")
     path = newest(arguments.resume)
     model, arrays, facts, about = read_session(path)
-    begun = about["arguments"]
+    begun = arguments_begun_with(path, facts, about)
     if arguments.task not in (None, begun["task"]):
         raise ValueError(f"{arguments.resume} is a training of {begun['task']}, not of {arguments.task}")
     for name, value in begun.items():
+        if name in SLOWER + SMALLER and getattr(arguments, name) is not None:
+            continue
         setattr(arguments, name, Path(value) if name == "plots" else value)
     arguments.runs = path.parent.parent
+    for folder in (arguments.runs, arguments.plots):
+        check_folder(folder)
     print(f"going on with {begun['task']} after step {facts['step']:,}", flush=True)
     return Begun(model, (arrays, facts), about)
+
+
+def arguments_begun_with(path, facts, about):
+    """The options of a training that was put away at `path`; ValueError if they are not all there."""
+    begun = about.get("arguments")
+    if not isinstance(begun, dict) or not isinstance(facts.get("step"), int):
+        raise ValueError(f"{path} does not say with which arguments it was begun, or how far it has come")
+    for name in ("task", "plots", "seed"):
+        if not isinstance(begun.get(name), int if name == "seed" else str):
+            raise ValueError(f"{path} does not say with which {name} it was begun, but has {begun.get(name)!r}")
+    return begun
 
 
 def make_keeper(arguments, **about):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.checks import check_choice
+from minitransformer.checks import check_choice, check_integer
 from minitransformer.models.config import BOS, EOS, PAD
 
 HELD_OUT_SHARE = 0.1
@@ -70,6 +70,7 @@ class ToyTask:
 
     def batch(self, rng, size, held_out=False, min_len=1):
         """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols -> Batch."""
+        check_integer("size", size, least=1)
         if not 1 <= min_len <= self.max_len:
             raise ValueError(f"min_len must be from 1 to {self.max_len}, got {min_len}")
         rows, count = [], 0

@@ -1,6 +1,7 @@
 """Learning: the optimiser, its schedule, the training loop and checkpoints."""
 
 from minitransformer.training.adam import Adam
+from minitransformer.training.anomaly import NotFiniteError
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.clip import clip_grad_norm
 from minitransformer.training.evaluate import mean_loss
@@ -14,6 +15,7 @@ __all__ = [
     "RECIPES",
     "Adam",
     "History",
+    "NotFiniteError",
     "Session",
     "Trainer",
     "TrainingSettings",

@@ -4,6 +4,7 @@ import math
 from functools import partial
 
 from minitransformer.backend import fused_on_gpu, xp
+from minitransformer.checks import check_rate
 from minitransformer.process import ALONE
 
 BLOCK = 2**16  # numbers updated at a time
@@ -20,6 +21,8 @@ class Adam:
     """
 
     def __init__(self, parameters, betas=(0.9, 0.98), eps=1e-9, team=ALONE):
+        for beta in betas:
+            check_rate("betas", beta)
         self.parameters = list(parameters)
         self.betas = betas
         self.eps = eps

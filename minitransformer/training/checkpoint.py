@@ -1,15 +1,24 @@
-"""Saving and loading a model as a safetensors file, with its configuration in the header."""
+"""Saving and loading a model as a safetensors file, with its configuration in the header.
+
+The header has a checksum of everything, so that a file of which one bit has changed is refused and not believed. Files
+of version 1 have none, and are read without.
+"""
 
 import dataclasses
 import json
+import re
 
-from minitransformer.checks import check_choice
-from minitransformer.files import read_safetensors, write_safetensors
+from minitransformer.checks import check_choice, check_names
+from minitransformer.files import checksum, read_safetensors, write_safetensors
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 
-FORMAT = "minitransformer-1"
+FORMAT = "minitransformer-2"
+BEFORE_CHECKSUMS = "minitransformer-1"
 MORE = "training/"  # before the names of arrays that are not the model's
 MODELS = {"Transformer": Transformer, "GPT": GPT, "BERT": BERT}
+OPTIONS = {"BERT": ("num_segments", "num_classes")}  # of a model, beside its config
+FIELDS = ("model", "config", "options", "metadata")  # of the header, beside its format and checksum
+LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not in the file but made from its config
 
 
 def save_checkpoint(path, model, more_arrays=None, **metadata):
@@ -23,16 +32,24 @@ def save_checkpoint(path, model, more_arrays=None, **metadata):
         "model": type(model).__name__,
         "config": json.dumps(dataclasses.asdict(model.config)),
         "options": json.dumps(getattr(model, "options", {})),
-        "metadata": json.dumps(metadata),
+        "metadata": _to_json(metadata),
     }
-    more = {MORE + name: array for name, array in (more_arrays or {}).items()}
-    write_safetensors(path, {**model.state_dict(), **more}, header)
+    arrays = {**model.state_dict(), **{MORE + name: array for name, array in (more_arrays or {}).items()}}
+    write_safetensors(path, arrays, {**header, "checksum": checksum(header, arrays)})
+
+
+def _to_json(metadata):
+    try:
+        return json.dumps(metadata)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"metadata must be what JSON can hold: {error}") from error
 
 
 def load_checkpoint(path):
     """The model that was saved at `path`, and its metadata -> (Transformer, GPT or BERT, dict).
 
-    Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote, OSError if there is none.
+    Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote or has changed since, and
+    OSError if there is none.
     """
     model, metadata, _ = load_more(path)
     return model, metadata
@@ -41,22 +58,81 @@ def load_checkpoint(path):
 def load_more(path):
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
     arrays, header = read_safetensors(path)
-    more = {name.removeprefix(MORE): arrays.pop(name) for name in list(arrays) if name.startswith(MORE)}
     try:
-        if header.get("format") != FORMAT:
-            raise ValueError(f"its format is {header.get('format', 'not given')}, and this version reads {FORMAT}")
-        return _rebuild(header, arrays), json.loads(header["metadata"]), more
-    except (ValueError, TypeError, KeyError) as error:
+        _check_header(header, arrays)
+        more = {name.removeprefix(MORE): arrays.pop(name) for name in list(arrays) if name.startswith(MORE)}
+        return _rebuild(header, arrays), _object(header, "metadata"), more
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a checkpoint of minitransformer: {error}") from error
+
+
+def _check_header(header, arrays):
+    """ValueError unless the file is of a version that is read here, and is as it was when it was written."""
+    version = header.get("format")
+    if version not in (FORMAT, BEFORE_CHECKSUMS):
+        known = f"this version reads {BEFORE_CHECKSUMS} and {FORMAT}"
+        if _number(version) > _number(FORMAT):
+            raise ValueError(f"its format is {version}, of a newer minitransformer, and {known}: upgrade to read it")
+        raise ValueError(f"its format is {version or 'not given'}, and {known}")
+    given = {**dict.fromkeys(("model", "options")), **header} if version == BEFORE_CHECKSUMS else header
+    wanted = ("format", *FIELDS, *(["checksum"] if version == FORMAT else []))
+    check_names("its header does not fit its format", given, dict.fromkeys(wanted))
+    if version == FORMAT and header.pop("checksum") != checksum(header, arrays):
+        raise ValueError("its checksum does not match what is in it, so it was damaged or changed: take another copy")
+
+
+def _number(version):
+    """3 of "minitransformer-3", 0 where there is none."""
+    found = re.fullmatch(r"minitransformer-(\d{1,9})", version or "", re.ASCII)
+    return int(found[1]) if found else 0
+
+
+def _object(header, name):
+    """What the header has under `name`, which must be JSON of {name: value}."""
+    try:
+        content = json.loads(header.get(name, "{}"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its {name} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"its {name} must be a JSON object, got a {type(content).__name__}")
+    return content
 
 
 def _rebuild(header, state):
     """A model of the configuration in the header, with the weights of `state`."""
     if not state:
         raise ValueError("it has no weights")
-    config = TransformerConfig(**json.loads(header["config"]))
     kind = check_choice("model", header.get("model", "Transformer"), MODELS)
-    options = json.loads(header.get("options", "{}"))
+    fields, options = _object(header, "config"), _object(header, "options")
+    known = {field.name for field in dataclasses.fields(TransformerConfig)}
+    _check_fields("config", fields, known)
+    _check_fields("options", options, OPTIONS.get(kind, ()))
+    if "vocab_size" not in fields:
+        raise ValueError("its config has no vocab_size")
+    config = TransformerConfig(**fields)
+    _check_size(config, options, state)
     model = MODELS[kind](config, **options, seed=None, dtype=next(iter(state.values())).dtype)
     model.load_state_dict(state)
     return model
+
+
+def _check_fields(what, fields, known):
+    for name in fields:
+        if name not in known:
+            raise ValueError(f"its {what} has an unknown field {name!r}")
+
+
+def _check_size(config, options, state):
+    """ValueError if a model of `config` has more weights than the file: before it is made, as it may be of any size."""
+    numbers = sum(array.size for array in state.values())
+    needed = {
+        "vocab_size * d_model": config.vocab_size * config.d_model,
+        "d_ff * d_model * num_layers": config.d_ff * config.d_model * config.num_layers,
+        **{name: value for name, value in options.items() if isinstance(value, int)},
+    }
+    for name, count in needed.items():
+        if count > numbers:
+            raise ValueError(f"its config has {name} = {count:,}, and the file has only {numbers:,} weights")
+    table = config.max_len * config.d_model
+    if table > max(LARGEST_TABLE, numbers):
+        raise ValueError(f"its config has max_len * d_model = {table:,}, and at most {LARGEST_TABLE:,} are read")

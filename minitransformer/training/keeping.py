@@ -4,6 +4,7 @@ import contextlib
 import signal
 from pathlib import Path
 
+from minitransformer.checks import check_integer
 from minitransformer.training.checkpoint import load_more, save_checkpoint
 
 SUFFIX = ".safetensors"
@@ -26,8 +27,7 @@ class Keeper:
 
     def __init__(self, folder, every, keep=2, about=None):
         for name, value in (("every", every), ("keep", keep)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            check_integer(name, value, least=1)
         self.folder, self.every, self.keep = Path(folder), every, keep
         self.about = about or {}
         self.asked = False  # to stop
@@ -92,4 +92,7 @@ def read_session(path):
     model, metadata, arrays = load_more(path)
     if "training" not in metadata:
         raise ValueError(f"{path} is a model that has been trained to its end: there is nothing to resume")
+    for name in ("training", "about"):
+        if not isinstance(metadata.get(name), dict):
+            raise ValueError(f"{path} does not say how its training went: its {name} must be a JSON object")
     return model, arrays, metadata["training"], metadata["about"]

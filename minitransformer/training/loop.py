@@ -2,13 +2,17 @@
 
 import contextlib
 import dataclasses
+import math
 
-from minitransformer.checks import check_rate
+import numpy as np
+
+from minitransformer.checks import check_integer, check_number, check_rate
 from minitransformer.process import keep_freed_memory
 from minitransformer.progress import tqdm
 from minitransformer.training.averaging import AVERAGED
 from minitransformer.training.schedule import cosine, noam
 from minitransformer.training.session import Session
+from minitransformer.training.watching import SILENT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,16 +28,34 @@ class TrainingSettings:
     seed: int = 0  # of the data and of dropout
     average_every: int = 40  # steps between the last sets of weights, whose mean is the result; 0: the last set
     averaged: int = AVERAGED  # sets of weights
+    accumulate: int = 1  # parts of a batch that are computed one after another, to save memory
     ema: float = 0.0  # decay of an exponential average of the weights, which is then the result; 0: as above
+    detect_anomaly: bool = False  # look at every layer in every step, to name the first that is not finite: slow
 
     def __post_init__(self):
-        for name in ("steps", "batch_size", "warmup", "factor", "max_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
-
-        if self.average_every < 0:
-            raise ValueError(f"average_every must be 0 or more, got {self.average_every}")
+        for name in ("steps", "batch_size", "warmup", "factor", "peak", "max_norm"):
+            value = getattr(self, name)
+            if name != "peak" or value is not None:
+                self._check_above_0(name, value)
+        if not 1 <= self.accumulate <= self.batch_size:
+            raise ValueError(f"accumulate must be from 1 to batch_size = {self.batch_size}, got {self.accumulate}")
+        for name, least in (("average_every", 0), ("averaged", 1), ("seed", 0)):
+            check_integer(name, getattr(self, name), least)
         check_rate("ema", self.ema)
+
+    @staticmethod
+    def _check_above_0(name, value):
+        if not check_number(name, value) > 0:
+            raise ValueError(f"{name} must be greater than 0, got {value}")
+        if name != "max_norm" and value == math.inf:
+            raise ValueError(f"{name} must be finite, got {value}")
+        if name in ("steps", "batch_size", "warmup"):
+            check_integer(name, value, least=1)
+
+    @property
+    def at_once(self):
+        """Sequences of a batch that are computed at one time."""
+        return -(-self.batch_size // self.accumulate)
 
     def learning_rate(self, step, d_model):
         """The learning rate of a step, which counts from 1."""
@@ -51,7 +73,8 @@ def train(model, task, settings, watch=None, keeper=None, begun=None):
     """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere.
 
     `watch(step, history)`, if given, is called after each step, to look at the model as it learns. A `keeper` (see
-    keeping.py) puts the training away now and then, and raises Stopped when the process is asked to end. `begun` is
+    keeping.py) puts the training away now and then, and raises Stopped when the process is asked to end. A loss or a
+    gradient that is not finite ends it with NotFiniteError (anomaly.py), and its step is not made. `begun` is
     the arrays and facts of a training that was put away and goes on here, to the same bits as if it had not been.
     """
     keep_freed_memory()
@@ -65,7 +88,8 @@ def train(model, task, settings, watch=None, keeper=None, begun=None):
                 bar.set_postfix_str(_progress(session.history))
             bar.update()
             if watch:
-                watch(session.step, session.history)
+                with np.errstate(**SILENT):  # as in the step: the next one says what is wrong with the weights
+                    watch(session.step, session.history)
             if keeper:
                 keeper.after_step(session)
     return session.finish()

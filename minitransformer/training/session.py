@@ -29,7 +29,13 @@ class Session:
 
     def __init__(self, model, task, settings):
         self.task, self.settings = task, settings
-        self.trainer = Trainer(model, seed=settings.seed, max_norm=settings.max_norm)
+        self.trainer = Trainer(
+            model,
+            seed=settings.seed,
+            max_norm=settings.max_norm,
+            accumulate=settings.accumulate,
+            detect_anomaly=settings.detect_anomaly,
+        )
         self.weights = self.trainer.parameters[0].data  # all of them, in one vector
         self.data_rng = np.random.default_rng([settings.seed, 1])
         self.history = History()
@@ -42,7 +48,7 @@ class Session:
         return self.step >= self.settings.steps
 
     def advance(self):
-        """One step -> whether its loss and accuracy were looked at."""
+        """One step -> whether its loss and accuracy were looked at. NotFiniteError if they cannot be."""
         settings, history, started = self.settings, self.history, time.perf_counter()
         self.step += 1
         batch = self.task.batch(self.data_rng, settings.batch_size)
@@ -57,12 +63,17 @@ class Session:
         if self.ema:
             self.ema.update(self.weights)
         if log:
+            self.trainer.guard.look()
             history.accuracies.append(float(accuracy))
         history.seconds += time.perf_counter() - started
         return log
 
     def state(self):
-        """All of that but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold."""
+        """All of that but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
+
+        Raises NotFiniteError if the weights are not finite, so that none are put away from which nothing can go on.
+        """
+        self.trainer.guard.check_weights()
         adam, history = self.trainer.optimizer, self.history
         arrays = {"adam.m": to_host(adam.m[0]), "adam.v": to_host(adam.v[0])}
         arrays |= {f"snapshots.{i}": to_host(snapshot) for i, snapshot in enumerate(self.snapshots)}
@@ -82,10 +93,22 @@ class Session:
     def load_state(self, arrays, facts):
         """Go on from what `state` has given, in a session on the same model with the same settings and threads.
 
-        Raises KeyError or ValueError for a state that is not whole.
+        Raises ValueError for a state that is not whole, or of another number of threads.
         """
+        try:
+            self._load_state(arrays, facts)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"this training cannot be taken up where it was: {what}") from error
+
+    def _load_state(self, arrays, facts):
         adam, history = self.trainer.optimizer, self.history
+        rngs, put_away = self.trainer.workers.rngs, facts["dropout_rngs"]
+        if len(put_away) != len(rngs):
+            raise ValueError(f"it was begun with {len(put_away)} threads, and there are {len(rngs)} now (--threads)")
         for name, array in (("adam.m", adam.m[0]), ("adam.v", adam.v[0])):
+            if arrays[name].shape != array.shape:
+                raise ValueError(f"{name} must be of shape {array.shape}, got {arrays[name].shape}")
             array[...] = to_device(arrays[name])
         self.step = adam.t = facts["step"]
         count = sum(name.startswith("snapshots.") for name in arrays)
@@ -96,11 +119,12 @@ class Session:
             setattr(history, name, arrays[name].tolist())
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
         restore_generator(self.data_rng, facts["data_rng"])
-        for rng, state in zip(self.trainer.workers.rngs, facts["dropout_rngs"], strict=True):
+        for rng, state in zip(rngs, put_away, strict=True):
             restore_generator(rng, state)
 
     def finish(self):
         """Put the average of the weights, if there is to be one, into the model -> History."""
+        self.trainer.guard.check_weights()
         if self.snapshots or self.ema:
             self.weights[...] = self.ema.value() if self.ema else average(self.snapshots)
         self.history.losses = [float(loss) for loss in self.history.losses]

@@ -50,10 +50,13 @@ def test_version_is_that_of_the_package(capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["start"], ["summary"], ["summary", "base", "--nonsense"]])
-def test_a_line_that_makes_no_command_is_refused_with_the_usage(arguments, capsys, empty_folder):
-    status, out, err = run(capsys, *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("usage: minitransformer")
+def test_a_line_that_makes_no_command_is_refused_in_one_line_that_says_where_more_is_said(
+    arguments, capsys, empty_folder
+):
+    outcome = run(capsys, *arguments)
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert outcome.err.startswith("minitransformer")
+    assert outcome.err.endswith("--help)\n")
     assert list(empty_folder.iterdir()) == []
 
 

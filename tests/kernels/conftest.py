@@ -2,7 +2,7 @@
 
 import pytest
 
-from minitransformer.backend import BackendUnavailableError, use_backend, xp
+from minitransformer.backend import BackendUnavailableError, use_backend
 from minitransformer.kernels import launch
 from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu
 
@@ -16,12 +16,12 @@ def cuda_on_cpu(tmp_path_factory):
 
 
 @pytest.fixture(params=["cpu", "gpu"])
-def device(request, monkeypatch):
+def device(request):
     """Inside the test `xp` is CuPy, or what plays its part; compiled kernels are forgotten before and after."""
     _forget_kernels()
     if request.param == "cpu":
-        monkeypatch.setattr(xp, "_module", request.getfixturevalue("cuda_on_cpu"))
-        yield request.param
+        with use_backend(request.getfixturevalue("cuda_on_cpu")):
+            yield request.param
     else:
         try:
             switch = use_backend("cupy")

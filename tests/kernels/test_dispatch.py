@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, kernels
-from minitransformer.backend import fused_on_gpu, plain_formulas, xp
+from minitransformer.backend import fused_on_gpu, plain_formulas, use_backend
 from minitransformer.training import Adam
 
 
@@ -31,37 +31,43 @@ def calls(monkeypatch):
     return calls
 
 
-def _use(monkeypatch, name):
-    monkeypatch.setattr(xp, "_module", SimpleNamespace(__name__=name))
+@pytest.fixture(autouse=True)
+def numpy_again():
+    """Afterwards the library in use is what it was."""
+    with use_backend("numpy"):
+        yield
 
 
-def test_numpy_uses_the_plain_formula(calls, monkeypatch):
-    monkeypatch.setattr(xp, "_module", np)
+def _use(name):
+    use_backend(SimpleNamespace(__name__=name, ndarray=np.ndarray))
+
+
+def test_numpy_uses_the_plain_formula(calls):
     assert double(3, times=2) == ("plain", 12)
     assert calls == []
 
 
-def test_cupy_uses_the_kernel_and_passes_all_arguments(calls, monkeypatch):
-    _use(monkeypatch, "cupy")
+def test_cupy_uses_the_kernel_and_passes_all_arguments(calls):
+    _use("cupy")
     assert double(3) == ("fused", 3)
     assert double(4, times=2) == ("fused", 4)
     assert calls == [((3,), {}), ((4,), {"times": 2})]
 
 
-def test_other_libraries_use_the_plain_formula(calls, monkeypatch):
-    _use(monkeypatch, "another")
+def test_other_libraries_use_the_plain_formula(calls):
+    _use("another")
     assert double(3) == ("plain", 6)
     assert calls == []
 
 
-def test_what_the_kernel_does_not_know_goes_to_the_plain_formula(calls, monkeypatch):
-    _use(monkeypatch, "cupy")
+def test_what_the_kernel_does_not_know_goes_to_the_plain_formula(calls):
+    _use("cupy")
     assert double("a", times=2) == ("plain", "aaaa")
     assert len(calls) == 1
 
 
-def test_plain_formulas_can_be_asked_for_also_within_themselves_and_end_with_an_error(calls, monkeypatch):
-    _use(monkeypatch, "cupy")
+def test_plain_formulas_can_be_asked_for_also_within_themselves_and_end_with_an_error(calls):
+    _use("cupy")
     with plain_formulas():
         with plain_formulas():
             assert double(3) == ("plain", 6)

@@ -20,7 +20,8 @@ import pytest
 from minitransformer.gradcheck.cases import CASES
 from tests.oracle.reference_file import read
 
-LEVELS = ("core", "functional", "layers", "models", "training", "decoding", "data")  # of the package, as imported
+# of the package, as imported
+LEVELS = ("process", "backend", "core", "functional", "layers", "models", "training", "decoding", "data")
 STACKS = ("Encoder", "EncoderLayer", "Decoder", "DecoderLayer", "Transformer")  # only some rows of these
 STACK_ROWS = (
     "EncoderLayer norm=post dropout=0.3 mask=both",
@@ -167,8 +168,9 @@ def _test_files(level):
 
 
 def _all_detectors():
+    yield _test_file("backend", "tests.test_threads")
     yield _test_file("core", "tests.test_core")
-    for level in LEVELS[1:]:
+    for level in LEVELS[LEVELS.index("functional") :]:
         simple, stacks = _gradient_checks(level)
         yield simple
         yield from _test_files(level)

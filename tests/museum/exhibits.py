@@ -3,12 +3,14 @@
 from minitransformer import functional as F
 from minitransformer import layers as L
 from tests.museum import (
+    exhibits_anomaly,
     exhibits_attention,
     exhibits_decoding,
     exhibits_family,
     exhibits_folded,
     exhibits_functions,
     exhibits_layers,
+    exhibits_load,
     exhibits_models,
     exhibits_positions,
     exhibits_stepwise,
@@ -18,12 +20,14 @@ from tests.museum import (
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
+    *exhibits_anomaly.EXHIBITS,
     *exhibits_attention.EXHIBITS,
     *exhibits_decoding.EXHIBITS,
     *exhibits_family.EXHIBITS,
     *exhibits_folded.EXHIBITS,
     *exhibits_functions.EXHIBITS,
     *exhibits_layers.EXHIBITS,
+    *exhibits_load.EXHIBITS,
     *exhibits_models.EXHIBITS,
     *exhibits_positions.EXHIBITS,
     *exhibits_stepwise.EXHIBITS,

@@ -1,0 +1,152 @@
+"""`minitransformer train` stops where numbers go wrong: what it says, what it leaves, and that its advice works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minitransformer
+from minitransformer.files import read_safetensors
+from minitransformer.training import NotFiniteError, Session
+from tests.cli.run import run
+from tests.kills import same_weights
+
+TASK = ("copy", "--steps", 8, "--batch-size", 4, "--dropout", 0.1, "--every", 3)
+WEIGHT = "decoder.layers.1.feed_forward.sublayer.expand"
+REPOSITORY = Path(minitransformer.__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("minitransformer.cli.train.TESTED", 60)
+    return tmp_path
+
+
+@pytest.fixture
+def spoilt(monkeypatch):
+    """Just before step 5 a weight becomes nan; call this to let it be."""
+    advance = Session.advance
+
+    def spoilt_advance(self):
+        if self.step == 4:
+            self.trainer.model.decoder.layers[1].feed_forward.sublayer.expand.W.data[0, 3] = np.nan
+        return advance(self)
+
+    monkeypatch.setattr(Session, "advance", spoilt_advance)
+    return lambda: monkeypatch.setattr(Session, "advance", advance)
+
+
+def assert_stopped(outcome, *parts):
+    """Status 1, a message on stderr that has all `parts`, nothing of a traceback or a warning."""
+    assert outcome.status == 1
+    assert outcome.err.startswith("minitransformer train: step ")
+    assert "Traceback" not in outcome.err
+    assert "Warning" not in outcome.err
+    for part in parts:
+        assert part in outcome.err
+
+
+def advised(err):
+    """The arguments of the command that goes on more slowly."""
+    (command,) = re.findall(r"go on with a smaller learning rate: minitransformer (.*)\n", err)
+    return shlex.split(command)
+
+
+def test_training_that_goes_wrong_says_where_and_leaves_its_last_good_checkpoint(spoilt, capsys, folder):
+    outcome = run(capsys, "train", *TASK)
+    kept = Path("runs/copy.training/step-00000003.safetensors")
+    assert_stopped(
+        outcome,
+        "step 5: the loss is nan; the weights are left as they were before it\n",
+        f"first not finite     the weight {WEIGHT}.W: 1 of 16,384 are nan\n",
+        f"the last checkpoint is {kept}\n",
+        "minitransformer train --resume runs/copy.training --factor 0.03\n",
+    )
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+    assert all(np.isfinite(array).all() for array in read_safetensors(folder / kept)[0].values())
+    assert not (folder / "runs/copy.safetensors").exists()
+
+
+def test_resumed_training_ends_with_the_bits_of_one_that_never_went_wrong(spoilt, capsys):
+    run(capsys, "train", *TASK)
+    spoilt()
+    assert run(capsys, "train", "--resume", "runs/copy.training")[0] == 0
+    assert run(capsys, "train", *TASK, "--runs", "other")[0] == 0
+    resumed, whole = (read_safetensors(Path(name) / "copy.safetensors")[0] for name in ("runs", "other"))
+    assert same_weights(resumed, whole)
+
+
+def test_the_advised_command_goes_on_with_the_smaller_learning_rate(spoilt, capsys, monkeypatch):
+    err = run(capsys, "train", *TASK).err
+    spoilt()
+    rates, advance = {}, Session.advance
+
+    def recorded(self):
+        looked = advance(self)
+        rates[self.step] = self.history.learning_rates[-1]
+        return looked
+
+    monkeypatch.setattr(Session, "advance", recorded)
+    assert run(capsys, *advised(err))[0] == 0
+    assert sorted(rates) == [4, 5, 6, 7, 8]
+    for step, rate in rates.items():
+        assert rate == pytest.approx(0.03 * 64**-0.5 * step * 100**-1.5, rel=1e-12)
+
+
+def test_real_run_with_a_huge_learning_rate_is_told_to_lower_it(capsys):
+    outcome = run(capsys, "train", *TASK, "--factor", 1e30)
+    assert_stopped(
+        outcome,
+        "likely causes        the learning rate, ",
+        "an overflow: float32 ends at 3.4e+38",
+        "there is no checkpoint yet: begin anew with a smaller learning rate, such as --factor 0.3\n",
+    )
+    assert list(Path("runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("detect", [(), ("--detect-anomaly",)])
+def test_operation_that_overflowed_is_named_with_its_file_and_line(detect, capsys):
+    outcome = run(capsys, "train", *TASK, "--factor", 1e30, *detect)
+    assert_stopped(outcome, "(Linear)")
+    (found,) = re.findall(r"operation +overflow in (\S+), line (\d+): (.*)\n", outcome.err)
+    path, line, text = found
+    assert path == "minitransformer/functional/linear.py"
+    assert (REPOSITORY / path).read_text("utf-8").splitlines()[int(line) - 1].strip() == text
+    assert "rows @ W" in text
+
+
+def test_detecting_stops_at_the_step_and_says_so(spoilt, capsys):
+    assert_stopped(
+        run(capsys, "train", *TASK, "--detect-anomaly"),
+        "step 5: a number is not finite; the weights are left as they were before it\n",
+        f"the weight {WEIGHT}.W: 1 of 16,384 are nan\n",
+    )
+
+
+def test_healthy_training_has_the_same_bits_with_detection(capsys):
+    assert run(capsys, "train", *TASK, "--detect-anomaly", "--runs", "detected")[0] == 0
+    assert run(capsys, "train", *TASK)[0] == 0
+    detected, plain = (read_safetensors(Path(name) / "copy.safetensors")[0] for name in ("detected", "runs"))
+    assert same_weights(detected, plain)
+
+
+def test_detection_may_be_asked_for_when_a_training_is_resumed(spoilt, capsys):
+    run(capsys, "train", *TASK)
+    outcome = run(capsys, "train", "--resume", "runs/copy.training", "--detect-anomaly")
+    assert_stopped(outcome, "step 5: a number is not finite")
+
+
+def test_text_is_told_of_its_own_learning_rate(capsys, folder, monkeypatch):
+    (folder / "a.txt").write_text("all that begins well may end well, " * 60, "utf-8")
+    sizes = ("--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 2, "--steps", 4)
+    outcome = run(capsys, "train", "shakespeare", "--text", "a.txt", *sizes, "--peak", 1e35, "--warmup", 1)
+    assert_stopped(outcome, "such as --peak 0.002\n")
+
+
+def test_traceback_is_shown_where_it_is_asked_for(spoilt, capsys):
+    with pytest.raises(NotFiniteError, match="step 5: the loss is nan"):
+        run(capsys, "train", *TASK, "--debug")

@@ -1,0 +1,140 @@
+"""The estimate of what training needs, against what it takes: numbers of weights, kept arrays, and peaks of memory."""
+
+import itertools
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from minitransformer.bench import SIZES, peak_memory
+from minitransformer.data import Batch
+from minitransformer.data.text import TextBatch
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.models.activations import count_parameters, kept_activations
+from minitransformer.models.memory import PROCESS, training_memory
+from minitransformer.training import Trainer
+
+pytestmark = pytest.mark.host_only  # it watches the memory of the host
+
+KINDS = (Transformer, GPT, BERT)
+POSITIONS = ("sinusoidal", "learned", "relative", "rope", "alibi", "none")
+
+
+def config_of(vocab_size=50, **changes):
+    sizes = {"d_model": 32, "num_heads": 4, "d_ff": 72, "num_layers": 3, "max_len": 40}
+    return TransformerConfig(vocab_size, **{**sizes, **changes})
+
+
+@pytest.mark.parametrize(("kind", "positions"), list(itertools.product(KINDS, POSITIONS)))
+def test_parameters_are_counted_without_a_model(kind, positions):
+    for activation, tied in (("relu", True), ("swiglu", False)):
+        config = config_of(positions=positions, activation=activation, tie_embeddings=tied, norm="pre")
+        assert count_parameters(config, kind) == kind(config).num_parameters()
+
+
+def batch_for(kind, config, rows, length):
+    rng = np.random.default_rng(0)
+    ids = [rng.integers(3, config.vocab_size, (rows, length)) for _ in range(3)]
+    return Batch(*ids) if kind is Transformer else TextBatch(*ids[:2])
+
+
+def traced(function):
+    """-> the result, the bytes that are held after the call and were not before, and the peak."""
+    tracemalloc.start()
+    try:
+        result = function()
+        return result, *tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("kind", "positions"), [(GPT, "rope"), (GPT, "relative"), (BERT, "learned"), (BERT, "alibi")])
+def test_what_models_of_one_sequence_keep_is_what_their_caches_hold(kind, positions):
+    config = config_of(positions=positions, dropout=0.1, attention_dropout=0.1)
+    model, batch = kind(config), batch_for(kind, config, 9, 40)
+    rng = np.random.default_rng(0)
+    model.forward(*batch.inputs, rng=rng)
+    _, held, _ = traced(lambda: model.forward(*batch.inputs, rng=rng))
+    expected = sum(row.bytes * row.count for row in kept_activations(config, 9, 40, 40, kind))
+    assert held == pytest.approx(expected, rel=0.02)
+
+
+CASES = {
+    "many short sequences": (Transformer, config_of(dropout=0.1), 200, 10),
+    "two long sequences": (Transformer, config_of(max_len=200), 2, 200),
+    "dropout of the attention": (Transformer, config_of(max_len=200, attention_dropout=0.1), 3, 200),
+    "many tokens to choose from": (Transformer, config_of(vocab_size=5000), 20, 30),
+    "more weights than activations": (Transformer, config_of(d_model=128, d_ff=1024, vocab_size=3000), 4, 10),
+    "a wide inner layer": (Transformer, config_of(d_ff=1500, dropout=0.1), 10, 30),
+    "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),
+    "long text": (GPT, gpt_config(90, d_model=32, num_heads=4, d_ff=128, num_layers=4, dropout=0.1), 2, 400),
+    "gated text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, activation="swiglu"), 16, 64),
+    "hidden text": (BERT, bert_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, dropout=0.1), 8, 128),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_property):
+    kind, config, rows, length = CASES[case]
+    batch = batch_for(kind, config, rows, length)
+
+    def learn():
+        trainer = Trainer(kind(config), threads=1)
+        for _ in range(2):
+            trainer.step(batch, 1e-3)
+
+    _, _, peak = traced(learn)
+    memory = training_memory(config, rows, (length, length) if kind is Transformer else (length,), kind)
+    estimate = memory._replace(saving=0).total - PROCESS  # Python's arrays alone, and no checkpoint
+    record_property("estimate / peak", round(estimate / peak, 3))
+    assert estimate == pytest.approx(peak, rel=0.1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
+@pytest.mark.parametrize("name", ["tiny", "small", "medium"])
+def test_the_estimate_is_within_a_fifth_of_what_a_whole_process_takes(name, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    size = SIZES[name]
+    memory = training_memory(size.config(0.1), size.batch, (size.length, size.length))
+    assert memory.total == pytest.approx(peak_memory("numpy", size, 0.1, threads=1), rel=0.2)
+
+
+SAVING = """
+import tempfile
+from minitransformer.bench.timing import resident_peak
+from minitransformer.data import get_task
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import Session, TrainingSettings
+from minitransformer.training.keeping import Keeper
+import safetensors.numpy
+before = resident_peak()
+config = TransformerConfig(29, d_model=384, num_heads=4, d_ff=1536, num_layers=2, max_len=16)
+session = Session(Transformer(config), get_task("copy"), TrainingSettings(steps=9, batch_size=2))
+session.advance()
+with tempfile.TemporaryDirectory() as folder:
+    Keeper(folder, every=1).save(session)
+print(resident_peak() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
+def test_where_the_weights_are_most_of_it_the_estimate_counts_the_copies_of_a_checkpoint(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    result = subprocess.run([sys.executable, "-c", SAVING], capture_output=True, text=True, check=True)
+    config = TransformerConfig(29, d_model=384, num_heads=4, d_ff=1536, num_layers=2, max_len=16)
+    memory = training_memory(config, 2, (13, 13))
+    assert memory.saving > memory.kept + memory.work
+    assert memory.total == pytest.approx(int(result.stdout), rel=0.2)
+
+
+def test_half_the_sequences_keep_half_and_each_member_has_a_gradient():
+    config = config_of()
+    whole, half = (training_memory(config, rows, (20, 15)) for rows in (16, 8))
+    assert half.kept == pytest.approx(whole.kept / 2, rel=0.01)
+    assert half.weights == whole.weights == whole.moments / 2
+    team = training_memory(config, 16, (20, 15), members=3, averages=5)
+    assert (team.gradients, team.averages) == (3 * whole.weights, 5 * whole.weights)
+    assert team.kept == whole.kept
+    assert team.total > whole.total > half.total

@@ -1,0 +1,47 @@
+"""Bugs of large batches that are computed in parts, and of several threads in one process."""
+
+from minitransformer import backend, process
+from minitransformer.training import data_parallel
+from tests.museum.mutation import Exhibit
+
+EXHIBITS = (
+    Exhibit(
+        "the sequences that do not fill a part are forgotten",
+        "Seven sequences in three parts of two: the seventh is drawn, paid for, and never learnt from.",
+        data_parallel.DataParallel._split,
+        "np.array_split(ids, self.accumulate * members)",
+        "np.split(ids[: len(ids) - len(ids) % (self.accumulate * members)], self.accumulate * members)",
+    ),
+    Exhibit(
+        "the gradient is divided by the number of parts once more",
+        "The shares add up to 1 over all parts. Adam hides the factor, as it divides by the gradient's size.",
+        data_parallel.DataParallel.forward_backward,
+        "count / max(sum(tokens), 1) for count in tokens",
+        "count / max(sum(tokens), 1) / self.accumulate for count in tokens",
+    ),
+    Exhibit(
+        "each part clears the gradient of the one before",
+        "zero_grad stands inside the loop, and the model learns from the last part of every batch.",
+        data_parallel.forward_backward,
+        "    logits, cache = model.forward(",
+        "    model.zero_grad()\n    logits, cache = model.forward(",
+    ),
+    Exhibit(
+        "a switch in one thread is seen in all",
+        "A `with` block that keeps its word in one thread alone: whoever ends last decides for both.",
+        backend.use_backend.__init__,
+        "_in_use.set(module)",
+        'globals()["_at_start"] = module',
+        also=(
+            (backend.use_backend.__exit__, "_in_use.set(self._before)", 'globals()["_at_start"] = self._before'),
+            (backend.backend_name, "_in_use.get()", "_at_start"),
+        ),
+    ),
+    Exhibit(
+        "whoever ends first gives the threads back for all",
+        "The number of threads belongs to the process: two blocks that overlap must not each restore what they found.",
+        process._Limit.__exit__,
+        "self.change(tuple(limit for limit in _Limit.in_force if limit is not self))",
+        "self.change(())",
+    ),
+)

@@ -1,0 +1,187 @@
+"""A batch computed in parts, one after another, gives the loss and the gradient of the whole, in less memory."""
+
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import make_generator
+from minitransformer.data import Batch, get_task
+from minitransformer.data.text import TextBatch
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
+from minitransformer.process import Team
+from minitransformer.training import Trainer, TrainingSettings, data_parallel, train
+from minitransformer.training.data_parallel import DataParallel
+from minitransformer.training.keeping import Keeper, Stopped, read_session
+from tests.helpers import host, randomize, relative_error, same
+
+V, B, S, T = 19, 7, 6, 5
+BOUND = 1e-12
+SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 16}
+
+even_small_parts = mock.patch.object(data_parallel, "LEAST", 1)
+
+
+def build(dropout=0.0, kind=Transformer, **changes):
+    return randomize(
+        kind(TransformerConfig(vocab_size=V, dropout=dropout, **SIZES, **changes), dtype="float64"), 0, 0.3
+    )
+
+
+def ragged_batch(count=B):
+    """Sequences of very different lengths, so that parts have different numbers of tokens."""
+    rng = np.random.default_rng(5)
+    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
+    for row in range(count):
+        for ids in batch:
+            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
+    return batch
+
+
+def computed(batch, accumulate, threads=1, **changes):
+    """-> the loss, the accuracy, and the gradients of all weights that have one beyond rounding noise."""
+    model = build(**changes)
+    workers = DataParallel(model, Team(threads), [0], accumulate)
+    loss, accuracy = workers.forward_backward(batch, measure=True)
+    named = {name: parameter for name, parameter in model.named_parameters() if not name.endswith("kv.b")}
+    gradients = {name: host(parameter.grad) for name, parameter in named.items()}
+    return float(loss), float(accuracy), gradients
+
+
+def assert_same(found, expected):
+    assert abs(found[0] - expected[0]) < BOUND * expected[0]
+    assert abs(found[1] - expected[1]) < BOUND
+    for name, gradient in expected[2].items():
+        assert relative_error(found[2][name], gradient) < BOUND, name
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("parts", [2, 3, B])
+def test_any_number_of_parts_gives_the_gradient_of_the_whole_batch(parts, tied):
+    batch = ragged_batch()
+    assert_same(computed(batch, parts, tie_embeddings=tied), computed(batch, 1, tie_embeddings=tied))
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_threads_that_share_each_part_find_the_same(threads, parts):
+    assert_same(computed(ragged_batch(), parts, threads), computed(ragged_batch(), 1))
+
+
+@pytest.mark.host_only
+@even_small_parts
+def test_a_turn_has_a_part_for_each_member_and_no_replica_is_used_by_two_at_once(monkeypatch):
+    turns, original = [], Team.map
+    monkeypatch.setattr(Team, "map", lambda self, f, *jobs: turns.append((f, *jobs)) or original(self, f, *jobs))
+    workers = DataParallel(build(), Team(4), [0], accumulate=3)  # 7 sequences: two for each turn
+    workers.forward_backward(ragged_batch())
+    turns = [turn for turn in turns if turn[0] is data_parallel.forward_backward]
+    assert [len(replicas) for _, replicas, *_ in turns] == [2, 2, 2]
+    for _, replicas, parts, rngs, *_ in turns:
+        assert len({id(replica) for replica in replicas}) == len({id(rng) for rng in rngs}) == 2
+        assert all(1 <= len(part.targets) <= 2 for part in parts)
+
+
+def test_a_part_of_padding_alone_adds_nothing():
+    batch = ragged_batch()
+    batch.target_out[3:] = 0
+    assert_same(computed(batch, 3), computed(batch, 1))
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_models_of_one_sequence_can_be_cut_as_well(kind):
+    ids, _, targets = ragged_batch()
+    batch = TextBatch(ids[:, :T], targets)
+    assert_same(computed(batch, 3, kind=kind), computed(batch, 1, kind=kind))
+
+
+def test_in_one_part_the_batch_is_not_cut():
+    model, batch = build(dropout=0.3), ragged_batch()
+    loss, _ = DataParallel(model, Team(1), [4], 1).forward_backward(batch)
+    other = build(dropout=0.3)
+    expected, _ = data_parallel.forward_backward(other, batch, make_generator([4]))
+    assert float(loss) == float(expected)
+    assert same(model.output.E.grad, other.output.E.grad)
+
+
+@pytest.mark.host_only
+def test_dropout_goes_on_from_part_to_part_in_one_stream():
+    model, batch = build(dropout=0.4), Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
+    loss, _ = DataParallel(model, Team(1), [4], 2).forward_backward(batch)
+    rng, half = make_generator([4]), Batch(*(ids[:1] for ids in batch))
+    first, second = (float(data_parallel.forward_backward(build(dropout=0.4), half, rng)[0]) for _ in range(2))
+    assert first != second, "one and the same sequence, with other masks"
+    assert abs(float(loss) - (first + second) / 2) < BOUND * first
+
+
+def test_steps_in_parts_learn_what_steps_of_whole_batches_learn():
+    whole, parts = Trainer(build(), threads=1), Trainer(build(), threads=1, accumulate=3)
+    for trainer in (whole, parts):
+        trainer.losses = [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(4)]
+    assert relative_error(parts.losses, whole.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
+    assert whole.losses[-1] < whole.losses[0]
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_seed_and_parts_give_the_same_bits(threads):
+    def trained(parts):
+        trainer = Trainer(build(dropout=0.3), seed=1, threads=threads, accumulate=parts)
+        return [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(3)], host(trainer.model.output.E.data)
+
+    (losses, weights), (losses_again, weights_again) = trained(3), trained(3)
+    assert losses == losses_again
+    np.testing.assert_array_equal(weights, weights_again)
+    assert trained(2)[0] != losses, "other parts, other masks"
+
+
+@pytest.mark.host_only
+def test_four_parts_need_a_quarter_of_the_memory():
+    config = TransformerConfig(vocab_size=50, d_model=32, num_heads=4, d_ff=64, num_layers=3, max_len=64)
+    rng, peaks = np.random.default_rng(0), []
+    batch = Batch(*(rng.integers(3, 50, (16, 40)) for _ in range(3)))
+    for parts in (1, 4):
+        trainer = Trainer(Transformer(config), threads=1, accumulate=parts)
+        trainer.step(batch, 1e-3)
+        tracemalloc.start()
+        trainer.step(batch, 1e-3)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert 0.24 < peaks[1] / peaks[0] < 0.28
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("step", [1, 5])
+def test_training_in_parts_that_was_stopped_goes_on_to_the_same_bits(step, threads, tmp_path, monkeypatch):
+    monkeypatch.setattr("minitransformer.training.trainer.num_threads", lambda: threads)
+    settings = TrainingSettings(steps=8, batch_size=B, warmup=4, accumulate=3, average_every=2)
+    task, config = get_task("copy"), TransformerConfig(vocab_size=29, dropout=0.2, **SIZES)
+    whole = Transformer(config)
+    losses = train(whole, task, settings).losses
+    keeper = Keeper(tmp_path, every=100)
+
+    def watch(now, history):
+        keeper.asked = now == step
+
+    with pytest.raises(Stopped) as stopped:
+        train(Transformer(config), task, settings, watch, keeper)
+    model, arrays, facts, _ = read_session(stopped.value.path)
+    assert train(model, task, settings, begun=(arrays, facts)).losses == losses
+    assert all(same(model.state_dict()[name], array) for name, array in whole.state_dict().items())
+
+
+@pytest.mark.parametrize("parts", [0, -1, 6])
+def test_settings_refuse_parts_that_cannot_be(parts):
+    with pytest.raises(ValueError, match=f"accumulate must be from 1 to batch_size = 5, got {parts}"):
+        TrainingSettings(batch_size=5, accumulate=parts)
+
+
+def test_a_batch_with_too_few_sequences_is_refused():
+    with pytest.raises(ValueError, match="a batch of 2 sequences cannot be cut into 3 parts"):
+        computed(ragged_batch(2), 3)
