@@ -1,5 +1,8 @@
 """Refusing bad input early and in one plain sentence: which argument, what was given, what is allowed."""
 
+import math
+import numbers
+
 import numpy as np
 
 DTYPES = ("float32", "float64", "complex128")
@@ -18,6 +21,8 @@ def check_dtype(dtype):
 
 def check_heads(d_model, num_heads):
     """ValueError unless `num_heads` divides `d_model` into equal parts."""
+    for name, value in (("d_model", d_model), ("num_heads", num_heads)):
+        check_integer(name, value)
     if num_heads < 1 or d_model % num_heads:
         raise ValueError(
             f"d_model must be a multiple of num_heads, got d_model = {d_model} and num_heads = {num_heads}"
@@ -26,14 +31,37 @@ def check_heads(d_model, num_heads):
 
 def check_choice(name, value, allowed):
     """`value`, if it is among `allowed`; else ValueError with the list of what is."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")
     return value
 
 
+def check_integer(name, value, least=-math.inf):
+    """`value`, if it is a whole number of at least `least`; else TypeError or ValueError."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return value
+
+
+def check_number(name, value):
+    """`value`, if it is a number; else TypeError. It may be infinite, or none (nan)."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return value
+
+
+def check_switch(name, value):
+    """`value`, if it is True or False; else TypeError: "false" would be true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def check_rate(name, rate):
-    """`rate`, if it is a probability below 1; else ValueError."""
-    if not 0.0 <= rate < 1.0:
+    """`rate`, if it is a probability below 1; else TypeError or ValueError."""
+    if not 0.0 <= check_number(name, rate) < 1.0:
         raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
     return rate
 
@@ -44,12 +72,73 @@ def check_width(layer_name, x, width, dtype):
     A complex array may meet real weights and the reverse, as in a complex-step check; float32 and float64 may not
     be mixed, because the result would silently be float64.
     """
+    if not hasattr(x, "dtype"):
+        raise TypeError(f"{layer_name} takes an array, got a {type(x).__name__}")
     if x.dtype is dtype and x.ndim > 1 and x.shape[-1] == width:
         return  # the usual case, and one of a few tests that count when tokens are decoded one by one
     if x.ndim < 2 or x.shape[-1] != width:
         raise ValueError(f"{layer_name} takes an array of shape (..., {width}), got {tuple(x.shape)}")
     if x.dtype.kind not in "fc" or (x.dtype.kind == dtype.kind and x.dtype != dtype):
         raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
+
+
+def check_numbers(name, x):
+    """TypeError or ValueError unless `x` is an array of floating-point numbers with at least one in its last axis."""
+    kind = getattr(getattr(x, "dtype", None), "kind", None)
+    if kind is None:
+        raise TypeError(f"{name} must be an array of floating-point numbers, got a {type(x).__name__}")
+    if kind not in "fc":
+        raise TypeError(f"{name} must be an array of floating-point numbers, got one of {x.dtype}")
+    if x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(f"{name} must have at least one number in its last axis, got the shape {tuple(x.shape)}")
+
+
+def check_shape(name, x, shape):
+    """ValueError unless `x` has just this shape: a smaller one would often be broadcast, and mean something else."""
+    if tuple(x.shape) != tuple(shape):
+        raise ValueError(f"{name} must be of shape {tuple(shape)}, got {tuple(x.shape)}")
+
+
+def check_attention(q, k, v):
+    """TypeError or ValueError unless the three are as `scaled_dot_product_attention` takes them.
+
+    One may have fewer leading axes than the others, and is then the same for all of them. But one of a length of 1,
+    where the others have more, would have a gradient of their length, and is refused.
+    """
+    if _are_usual(q, k, v):
+        return
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        check_numbers(name, x)
+        if x.dtype != q.dtype and x.dtype.kind == q.dtype.kind:
+            raise TypeError(f"q, k and v must be of one dtype, got {q.dtype}, {k.dtype} and {v.dtype}")
+    leading = max(q.shape[:-2], k.shape[:-2], v.shape[:-2], key=len)
+    fit = all(x.ndim > 1 and x.shape[:-2] == leading[len(leading) + 2 - x.ndim :] for x in (q, k, v))
+    if not fit or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        shapes = " and ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise ValueError(f"q, k and v must be of shape (B, H, T, D), (B, H, S, D) and (B, H, S, D), got {shapes}")
+
+
+def _are_usual(q, k, v):
+    """Whether nothing is wrong for sure: a few tests, as they count when tokens are decoded one by one."""
+    if not hasattr(q, "dtype") or not hasattr(k, "dtype") or not hasattr(v, "dtype"):
+        return False
+    shape, shape_k, shape_v = q.shape, k.shape, v.shape
+    return (
+        q.dtype is k.dtype
+        and k.dtype is v.dtype
+        and q.dtype.kind in "fc"
+        and len(shape) > 1
+        and shape[:-2] == shape_k[:-2]
+        and shape[-1] == shape_k[-1] > 0
+        and shape_k[:-1] == shape_v[:-1]
+        and shape_v[-1] > 0
+    )
+
+
+def check_generator(rng):
+    """TypeError unless `rng` is a generator of random numbers, as `numpy.random.default_rng(seed)` is, or None."""
+    if rng is not None and not hasattr(rng, "integers"):
+        raise TypeError(f"rng must be a numpy.random.Generator or None, got a {type(rng).__name__}")
 
 
 def check_positions(start, T, max_len):
@@ -61,7 +150,9 @@ def check_positions(start, T, max_len):
 
 
 def check_names(complaint, given, wanted):
-    """ValueError, beginning with `complaint`, unless the two dictionaries have the same names."""
+    """ValueError, beginning with `complaint`, unless the two dictionaries have the same names; TypeError for others."""
+    if not hasattr(given, "keys"):
+        raise TypeError(f"{complaint}: it must be a dictionary, got a {type(given).__name__}")
     missing, unexpected = wanted.keys() - given.keys(), given.keys() - wanted.keys()
     if missing or unexpected:
         raise ValueError(
@@ -69,10 +160,25 @@ def check_names(complaint, given, wanted):
         )
 
 
-def check_mask(allowed):
-    """TypeError unless `allowed` is None or boolean: numbers would leave open whether 1 means look or ignore."""
-    if allowed is not None and allowed.dtype != bool:
+def check_mask(allowed, shape):
+    """TypeError unless `allowed` is None or boolean, ValueError unless it can be broadcast to scores of `shape`.
+
+    Numbers would leave open whether 1 means look or ignore.
+    """
+    if allowed is None:
+        return
+    if not hasattr(allowed, "dtype"):
+        raise TypeError(f"allowed must be a boolean array with True = may attend, got a {type(allowed).__name__}")
+    if allowed.dtype != bool:
         raise TypeError(f"allowed must be boolean with True = may attend, got an array of {allowed.dtype}")
+    given, more = allowed.shape, len(shape) - allowed.ndim
+    if more >= 0:
+        for axis, length in enumerate(given):  # a loop, as this too counts when tokens are decoded one by one
+            if length != 1 and length != shape[more + axis]:
+                break
+        else:
+            return
+    raise ValueError(f"allowed must be broadcastable to the scores {tuple(shape)}, got the shape {tuple(given)}")
 
 
 def check_ids(name, ids, vocab_size):
@@ -104,3 +210,16 @@ def check_batch_of_ids(name, ids, vocab_size, max_len):
     check_ids(name, ids, vocab_size)
     if ids.shape[1] > max_len:
         raise ValueError(f"{name} is {ids.shape[1]} tokens long, but the model has only {max_len} positions")
+
+
+def check_targets(targets, shape, vocab_size, pad):
+    """TypeError, ValueError or IndexError unless `targets`, of `shape`, are ids of the vocabulary or `pad`.
+
+    Their range is looked at on the host alone: a GPU would have to be waited for.
+    """
+    _check_array_of_ids("targets", targets)
+    check_shape("targets", targets, shape)
+    if isinstance(targets, np.ndarray) and targets.size and not 0 <= targets.min() <= targets.max() < vocab_size:
+        counted = targets[targets != pad]
+        if counted.size:
+            check_ids("targets", counted, vocab_size)

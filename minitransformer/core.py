@@ -154,6 +154,8 @@ class Layer:
         check_names(f"state does not fit this {type(self).__name__}", state, own)
         for name, parameter in own.items():
             given, wanted = state[name], parameter.data
+            if not hasattr(given, "dtype"):
+                raise TypeError(f"state must have arrays, but {name} is a {type(given).__name__}")
             if given.shape != wanted.shape or given.dtype != wanted.dtype:
                 raise ValueError(
                     f"state has {name} as {given.dtype}{tuple(given.shape)}, "

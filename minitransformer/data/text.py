@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minitransformer.checks import check_integer
+from minitransformer.files import read_bytes
+
 HELD_OUT_PLAYS = ("romeo-and-juliet", "the-tempest")  # a tragedy and a romance that training never sees
 HELD_OUT_SHARE = 0.05  # of a text that does not come in plays: its end
 
@@ -59,12 +62,10 @@ def without_markup(text):
 def load_text(path):
     """A text file in UTF-8 -> Corpus; its end is held out. Line ends become newlines, a byte order mark goes.
 
-    Raises ValueError, naming the path, if it is not text, and FileNotFoundError if there is none.
+    Raises ValueError, naming the path, if it is not text, and OSError if there is none or it cannot be read.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
     if "\0" in text:
@@ -78,7 +79,7 @@ class TextTask:
     """Next-token prediction on a corpus: random windows to learn from, all of the held-out text to test on."""
 
     def __init__(self, corpus, tokenizer, length):
-        self.tokenizer, self.length = tokenizer, length
+        self.tokenizer, self.length = tokenizer, check_integer("length", length, least=1)
         self.train, self.held_out = (tokenizer.encode(text) for text in corpus)
         self.held_out_characters = len(corpus.held_out)
         for name, ids in (("train on", self.train), ("test on", self.held_out)):
@@ -87,6 +88,7 @@ class TextTask:
 
     def batch(self, rng, size):
         """`size` windows from anywhere in the training text -> TextBatch."""
+        check_integer("size", size, least=1)
         starts = rng.integers(0, len(self.train) - self.length, size)
         windows = self.train[starts[:, None] + np.arange(self.length + 1)]
         return TextBatch(windows[:, :-1], windows[:, 1:])

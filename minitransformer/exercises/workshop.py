@@ -6,9 +6,22 @@ from pathlib import Path
 
 from minitransformer.curriculum import FOLDER
 from minitransformer.exercises.exercise import load
-from minitransformer.files import written_whole
+from minitransformer.files import read_bytes, written_whole
 
 MINE = FOLDER.parent / "my_exercises"
+
+
+NOTED = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
+
+
+def check_notes(notes):
+    """ValueError unless these are notes as a Workshop makes them."""
+    if not isinstance(notes, dict) or not all(isinstance(note, dict) for note in notes.values()):
+        raise ValueError("it must be a JSON object of one object for each exercise")
+    for exercise, note in notes.items():
+        for name, value in note.items():
+            if name in NOTED and (type(value) is not NOTED[name] or value < 0):
+                raise ValueError(f"{exercise} has {name} = {value!r}")
 
 
 class Workshop:
@@ -20,9 +33,12 @@ class Workshop:
         self.notes = {}
         if self.notes_path.exists():
             try:
-                self.notes = json.loads(self.notes_path.read_text("utf-8"))
-            except ValueError as error:
+                self.notes = json.loads(read_bytes(self.notes_path).decode("utf-8"))
+                check_notes(self.notes)
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to begin anew") from None
+        elif self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(f"{self.path} is a file, and a folder is needed for your exercises")
 
     def file(self, exercise):
         """Where the learner's copy of an exercise is, or will be."""

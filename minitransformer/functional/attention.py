@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from minitransformer.backend import xp
+from minitransformer.checks import check_attention
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
@@ -39,6 +40,7 @@ def scaled_dot_product_attention(q, k, v, allowed=None, dropout_rate=0.0, rng=No
     Remember   q times the scale, k, v and p
     Check      the sum of dk over i is 0: adding one vector to all keys changes no weight
     """
+    check_attention(q, k, v)
     D = q.shape[-1]
     scale = 1.0 / math.sqrt(D) if scale is None else scale
     q = q * scale  # fewer numbers to scale than in the scores

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import fused_on_gpu, xp
+from minitransformer.checks import check_numbers, check_rate, check_targets
 from minitransformer.functional.reductions import row_max, row_mean, row_sum
 
 BLOCK = 2**18  # logits worked on at a time: what is read four times should still be in the processor's cache
@@ -36,7 +37,10 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
     Remember   p, the targets and 1/M
     Check      each row of dz sums to 0; rows of padding are 0; the loss never falls below the entropy of q
     """
+    check_numbers("logits", logits)
+    check_rate("smoothing", smoothing)
     V = logits.shape[-1]
+    check_targets(targets, logits.shape[:-1], V, pad)
     p, targets_n = logits.reshape(-1, V), targets.reshape(-1)  # (N, V), (N,)
     if not overwrite:
         p = p.copy()

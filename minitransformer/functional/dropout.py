@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import fused_on_gpu, random_uint16, xp
+from minitransformer.checks import check_generator, check_rate
 
 
 class DropoutCache(NamedTuple):
@@ -25,6 +26,8 @@ def dropout(x, rate, rng=None):
     Remember   which entries were kept (None for the identity); backward must never draw a second mask
     Check      dx is 0 just where y is 0; without rng, y is x
     """
+    check_rate("rate", rate)
+    check_generator(rng)
     dropped = min(round(rate * 65536), 65535)
     if rng is None or dropped == 0:
         return x, None

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import add_rows, fused_on_gpu, to_device
+from minitransformer.checks import check_ids
 
 
 class EmbeddingCache(NamedTuple):
@@ -24,6 +25,7 @@ def embedding(ids, E, scale=1.0):
     Remember   the ids, on the host, where they can be sorted without waiting for a GPU
     Check      the sum of dE over the vocabulary is scale times the sum of dy over all tokens
     """
+    check_ids("ids", ids, len(E))
     y = E[to_device(ids)]
     y *= scale
     return y, EmbeddingCache(ids, scale)

@@ -9,6 +9,8 @@ def split_heads(x, num_heads):
     It takes a reshape AND a transpose: reshaping straight to (B, H, T, D) has the right shape and mixes positions.
     A permutation of entries, so its backward is the inverse permutation, `merge_heads`.
     """
+    if x.ndim != 3 or x.shape[-1] % num_heads:
+        raise ValueError(f"x must be of shape (B, T, C) with C a multiple of {num_heads}, got {tuple(x.shape)}")
     B, T, C = x.shape
     return x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import fused_on_gpu, xp
+from minitransformer.checks import check_numbers, check_shape
 from minitransformer.functional.reductions import column_dot, column_sum, row_dot, row_mean
 
 
@@ -31,7 +32,10 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     Remember   x_hat, r and gamma
     Check      each row of dx sums to 0; it is orthogonal to x_hat but for eps
     """
+    check_numbers("x", x)
     C = x.shape[-1]
+    check_shape("gamma", gamma, (C,))
+    check_shape("beta", beta, (C,))
     x_hat = x - row_mean(x)
     variance = row_dot(x_hat, x_hat) / C
     rstd = 1.0 / xp.sqrt(variance + eps)  # (..., 1)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import xp
+from minitransformer.checks import check_shape
 from minitransformer.functional.reductions import column_sum
 
 
@@ -25,6 +26,9 @@ def linear(x, W, b=None):
     Remember   x and W
     Check      dx, dW and db have the shapes of x, W and b; doubling dy doubles all three
     """
+    check_shape("W", W, (x.shape[-1], W.shape[-1]))
+    if b is not None:
+        check_shape("b", b, W.shape[-1:])
     rows = x.reshape(-1, x.shape[-1])  # (N, I): one large matrix product, never a batch of small ones
     y = rows @ W  # (N, O)
     if b is not None:

@@ -1,7 +1,7 @@
 """Softmax over the last axis, with a mask."""
 
 from minitransformer.backend import fused_on_gpu, xp
-from minitransformer.checks import check_mask
+from minitransformer.checks import check_mask, check_numbers
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
 
 
@@ -12,7 +12,8 @@ def softmax(scores, allowed=None, overwrite=False):
     scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
     An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
     row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
-    not boolean. With `overwrite`, p is written into the array of the scores, for a caller that needs them no more.
+    not boolean, ValueError for one of a wrong shape. With `overwrite`, p is written into the array of the scores, for a
+    caller that needs them no more.
 
     Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
                                                       overflow
@@ -21,7 +22,8 @@ def softmax(scores, allowed=None, overwrite=False):
     Remember   only p
     Check      each row of ds sums to 0; ds is 0 where nothing is allowed
     """
-    check_mask(allowed)
+    check_numbers("scores", scores)
+    check_mask(allowed, scores.shape)
     p = scores if overwrite else scores.copy()
     if allowed is not None:
         xp.copyto(p, -xp.inf, where=~allowed)

@@ -7,7 +7,7 @@ from minitransformer.kernels.launch import NULL, common_real, launch_rows
 
 def softmax(scores, allowed=None, overwrite=False):
     """As `functional.softmax`."""
-    check_mask(allowed)
+    check_mask(allowed, scores.shape)
     dtype = common_real(scores)
     if dtype is None or (overwrite and not scores.flags.c_contiguous):
         return NotImplemented

@@ -3,7 +3,7 @@
 import math
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_ids, check_width
+from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer
 from minitransformer.functional import embedding, embedding_backward
 from minitransformer.layers.dropout import Dropout
@@ -21,7 +21,6 @@ class Embedding(Layer):
 
     def forward(self, ids, rng=None):
         """ids (B, T) on the host -> y (B, T, C)."""
-        check_ids("ids", ids, len(self.E.data))
         return embedding(ids, self.E.data, self.scale)
 
     def backward(self, dy, cache):
@@ -80,6 +79,7 @@ class OutputProjection(Layer):
     def backward(self, dlogits, y):
         """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
+        check_shape("dlogits", dlogits, (*y.shape[:-1], len(self.E.data)))  # before a gradient has changed
         self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))
         dy = (dlogits_rows @ self.E.data).reshape(y.shape)
         if self.scale != 1.0:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.checks import check_width
+from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import linear, linear_backward
 from minitransformer.layers.initializers import xavier_uniform
@@ -26,6 +26,7 @@ class Linear(Layer):
 
     def backward(self, dy, cache):
         """dy (..., O) -> dx (..., I)."""
+        check_shape("dy", dy, (*cache.x.shape[:-1], self.W.data.shape[1]))  # before a gradient has changed
         dx, dW, db = linear_backward(dy, cache, out=self.W.overwritable())
         self.W.add_grad(dW)
         if self.b is not None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_device, xp
-from minitransformer.checks import check_batch_of_ids, check_dtype, check_ids
+from minitransformer.checks import check_batch_of_ids, check_dtype, check_ids, check_integer
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import gelu, gelu_backward, padding_mask, tanh, tanh_backward
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
@@ -126,6 +126,9 @@ class BERT(Layer):
     def __init__(self, config, *, num_segments=2, num_classes=None, seed=0, dtype=np.float32):
         dtype = check_dtype(dtype)
         self.config = config
+        check_integer("num_segments", num_segments, least=1)
+        if num_classes is not None:
+            check_integer("num_classes", num_classes, least=1)
         self.options = {
             "num_segments": num_segments,
             "num_classes": num_classes,

@@ -1,21 +1,24 @@
 """The sizes and switches of a model, and the paper's own choices by name."""
 
 import dataclasses
+import math
 
-from minitransformer.checks import check_choice, check_heads, check_rate
+from minitransformer.checks import check_choice, check_heads, check_integer, check_number, check_rate, check_switch
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.normalization import NORMALIZATIONS
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of sequence: the first ids of every vocabulary
+SWITCHES = ("tie_embeddings", "tie_output", "bias", "scale_embeddings", "scale_scores", "scale_output")
+SWITCHES += ("starts_with_padding",)
 
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
     """Sizes and switches of an encoder-decoder; the defaults are the paper's base model (table 3).
 
-    Raises ValueError, naming the field, for values that no model can have.
+    Raises ValueError or TypeError, naming the field, for values that no model can have.
     """
 
     vocab_size: int  # V, shared by source and target
@@ -44,17 +47,22 @@ class TransformerConfig:
 
     def __post_init__(self):
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_integer(name, getattr(self, name), least=1)
         for name in ("dropout", "attention_dropout", "ffn_dropout", "label_smoothing"):
             check_rate(name, getattr(self, name))
         check_heads(self.d_model, self.num_heads)
         check_choice("norm", self.norm, NORMS)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_choice("activation", self.activation, ACTIVATIONS)
-        if not self.norm_eps >= 0.0:
+        if not check_number("norm_eps", self.norm_eps) >= 0.0:
             raise ValueError(f"norm_eps must be at least 0, got {self.norm_eps}")
+        if math.isinf(self.norm_eps):
+            raise ValueError(f"norm_eps must be finite, got {self.norm_eps}")
         check_choice("positions", self.positions, POSITIONS)
+        for name in SWITCHES:
+            check_switch(name, getattr(self, name))
+        if self.final_norm is not None:
+            check_switch("final_norm", self.final_norm)
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checks import check_names
-from minitransformer.files import read_safetensors
+from minitransformer.checks import check_dtype, check_names
+from minitransformer.files import read_bytes, read_safetensors
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
 from minitransformer.models.huggingface_configs import BERT_USUAL, config_from_huggingface
@@ -48,14 +48,17 @@ def load_huggingface(folder, *, dtype=np.float32, **changes):
     missing file, and ValueError, naming it, for what we cannot represent and for tensors that do not fit.
     """
     config, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
-    if not config.is_file():
-        raise FileNotFoundError(f"there is no file {config}")
+    try:
+        theirs = json.loads(read_bytes(config).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{config} is not JSON: {error}") from error
     state, _ = read_safetensors(weights)
-    return model_from_huggingface(state, json.loads(config.read_text("utf8")), dtype=dtype, **changes)
+    return model_from_huggingface(state, theirs, dtype=dtype, **changes)
 
 
 def model_from_huggingface(state, theirs, *, dtype=np.float32, **changes):
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
+    dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
     weights = {name: array.astype(dtype, copy=False) for name, array in from_huggingface(state, theirs).items()}
     options = {}
@@ -79,6 +82,8 @@ def from_huggingface(state, theirs):
     should be another one's second name is not equal to it.
     """
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
+    if config.num_layers > len(state):
+        raise ValueError(f"the config has {config.num_layers:,} layers, and the state only {len(state)} tensors")
     given = {_plain_name(name, PREFIX[kind]): _to_numpy(tensor) for name, tensor in state.items()}
     classes = given.get("classifier.bias") if kind == "bert" else None
     ignored = IGNORED[kind] + (r"|pooler\.dense\.(weight|bias)" if kind == "bert" and classes is None else "")

@@ -76,6 +76,8 @@ def config_from_huggingface(theirs, **changes):
     one more dropout, behind the last normalisation of each stack, and no longest sequence; our `max_len` is what it was
     trained on, if the file says that, or 512. Raises ValueError, naming it, for what we cannot represent.
     """
+    if not isinstance(theirs, dict):
+        raise TypeError(f"the configuration must be a dictionary, got a {type(theirs).__name__}")
     kind = KINDS[check_choice("model_type", theirs.get("model_type"), KINDS)]
     given = {**kind.usual, **theirs}
     for name, needed in kind.needed.items():

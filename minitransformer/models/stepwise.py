@@ -9,6 +9,7 @@ Whatever chooses the next token sees the same two methods on every model:
 import numpy as np
 
 from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_integer
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers.kv import KeyValues
 from minitransformer.models.config import PAD
@@ -23,6 +24,8 @@ def check_room(room):
 
 def check_rows(ids, batch):
     """ValueError unless ids (B, n) go on with as many sequences as the state has; one alone would be broadcast."""
+    if not hasattr(ids, "ndim"):
+        raise TypeError(f"the next tokens must be an array of ids, got a {type(ids).__name__}")
     if ids.ndim != 2 or len(ids) != batch:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 
@@ -84,7 +87,7 @@ class GPTState:
     def __init__(self, model, batch, room, padding=None):
         check_room(room)
         self.model = model
-        self.batch = batch
+        self.batch = check_integer("batch", batch, least=0)
         self.kvs = make_kvs(model.config, batch, room, model.output.E.data.dtype)
         self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
         self.reads_token = None  # the model folded for one token, made when the first comes alone

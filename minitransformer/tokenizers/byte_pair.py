@@ -137,6 +137,8 @@ class BytePairTokenizer(Tokenizer):
     def from_dict(cls, content):
         """The tokenizer that `to_dict` gave. Raises ValueError, TypeError or KeyError for what it cannot have given."""
         merges = []
+        if not isinstance(content["merges"], list):
+            raise TypeError("merges must be a list")
         for merge in content["merges"]:
             parts = merge.split(" ") if isinstance(merge, str) else []
             if len(parts) != 2:

@@ -106,10 +106,11 @@ def test_a_file_that_is_no_text_is_refused_by_its_path_in_one_sentence(data, mes
         load_text(path)
 
 
-@pytest.mark.parametrize("name", ["not_there.txt", "."])
-def test_a_missing_file_or_a_folder_is_refused_by_its_path(name, tmp_path):
-    with pytest.raises(FileNotFoundError, match=f"^there is no file {re.escape(str(tmp_path / name))}$"):
-        load_text(tmp_path / name)
+def test_a_missing_file_or_a_folder_is_refused_by_its_path(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"^there is no file {re.escape(str(tmp_path / 'not_there.txt'))}$"):
+        load_text(tmp_path / "not_there.txt")
+    with pytest.raises(IsADirectoryError, match=f"^{re.escape(str(tmp_path))} is a folder"):
+        load_text(tmp_path)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"too short"])

@@ -1,6 +1,7 @@
 """A tokenizer in a file: the same one comes back, people can read it, and a bad file is refused in a sentence."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -48,6 +49,12 @@ def test_any_characters_survive_json(characters):
     assert tokenizer_from_dict(json.loads(json.dumps(tokenizer.to_dict()))).tokens == tokenizer.tokens
 
 
+def checksum_of(path):
+    checksum = json.loads(path.read_text("utf-8"))["checksum"]
+    assert re.fullmatch("sha256:[0-9a-f]{64}", checksum)
+    return checksum
+
+
 def test_file_is_readable(tmp_path):
     save_tokenizer(tmp_path / "pairs.json", BytePairTokenizer([(b" ", b"a"), (b" a", b"\n"), (b"\xc3", b"\xa9")]))
     assert (tmp_path / "pairs.json").read_text("utf-8").splitlines() == [
@@ -58,7 +65,8 @@ def test_file_is_readable(tmp_path):
         '  "Ġ a",',
         '  "Ġa Ċ",',
         '  "Ã ©"',
-        " ]",
+        " ],",
+        f' "checksum": "{checksum_of(tmp_path / "pairs.json")}"',
         "}",
     ]
     save_tokenizer(tmp_path / "characters.json", CharacterTokenizer("aé\n", unknown=True))
@@ -67,6 +75,7 @@ def test_file_is_readable(tmp_path):
         "kind": "characters",
         "unknown": True,
         "characters": ["a", "é", "\n"],
+        "checksum": checksum_of(tmp_path / "characters.json"),
     }
     assert '"é"' in (tmp_path / "characters.json").read_text("utf-8")
 
@@ -80,13 +89,15 @@ BAD_FILES = {
     "too deep": (b"[" * 200_000, "recursion"),
     "a list": (b"[1]", "its format is not minitransformer-tokenizer-1"),
     "no format": ({"kind": "characters"}, "its format is not"),
-    "later format": ({**PAIRS, "format": "minitransformer-tokenizer-2"}, "its format is not"),
+    "later format": ({**PAIRS, "format": "minitransformer-tokenizer-2"}, "its format is .*-2, of a newer minitransformer"),
+    "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match what is in it"),
+    "a field too many": ({**PAIRS, "unknown": True}, r"missing nothing, unexpected \['unknown'\]"),
     "no kind": ({"format": PAIRS["format"]}, "it has no 'kind'"),
     "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, got 'words'"),
     "kind of no name": ({**PAIRS, "kind": ["characters"]}, "kind must be one of"),
     "no merges": ({**CHARACTERS, "kind": "byte_pairs"}, "it has no 'merges'"),
     "merges of numbers": ({**PAIRS, "merges": [1]}, "a merge must be two tokens with a space between them, got 1"),
-    "merges a number": ({**PAIRS, "merges": 1}, "not iterable"),
+    "merges a number": ({**PAIRS, "merges": 1}, "merges must be a list"),
     "merge of one": ({**PAIRS, "merges": ["ab"]}, "must be two tokens .* got 'ab'"),
     "merge of three": ({**PAIRS, "merges": ["a b c"]}, "must be two tokens"),
     "merge of none": ({**PAIRS, "merges": ["a "]}, "b'' is no token"),
@@ -121,6 +132,7 @@ def test_files_that_the_bad_ones_are_made_of_are_good(content, tmp_path):
 
 
 def test_missing_file_is_an_error_of_its_own(tmp_path):
-    for path in (tmp_path / "missing.json", tmp_path):
-        with pytest.raises(FileNotFoundError, match="there is no file"):
-            load_tokenizer(path)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_tokenizer(tmp_path / "missing.json")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        load_tokenizer(tmp_path)

@@ -1,0 +1,105 @@
+"""Damaged and forged files: each is refused, or read as what it was before."""
+
+import dataclasses
+import json
+
+import numpy as np
+from safetensors.numpy import save
+
+from minitransformer.data import load_text
+from minitransformer.files import checksum
+from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
+from minitransformer.training import load_checkpoint, save_checkpoint
+from minitransformer.training.checkpoint import FORMAT
+from tests.fuzz.damage import damage, edited
+from tests.fuzz.ending import demand
+from tests.refusals.given import TEXT, TOKENIZER, gpt
+
+FOREIGN = "äöü 漢字 🙂\r\nline\rline\n".encode() * 30
+
+
+class Good:
+    """Sound files, made once for all cases, and the path `bad` of the damaged ones."""
+
+    def __init__(self, folder):
+        self.folder, self.bad = folder, folder / "bad"
+        self.model = gpt()
+        self.state = self.model.state_dict()
+        save_checkpoint(folder / "model", self.model, tokenizer=TOKENIZER.to_dict(), step=7)
+        self.checkpoint = (folder / "model").read_bytes()
+        (folder / "text").write_text(TEXT, "utf-8")
+        self.tokenizers = []
+        for tokenizer in (TOKENIZER, BytePairTokenizer.train(TEXT, 280)):
+            save_tokenizer(folder / "tokenizer", tokenizer)
+            self.tokenizers.append((tokenizer, (folder / "tokenizer").read_bytes()))
+
+
+def checkpoints(rng, good):
+    """A damaged checkpoint is refused, or gives the very model that was saved."""
+    good.bad.write_bytes(damage(rng, good.checkpoint))
+    model, metadata = load_checkpoint(good.bad)
+    demand(model.config == good.model.config, "another configuration")
+    demand(metadata == {"tokenizer": TOKENIZER.to_dict(), "step": 7}, "other metadata")
+    _demand_weights(model, good.state)
+
+
+def forged_checkpoints(rng, good):
+    """A checkpoint by somebody who means harm, with a right checksum, is refused or gives a model that runs."""
+    header = {"format": FORMAT, "model": "GPT", "options": {}, "metadata": {"step": 7}}
+    config, fate = dataclasses.asdict(good.model.config), rng.random()
+    if fate < 0.5:
+        header["config"] = edited(rng, config)
+    elif fate < 0.6:
+        header |= {"config": config, "model": "BERT", "options": {"num_segments": 2, "num_classes": edited(rng, 3)}}
+    else:
+        header = edited(rng, {**header, "config": config})
+    header = header if isinstance(header, dict) else {"format": header}
+    state = forged_state(rng, good.state)
+    texts = {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in header.items()}
+    texts = {key: value.encode(errors="replace").decode() for key, value in texts.items()}  # a file has no half letters
+    good.bad.write_bytes(save(state, {**texts, "checksum": checksum(texts, state)}))
+    model, _ = load_checkpoint(good.bad)
+    _demand_weights(model, state)
+    demand(np.isfinite(model(np.array([[3, 4, 5]]))).all(), "logits that are not finite")
+
+
+def forged_state(rng, state):
+    """The weights, or in one case of three with one of them gone, renamed, of another shape or of another dtype."""
+    names = list(state)
+    name, fate = names[rng.integers(len(names))], rng.integers(12)
+    changed = dict(state)
+    array = changed.pop(name)
+    if fate == 0:
+        return changed
+    fates = {1: (f"{name}x", array), 2: (name, array[:1]), 3: (name, array.astype(np.float64))}
+    name, array = fates.get(int(fate), (name, array))
+    return {**changed, name: array}
+
+
+def _demand_weights(model, state):
+    for name, weights in model.state_dict().items():
+        demand(np.array_equal(weights, state[name]), f"another {name}")
+
+
+def texts(rng, good):
+    """A damaged text is refused, or gives what its bytes say, without a mark and with newlines at the ends of lines."""
+    data = damage(rng, (TEXT.encode(), FOREIGN)[rng.integers(2)])
+    good.bad.write_bytes(data)
+    corpus = load_text(good.bad)
+    expected = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    demand(b"\0" not in expected, "a zero byte")
+    demand((corpus.train + corpus.held_out).encode() == expected, "another text")
+
+
+def tokenizers(rng, good):
+    """A damaged tokenizer is refused, or is the very one that was saved; without its checksum, what the file says."""
+    tokenizer, data = good.tokenizers[rng.integers(len(good.tokenizers))]
+    data = damage(rng, data)
+    good.bad.write_bytes(data)
+    loaded = load_tokenizer(good.bad)
+    content = json.loads(data)
+    if "checksum" in content:
+        demand(loaded.to_dict() == tokenizer.to_dict(), "another tokenizer")
+    else:
+        demand(content == {"format": content["format"], **loaded.to_dict()}, "not what the file says")
+    demand(tokenizer_from_dict(loaded.to_dict()).tokens == loaded.tokens, "a tokenizer that cannot be saved")

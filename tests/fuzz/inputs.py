@@ -1,0 +1,177 @@
+"""Made-up arrays, masks, settings and command lines: each is refused, or gives what a plain formula gives."""
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+
+from minitransformer.cli import COMMANDS, main
+from minitransformer.functional import scaled_dot_product_attention, softmax
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.models import GPT, TransformerConfig
+from tests.fuzz.ending import WrongResultError, demand
+
+DTYPES = (np.int64, np.int32, np.uint8, np.int8, np.uint64, np.float32, bool, object, np.str_)
+LENGTHS = (1, 2, 3, 4, 5)
+VALUES = (None, True, False, -1, 0, 1, 2, 3, 4, 8, 9, 0.0, 0.1, 1.0, 2.5, -0.1, 10**9, 10**20, float("nan"))
+VALUES += (float("inf"), "", "x", "pre", "post", "rms", "rope", "alibi", "none", "gelu", "swiglu", [], {}, (1,), b"x")
+FITTING = {"vocab_size": (1, 2, 11, 100), "d_model": (2, 4, 8, 10), "num_heads": (1, 2, 4), "d_ff": (1, 6)}
+FITTING |= {"num_layers": (1, 2, 3), "max_len": (1, 9), "dropout": (0, 0.5), "attention_dropout": (0.0, 0.9)}
+FITTING |= {"ffn_dropout": (0.0, 0.2), "label_smoothing": (0, 0.1), "norm": ("pre", "post"), "norm_eps": (0, 1e-5, 10)}
+FITTING |= {"positions": tuple(POSITIONS), "normalization": ("layer", "rms"), "activation": tuple(ACTIVATIONS)}
+FITTING |= {"final_norm": (None, True, False)}
+FIELDS = tuple(TransformerConfig.__dataclass_fields__)
+
+
+def ids(rng, good):
+    """Any array for token ids is refused, or gives the finite logits of just those ids."""
+    shape = [int(n) for n in rng.integers(0, 5, size=2 if rng.random() < 0.7 else int(rng.integers(0, 4)))]
+    dtype = np.int64 if rng.random() < 0.6 else DTYPES[rng.integers(len(DTYPES))]
+    array = np.array(rng.integers(-2, good.model.config.vocab_size + 2, size=int(np.prod(shape)))).reshape(shape)
+    if rng.random() < 0.7:
+        array = np.clip(array, 0, good.model.config.vocab_size - 1)
+    array = np.asarray(array).astype(dtype)
+    if rng.random() < 0.3:
+        array = array.T  # not contiguous
+    array.setflags(write=False)
+    logits = good.model(array if rng.random() < 0.95 else array.tolist())
+    demand(logits.shape == (*array.shape, good.model.config.vocab_size), "logits of another shape")
+    demand(array.min() >= 0 and array.max() < good.model.config.vocab_size, "ids out of range were taken")
+    again = good.model(np.ascontiguousarray(array, dtype=np.int64))
+    demand(np.isfinite(logits).all() and np.array_equal(logits, again), "other logits than those of these ids")
+
+
+def masks(rng, good):
+    """Any mask is refused, or hides just what it is to hide, as written out entry by entry."""
+    scores = (3.0 - 0.5 * np.arange(2 * 3 * 4)).reshape(2, 3, 4)
+    shape = [int(n) for n in (LENGTHS[rng.integers(5)] for _ in range(int(rng.integers(0, 5))))]
+    if rng.random() < 0.6:
+        shape = [n if rng.random() < 0.7 else 1 for n in scores.shape][int(rng.integers(0, 3)) :]
+    mask = np.array(rng.integers(0, 2, size=int(np.prod(shape)))).reshape(shape)
+    mask = mask.astype((bool, bool, bool, bool, np.int64, np.float32, object)[rng.integers(7)])
+    p, _ = softmax(scores, mask)
+    demand(mask.dtype == bool, "a mask of numbers was taken")
+    allowed = np.broadcast_to(mask, scores.shape)
+    expected = np.where(allowed, np.exp(scores - 3.0), 0.0)
+    total = expected.sum(axis=-1, keepdims=True)
+    expected = np.divide(expected, total, out=np.zeros_like(expected), where=total > 0)
+    demand(np.abs(p - expected).max() < 1e-12, "another softmax")
+
+
+def attentions(rng, good):
+    """Any shapes of queries, keys and values are refused, or are those that attention is defined for."""
+    shapes = [[2, 3, 4, 5], [2, 3, 6, 5], [2, 3, 6, 7]]
+    for _ in range(rng.integers(0, 3)):
+        shape = shapes[rng.integers(3)]
+        if shape and rng.random() < 0.8:
+            shape[rng.integers(len(shape))] = int(rng.integers(0, 8))
+        elif shape:
+            del shape[int(rng.integers(len(shape)))]
+    q, k, v = (np.full(shape, 0.5) for shape in shapes)
+    y, _ = scaled_dot_product_attention(q, k, v)
+    for a, b in ((q, k), (k, v), (q, v)):
+        common = min(a.ndim, b.ndim) - 2
+        demand(a.shape[a.ndim - 2 - common : -2] == b.shape[b.ndim - 2 - common : -2], "other batches or heads")
+    demand(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2], "other widths or lengths")
+    leading = max(q.shape[:-2], k.shape[:-2], v.shape[:-2], key=len)
+    demand(y.shape == (*leading, q.shape[-2], v.shape[-1]) and np.allclose(y, 0.5), "another mean of equal values")
+
+
+def configurations(rng, good):
+    """Any configuration is refused, or makes a model whose logits are finite."""
+    fields = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
+    for _ in range(rng.integers(1, 4)):
+        name = FIELDS[rng.integers(len(FIELDS))]
+        values = FITTING.get(name, (True, False)) if rng.random() < 0.8 else VALUES
+        fields[name] = values[rng.integers(len(values))]
+    config = TransformerConfig(**fields)
+    if max(config.vocab_size, config.d_model, config.d_ff, config.num_layers, config.max_len) > 1000:
+        return  # a right one, and too large to be tried
+    demand(all(type(value) is not str or value for value in fields.values()), "an empty name was taken")
+    ids = np.array([[0] * min(3, config.max_len)])
+    with np.errstate(all="ignore"):  # an eps of 0 may divide by 0, and huge numbers overflow
+        logits = GPT(config)(ids)
+    demand(logits.shape == (*ids.shape, config.vocab_size), "logits of another shape")
+    demand(np.isfinite(logits).all() or config.norm_eps == 0, "logits that are not finite")
+
+
+class ReachedError(Exception):
+    """All checks are behind it: here the work would begin."""
+
+
+WORK = (
+    "train.train",
+    "train_text.train",
+    "bench.measure",
+    "bench.run_curves",
+    "lengths.ProcessPoolExecutor",
+    "lesson.run_lesson",
+    "gradcheck.tqdm",
+    "check.check_all",
+)
+WORDS = ("copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "relu", "model", "bad", "folder", "")
+WORDS += (
+    "-1",
+    "0",
+    "1",
+    "2",
+    "4",
+    "3.5",
+    "1e3",
+    "nan",
+    "inf",
+    "x",
+    "1" * 40,
+    "post",
+    "gpt",
+    "rope",
+    "a\nb",
+    "\udcff",
+    "ä",
+)
+TEXT = ("--text", "text", "--length", "8", "--d-model", "8", "--num-layers", "1")
+SOUND = (("train", "copy"), ("train", "masked", *TEXT), ("train", "shakespeare", *TEXT), ("summary", "tiny"))
+SOUND += (("generate", "model", "--length", "2"), ("gradcheck", "relu"), ("bench", "tiny"), ("lengths",), ("devices",))
+SOUND += (("lesson", "06"), ("start", "06"), ("check", "06"), ("hint", "06"), ("progress",), ("solution", "06"))
+OPTIONS = {  # with a value that fits
+    **dict.fromkeys(("--fresh", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")),
+    **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads", "--every"), "4"),
+    **dict.fromkeys(("--keep", "--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs", "--accumulate"), "2"),
+    **dict.fromkeys(("--factor", "--dropout", "--peak", "--temperature", "--top-p", "--seconds"), "0.5"),
+    **dict.fromkeys(("--runs", "--plots", "--folder"), "folder"),
+    **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny", "--prompt": "1", "--shape": "3"},
+    **{"--resume": "model", "--text": "text", "--length": "3", "--backend": "numpy", "--nonsense": "1", "--mine": None},
+}
+
+
+def command_lines(rng, good):
+    """Any command line is refused with status 2 in one line, or comes to where its work would begin."""
+    arguments = list(SOUND[rng.integers(len(SOUND))])
+    if rng.random() < 0.3:
+        arguments = [list(COMMANDS)[rng.integers(len(COMMANDS))], WORDS[rng.integers(len(WORDS))]]
+    for _ in range(rng.integers(0, 4)):
+        option = list(OPTIONS)[rng.integers(len(OPTIONS))]
+        value = OPTIONS[option] if rng.random() < 0.8 else WORDS[rng.integers(len(WORDS))]
+        arguments += [option, *([] if value is None else [value])]
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(good.folder)
+        for work in WORK:
+            patch.setattr(f"minitransformer.cli.{work}", _reached)
+        try:
+            status = main(arguments)
+        except SystemExit as left:
+            status = left.code
+        except ReachedError:
+            status = 0
+    said = err.getvalue()
+    if status == 2:
+        whole = said.startswith("minitransformer") and said.endswith("\n") and said[:-1].isprintable()
+        raise ValueError("refused") if whole else WrongResultError(f"{arguments}: {said!r}")
+    demand(status in (0, 1) and said == "", f"{arguments}: status {status}, {said!r}")
+
+
+def _reached(*arguments, **options):
+    raise ReachedError

@@ -1,0 +1,139 @@
+"""Arrays and settings that the library cannot take: rank, shape, dtype, range, and no array at all."""
+
+import numpy as np
+
+from minitransformer.backend import use_backend
+from minitransformer.data import get_task
+from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode
+from minitransformer.functional import (
+    cross_entropy,
+    dropout,
+    embedding,
+    layer_norm,
+    linear,
+    scaled_dot_product_attention,
+    sinusoidal_positions,
+    softmax,
+    split_heads,
+)
+from minitransformer.layers import Dropout, Linear, SelfAttention
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
+from minitransformer.training import TrainingSettings
+from minitransformer.training.keeping import Keeper
+from tests.refusals.cases import library
+from tests.refusals.given import SIZES
+
+NAN = float("nan")
+CONFIG = TransformerConfig(11, **SIZES)
+IDS = np.ones((2, 3), dtype=np.int64)
+
+
+def numbers(*shape, dtype=np.float32):
+    """Some numbers."""
+    return np.linspace(-1.0, 1.0, int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def model(source=IDS, target=IDS):
+    """An encoder-decoder."""
+    return Transformer(CONFIG)(source, target)
+
+
+def gpt():
+    """A decoder alone."""
+    return GPT(gpt_config(11, **SIZES))
+
+
+def attend(q=(2, 2, 3, 4), k=(2, 2, 5, 4), v=(2, 2, 5, 4), allowed=None, dtype=np.float32):
+    """Attention with arrays of these shapes."""
+    return scaled_dot_product_attention(numbers(*q), numbers(*k, dtype=dtype), numbers(*v), allowed)
+
+
+def entropy(targets, smoothing=0.0):
+    """The loss of six logits rows of 5."""
+    return cross_entropy(numbers(2, 3, 5), targets, smoothing)
+
+
+def wrong_gradient(shape):
+    """A backward pass with an upstream gradient of this shape."""
+    decoder = gpt()
+    decoder.backward(numbers(*shape), decoder.forward(IDS)[1])
+
+
+IDS_CASES = [
+    library("Transformer", "ids as a list", TypeError, lambda: model([[1]])),
+    library("Transformer", "ids as floats", TypeError, lambda: model(IDS.astype(float))),
+    library("Transformer", "ids as booleans", TypeError, lambda: model(IDS > 0)),
+    library("Transformer", "one row of ids", ValueError, lambda: model(IDS[0])),
+    library("Transformer", "no ids", ValueError, lambda: model(IDS[:, :0])),
+    library("Transformer", "an id below 0", IndexError, lambda: model(-IDS)),
+    library("Transformer", "an id behind the vocabulary", IndexError, lambda: model(11 * IDS)),
+    library("Transformer", "more ids than positions", ValueError, lambda: model(np.ones((2, 10), dtype=int))),
+    library("Transformer", "two sources and one target", ValueError, lambda: model(IDS, IDS[:1])),
+    library("BERT", "one row of segments", ValueError, lambda: BERT(bert_config(11, **SIZES))(IDS, IDS[:1])),
+    library("GPT", "logits' gradient of another vocabulary", ValueError, lambda: wrong_gradient((2, 3, 10))),
+    library("GPT", "logits' gradient of another length", ValueError, lambda: wrong_gradient((2, 2, 11))),
+    library("embedding", "an id below 0", IndexError, lambda: embedding(-IDS, numbers(5, 4))),
+    library("greedy_decode", "no room", ValueError, lambda: greedy_decode(Transformer(CONFIG), IDS, 0)),
+    library("generate", "a list for a prompt", TypeError, lambda: generate(gpt().begin(1, 4), [[1]], 2)),
+    library("generate", "an empty prompt", ValueError, lambda: generate(gpt().begin(2, 4), IDS[:, :0], 2)),
+    library("generate", "more than there is room for", ValueError, lambda: generate(gpt().begin(2, 4), IDS, 5)),
+    library("beam_search", "no beam", ValueError, lambda: beam_search(gpt().begin(2, 4), 2, 4, 1, beam=0)),
+]
+
+ARRAYS = [
+    library("softmax", "a list", TypeError, lambda: softmax([1.0, 2.0])),
+    library("softmax", "integers", TypeError, lambda: softmax(IDS)),
+    library("softmax", "no scores", ValueError, lambda: softmax(numbers(2, 0))),
+    library("softmax", "a number alone", ValueError, lambda: softmax(np.float32(1.0))),
+    library("softmax", "a mask of numbers", TypeError, lambda: softmax(numbers(2, 3), np.ones((2, 3)))),
+    library("softmax", "a mask as a list", TypeError, lambda: softmax(numbers(2, 3), [True, False, True])),
+    library("softmax", "a mask too short", ValueError, lambda: softmax(numbers(2, 3), np.ones((2, 2), bool))),
+    library("softmax", "a mask of an axis more", ValueError, lambda: softmax(numbers(3), np.ones((2, 3), bool))),
+    library("attention", "a mask without heads", ValueError, lambda: attend(allowed=np.ones((3, 4), bool))),
+    library("attention", "keys of another width", ValueError, lambda: attend(k=(2, 2, 5, 3))),
+    library("attention", "more values than keys", ValueError, lambda: attend(v=(2, 2, 6, 4))),
+    library("attention", "keys of one sequence for two", ValueError, lambda: attend(k=(1, 2, 5, 4))),
+    library("attention", "keys in float64", TypeError, lambda: attend(dtype=np.float64)),
+    library("cross_entropy", "targets of another shape", ValueError, lambda: entropy(IDS.T)),
+    library("cross_entropy", "a target for all", ValueError, lambda: entropy(IDS[0, :1])),
+    library("cross_entropy", "a target below 0", IndexError, lambda: entropy(-IDS)),
+    library("cross_entropy", "a target behind the vocabulary", IndexError, lambda: entropy(5 * IDS)),
+    library("cross_entropy", "targets as floats", TypeError, lambda: entropy(IDS.astype(float))),
+    library("cross_entropy", "smoothing above 1", ValueError, lambda: entropy(IDS, 1.5)),
+    library("layer_norm", "one gamma for all", ValueError, lambda: layer_norm(numbers(2, 3), *2 * [numbers(1)])),
+    library("linear", "a bias for one", ValueError, lambda: linear(numbers(2, 4), numbers(4, 5), numbers(1))),
+    library("Linear", "another width", ValueError, lambda: Linear(4, 3)(numbers(2, 5))),
+    library("Linear", "float64 into float32", TypeError, lambda: Linear(4, 3)(numbers(2, 4, dtype=float))),
+    library("Linear", "a list", TypeError, lambda: Linear(4, 3)([1.0, 2.0, 3.0, 4.0])),
+    library("SelfAttention", "no sequences", ValueError, lambda: SelfAttention(8, 2)(numbers(3, 8))),
+    library("SelfAttention", "3 heads of 8 features", ValueError, lambda: SelfAttention(8, 3)),
+    library("split_heads", "3 heads of 8 features", ValueError, lambda: split_heads(numbers(1, 2, 8), 3)),
+    library("dropout", "a rate above 1", ValueError, lambda: dropout(numbers(2, 3), 1.5)),
+    library("dropout", "a seed for a generator", TypeError, lambda: dropout(numbers(2, 3), 0.5, 7)),
+    library("Dropout", "a rate that is no number", ValueError, lambda: Dropout(NAN)),
+    library("sinusoidal_positions", "an odd width", ValueError, lambda: sinusoidal_positions(3, 5)),
+]
+
+SETTINGS = [
+    library("TransformerConfig", "a word for a number", TypeError, lambda: TransformerConfig("11")),
+    library("TransformerConfig", "half a feature", TypeError, lambda: TransformerConfig(11, d_model=8.5)),
+    library("TransformerConfig", "a word for a switch", TypeError, lambda: TransformerConfig(11, bias="false")),
+    library("TransformerConfig", "no end of eps", ValueError, lambda: TransformerConfig(11, norm_eps=np.inf)),
+    library("TransformerConfig", "a list for a name", ValueError, lambda: TransformerConfig(11, norm=["pre"])),
+    library("Transformer", "integers for weights", ValueError, lambda: Transformer(CONFIG, dtype=np.int32)),
+    library("Transformer", "a state that is a list", TypeError, lambda: Transformer(CONFIG).load_state_dict([])),
+    library("TrainingSettings", "half a step", TypeError, lambda: TrainingSettings(steps=2.5)),
+    library("TrainingSettings", "no averaged weights", ValueError, lambda: TrainingSettings(averaged=0)),
+    library("TrainingSettings", "a seed below 0", ValueError, lambda: TrainingSettings(seed=-1)),
+    library("Keeper", "half a step", TypeError, lambda: Keeper("runs", 1.5)),
+    library("Sampling", "no temperature", ValueError, lambda: Sampling(np.random.default_rng(0), 0.0)),
+    library("get_task", "no name", ValueError, lambda: get_task(None)),
+    library("ToyTask.batch", "no pairs", ValueError, lambda: get_task("copy").batch(np.random.default_rng(0), 0)),
+    library("CharacterTokenizer", "two letters in one", ValueError, lambda: CharacterTokenizer(["ab"])),
+    library("BytePairTokenizer", "fewer tokens than bytes", ValueError, lambda: BytePairTokenizer.train("a", 10)),
+    library("BytePairTokenizer", "half a character", ValueError, lambda: BytePairTokenizer().encode("\ud800")),
+    library("use_backend", "an unknown library", ValueError, lambda: use_backend("jax")),
+]
+
+CASES = [*IDS_CASES, *ARRAYS, *SETTINGS]

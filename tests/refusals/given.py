@@ -1,0 +1,132 @@
+"""The files that the cases are tried on: good ones, and the same damaged in one way each."""
+
+import functools
+import json
+import struct
+
+import numpy as np
+from safetensors.numpy import save
+
+from minitransformer.files import checksum
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.tokenizers import CharacterTokenizer, save_tokenizer
+from minitransformer.training import save_checkpoint
+from minitransformer.training.checkpoint import FORMAT
+
+SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
+TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
+TOKENIZER = CharacterTokenizer.train(TEXT)
+LAYERS = "class Empty:\n    pass\n\n\nnumber = 1\n"
+
+
+def gpt():
+    """The smallest language model of TEXT."""
+    return GPT(gpt_config(TOKENIZER.vocab_size, **SIZES))
+
+
+def sealed(arrays=None, **changes):
+    """The bytes of a checkpoint with a right checksum, whose header is changed: `config={...}`, `version="..."`."""
+    model = Transformer(TransformerConfig(11, **SIZES))
+    config = {"vocab_size": 11, **SIZES, **changes.pop("config", {})}
+    header = {
+        "format": changes.pop("version", FORMAT),
+        "model": "Transformer",
+        "config": json.dumps(config),
+        "options": "{}",
+        "metadata": "{}",
+        **changes,
+    }
+    arrays = model.state_dict() if arrays is None else arrays
+    return save(arrays, {**header, "checksum": checksum(header, arrays)})
+
+
+def with_header(header, data=b""):
+    """The bytes of a file with any header: the length of the header, the header, the data."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def flipped(data, place):
+    """`data` with one bit changed."""
+    place %= len(data)
+    return data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :]
+
+
+def checkpoints(good):
+    """{name: bytes} of damaged and hostile checkpoints; `good` is a sound one."""
+    state = Transformer(TransformerConfig(11, **SIZES)).state_dict()
+    tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    training = {"training": {"step": 1}, "about": {}}
+    return {
+        "half": good[: len(good) // 2],
+        "no_data": good[: 8 + struct.unpack("<Q", good[:8])[0]],
+        "longer": good + b"more",
+        "bit_of_weight": flipped(good, -5),
+        "bit_of_config": good.replace(b'dropout\\": 0.1', b'dropout\\": 0.3'),
+        "long_header": b"\xff" * 8 + good[8:],
+        "deep": with_header(b'{"a":' * 100_000),
+        "past_the_end": with_header({"x": {**tensor, "data_offsets": [0, 2**40]}}, bytes(8)),
+        "bfloat16": with_header({"x": {**tensor, "dtype": "BF16", "data_offsets": [0, 4]}}, bytes(4)),
+        "not_ours": save({"x": np.zeros(2)}),
+        "newer": sealed(version="minitransformer-3"),
+        "older": sealed(version="minitransformer-0"),
+        "other_model": sealed(model="RNN"),
+        "other_layers": sealed(config={"num_layers": 2}),
+        "other_field": sealed(config={"experts": 4}),
+        "text_field": sealed(config={"dropout": "much"}),
+        "switch": sealed(config={"bias": "no"}),
+        "huge": sealed(config={"num_layers": 10**12}),
+        "huge_table": sealed(config={"max_len": 10**12}),
+        "list": sealed(metadata="[]"),
+        "deep_metadata": sealed(metadata="[" * 100_000),
+        "integers": sealed(arrays={name: array.astype(np.int32) for name, array in state.items()}),
+        "half_floats": sealed(arrays={name: array.astype(np.float16) for name, array in state.items()}),
+        "weightless": sealed(arrays={}),
+        "not_taken_up": sealed(metadata=json.dumps(training)),
+    }
+
+
+@functools.cache
+def files():
+    """{name: bytes} of all files that the cases need; made once."""
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        save_checkpoint(folder / "gpt.safetensors", gpt(), tokenizer=TOKENIZER.to_dict())
+        save_checkpoint(folder / "mute.safetensors", gpt())
+        save_checkpoint(folder / "bert.safetensors", BERT(bert_config(TOKENIZER.vocab_size, **SIZES)))
+        save_tokenizer(folder / "tokenizer.json", TOKENIZER)
+        made = {path.name: path.read_bytes() for path in folder.iterdir()}
+    texts = {
+        "my.txt": TEXT.encode(),
+        "empty.txt": b"",
+        "mark.txt": b"\xef\xbb\xbf",
+        "short.txt": b"too short\r\n",
+        "latin1.txt": "caf\xe9 ".encode("latin1") * 200,
+        "utf16.txt": TEXT.encode("utf-16"),
+        "binary.txt": b"abc\0def" * 200,
+        "file": b"a file",
+        "own.py": LAYERS.encode(),
+        "broken.py": b"def (:\n",
+        "leaves.py": b"raise SystemExit(0)\n",
+        "notes_list/progress.json": b"[]",
+        "notes_text/progress.json": b'{"06_attention_backward": {"hints": "x"}}',
+        "notes_half/progress.json": b'{"06_att',
+        "empty_folder/.keep": b"",
+        "bit.json": made["tokenizer.json"].replace(b'"t"', b'"\xc3\xa4"'),
+        "list.json": b"[1]",
+        "newer.json": made["tokenizer.json"].replace(b"tokenizer-1", b"tokenizer-9"),
+        "config.json": b'{"model_type": ',
+    }
+    damaged = {f"{name}.safetensors": data for name, data in checkpoints(made["gpt.safetensors"]).items()}
+    return {**made, **texts, **damaged}
+
+
+def give(folder):
+    """Put all of them into `folder`."""
+    for name, data in files().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)

@@ -1,0 +1,64 @@
+"""Each bad input is refused in one line, with status 2 or the right exception, and leaves nothing half-written."""
+
+import functools
+
+import pytest
+
+from minitransformer.cli import main
+from tests.refusals.cases import all_cases
+from tests.refusals.page import PAGE, make_page
+from tests.refusals.trying import try_case
+
+CASES = all_cases()
+ON_THE_COMMAND_LINE = [case for case in CASES if not case.call]
+IN_THE_LIBRARY = [case for case in CASES if case.call]
+FULL = [case for case in ON_THE_COMMAND_LINE if case.late]
+
+
+def by_name(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+@by_name(ON_THE_COMMAND_LINE)
+def test_command_line_is_refused_in_one_line_with_status_2_and_nothing_is_written(case, tmp_path):
+    outcome = try_case(case, tmp_path)
+    assert outcome.status == 2, outcome
+    assert outcome.said.startswith("minitransformer")
+    assert outcome.said.count("\n") == 1
+    assert outcome.said.endswith("\n")
+    assert "Traceback" not in outcome.said
+    assert outcome.said[:-1].isprintable()
+    assert "[Errno" not in outcome.said
+    assert case.late or outcome.out == ""
+    left = {name for name, data in outcome.written.items() if data is not None}
+    assert left == set(), "nothing half-written"
+    assert case.late or outcome.written == {}, "not even a folder"
+
+
+@by_name(IN_THE_LIBRARY)
+def test_library_raises_the_right_exception_with_one_line(case, tmp_path):
+    outcome = try_case(case, tmp_path)
+    assert type(outcome.error) is case.raises, outcome
+    assert outcome.said
+    assert "\n" not in outcome.said
+    assert outcome.written == {}
+
+
+def test_names_are_told_apart_and_there_are_enough():
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names) >= 60
+
+
+def test_debug_shows_the_traceback(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"^there is no file missing\.txt$"):
+        main(["train", "shakespeare", "--text", "missing.txt", "--debug"])
+
+
+def test_page_is_what_is_said():
+    assert page() == PAGE.read_text("utf-8"), "write it anew: python -m tests.refusals.page"
+
+
+@functools.cache
+def page():
+    return make_page()

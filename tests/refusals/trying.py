@@ -1,0 +1,86 @@
+"""Trying one case: what is said, how it ends, and what is left behind."""
+
+import contextlib
+import io
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from minitransformer.cli import main
+from tests.refusals.given import give
+
+SAID_BY_OTHERS = (
+    r"(NumPy knows: ).*",
+    r"(cannot be run .*?: \w+: ).*",
+    r"(is not JSON: ).*",
+    r"(cannot be read \().*(\))",
+)
+
+
+class Outcome(NamedTuple):
+    """What came of a case."""
+
+    status: int | None  # of the command line
+    error: Exception | None  # of the library
+    out: str
+    said: str
+    written: dict  # {name: bytes or None for a folder} of what is there now and was not, or not so
+
+
+def try_case(case, folder):
+    """Run it in `folder`, which gets the files of given.py -> Outcome."""
+    give(folder)
+    before = tree(folder)
+    out, err = io.StringIO(), io.StringIO()
+    status = error = None
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.chdir(folder)
+        patch.setattr("minitransformer.cli.train.TESTED", 5)
+        if case.patch:
+            case.patch(patch)
+        if case.call:
+            with contextlib.suppress(Exception):
+                try:
+                    case.call()
+                except Exception as raised:
+                    error = raised
+                    raise
+        else:
+            try:
+                status = main(list(case.arguments))
+            except SystemExit as exit_by_argparse:
+                status = exit_by_argparse.code
+    said = str(error) if error else err.getvalue()
+    now = tree(folder)
+    return Outcome(
+        status, error, out.getvalue(), said, {name: now[name] for name in now if before.get(name, 0) != now[name]}
+    )
+
+
+def tree(folder):
+    """{name: bytes, or None for a folder} of everything in it."""
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in Path(folder).rglob("*")}
+
+
+def try_all(cases):
+    """(case, what is said) for each, in folders that are gone afterwards."""
+    for case in cases:
+        with tempfile.TemporaryDirectory() as name:
+            outcome = try_case(case, Path(name))
+            yield case, normalised(outcome.said, name)
+
+
+def normalised(text, folder):
+    """What is the same on every machine: no path of the folder, no process, nothing that other libraries say."""
+    text = text.strip().replace(f"{folder}{os.sep}", "").replace(folder, "FOLDER")
+    for pattern in SAID_BY_OTHERS:
+        text = re.sub(pattern, lambda found: f"{found[1]}...{''.join(found.groups()[1:])}", text)
+    return text
