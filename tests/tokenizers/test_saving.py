@@ -89,7 +89,10 @@ BAD_FILES = {
     "too deep": (b"[" * 200_000, "recursion"),
     "a list": (b"[1]", "its format is not minitransformer-tokenizer-1"),
     "no format": ({"kind": "characters"}, "its format is not"),
-    "later format": ({**PAIRS, "format": "minitransformer-tokenizer-2"}, "its format is .*-2, of a newer minitransformer"),
+    "later format": (
+        {**PAIRS, "format": "minitransformer-tokenizer-2"},
+        "its format is .*-2, of a newer minitransformer",
+    ),
     "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match what is in it"),
     "a field too many": ({**PAIRS, "unknown": True}, r"missing nothing, unexpected \['unknown'\]"),
     "no kind": ({"format": PAIRS["format"]}, "it has no 'kind'"),
