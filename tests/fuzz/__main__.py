@@ -1,7 +1,7 @@
 """Try made-up input of every kind, as much of it as you like, and count how the cases end.
 
     python -m tests.fuzz                    2,000 cases
-    python -m tests.fuzz --cases 100000     about a quarter of an hour
+    python -m tests.fuzz --cases 100000     two to six minutes
 
 A case is known by its kind and its number: `python -m tests.fuzz --only checkpoints --first 1234 --cases 1` tries one
 again. The exit status is 1 if any case has failed.
