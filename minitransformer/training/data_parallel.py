@@ -67,7 +67,7 @@ class DataParallel:
         return weighted_sum(shares, losses), weighted_sum(shares, accuracies) if measure else None
 
     def _split(self, batch):
-        """The batch, cut into parts of about the same number of sequences : in each turn one for each member.
+        """The batch, cut into parts of about the same number of sequences: in each turn one for each member.
 
         Raises ValueError if there are not enough sequences.
         """

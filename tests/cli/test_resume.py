@@ -72,7 +72,7 @@ def test_no_checkpoints_at_all_are_refused(option, folders, capsys):
 
 
 def test_training_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path):
-    (whole,) = kill_again_and_again(tmp_path, 0, np.random.default_rng(0))[1]
-    kills, endings = kill_again_and_again(tmp_path, 4, np.random.default_rng(1))
+    (whole,) = kill_again_and_again(tmp_path, 0, np.random.default_rng(0))[2]
+    kills, _, endings = kill_again_and_again(tmp_path, 4, np.random.default_rng(1))
     assert kills == 4
     assert all(same_weights(whole, weights) for weights in endings)
