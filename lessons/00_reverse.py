@@ -16,11 +16,12 @@ from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import is_held_out, make_batch
-from minitransformer.decoding import exact_match as library_exact_match
 from minitransformer.decoding import greedy_decode
+from minitransformer.evaluation import exact_match as library_exact_match
 from minitransformer.functional import cross_entropy
-from minitransformer.models import BOS, EOS, PAD, Transformer, TransformerConfig
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, train
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 lesson = begin("00_reverse")
 
@@ -287,8 +288,7 @@ if not lesson.fast:
 
 # %%
 pair = make_batch(task.encode(WORD)[None, :], task.solve(task.encode(WORD)[None, :]))
-_, cache = model.forward(*pair.inputs)
-weights = cache.decode.decoder.layers[-1].cross_attention.sublayer.attention.weights[0]  # (H, T, S)
+weights = model.attention_weights(*pair.inputs).cross[-1][0]  # (H, T, S)
 lesson.check("rows of attention sum to 1", error(weights.sum(axis=-1), np.ones(weights.shape[:-1])), 1e-6)
 
 n = len(WORD)

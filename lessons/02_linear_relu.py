@@ -17,7 +17,7 @@ from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer import functional
 from minitransformer.data import get_task
-from minitransformer.decoding import decode_and_score
+from minitransformer.evaluation import decode_and_score
 from minitransformer.layers import FeedForward, Linear
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, train

@@ -311,7 +311,8 @@ from minitransformer.core import Parameter
 from minitransformer.data import get_task
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection
-from minitransformer.models import PAD, Transformer, named_config
+from minitransformer.models import Transformer, named_config
+from minitransformer.vocabulary import PAD
 
 ids, dx = target.ravel(), da.reshape(-1, C)
 print("ids with repeats:", ids.tolist())

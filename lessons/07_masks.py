@@ -385,10 +385,11 @@ lesson.check("leak_test: -1e4 with scores of order 1e4 leaks", sees["-1e4 added,
 # %%
 from minitransformer.core import Layer
 from minitransformer.data.text import TextBatch
+from minitransformer.evaluation import mean_loss
 from minitransformer.layers import Linear
 from minitransformer.models import GPT, gpt_config
 from minitransformer.models.gpt import GPTCache
-from minitransformer.training import TrainingSettings, mean_loss, train
+from minitransformer.training import TrainingSettings, train
 
 SYMBOLS, T, C = 16, 8, 32
 HONEST, ONE_TOO_MANY = np.tril(np.ones((T, T), bool)), np.tril(np.ones((T, T), bool), 1)
@@ -412,7 +413,7 @@ class MaskedGPT(GPT):
 
     def forward(self, ids, rng=None):
         x, cache_embedding = self.embedding.forward(ids, rng)
-        y, cache_blocks = self.blocks.forward(x, self.allowed, rng)
+        y, cache_blocks = self.blocks.forward(x, self.allowed, rng=rng)
         logits, cache_output = self.output.forward(y)
         return logits, GPTCache(cache_embedding, cache_blocks, cache_output)
 

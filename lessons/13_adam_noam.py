@@ -234,7 +234,7 @@ def clip(gradients, c):
 # %%
 from minitransformer import training
 from minitransformer.core import Parameter
-from minitransformer.training.clip import clip_factor, grad_norm
+from minitransformer.training.clipping import clip_factor, grad_norm
 
 rng = np.random.default_rng(1)
 shapes = [(3, 5), (7,), (2, 3, 4)]

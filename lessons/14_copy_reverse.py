@@ -17,11 +17,13 @@ from lab import BLUE, GREY, ORANGE, begin, error, plt
 from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
-from minitransformer.decoding import decode_and_score, greedy_decode
+from minitransformer.decoding import greedy_decode
+from minitransformer.evaluation import decode_and_score
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import BOS, EOS, PAD, Transformer, TransformerConfig
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.progress import tqdm
 from minitransformer.training import Adam, Trainer, noam
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 lesson = begin("14_copy_reverse")
 
@@ -422,8 +424,7 @@ if not lesson.fast:
 # %%
 def cross_attention(model, batch):
     """The weights of the decoder layer's look at the source -> (B, H, T, S)."""
-    _, cache = model.forward(batch.source, batch.target_in)
-    return cache.decode.decoder.layers[0].cross_attention.sublayer.attention.weights
+    return model.attention_weights(batch.source, batch.target_in).cross[0]
 
 
 def share_on_expected(name, model, batch):

@@ -18,11 +18,13 @@ from lab import ROOT, begin, plt
 
 from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task, tasks
-from minitransformer.decoding import exact_match, greedy_decode
+from minitransformer.decoding import greedy_decode
+from minitransformer.evaluation import exact_match
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import PAD, Transformer, TransformerConfig
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.progress import tqdm
 from minitransformer.training import Adam, noam
+from minitransformer.vocabulary import PAD
 
 sys.path.insert(0, str(ROOT))  # the tests of this library are not installed; their museum is what we visit
 from tests.museum.exhibits import EXHIBITS

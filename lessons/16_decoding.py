@@ -313,7 +313,7 @@ for name, dtype in dtypes.items():
 
 source, target = tests["sort"].source[:8], tests["sort"].target_in[:8]
 at_once, _ = model.forward(source, target)
-state = model.begin(source, target.shape[1])
+state = model.decoding_state(source, target.shape[1])
 one_by_one = np.stack([state.extend(target[:, t : t + 1]) for t in range(target.shape[1])], axis=1)
 lesson.check("the library's kv against reading all, a trained model", error(one_by_one, at_once), 1e-12)
 
@@ -382,7 +382,7 @@ batch = tests["sort"]
 right = [tuple(row[row != PAD].tolist()) for row in batch.target_out[:count]]
 searched = {}  # (alpha, beam): the best answers, mean log P, mean length, per cent right
 for alpha, beam in [*itertools.product((0.0, 0.6), beams), (5.0, 4)]:
-    state = model.begin(np.repeat(batch.source[:count], beam, axis=0), 16)  # beam rows for each source
+    state = model.decoding_state(np.repeat(batch.source[:count], beam, axis=0), 16)  # beam rows for each source
     answers = [best[0] for best in decoding.beam_search(state, count, 16, BOS, beam, alpha)]
     log_p, length = (np.mean([x(answer) for answer in answers]) for x in (lambda a: a.log_prob, lambda a: len(a.ids)))
     match = 100 * np.mean([answer.ids == ids for answer, ids in zip(answers, right, strict=True)])
@@ -429,7 +429,7 @@ for method in ("forward", "extend"):  # count the passes through the decoder's f
 model.forward(ids, ids)
 steps["Transformer", "training"] = len(calls)
 calls.clear()
-decoding.generate(model.begin(ids, TOKENS), np.array([[BOS]]), TOKENS, eos=None)
+decoding.generate(model.decoding_state(ids, TOKENS), np.array([[BOS]]), TOKENS, eos=None)
 steps["Transformer", "decoding"] = len(calls)
 found = ", ".join(
     f"{who} {steps[who, 'training']} in training and {steps[who, 'decoding']} in decoding"
@@ -490,7 +490,7 @@ def seconds(call):
 
 keep, again = [], []
 for _ in range(6):  # the fastest of six: whoever else computes on this machine only slows
-    state = timed.begin(source, LONGEST)
+    state = timed.decoding_state(source, LONGEST)
     keep.append([seconds(lambda t=t, state=state: state.extend(ids[:, t : t + 1])) for t in range(LONGEST)])
 for _ in range(6):
     again.append([seconds(lambda t=t: timed.decode(ids[:, :t], memory, source)) for t in places])

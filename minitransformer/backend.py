@@ -14,8 +14,6 @@ import contextlib
 import contextvars
 import functools
 import importlib
-import json
-import math
 import os
 
 import numpy as np
@@ -102,64 +100,6 @@ def to_device(array):
 def to_host(array):
     """`array` (of any backend) as a NumPy array; on a GPU this waits until it has been computed."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
-
-
-def make_generator(seed):
-    """A random generator for dropout on the device in use. SFC64 is NumPy's fastest; CuPy has its own."""
-    if backend_name() == "numpy":
-        return np.random.Generator(np.random.SFC64(seed))
-    return xp.random.default_rng(seed)
-
-
-def generator_state(rng):
-    """Where a generator stands, as what JSON can hold; None for one that cannot tell, as CuPy's."""
-    state = getattr(getattr(rng, "bit_generator", None), "state", None)
-    if not isinstance(state, dict):
-        return None
-    return json.loads(json.dumps(state, default=lambda array: [int(word) for word in array]))
-
-
-def restore_generator(rng, state):
-    """Let a generator go on from where `generator_state` found it; nothing for None."""
-    if state is None:
-        return
-    inner = {
-        name: np.array(value, dtype=np.uint64) if isinstance(value, list) else value
-        for name, value in state["state"].items()
-    }
-    rng.bit_generator.state = {**state, "state": inner}
-
-
-def random_uint16(rng, shape):
-    """Independent integers from 0 to 65535, all equally likely: four from each 64-bit random number of `rng`."""
-    size = math.prod(shape)
-    words = rng.integers(0, 2**64 - 1, size=-(-size // 4), dtype=xp.uint64, endpoint=True)
-    return words.view(xp.uint16)[:size].reshape(shape)
-
-
-def add_rows(table, ids, rows):
-    """table[ids[n]] += rows[n] for all n, where an id may come more than once.
-
-    table (V, C), ids (N,) integers on the host, rows (N, C); `table` is changed in place. The plain form is
-    `np.add.at(table, ids, rows)`. It is slow on the host, and on a GPU the order of its sums changes from run to run.
-    Here the rows are sorted by id, so that equal ones stand together, and then each row at an even place of its run
-    takes the one behind it, each at a place divisible by 4 the one two behind it, and so on: every run's sum is in
-    its first row after log2(longest run) rounds, the same to the last bit each time. Only ids are sorted, so a GPU
-    has nothing to wait for.
-    """
-    order = np.argsort(ids, kind="stable")
-    sorted_ids = ids[order]
-    firsts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))  # where each run starts
-    lengths = np.diff(firsts, append=len(ids))
-    place = np.arange(len(ids)) - np.repeat(firsts, lengths)  # in its run
-    left = np.repeat(lengths, lengths) - place  # rows from here to the end of the run
-    sums = rows[to_device(order)]
-    step = 1
-    while step < lengths.max(initial=0):
-        takes = to_device(np.flatnonzero((place & (2 * step - 1) == 0) & (left > step)))
-        sums[takes] += sums[takes + step]
-        step *= 2
-    table[to_device(sorted_ids[firsts])] += sums[to_device(firsts)]
 
 
 KERNELS = "minitransformer.kernels"  # which stands above `functional` and so above this file: imported at first use

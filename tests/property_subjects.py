@@ -10,8 +10,8 @@ import numpy as np
 
 from minitransformer import functional as F
 from minitransformer import layers as L
-from minitransformer.backend import make_generator
 from minitransformer.core import Parameter
+from minitransformer.generators import make_generator
 from minitransformer.gradcheck.cases.positions import Weights
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import device, protected, random_array, randomize

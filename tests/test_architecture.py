@@ -18,16 +18,18 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"__init__"},
-    {"backend", "curriculum", "files", "process", "progress"},
-    {"checks", "devices"},
+    {"backend", "curriculum", "files", "process", "progress", "vocabulary"},
+    {"checks", "devices", "generators"},
     {"core"},
     {"functional"},
     {"kernels"},
     {"layers"},
+    {"decoding"},
     {"models"},
-    {"data", "tokenizers", "training", "decoding", "gradcheck", "plotting"},
+    {"data", "evaluation", "inspection", "interop", "tokenizers"},
+    {"training", "gradcheck", "plotting"},
     {"bench", "exercises"},
+    {"__init__"},
     {"cli"},
     {"__main__"},
 ]
@@ -43,7 +45,11 @@ THIRD_PARTY = {
     "matplotlib": "plotting.py",
     "torch": "bench/*.py",
 }
-HOST_FILES = ("functional/positions.py", "layers/initializers.py")  # tables and weights are computed with NumPy
+HOST_FILES = (
+    "functional/positions.py",
+    "functional/scatter.py",
+    "layers/initializers.py",
+)  # tables and weights are computed with NumPy
 HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights
 RANDOM_NAMES = {"default_rng", "Generator", "SFC64"}
 AXIS_LENGTHS = set("BCDFHIMNOSTV")

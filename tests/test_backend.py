@@ -15,16 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
-from minitransformer.backend import (
-    BackendUnavailableError,
-    add_rows,
-    backend_name,
-    make_generator,
-    to_device,
-    to_host,
-    use_backend,
-    xp,
-)
+from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
+from minitransformer.functional.scatter import add_rows
+from minitransformer.generators import make_generator
 from tests.helpers import relative_error
 from tests.strict.strict import strict
 

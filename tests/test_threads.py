@@ -15,7 +15,8 @@ from minitransformer.backend import backend_name, fused_on_gpu, plain_formulas, 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import Team, limit_threads, num_threads
-from minitransformer.training import TrainingSettings, data_parallel, train
+from minitransformer.training import TrainingSettings, train
+from minitransformer.training import parallel as data_parallel
 from tests.strict.strict import strict
 
 PATIENCE = 20  # seconds, for another thread to come

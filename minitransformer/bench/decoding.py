@@ -6,6 +6,7 @@ import numpy as np
 
 from minitransformer.bench.sizes import SIZES
 from minitransformer.decoding import generate
+from minitransformer.decoding.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
 
 COUNT = 64  # tokens decoded in one call
@@ -24,7 +25,7 @@ def decoder_only(name, room=COUNT):
 def numpy_decoding(name, batch):
     """Decode COUNT tokens of `batch` texts -> a function without arguments that returns the ids (B, COUNT)."""
     model, first = decoder_only(name), np.ones((batch, 1), dtype=np.int64)
-    return lambda: generate(model.begin(batch, COUNT), first, COUNT, eos=None).ids
+    return lambda: generate(GPTState(model, batch, COUNT), first, COUNT, eos=None).ids
 
 
 def pytorch_decoding(name, batch, threads):
@@ -49,7 +50,7 @@ def cost_per_token(name, batch, repeats=5):
     model, ids = decoder_only(name, LONG), np.ones((batch, 1), dtype=np.int64)
     seconds = np.empty((repeats, LONG))
     for row in seconds:
-        state = model.begin(batch, LONG)
+        state = GPTState(model, batch, LONG)
         for i in range(LONG):
             before = time.perf_counter()
             state.extend(ids)

@@ -13,8 +13,8 @@ from minitransformer.backend import backend_name
 from minitransformer.bench.device import DEVICE_SIZES, measure_steps
 from minitransformer.bench.parity import STEPS, compare_layers, compare_training
 from minitransformer.data import get_task
-from minitransformer.decoding import decode_and_score
 from minitransformer.devices import describe_device
+from minitransformer.evaluation import decode_and_score
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.models import Transformer, named_config
 from minitransformer.training import RECIPES, TrainingSettings, train

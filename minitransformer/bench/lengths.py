@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.data import get_task
-from minitransformer.decoding import decode_and_score
+from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import Transformer, named_config
 from minitransformer.process import limit_threads

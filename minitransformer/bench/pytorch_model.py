@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from minitransformer.functional import sinusoidal_positions
-from minitransformer.models import PAD
+from minitransformer.vocabulary import PAD
 
 
 class PyTorchTransformer(nn.Module):

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.data import Batch
-from minitransformer.models import PAD, TransformerConfig
+from minitransformer.models import TransformerConfig
+from minitransformer.vocabulary import PAD
 
 
 class Size(NamedTuple):

@@ -22,8 +22,8 @@ from minitransformer.cli import (
     train,
 )
 from minitransformer.cli.parsing import Parser, check_arguments, in_words
-from minitransformer.training.anomaly import NotFiniteError
-from minitransformer.training.keeping import Stopped
+from minitransformer.training.checkpointer import Stopped
+from minitransformer.training.diagnostics import NotFiniteError
 
 COMMANDS = {
     "lesson": lesson,

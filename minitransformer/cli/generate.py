@@ -7,8 +7,8 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.decoding import Greedy, Sampling, generate_tokens
+from minitransformer.decoding.incremental import SlidingState
 from minitransformer.models import GPT
-from minitransformer.models.stepwise import SlidingState
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 

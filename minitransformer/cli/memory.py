@@ -2,9 +2,9 @@
 
 from minitransformer.backend import backend_name
 from minitransformer.devices import free_memory
-from minitransformer.models.memory import training_memory
+from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.process import num_threads
-from minitransformer.training.data_parallel import members_at_work
+from minitransformer.training.parallel import members_at_work
 
 FLOATS_RESUMED = 3  # arrays as long as the weights, which have been read when a training is resumed
 

@@ -3,10 +3,10 @@
 import dataclasses
 import json
 
+from minitransformer.inspection.activation_memory import kept_activations
+from minitransformer.inspection.memory_estimate import training_memory
+from minitransformer.inspection.summary import summarize
 from minitransformer.models import Transformer, config_names, named_config
-from minitransformer.models.activations import kept_activations
-from minitransformer.models.memory import training_memory
-from minitransformer.models.summary import summarize
 
 HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\

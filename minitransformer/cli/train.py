@@ -25,11 +25,12 @@ from minitransformer.cli.training_options import (
 )
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import PromptedTask, prompted
-from minitransformer.decoding import decode_and_score
-from minitransformer.models import EOS, GPT, Transformer, config_names, named_config
+from minitransformer.evaluation import decode_and_score
+from minitransformer.models import GPT, Transformer, config_names, named_config
 from minitransformer.process import limit_threads
 from minitransformer.training import RECIPES, NotFiniteError, TrainingSettings, save_checkpoint, train
-from minitransformer.training.keeping import steps_in
+from minitransformer.training.checkpointer import steps_in
+from minitransformer.vocabulary import EOS
 
 HELP = "train a toy task, or on text, and test on what was held out"
 DESCRIPTION = """\

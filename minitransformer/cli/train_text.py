@@ -10,12 +10,13 @@ from minitransformer.cli.memory import check_memory
 from minitransformer.cli.training_options import choose_threads, drop, make_keeper, training_folder
 from minitransformer.data import MaskedTask, TextTask, load_shakespeare, load_text
 from minitransformer.decoding import Sampling, generate
+from minitransformer.decoding.incremental import SlidingState
+from minitransformer.evaluation import mean_loss
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
-from minitransformer.models.stepwise import SlidingState
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer
-from minitransformer.training import TrainingSettings, mean_loss, save_checkpoint, train
+from minitransformer.training import TrainingSettings, save_checkpoint, train
 
 TEXT_TASKS = ("shakespeare", "masked")
 SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}

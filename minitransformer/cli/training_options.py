@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from minitransformer.files import check_folder
 from minitransformer.process import threads_are_chosen
-from minitransformer.training.keeping import Keeper, newest, read_session, steps_in
+from minitransformer.training.checkpointer import Keeper, newest, read_session, steps_in
 
 # not part of what was begun
 HERE_AND_NOW = ("resume", "every", "keep", "fresh", "force", "json", "debug", "command", "detect_anomaly")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.data.text import TextBatch
-from minitransformer.models.config import PAD
+from minitransformer.vocabulary import PAD
 
 CHOSEN, MASKED, RANDOM = 0.15, 0.8, 0.1  # share of tokens to be predicted; of these, hidden and replaced
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.data.tasks import ToyTask, pad_rows
 from minitransformer.data.text import TextBatch
-from minitransformer.models.config import PAD
+from minitransformer.vocabulary import PAD
 
 
 class PromptedTask:

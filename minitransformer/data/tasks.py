@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_choice, check_integer
-from minitransformer.models.config import BOS, EOS, PAD
+from minitransformer.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 
 HELD_OUT_SHARE = 0.1
-SPECIALS = ("<pad>", "<bos>", "<eos>")
 
 
 class Batch(NamedTuple):
@@ -49,14 +48,14 @@ class ToyTask:
     @property
     def vocabulary(self):
         """The tokens in the order of their ids."""
-        return (*SPECIALS, *self.symbols)
+        return (*SPECIAL_TOKENS, *self.symbols)
 
     def encode(self, text):
         """The ids of a text -> (length,). Raises ValueError for a symbol that the task does not have."""
         for symbol in text:
             if symbol not in self.symbols:
                 raise ValueError(f"this task has the symbols {self.symbols!r}, got {symbol!r}")
-        return np.array([len(SPECIALS) + self.symbols.index(symbol) for symbol in text], dtype=np.int64)
+        return np.array([len(SPECIAL_TOKENS) + self.symbols.index(symbol) for symbol in text], dtype=np.int64)
 
     def decode(self, ids):
         """The text of a row of ids, without padding, bos, and eos with what follows it."""
@@ -89,7 +88,7 @@ class ToyTask:
     def draw(self, rng, count, min_len):
         """`count` sources -> (count, max_len) ids, padded."""
         lengths = rng.integers(min_len, self.max_len + 1, size=count)
-        ids = rng.integers(len(SPECIALS), len(self.vocabulary), size=(count, self.max_len))
+        ids = rng.integers(len(SPECIAL_TOKENS), len(self.vocabulary), size=(count, self.max_len))
         return np.where(np.arange(self.max_len) < lengths[:, None], ids, PAD)
 
     def solve(self, source):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding.choosing import log_softmax
-from minitransformer.models.config import EOS, PAD
+from minitransformer.decoding.sampling import log_softmax
+from minitransformer.vocabulary import EOS, PAD
 
 
 class Hypothesis(NamedTuple):

@@ -1,12 +1,12 @@
-"""Generating token by token, from any model whose state can be extended (see models/stepwise.py)."""
+"""Generating token by token, from any model whose state can be extended (see decoding/incremental.py)."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding.choosing import Greedy, forbid_repeats, log_softmax
-from minitransformer.models.config import EOS, PAD
+from minitransformer.decoding.sampling import Greedy, forbid_repeats, log_softmax
+from minitransformer.vocabulary import EOS, PAD
 
 
 class Generated(NamedTuple):

@@ -1,23 +1,13 @@
-"""Greedy decoding of an encoder-decoder: always take the likeliest token."""
-
-import numpy as np
+"""Greedy decoding: always take the most likely token."""
 
 from minitransformer.decoding.generate import generate
-from minitransformer.models.config import BOS
 
 
 def greedy_decode(model, source, max_new_tokens):
-    """The likeliest next token, again and again, for a batch of sources at once.
+    """The most likely next token, again and again, for a batch of sources (encoder-decoder) or prompts (GPT).
 
-    source (B, S) ids -> (B, T) ids with T <= max_new_tokens, each row ending in eos (if there was room) and padded
-    behind it. Stops when all rows have said eos.
+    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos (if it came to
+    that within max_new_tokens) and is padded after it. Stops when all rows have produced eos.
     """
-    bos = np.full((len(source), 1), BOS, dtype=source.dtype)
-    return generate(model.begin(source, max_new_tokens), bos, max_new_tokens).ids
-
-
-def exact_match(decoded, expected):
-    """The share of rows in which decoded (B, T) says expected (B, T') to the last token, eos included."""
-    width = max(decoded.shape[1], expected.shape[1])
-    decoded, expected = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (decoded, expected))
-    return float((decoded == expected).all(axis=1).mean())
+    state = model.decoding_state(source, max_new_tokens)
+    return generate(state, state.prompt, max_new_tokens).ids

@@ -8,7 +8,7 @@ import numpy as np
 
 from minitransformer.exercises.catalogue import find_exercises
 from minitransformer.exercises.runner import check
-from minitransformer.training.data_parallel import forward_backward
+from minitransformer.training.parallel import forward_backward
 
 
 class Part(NamedTuple):

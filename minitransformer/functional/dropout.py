@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import fused_on_gpu, random_uint16, xp
+from minitransformer.backend import fused_on_gpu, xp
 from minitransformer.checks import check_generator, check_rate
+from minitransformer.generators import random_uint16
 
 
 class DropoutCache(NamedTuple):

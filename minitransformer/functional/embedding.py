@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import add_rows, fused_on_gpu, to_device
+from minitransformer.backend import fused_on_gpu, to_device
 from minitransformer.checks import check_ids
+from minitransformer.functional.scatter import add_rows
 
 
 class EmbeddingCache(NamedTuple):

@@ -1,6 +1,7 @@
 """Relative positions as T5 has them (Raffel et al. 2020): a learnt number for each distance, added to the scores."""
 
-from minitransformer.backend import add_rows, to_device, xp
+from minitransformer.backend import to_device, xp
+from minitransformer.functional.scatter import add_rows
 
 
 def relative_bias(table, buckets):

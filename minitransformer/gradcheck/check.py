@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import make_generator, to_device, to_host
+from minitransformer.backend import to_device, to_host
+from minitransformer.generators import make_generator
 from minitransformer.gradcheck import derivatives
 from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON, Report, TensorCheck
 

@@ -1,7 +1,8 @@
 """Dropout on a GPU: after the random bits, one kernel for the mask and the product with it."""
 
-from minitransformer.backend import random_uint16, xp
+from minitransformer.backend import xp
 from minitransformer.functional.dropout import DropoutCache
+from minitransformer.generators import random_uint16
 from minitransformer.kernels.launch import common_real, launch_entries
 
 

@@ -18,7 +18,7 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
     split_heads,
 )
-from minitransformer.layers.kv import KeyValues
+from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.linear import Linear
 
 
@@ -116,18 +116,18 @@ class SelfAttention(MultiHeadAttention):
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
-    def extend(self, x, kv, allowed=None):
-        """The outputs y (B, n, C) of n new tokens x (B, n, C) that see each other as `allowed` says, and all before.
+    def extend(self, x, kv_cache, allowed=None):
+        """Outputs y (B, n, C) for n new tokens x (B, n, C), in decoding: their keys and values join `kv_cache`.
 
-        Their keys and values are added to `kv`; allowed broadcastable to (B, H, n, kv.length), for decoding alone.
+        allowed is broadcastable to (B, H, n, S), with S the tokens in the cache afterwards.
         """
-        start = kv.length
+        start = kv_cache.length
         q, k, v = (split_heads(part, self.num_heads) for part in parts(self.qkv(x), 3))  # (B, H, n, D)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(q.shape[2], start + q.shape[2], start)
-        y, _ = scaled_dot_product_attention(q, *kv.append(k, v), allowed, bias=bias, scale=self.scale)
+        y, _ = scaled_dot_product_attention(q, *kv_cache.append(k, v), allowed, bias=bias, scale=self.scale)
         return self.output(merge_heads(y))
 
 
@@ -162,15 +162,15 @@ class CrossAttention(MultiHeadAttention):
         return dx, dmemory
 
     def read(self, memory):
-        """The keys and values of the memory (B, S, C) -> kv, computed once for all tokens that will be decoded."""
+        """The keys and values of the memory (B, S, C) -> KVCache, computed once for all tokens that will be decoded."""
         B, S, C = memory.shape
         k, v = (split_heads(part, self.num_heads) for part in parts(self.kv(memory), 2))
-        kv = KeyValues((B, self.num_heads, S, C // self.num_heads), memory.dtype)
-        kv.append(k, v)
-        return kv
+        kv_cache = KVCache((B, self.num_heads, S, C // self.num_heads), memory.dtype)
+        kv_cache.append(k, v)
+        return kv_cache
 
-    def extend(self, x, kv, allowed=None):
+    def extend(self, x, kv_cache, allowed=None):
         """The outputs y (B, n, C) of n new tokens x (B, n, C) that look at what `read` has given."""
         q = split_heads(self.q(x), self.num_heads)
-        y, _ = scaled_dot_product_attention(q, kv.k, kv.v, allowed, scale=self.scale)
+        y, _ = scaled_dot_product_attention(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
         return self.output(merge_heads(y))

@@ -5,17 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.core import Layer
-from minitransformer.layers.attention import CrossAttention, SelfAttention
-from minitransformer.layers.encoder import (
-    StackCache,
-    attention_choices,
-    feed_forward_choices,
-    make_final_norm,
-    residual_choices,
-    stack_positions,
+from minitransformer.layers.stack import (
+    LayerStack,
+    add_and_norm,
+    make_cross_attention,
+    make_feed_forward,
+    make_self_attention,
 )
-from minitransformer.layers.feed_forward import FeedForward
-from minitransformer.layers.residual import Residual
 
 
 class DecoderLayerCache(NamedTuple):
@@ -30,16 +26,9 @@ class DecoderLayer(Layer):
     """Masked self-attention, cross-attention to the memory, the feed-forward network; each in its residual."""
 
     def __init__(self, config, *, positions=None, rng=None, dtype=np.float32):
-        C, H = config.d_model, config.num_heads
-        drawn = {"rng": rng, "dtype": dtype}
-        choices = attention_choices(config)
-        itself = SelfAttention(C, H, positions=positions, **choices, **drawn)
-        across = CrossAttention(C, H, **choices, **drawn)
-        network = FeedForward(C, config.d_ff, **feed_forward_choices(config), **drawn)
-        around = {**residual_choices(config), "dtype": dtype}
-        self.self_attention = Residual(itself, C, **around)
-        self.cross_attention = Residual(across, C, **around)
-        self.feed_forward = Residual(network, C, **around)
+        self.self_attention = add_and_norm(make_self_attention(config, positions, rng, dtype), config, dtype)
+        self.cross_attention = add_and_norm(make_cross_attention(config, rng, dtype), config, dtype)
+        self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
 
     def forward(self, x, memory, allowed=None, memory_allowed=None, rng=None):
         """x (B, T, C), memory (B, S, C), allowed for (B, H, T, T), memory_allowed for (B, H, T, S) -> y (B, T, C)."""
@@ -54,31 +43,21 @@ class DecoderLayer(Layer):
         da, dmemory = self.cross_attention.backward(dc, cache.cross_attention)
         return self.self_attention.backward(da, cache.self_attention), dmemory
 
-    def extend(self, x, kv, memory_kv, allowed=None, memory_allowed=None):
-        """The outputs y (B, n, C) of n new tokens x (B, n, C), which look at `memory_kv` of `CrossAttention.read`."""
-        a = self.self_attention.extend(x, kv, allowed)
-        return self.feed_forward(self.cross_attention.extend(a, memory_kv, memory_allowed))
+    def extend(self, x, kv_cache, memory_kv_cache, allowed=None, memory_allowed=None):
+        """Outputs y (B, n, C) for n new tokens x (B, n, C); `memory_kv_cache` is from `CrossAttention.read`."""
+        a = self.self_attention.extend(x, kv_cache, allowed)
+        return self.feed_forward(self.cross_attention.extend(a, memory_kv_cache, memory_allowed))
 
 
-class Decoder(Layer):
-    """N decoder layers, and a normalisation after the last if `config.has_final_norm` (needed with pre-norm)."""
+class Decoder(LayerStack):
+    """N decoder layers, each of which reads the same memory."""
 
     def __init__(self, config, *, rng=None, dtype=np.float32):
-        self.positions = stack_positions(config, False, rng, dtype)
-        more = {"positions": self.positions, "rng": rng, "dtype": dtype}
-        self.layers = [DecoderLayer(config, **more) for _ in range(config.num_layers)]
-        self.norm = make_final_norm(config, dtype)
+        super().__init__(config, DecoderLayer, bidirectional=False, rng=rng, dtype=dtype)
 
     def forward(self, x, memory, allowed=None, memory_allowed=None, rng=None):
-        """As `DecoderLayer.forward`, through all layers; each reads the same memory."""
-        caches = []
-        for layer in self.layers:
-            x, cache = layer.forward(x, memory, allowed, memory_allowed, rng=rng)
-            caches.append(cache)
-        cache_norm = None
-        if self.norm is not None:
-            x, cache_norm = self.norm.forward(x)
-        return x, StackCache(caches, cache_norm)
+        """As `DecoderLayer.forward`, through all layers."""
+        return super().forward(x, memory, allowed, memory_allowed, rng=rng)
 
     def backward(self, dy, cache):
         """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers, as each one read the memory.
@@ -94,11 +73,11 @@ class Decoder(Layer):
         return dy, dmemory
 
     def read(self, memory):
-        """The keys and values that each layer's cross-attention makes of memory (B, S, C) -> one kv a layer."""
+        """The keys and values that each layer's cross-attention makes of memory (B, S, C) -> a KV cache a layer."""
         return [layer.cross_attention.sublayer.read(memory) for layer in self.layers]
 
-    def extend(self, x, kvs, memory_kvs, allowed=None, memory_allowed=None):
-        """The outputs y (B, n, C) of n new tokens x (B, n, C), with two kv for each layer."""
-        for layer, kv, memory_kv in zip(self.layers, kvs, memory_kvs, strict=True):
-            x = layer.extend(x, kv, memory_kv, allowed, memory_allowed)
+    def extend(self, x, kv_caches, memory_kv_caches, allowed=None, memory_allowed=None):
+        """Outputs y (B, n, C) for n new tokens x (B, n, C), in decoding: two KV caches for each layer."""
+        for layer, kv_cache, memory_kv_cache in zip(self.layers, kv_caches, memory_kv_caches, strict=True):
+            x = layer.extend(x, kv_cache, memory_kv_cache, allowed, memory_allowed)
         return x if self.norm is None else self.norm(x)

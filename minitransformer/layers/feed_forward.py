@@ -63,10 +63,10 @@ class FeedForward(Layer):
 
     def __init__(self, d_model, d_ff, *, activation="relu", bias=True, dropout_rate=0.0, rng=None, dtype=np.float32):
         self.activation = check_choice("activation", activation, ACTIVATIONS)
-        drawn = {"bias": bias, "rng": rng, "dtype": dtype}
-        self.expand = Linear(d_model, d_ff, blocks=2 if activation in GATED else 1, **drawn)
+        blocks = 2 if activation in GATED else 1
+        self.expand = Linear(d_model, d_ff, blocks=blocks, bias=bias, rng=rng, dtype=dtype)
         self.dropout = Dropout(dropout_rate)
-        self.contract = Linear(d_ff, d_model, **drawn)
+        self.contract = Linear(d_ff, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(self, x, rng=None):
         """x (..., C) -> y (..., C)."""

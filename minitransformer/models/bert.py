@@ -11,15 +11,23 @@ from minitransformer.functional import gelu, gelu_backward, padding_mask, tanh, 
 from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linear, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
-from minitransformer.models.config import PAD, TransformerConfig
+from minitransformer.models.config import TransformerConfig
+from minitransformer.vocabulary import PAD
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
 
 def bert_config(vocab_size, **changes):
     """BERT's choices: post-norm, learned positions, exact GELU, eps 1e-12, no label smoothing; `changes` replaces."""
-    choices = {"norm": "post", "positions": "learned", "activation": "gelu", "scale_embeddings": False}
-    return TransformerConfig(vocab_size, **{**choices, "norm_eps": 1e-12, "label_smoothing": 0.0, **changes})
+    bert = {
+        "norm": "post",
+        "positions": "learned",
+        "activation": "gelu",
+        "scale_embeddings": False,
+        "norm_eps": 1e-12,
+        "label_smoothing": 0.0,
+    }
+    return TransformerConfig(vocab_size, **{**bert, **changes})
 
 
 class BERTEmbedding(Layer):
@@ -123,6 +131,8 @@ class BERT(Layer):
     nothing: so number the classes from 1, and give `num_classes` one more than there are.
     """
 
+    config_class = TransformerConfig
+
     def __init__(self, config, *, num_segments=2, num_classes=None, seed=0, dtype=np.float32):
         dtype = check_dtype(dtype)
         self.config = config
@@ -158,3 +168,7 @@ class BERT(Layer):
         dy = self.head.backward(dlogits, cache.head)
         dx = self.encoder.backward(dy, cache.encoder)
         self.embedding.backward(dx, cache.embedding)
+
+    def attention_weights(self, ids, segments=None):
+        """ids and segments (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
+        return self.forward(ids, segments)[1].encoder.attention_weights()

@@ -9,7 +9,6 @@ from minitransformer.layers.normalization import NORMALIZATIONS
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 
-PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of sequence: the first ids of every vocabulary
 SWITCHES = ("tie_embeddings", "tie_output", "bias", "scale_embeddings", "scale_scores", "scale_output")
 SWITCHES += ("starts_with_padding",)
 

@@ -7,12 +7,13 @@ import numpy as np
 from minitransformer.backend import to_device
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.core import Layer, Parameter
+from minitransformer.decoding.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
-from minitransformer.models.config import PAD, TransformerConfig
-from minitransformer.models.stepwise import TransformerState
+from minitransformer.models.config import TransformerConfig
+from minitransformer.vocabulary import PAD
 
 
 def t5_config(vocab_size, **changes):
@@ -22,10 +23,19 @@ def t5_config(vocab_size, **changes):
     the way in and by 1 / sqrt(d_model) on the way out, no label smoothing, and padding as the target's first token.
     Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
     """
-    choices = {"norm": "pre", "normalization": "rms", "norm_eps": 1e-6, "bias": False, "positions": "relative"}
-    scales = {"scale_embeddings": False, "scale_scores": False, "scale_output": True}
-    more = {"starts_with_padding": True, "label_smoothing": 0.0}
-    return TransformerConfig(vocab_size, **{**choices, **scales, **more, **changes})
+    t5 = {
+        "norm": "pre",
+        "normalization": "rms",
+        "norm_eps": 1e-6,
+        "bias": False,
+        "positions": "relative",
+        "scale_embeddings": False,
+        "scale_scores": False,
+        "scale_output": True,
+        "starts_with_padding": True,
+        "label_smoothing": 0.0,
+    }
+    return TransformerConfig(vocab_size, **{**t5, **changes})
 
 
 class EncodeCache(NamedTuple):
@@ -50,12 +60,22 @@ class TransformerCache(NamedTuple):
     decode: DecodeCache
 
 
+class AttentionWeights(NamedTuple):
+    """Who attends to whom: for each kind of attention a list with one array for each layer, first layer first."""
+
+    encoder: list  # of (B, H, S, S)
+    decoder: list  # of (B, H, T, T)
+    cross: list  # of (B, H, T, S)
+
+
 class Transformer(Layer):
     """An encoder-decoder after `config`; with the default switches, the model of the paper.
 
     `seed` chooses the initial weights (None: zeros, where only shapes matter); `dtype` is float32 to train, float64
     to prove. Sequences are ids with padding = 0 at their end, which nobody attends to.
     """
+
+    config_class = TransformerConfig
 
     def __init__(self, config, *, seed=0, dtype=np.float32):
         dtype = check_dtype(dtype)
@@ -141,9 +161,18 @@ class Transformer(Layer):
         self.target_embedding.backward(dy, cache.embedding)
         return dmemory
 
-    def begin(self, source, room):
-        """Read source (B, S) and get ready to decode at most `room` tokens -> a state (see models/stepwise.py)."""
-        return TransformerState(self, source, room)
+    def attention_weights(self, source, target):
+        """source (B, S) and target (B, T) ids -> AttentionWeights."""
+        _, (encode, decode) = self.forward(source, target)
+        return AttentionWeights(
+            encode.encoder.attention_weights(),
+            decode.decoder.attention_weights(),
+            decode.decoder.attention_weights("cross_attention"),
+        )
+
+    def decoding_state(self, source, max_new_tokens):
+        """Encode source (B, S), to decode at most `max_new_tokens` -> TransformerState (decoding/incremental.py)."""
+        return TransformerState(self, source, max_new_tokens)
 
     def target_allowed(self, ids, start=0):
         """Which of the target's ids (B, T), the first at position `start`, are seen -> (B, 1, 1, T)."""

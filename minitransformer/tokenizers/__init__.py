@@ -4,13 +4,12 @@ Reading order: `base` (what every tokenizer does), `characters`, then `byte_pair
 a text is cut first), `visible` (bytes as letters) and `byte_pair_training`.
 """
 
-from minitransformer.tokenizers.base import SPECIALS, Tokenizer
+from minitransformer.tokenizers.base import Tokenizer
 from minitransformer.tokenizers.byte_pair import BytePairTokenizer
 from minitransformer.tokenizers.characters import CharacterTokenizer
 from minitransformer.tokenizers.saving import load_tokenizer, save_tokenizer, tokenizer_from_dict
 
 __all__ = [
-    "SPECIALS",
     "BytePairTokenizer",
     "CharacterTokenizer",
     "Tokenizer",

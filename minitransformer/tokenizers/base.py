@@ -1,10 +1,8 @@
-"""What every tokenizer does, and the tokens that stand first in every vocabulary."""
+"""What every tokenizer does."""
 
 import numpy as np
 
 from minitransformer.checks import check_ids
-
-SPECIALS = ("<pad>", "<bos>", "<eos>")  # their ids are PAD, BOS and EOS of models/config.py
 
 
 class Tokenizer:

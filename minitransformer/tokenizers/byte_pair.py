@@ -6,12 +6,13 @@ import itertools
 
 import numpy as np
 
-from minitransformer.tokenizers.base import SPECIALS, Tokenizer, check_row, check_text
+from minitransformer.tokenizers.base import Tokenizer, check_row, check_text
 from minitransformer.tokenizers.byte_pair_training import learn_merges
 from minitransformer.tokenizers.visible import BYTE_ORDER, from_visible, to_visible
 from minitransformer.tokenizers.words import batches_of_words
+from minitransformer.vocabulary import SPECIAL_TOKENS
 
-SMALLEST = len(SPECIALS) + len(BYTE_ORDER)  # a vocabulary without a merge
+SMALLEST = len(SPECIAL_TOKENS) + len(BYTE_ORDER)  # a vocabulary without a merge
 CACHED_WORDS, CACHED_LENGTH = 200_000, 100  # how many words are remembered with their ids, and how long ones
 
 
@@ -26,7 +27,7 @@ class BytePairTokenizer(Tokenizer):
 
     def __init__(self, merges=()):
         self.merges = []
-        self._data = [b"" for _ in SPECIALS] + [bytes([byte]) for byte in BYTE_ORDER]
+        self._data = [b"" for _ in SPECIAL_TOKENS] + [bytes([byte]) for byte in BYTE_ORDER]
         ids = {data: id for id, data in enumerate(self._data) if data}
         self._id_of_byte = [ids[bytes([byte])] for byte in range(256)]
         self._merged = {}  # (left id, right id) -> id of both; a smaller id is an earlier merge
@@ -40,7 +41,10 @@ class BytePairTokenizer(Tokenizer):
             self._merged[ids[left], ids[right]] = ids[left + right] = len(self._data)
             self._data.append(left + right)
             self.merges.append((left, right))
-        self._tokens = (*SPECIALS, *(data.decode(errors="backslashreplace") for data in self._data[len(SPECIALS) :]))
+        self._tokens = (
+            *SPECIAL_TOKENS,
+            *(data.decode(errors="backslashreplace") for data in self._data[len(SPECIAL_TOKENS) :]),
+        )
 
     @classmethod
     def train(cls, text, vocab_size, min_count=2):
@@ -51,7 +55,7 @@ class BytePairTokenizer(Tokenizer):
         """
         if vocab_size < SMALLEST:
             raise ValueError(
-                f"vocab_size must be at least {SMALLEST}, for {len(SPECIALS)} special tokens and 256 bytes, "
+                f"vocab_size must be at least {SMALLEST}, for {len(SPECIAL_TOKENS)} special tokens and 256 bytes, "
                 f"got {vocab_size}"
             )
         if min_count < 1:

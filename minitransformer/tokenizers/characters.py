@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from minitransformer.tokenizers.base import SPECIALS, Tokenizer, check_row, check_text
+from minitransformer.tokenizers.base import Tokenizer, check_row, check_text
+from minitransformer.vocabulary import SPECIAL_TOKENS
 
 UNKNOWN = "<unk>"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the text of an unknown character
@@ -20,9 +21,13 @@ class CharacterTokenizer(Tokenizer):
     def __init__(self, characters, unknown=False):
         self.characters = tuple(characters)
         self.unknown = bool(unknown)
-        specials = (*SPECIALS, UNKNOWN) if self.unknown else SPECIALS
+        specials = (*SPECIAL_TOKENS, UNKNOWN) if self.unknown else SPECIAL_TOKENS
         self._tokens = (*specials, *self.characters)
-        self._texts = (*("" for _ in SPECIALS), *(REPLACEMENT for _ in specials[len(SPECIALS) :]), *self.characters)
+        self._texts = (
+            *("" for _ in SPECIAL_TOKENS),
+            *(REPLACEMENT for _ in specials[len(SPECIAL_TOKENS) :]),
+            *self.characters,
+        )
         self._ids = {character: id for id, character in enumerate(self.characters, len(specials))}
         for character in self.characters:
             if not isinstance(character, str) or len(character) != 1:
@@ -46,7 +51,7 @@ class CharacterTokenizer(Tokenizer):
         """The ids of a text -> (length,) int64. Raises ValueError for the first unknown character, unless <unk> is."""
         check_text(text)
         if self.unknown:
-            ids, unknown_id = self._ids, len(SPECIALS)
+            ids, unknown_id = self._ids, len(SPECIAL_TOKENS)
             return np.fromiter((ids.get(character, unknown_id) for character in text), np.int64, len(text))
         try:
             return np.fromiter(map(self._ids.__getitem__, text), np.int64, len(text))

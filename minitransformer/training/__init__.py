@@ -1,13 +1,13 @@
 """Learning: the optimiser, its schedule, the training loop and checkpoints."""
 
-from minitransformer.training.adam import Adam
-from minitransformer.training.anomaly import NotFiniteError
+from minitransformer.evaluation.loss import mean_loss
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
-from minitransformer.training.clip import clip_grad_norm
-from minitransformer.training.evaluate import mean_loss
+from minitransformer.training.clipping import clip_grad_norm
+from minitransformer.training.diagnostics import NotFiniteError
 from minitransformer.training.loop import TrainingSettings, train
+from minitransformer.training.optimizers import Adam
 from minitransformer.training.recipes import RECIPES
-from minitransformer.training.schedule import noam
+from minitransformer.training.schedules import noam
 from minitransformer.training.session import History, Session
 from minitransformer.training.trainer import Trainer
 

@@ -9,10 +9,10 @@ import numpy as np
 from minitransformer.checks import check_integer, check_number, check_rate
 from minitransformer.process import keep_freed_memory
 from minitransformer.progress import tqdm
+from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.averaging import AVERAGED
-from minitransformer.training.schedule import cosine, noam
+from minitransformer.training.schedules import cosine, noam
 from minitransformer.training.session import Session
-from minitransformer.training.watching import SILENT
 
 
 @dataclasses.dataclass(frozen=True)

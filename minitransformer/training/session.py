@@ -5,10 +5,11 @@ import time
 
 import numpy as np
 
-from minitransformer.backend import generator_state, restore_generator, to_device, to_host
-from minitransformer.models.config import PAD
+from minitransformer.backend import to_device, to_host
+from minitransformer.generators import generator_state, restore_generator
 from minitransformer.training.averaging import ExponentialAverage, average
 from minitransformer.training.trainer import Trainer
+from minitransformer.vocabulary import PAD
 
 LOG_EVERY = 20  # steps between two looks at the loss: on a GPU each look waits
 

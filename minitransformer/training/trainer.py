@@ -7,11 +7,11 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.core import flatten_parameters
 from minitransformer.process import Team, num_threads
-from minitransformer.training.adam import Adam
-from minitransformer.training.anomaly import Guard
-from minitransformer.training.clip import clip_factor, grad_norm
-from minitransformer.training.data_parallel import DataParallel
-from minitransformer.training.watching import SILENT
+from minitransformer.training.anomaly_hooks import SILENT
+from minitransformer.training.clipping import clip_factor, grad_norm
+from minitransformer.training.diagnostics import Guard
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel import DataParallel
 
 
 class Trainer:

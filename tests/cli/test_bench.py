@@ -51,7 +51,7 @@ def test_the_timed_step_learns():
 def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
     torch = pytest.importorskip("torch")
     from minitransformer.bench.pytorch_model import PyTorchTransformer
-    from minitransformer.models.pytorch import from_pytorch
+    from minitransformer.interop.pytorch import from_pytorch
 
     size = SIZES["tiny"]
     theirs, ours = PyTorchTransformer(size.config(0.0)), Transformer(size.config(0.0))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from minitransformer.data import Corpus, MaskedTask, TextTask
-from minitransformer.models import PAD
 from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.vocabulary import PAD
 
 LETTERS = "abcdefghijklmnopqrst"
 LENGTH = 16

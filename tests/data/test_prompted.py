@@ -6,7 +6,7 @@ import pytest
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.data.tasks import make_batch
-from minitransformer.models import EOS, PAD
+from minitransformer.vocabulary import EOS, PAD
 
 SOURCE = np.array([[5, 3, 4], [6, 0, 0], [7, 8, 0]])
 ANSWER = np.array([[4, 3, 5, 9], [6, 0, 0, 0], [8, 0, 0, 0]])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minitransformer.data import get_task, task_names
 from minitransformer.data.tasks import HELD_OUT_SHARE, Batch, append_eos, is_held_out, make_batch, pad_rows
-from minitransformer.models.config import BOS, EOS, PAD
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 SOLUTIONS = {
     "copy": lambda text: text,

@@ -10,7 +10,7 @@ PAD, BOS, EOS = 0, 1, 2
 
 
 class ScriptedState:
-    """As the states of models/stepwise.py: `logits_of(source, said)` gives V numbers for a tuple of all tokens read.
+    """A decoding state: `logits_of(source, said)` gives V numbers for a tuple of all tokens read.
 
     `sources` names what each row reads from; a row is its source and its tokens, so `select` must move both.
     """

@@ -14,7 +14,7 @@ from tests.decoding.scripted import (
     random_script,
     script,
 )
-from tests.decoding.test_choosing import naive_repeats
+from tests.decoding.test_sampling import naive_repeats
 from tests.helpers import relative_error
 
 pytestmark = (

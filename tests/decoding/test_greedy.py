@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding import exact_match, greedy_decode
-from minitransformer.models import BOS, EOS, PAD, Transformer, TransformerConfig
+from minitransformer.decoding import greedy_decode
+from minitransformer.evaluation import exact_match
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.helpers import device, host, randomize
 
 
@@ -52,11 +54,12 @@ class ScriptedModel:
     def __init__(self, lines, vocab_size=9):
         self.lines = lines
         self.vocab_size = vocab_size
-        self.begun = []  # (source, room) at each call of `begin`
+        self.begun = []  # (source, max_new_tokens) at each call of `decoding_state`
         self.read = []  # all tokens so far at each call of `extend`
 
-    def begin(self, source, room):
-        self.begun.append((source.tolist(), room))
+    def decoding_state(self, source, max_new_tokens):
+        self.begun.append((source.tolist(), max_new_tokens))
+        self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
         self.target = np.empty((len(source), 0), dtype=int)
         return self
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import Sampling, beam_search, generate, length_penalty
+from minitransformer.decoding.incremental import GPTState
 from tests.decoding.scripted import BOS, naive_log_softmax
+from tests.decoding.test_incremental import build_gpt
 from tests.helpers import host, relative_error
 from tests.models.test_behaviour import build_random
-from tests.models.test_stepwise import build_gpt
 
 SOURCES = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10], [6, 6, 0, 0, 0]])
 
@@ -22,7 +23,7 @@ def log_probs_of(logits, ids):
 def test_log_probs_of_the_transformers_answers_are_those_of_the_whole_model(sampled):
     model, bos = build_random("post", False), np.full((3, 1), BOS)
     choose = Sampling(np.random.default_rng(3), temperature=0.6, top_k=4) if sampled else None
-    ids, log_probs = generate(model.begin(SOURCES, 7), bos, 7, choose, eos=None)
+    ids, log_probs = generate(model.decoding_state(SOURCES, 7), bos, 7, choose, eos=None)
     expected = log_probs_of(model(SOURCES, np.concatenate([bos, ids[:, :-1]], axis=1)), ids)
     assert relative_error(log_probs, expected) <= 1e-12
     assert relative_error(log_probs.sum(axis=1), expected.sum(axis=1)) <= 1e-12
@@ -31,7 +32,7 @@ def test_log_probs_of_the_transformers_answers_are_those_of_the_whole_model(samp
 def test_gpt_goes_on_with_a_prompt_that_is_read_at_once():
     model, prompt = build_gpt(), np.array([[5, 3, 8, 4], [9, 3, 10, 7]])
     choose = Sampling(np.random.default_rng(1), top_p=0.9)
-    ids, log_probs = generate(model.begin(2, 9), prompt, 6, choose, eos=None)
+    ids, log_probs = generate(GPTState(model, 2, 9), prompt, 6, choose, eos=None)
     text = np.concatenate([prompt, ids], axis=1)
     assert relative_error(log_probs, log_probs_of(model(text[:, :-1])[:, 3:], ids)) <= 1e-12
 
@@ -39,10 +40,10 @@ def test_gpt_goes_on_with_a_prompt_that_is_read_at_once():
 @pytest.mark.parametrize("beam", [2, 4])
 def test_beam_search_gives_each_source_of_a_batch_the_answers_it_gets_alone(beam):
     model = build_random("post", False)
-    together = beam_search(model.begin(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    together = beam_search(model.decoding_state(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
     for source, hypotheses in zip(SOURCES, together, strict=True):
         source = np.repeat(source[source != 0][None], beam, axis=0)
-        (alone,) = beam_search(model.begin(source, 6), 1, 6, BOS, beam=beam)
+        (alone,) = beam_search(model.decoding_state(source, 6), 1, 6, BOS, beam=beam)
         assert [got.ids for got in hypotheses] == [expected.ids for expected in alone]
         for field in ("log_prob", "score"):
             got, expected = (np.array([getattr(one, field) for one in some]) for some in (hypotheses, alone))
@@ -51,7 +52,7 @@ def test_beam_search_gives_each_source_of_a_batch_the_answers_it_gets_alone(beam
 
 def test_log_prob_of_a_hypothesis_is_that_of_the_whole_model():
     model, beam = build_random("pre", True), 5
-    found = beam_search(model.begin(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    found = beam_search(model.decoding_state(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
     assert len({hypothesis.ids for hypotheses in found for hypothesis in hypotheses}) > 10
     for source, hypotheses in zip(SOURCES, found, strict=True):
         for ids, log_prob, score in hypotheses:

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import (
     dropout,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.generators import make_generator
 from tests.functional.test_softmax import naive_softmax
 from tests.helpers import derivatives, device, host, random_array, relative_error, same
 

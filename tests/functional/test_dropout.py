@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import dropout, dropout_backward
+from minitransformer.generators import make_generator
 from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from minitransformer import kernels
-from minitransformer.backend import make_generator, random_uint16, to_device, to_host, use_backend, xp
+from minitransformer.backend import to_device, to_host, use_backend, xp
 from minitransformer.core import Parameter
 from minitransformer.functional import dropout_backward, relu, relu_backward
 from minitransformer.functional.dropout import DropoutCache
+from minitransformer.generators import make_generator, random_uint16
 from minitransformer.training import Adam
 from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import causal_mask, dropout, padding_mask
+from minitransformer.generators import make_generator
 from minitransformer.layers import CrossAttention, SelfAttention
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import dropout
+from minitransformer.generators import make_generator
 from minitransformer.layers import Dropout
 from tests.helpers import random_array, same
 

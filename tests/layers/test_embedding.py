@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.core import Parameter
 from minitransformer.functional import dropout
+from minitransformer.generators import make_generator
 from minitransformer.layers import Embedding, InputEmbedding, OutputProjection, PositionalEncoding
 from tests.functional.test_positions import naive_positions
 from tests.helpers import device, host, random_array, relative_error

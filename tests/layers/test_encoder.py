@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import padding_mask
+from minitransformer.generators import make_generator
 from minitransformer.layers import Encoder, EncoderLayer
 from minitransformer.models import TransformerConfig
 from tests.helpers import device, random_array, randomize, relative_error, same

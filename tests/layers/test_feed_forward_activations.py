@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import dropout
+from minitransformer.generators import make_generator
 from minitransformer.layers import DecoderLayer, EncoderLayer, FeedForward
 from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
 from minitransformer.models import TransformerConfig

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from minitransformer import layers as L
-from minitransformer.backend import make_generator
 from minitransformer.core import Parameter
 from minitransformer.functional import causal_mask, padding_mask
+from minitransformer.generators import make_generator
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 

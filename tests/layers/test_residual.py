@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.functional import dropout
+from minitransformer.generators import make_generator
 from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
 from tests.functional.test_layer_norm import naive_layer_norm
 from tests.functional.test_linear import naive_linear

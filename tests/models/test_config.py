@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from minitransformer.models import BOS, EOS, PAD, TransformerConfig, config_names, named_config
+from minitransformer.models import TransformerConfig, config_names, named_config
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 pytestmark = pytest.mark.host_only  # no arrays
 

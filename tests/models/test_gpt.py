@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from minitransformer.data import TextBatch
+from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
-from minitransformer.layers import Encoder
+from minitransformer.layers import EncoderLayer
 from minitransformer.layers.positions import POSITIONS
+from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
 from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
 from tests.helpers import device, host, randomize, relative_error, same
@@ -65,14 +67,14 @@ def test_a_token_sees_itself_and_what_is_before_it(positions):
 def test_padding_on_the_left_changes_nothing_when_it_is_announced(positions):
     model, padding = build_random(positions), np.array([0, 3])
     padded = np.array([[6, 3, 8, 9, 4, 7], [0, 0, 0, 5, 7, 4]])
-    state = model.begin(2, 8, padding)
+    state = GPTState(model, 2, 8, padding)
     logits = host(state.extend(padded[:, :5]))
     for row, pad in enumerate(padding):
         assert relative_error(logits[row], model(padded[row : row + 1, pad:5])[0, -1]) <= 1e-12
     logits = host(state.extend(padded[:, 5:]))
     for row, pad in enumerate(padding):
         assert relative_error(logits[row], model(padded[row : row + 1, pad:])[0, -1]) <= 1e-12
-    unannounced = model.begin(2, 8).extend(padded)
+    unannounced = GPTState(model, 2, 8).extend(padded)
     assert relative_error(host(unannounced)[1], logits[1]) > 1e-3, "it must matter that nobody sees it"
 
 
@@ -81,7 +83,7 @@ def test_what_stands_in_announced_padding_changes_nothing(positions):
     model, padding = build_random(positions), np.array([1, 3])
     ids = np.array([[0, 3, 8, 9, 4], [0, 0, 0, 5, 7]])
     other = ids + 2 * (np.arange(5) < padding[:, None])
-    got, expected = (model.begin(2, 8, padding).extend(each) for each in (other, ids))
+    got, expected = (GPTState(model, 2, 8, padding).extend(each) for each in (other, ids))
     assert same(got, expected)
 
 
@@ -89,7 +91,7 @@ def test_what_stands_in_announced_padding_changes_nothing(positions):
 @pytest.mark.parametrize("switches", [{}, {"norm": "post", "scale_embeddings": True, "tie_embeddings": False}])
 def test_decoding_token_by_token_equals_the_whole(positions, switches):
     model = build_random(positions, **switches)
-    state, logits = model.begin(2, 7), model(IDS)
+    state, logits = GPTState(model, 2, 7), model(IDS)
     for t in range(IDS.shape[1]):
         assert relative_error(state.extend(IDS[:, t : t + 1]), logits[:, t]) <= 1e-12
 
@@ -98,7 +100,7 @@ def test_decoding_token_by_token_equals_the_whole(positions, switches):
 def test_only_the_mask_changes(positions):
     """A GPT is the encoder's stack under a causal mask, between the embedding and the output projection."""
     model = build_random(positions)
-    stack = Encoder(model.config, bidirectional=False, dtype="float64")
+    stack = LayerStack(model.config, EncoderLayer, bidirectional=False, dtype="float64")
     prefix = "blocks."
     stack.load_state_dict({n.removeprefix(prefix): a for n, a in model.state_dict().items() if n.startswith(prefix)})
     x = model.embedding(IDS)

@@ -21,7 +21,19 @@ from minitransformer.gradcheck.cases import CASES
 from tests.oracle.reference_file import read
 
 # of the package, as imported
-LEVELS = ("process", "backend", "core", "functional", "layers", "models", "training", "decoding", "data")
+LEVELS = (
+    "process",
+    "backend",
+    "generators",
+    "core",
+    "functional",
+    "layers",
+    "decoding",
+    "models",
+    "evaluation",
+    "training",
+    "data",
+)
 STACKS = ("Encoder", "EncoderLayer", "Decoder", "DecoderLayer", "Transformer")  # only some rows of these
 STACK_ROWS = (
     "EncoderLayer norm=post dropout=0.3 mask=both",

@@ -1,7 +1,9 @@
 """Bugs of what looks for bugs: numbers that went wrong and are let through, or are laid at the wrong door."""
 
 from minitransformer import training
-from minitransformer.training import anomaly, session, watching
+from minitransformer.training import anomaly_hooks as watching
+from minitransformer.training import diagnostics as anomaly
+from minitransformer.training import session
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (

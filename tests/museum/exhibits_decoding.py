@@ -1,77 +1,77 @@
 """Bugs of decoding: how the next token is chosen, where a sequence ends, which sequences live on."""
 
-from minitransformer import decoding
-from minitransformer.decoding import beam, choosing
+from minitransformer import decoding, evaluation
+from minitransformer.decoding import beam, sampling
 from tests.museum.mutation import Exhibit
 
 CHOOSING = (
     Exhibit(
         "log_softmax takes the logarithm of a softmax",
         "exp(1000) is infinite, and what has probability 1e-400 has the logarithm of 0.",
-        choosing.log_softmax,
+        sampling.log_softmax,
         "logits - logits.max(axis=-1, keepdims=True)",
         "logits.copy()",
     ),
     Exhibit(
         "top_p drops the token that crosses p",
         "The fewest that add up to p, or the most that stay below it? With a sure token the second is none.",
-        choosing.Sampling._kept,
+        sampling.Sampling._kept,
         "np.minimum(short.sum(axis=-1, keepdims=True) + 1, count)",
         "np.maximum(short.sum(axis=-1, keepdims=True), 1)",
     ),
     Exhibit(
         "top_p counts the shares before top_k has cut",
         "What is left after the first cut adds up to 1 again.",
-        choosing.Sampling._kept,
+        sampling.Sampling._kept,
         "self.top_p * cumulative[:, -1:]",
         "self.top_p * p.sum(axis=-1, keepdims=True)",
     ),
     Exhibit(
         "temperature comes after the cut",
         "Both orders are in use. A nucleus of the sharpened p is smaller than one of p.",
-        choosing.Sampling.probabilities,
+        sampling.Sampling.probabilities,
         "p *= self._kept(p)",
         "p *= self._kept(np.exp(log_p))",
     ),
     Exhibit(
         "the temperature multiplies",
         "Then a low one makes all tokens alike. Towards 0 it must be greedy.",
-        choosing.Sampling.probabilities,
+        sampling.Sampling.probabilities,
         "p /= self.temperature",
         "p *= self.temperature",
     ),
     Exhibit(
         "of equally likely tokens all are kept",
         "top_k = 1 then throws a coin between two leaders, and is not greedy.",
-        choosing.Sampling._kept,
+        sampling.Sampling._kept,
         "equal & (equal.cumsum(axis=-1) <= count)",
         "equal",
     ),
     Exhibit(
         "all rows of a batch are drawn by one random number",
         "Ask the same question ten times in one batch, and all ten answers agree.",
-        choosing.Sampling.__call__,
+        sampling.Sampling.__call__,
         "self.rng.random(len(log_p))",
         "self.rng.random(1)",
     ),
     Exhibit(
         "a number beyond the last sum draws a token that is not there",
         "Shares of 1 add up to 0.9999999999999999, and the generator gives just that.",
-        choosing.Sampling.__call__,
+        sampling.Sampling.__call__,
         " * cumulative[:, -1]",
         "",
     ),
     Exhibit(
         "the number 0 draws a token of probability 0",
         "< or <=: once in 2^53 draws, or at once where the first token is impossible.",
-        choosing.Sampling.__call__,
+        sampling.Sampling.__call__,
         "cumulative <= drawn[:, None]",
         "cumulative < drawn[:, None]",
     ),
     Exhibit(
         "a run may come twice if it is the last one",
         "One window too few: the newest tokens are part of what was said, too.",
-        choosing.forbid_repeats,
+        sampling.forbid_repeats,
         "runs = ids.shape[1] - length + 1",
         "runs = ids.shape[1] - length",
     ),
@@ -137,7 +137,7 @@ GENERATING = (
     Exhibit(
         "an exact match is counted token by token",
         "90 % of tokens right can be 0 % of sequences. Which of the two do you print?",
-        decoding.exact_match,
+        evaluation.exact_match,
         "(decoded == expected).all(axis=1).mean()",
         "(decoded == expected).mean()",
     ),

@@ -4,7 +4,7 @@ from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.functional import gated
 from minitransformer.functional.erf import normal_cdf, normal_pdf
-from minitransformer.layers import encoder, normalization
+from minitransformer.layers import normalization, stack
 from tests.museum.mutation import Exhibit
 
 RMS_NORM = (
@@ -176,7 +176,7 @@ CHOICES = (
     Exhibit(
         "the last normalisation of a stack is always a LayerNorm",
         "The one that is built in another place is the one that is forgotten.",
-        encoder.make_final_norm,
+        stack.LayerStack.__init__,
         "make_norm(config.normalization,",
         'make_norm("layer",',
     ),
@@ -184,13 +184,13 @@ CHOICES = (
         "feed-forward networks keep their biases",
         "T5 and LLaMA have none: their weights would not load.",
         L.FeedForward.__init__,
-        '"bias": bias',
-        '"bias": True',
+        "blocks=blocks, bias=bias",
+        "blocks=blocks, bias=True",
     ),
     Exhibit(
         "stacks have ReLU whatever the config says",
         "A switch that nobody passes on looks the same from outside.",
-        encoder.feed_forward_choices,
+        stack.make_feed_forward,
         "config.activation",
         '"relu"',
     ),

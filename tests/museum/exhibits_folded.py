@@ -1,6 +1,6 @@
 """Bugs of folding a model for decoding: what is multiplied into a matrix must be all of what it replaces."""
 
-from minitransformer.models import folded
+from minitransformer.decoding import folded
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (

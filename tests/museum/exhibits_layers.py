@@ -1,6 +1,7 @@
 """Bugs in who calls what with what: `minitransformer.layers` and `minitransformer.models`."""
 
 from minitransformer import layers as L
+from minitransformer.layers.stack import LayerStack
 from minitransformer.models import Transformer, TransformerConfig
 from tests.museum.mutation import Exhibit
 
@@ -195,16 +196,16 @@ STACKS = (
     Exhibit(
         "the encoder's backward skips the final norm",
         "Only with pre-norm is there one. Check every position of every switch.",
-        L.Encoder.backward,
+        LayerStack.backward,
         "dy = self.norm.backward(dy, cache.norm)",
         "pass",
     ),
     Exhibit(
         "the N layers of the encoder are one layer N times",
         "[layer] * N repeats a reference. Count the parameters.",
-        L.Encoder.__init__,
-        "[EncoderLayer(config, **more) for _ in range(config.num_layers)]",
-        "[EncoderLayer(config, **more)] * config.num_layers",
+        LayerStack.__init__,
+        "for _ in range(config.num_layers)\n    ]",
+        "for _ in range(1)\n    ] * config.num_layers",
     ),
     Exhibit(
         "the decoder's layers run backward in the order of the forward",

@@ -1,7 +1,7 @@
 """Bugs of large batches that are computed in parts, and of several threads in one process."""
 
 from minitransformer import backend, process
-from minitransformer.training import data_parallel
+from minitransformer.training import parallel as data_parallel
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (

@@ -1,63 +1,63 @@
 """Bugs of reading token by token: what is remembered of the tokens read, where the new ones stand, who sees whom."""
 
-from minitransformer.layers import attention, kv
-from minitransformer.models import stepwise
+from minitransformer.decoding import incremental
+from minitransformer.layers import attention, kv_cache
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(
         "keys and values are written one place too late",
         "The first place of the memory stays as it was found, and the newest token cannot see itself.",
-        kv.KeyValues.append,
+        kv_cache.KVCache.append,
         "self.k[:, :, start:end], self.v[:, :, start:end] = k, v",
         "self.k[:, :, start + 1 : end + 1], self.v[:, :, start + 1 : end + 1] = k, v",
     ),
     Exhibit(
         "every new token overwrites the one before it",
         "The length is never counted up. What has a model read that remembers one token?",
-        kv.KeyValues.append,
+        kv_cache.KVCache.append,
         "self.length = end",
         "pass",
     ),
     Exhibit(
         "the values stay where they are when rows are selected",
         "Keys of one sequence, values of another: the weights are right, what they weigh is not.",
-        kv.KeyValues.select,
+        kv_cache.KVCache.select,
         "self.k, self.v = self.k[rows], self.v[rows]",
         "self.k = self.k[rows]",
     ),
     Exhibit(
         "what was read of the source is not selected with the rest",
         "Within one source a beam never sees it. It takes two sources, and rows that change sides.",
-        stepwise.TransformerState.select,
-        "(*self.kvs, *self.memory_kvs)",
-        "self.kvs",
+        incremental.TransformerState.select,
+        "(*self.kv_caches, *self.memory_kv_caches)",
+        "self.kv_caches",
     ),
     Exhibit(
         "the padding of the source is not selected with the rest",
         "One row then looks at padding, or misses its last words, by the length of another's source.",
-        stepwise.TransformerState.select,
+        incremental.TransformerState.select,
         "self.source_allowed[rows], self.allowed[rows]",
         "self.source_allowed, self.allowed[rows]",
     ),
     Exhibit(
         "new tokens stand at position 0 again",
         "A sequence of one token is at its beginning, unless somebody says where it starts.",
-        stepwise.TransformerState.extend,
+        incremental.TransformerState.extend,
         "start=start",
         "start=0",
     ),
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        stepwise.GPTState.extend,
+        incremental.GPTState.extend,
         "start = start - self.padding",
         "pass",
     ),
     Exhibit(
         "the lengths of the padding on the left are not selected with the texts",
         "A row takes over the text of another, and its own beginning.",
-        stepwise.GPTState.select,
+        incremental.GPTState.select,
         "self.padding = self.padding[rows]",
         "pass",
     ),
@@ -78,35 +78,35 @@ EXHIBITS = (
     Exhibit(
         "tokens that are read at once see each other's future",
         "One new token needs no mask, a prompt of several does.",
-        stepwise.allowed_for_new,
-        "None if count == 1 else causal_mask(kv.length + count)[:, :, kv.length :]",
+        incremental.allowed_for_new,
+        "None if count == 1 else causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]",
         "None",
     ),
     Exhibit(
         "the mask of tokens read at once begins at the first position",
         "Rows 0 to n of the causal mask in place of the last n: the new tokens cannot see what was read before.",
-        stepwise.allowed_for_new,
-        "[:, :, kv.length :]",
+        incremental.allowed_for_new,
+        "[:, :, kv_cache.length :]",
         "[:, :, :count]",
     ),
     Exhibit(
         "decoding sees the padding of the source",
         "Training had a mask there. Answers change with the longest source of the batch.",
-        stepwise.TransformerState.extend,
+        incremental.TransformerState.extend,
         "allowed, self.source_allowed)",
         "allowed, None)",
     ),
     Exhibit(
         "decoding sees the padding among the tokens",
         "The whole model does not. Most models never say padding; a random one does.",
-        stepwise.TransformerState.extend,
+        incremental.TransformerState.extend,
         "model.target_allowed(ids, start)",
         "True",
     ),
     Exhibit(
         "decoding takes every new token for the first",
         "What is special about the first position must stay special to it.",
-        stepwise.TransformerState.extend,
+        incremental.TransformerState.extend,
         "model.target_allowed(ids, start)",
         "model.target_allowed(ids)",
     ),
@@ -120,7 +120,7 @@ EXHIBITS = (
     Exhibit(
         "decoding reads the prediction at the first position",
         "The logits at position 0 answer what comes first, at every step again.",
-        stepwise.TransformerState.extend,
+        incremental.TransformerState.extend,
         "y[:, -1:]",
         "y[:, :1]",
     ),

@@ -2,8 +2,10 @@
 
 from minitransformer import core, training
 from minitransformer.data import tasks
-from minitransformer.training import data_parallel, metrics, session
-from minitransformer.training.clip import clip_factor
+from minitransformer.evaluation import accuracy as metrics
+from minitransformer.training import parallel as data_parallel
+from minitransformer.training import session
+from minitransformer.training.clipping import clip_factor
 from tests.museum.mutation import Exhibit
 
 PROTOCOL = (

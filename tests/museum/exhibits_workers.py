@@ -1,7 +1,7 @@
 """Bugs of several threads that share one batch."""
 
 from minitransformer import core
-from minitransformer.training import data_parallel
+from minitransformer.training import parallel as data_parallel
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (

@@ -17,7 +17,7 @@ from minitransformer.functional import (
     softmax_backward,
 )
 from minitransformer.layers import Embedding, FeedForward, LayerNorm, Linear
-from minitransformer.models import PAD
+from minitransformer.vocabulary import PAD
 from tests.oracle.problems import Case, draw_ids
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.models import from_huggingface, model_from_huggingface
+from minitransformer.interop import from_huggingface, model_from_huggingface
 from tests.helpers import relative_error
 from tests.oracle.problems import draw_ids, to_short_floats
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import CrossAttention, DecoderLayer, EncoderLayer, SelfAttention
-from minitransformer.models import PAD, TransformerConfig
+from minitransformer.models import TransformerConfig
+from minitransformer.vocabulary import PAD
 from tests.oracle import torch_modules
 from tests.oracle.problems import Case, draw_ids
 

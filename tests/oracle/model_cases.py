@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import PAD, Transformer
+from minitransformer.models import Transformer
+from minitransformer.vocabulary import PAD
 from tests.oracle import torch_modules
 from tests.oracle.function_cases import their_loss
 from tests.oracle.layer_cases import ConfiguredCase

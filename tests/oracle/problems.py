@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from minitransformer.core import Layer
-from minitransformer.models import PAD
+from minitransformer.vocabulary import PAD
 from tests.helpers import randomize, relative_error
 
 BOUND = 1e-11  # on every relative error; the worst measured, on several sets of CPU kernels, is 1e-13

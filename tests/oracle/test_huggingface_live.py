@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from minitransformer.models import load_huggingface, model_from_huggingface
-from minitransformer.models.huggingface_configs import BERT_USUAL, GPT2_USUAL, T5_USUAL, config_from_huggingface
+from minitransformer.interop import load_huggingface, model_from_huggingface
+from minitransformer.interop.huggingface_configs import BERT_USUAL, GPT2_USUAL, T5_USUAL, config_from_huggingface
 from tests.oracle.huggingface_cases import BOUND, CASES, MORE_CASES, config_file, errors
 from tests.oracle.problems import assert_all_within
 

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from minitransformer.interop.pytorch import from_pytorch, to_pytorch
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.models.pytorch import from_pytorch, to_pytorch
 from tests.helpers import randomize
 
 SIZES = {"vocab_size": 11, "d_model": 6, "num_heads": 3, "d_ff": 7, "num_layers": 2}

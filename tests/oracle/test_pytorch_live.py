@@ -9,7 +9,7 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.models.pytorch import from_pytorch, to_pytorch
+from minitransformer.interop.pytorch import from_pytorch, to_pytorch
 from minitransformer.training import Adam, clip_grad_norm
 from tests.helpers import relative_error
 from tests.oracle import torch_modules, training

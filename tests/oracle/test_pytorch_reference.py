@@ -6,7 +6,7 @@ The stored problems are float64 without dropout, with padding, causal masks, rep
 import numpy as np
 import pytest
 
-from minitransformer.models.pytorch import from_pytorch, to_pytorch
+from minitransformer.interop.pytorch import from_pytorch, to_pytorch
 from tests.helpers import relative_error
 from tests.oracle import training
 from tests.oracle.cases import CASES, CONVERTED, REFERENCE_CASES, REFERENCE_SIZES

@@ -1,7 +1,7 @@
 """PyTorch's own attention, blocks and Transformer, run with our parameters in place of theirs.
 
 Every function takes `torch` itself, so that this file can be imported without it, and `p`, our parameters as tensors
-by our names. Written apart from `minitransformer.models.pytorch`, which has the same correspondence for arrays, so
+by our names. Written apart from `minitransformer.interop.pytorch`, which has the same correspondence for arrays, so
 that each checks the other.
 
 A boolean mask means the opposite in these modules: True = ignore, where ours says True = may attend. They also take

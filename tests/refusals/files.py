@@ -1,7 +1,7 @@
 """Bad texts, checkpoints and tokenizers, from the command line and from the library."""
 
 from minitransformer.data import load_text
-from minitransformer.models.huggingface import load_huggingface
+from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.tokenizers import load_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.refusals.cases import Case, command, library

@@ -5,6 +5,7 @@ import numpy as np
 from minitransformer.backend import use_backend
 from minitransformer.data import get_task
 from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode
+from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import (
     cross_entropy,
     dropout,
@@ -20,7 +21,7 @@ from minitransformer.layers import Dropout, Linear, SelfAttention
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
 from minitransformer.training import TrainingSettings
-from minitransformer.training.keeping import Keeper
+from minitransformer.training.checkpointer import Keeper
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES
 
@@ -75,10 +76,10 @@ IDS_CASES = [
     library("GPT", "logits' gradient of another length", ValueError, lambda: wrong_gradient((2, 2, 11))),
     library("embedding", "an id below 0", IndexError, lambda: embedding(-IDS, numbers(5, 4))),
     library("greedy_decode", "no room", ValueError, lambda: greedy_decode(Transformer(CONFIG), IDS, 0)),
-    library("generate", "a list for a prompt", TypeError, lambda: generate(gpt().begin(1, 4), [[1]], 2)),
-    library("generate", "an empty prompt", ValueError, lambda: generate(gpt().begin(2, 4), IDS[:, :0], 2)),
-    library("generate", "more than there is room for", ValueError, lambda: generate(gpt().begin(2, 4), IDS, 5)),
-    library("beam_search", "no beam", ValueError, lambda: beam_search(gpt().begin(2, 4), 2, 4, 1, beam=0)),
+    library("generate", "a list for a prompt", TypeError, lambda: generate(GPTState(gpt(), 1, 4), [[1]], 2)),
+    library("generate", "an empty prompt", ValueError, lambda: generate(GPTState(gpt(), 2, 4), IDS[:, :0], 2)),
+    library("generate", "more than there is room for", ValueError, lambda: generate(GPTState(gpt(), 2, 4), IDS, 5)),
+    library("beam_search", "no beam", ValueError, lambda: beam_search(GPTState(gpt(), 2, 4), 2, 4, 1, beam=0)),
 ]
 
 ARRAYS = [

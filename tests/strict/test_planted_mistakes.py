@@ -18,8 +18,8 @@ from minitransformer.functional import (
 from minitransformer.functional.cross_entropy import _softmax_and_losses
 from minitransformer.functional.reductions import column_sum, row_dot, row_max
 from minitransformer.layers import PositionalEncoding
-from minitransformer.training.clip import clip_factor
-from minitransformer.training.data_parallel import forward_backward
+from minitransformer.training.clipping import clip_factor
+from minitransformer.training.parallel import forward_backward
 from tests.museum.mutation import planted
 from tests.strict.strict import strict
 from tests.strict.training import new_trainer, train_steps

@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.data.tasks import get_task
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.schedule import noam
+from minitransformer.training.schedules import noam
 from minitransformer.training.trainer import Trainer
 from tests.strict.meter import measured
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minitransformer.models.config import BOS, EOS, PAD
-from minitransformer.tokenizers import SPECIALS, BytePairTokenizer, byte_pair
+from minitransformer.tokenizers import BytePairTokenizer, byte_pair
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.tokenizers.visible import BYTE_ORDER, from_visible, to_visible
 from minitransformer.tokenizers.words import split_words
+from minitransformer.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 from tests.tokenizers.texts import (
     ANY_TEXT,
     ENGLISH,
@@ -48,7 +48,7 @@ def test_any_bytes_come_back(data, text, cut):
 
 def test_every_byte_is_a_token():
     tokenizer = trained()
-    assert tokenizer.tokens[:3] == SPECIALS
+    assert tokenizer.tokens[:3] == SPECIAL_TOKENS
     singles = token_bytes(tokenizer, range(3, SMALLEST))
     assert singles == [bytes([byte]) for byte in BYTE_ORDER]
     assert sorted(singles) == [bytes([byte]) for byte in range(256)]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.models.config import BOS, EOS, PAD
-from minitransformer.tokenizers import SPECIALS, CharacterTokenizer
+from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 
 ANY_STR = st.text(st.characters(), max_size=40)  # lone surrogates are characters too
 
@@ -14,7 +14,7 @@ ANY_STR = st.text(st.characters(), max_size=40)  # lone surrogates are character
 def test_ids_are_the_sorted_characters_behind_the_special_tokens():
     tokenizer = CharacterTokenizer.train("banana bread\n")
     assert tokenizer.tokens == ("<pad>", "<bos>", "<eos>", "\n", " ", "a", "b", "d", "e", "n", "r")
-    assert (tokenizer.tokens[PAD], tokenizer.tokens[BOS], tokenizer.tokens[EOS]) == SPECIALS
+    assert (tokenizer.tokens[PAD], tokenizer.tokens[BOS], tokenizer.tokens[EOS]) == SPECIAL_TOKENS
     assert tokenizer.vocab_size == 11
     ids = tokenizer.encode("bad\n")
     assert ids.dtype == np.int64
@@ -54,7 +54,7 @@ def test_unknown_character_becomes_unk_where_that_is_asked_for():
 
 def test_empty_text_has_no_ids_and_makes_an_empty_vocabulary():
     tokenizer = CharacterTokenizer.train("")
-    assert tokenizer.vocab_size == len(SPECIALS)
+    assert tokenizer.vocab_size == len(SPECIAL_TOKENS)
     assert tokenizer.encode("").dtype == np.int64
     assert tokenizer.encode("").shape == (0,)
     assert tokenizer.decode([]) == tokenizer.decode(tokenizer.encode("")) == ""

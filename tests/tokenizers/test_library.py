@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minitransformer
-from minitransformer.tokenizers import SPECIALS, BytePairTokenizer
+from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.tokenizers.visible import to_visible
+from minitransformer.vocabulary import SPECIAL_TOKENS
 from tests.tokenizers.texts import LIKELY_WORDS, SETTLED_TEXT, SMALL_TEXTS, TEXTS, trained
 
 untimed = settings(deadline=None)  # a busy machine is no failure
@@ -59,7 +60,7 @@ def _train_library(text, vocab_size, min_count):
     trainer = library.trainers.BpeTrainer(
         vocab_size=vocab_size,
         min_frequency=min_count,
-        special_tokens=list(SPECIALS),
+        special_tokens=list(SPECIAL_TOKENS),
         initial_alphabet=byte_level.alphabet(),
         show_progress=False,
     )
@@ -75,7 +76,7 @@ def _library_merges(tokenizer):
 def _library_twin(ours):
     """The library's tokenizer with our merges; without special tokens, which it would find in a text."""
     library = _library()
-    names = (to_visible(ours.decode_bytes([i])) or SPECIALS[i] for i in range(ours.vocab_size))
+    names = (to_visible(ours.decode_bytes([i])) or SPECIAL_TOKENS[i] for i in range(ours.vocab_size))
     vocabulary = {name: i for i, name in enumerate(names)}
     twin = library.Tokenizer(library.models.BPE(vocabulary, _merges(ours)))
     twin.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)

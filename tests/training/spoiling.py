@@ -7,8 +7,9 @@ import pytest
 
 from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import NotFiniteError, Trainer, data_parallel
-from minitransformer.training.watching import named_layers
+from minitransformer.training import NotFiniteError, Trainer
+from minitransformer.training import parallel as data_parallel
+from minitransformer.training.anomaly_hooks import named_layers
 from tests.helpers import randomize, same
 
 V, B, S, T = 29, 7, 6, 5

@@ -6,14 +6,15 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer.backend import make_generator
 from minitransformer.data import Batch, get_task
 from minitransformer.data.text import TextBatch
+from minitransformer.generators import make_generator
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
 from minitransformer.process import Team
-from minitransformer.training import Trainer, TrainingSettings, data_parallel, train
-from minitransformer.training.data_parallel import DataParallel
-from minitransformer.training.keeping import Keeper, Stopped, read_session
+from minitransformer.training import Trainer, TrainingSettings, train
+from minitransformer.training import parallel as data_parallel
+from minitransformer.training.checkpointer import Keeper, Stopped, read_session
+from minitransformer.training.parallel import DataParallel
 from tests.helpers import host, randomize, relative_error, same
 
 V, B, S, T = 19, 7, 6, 5

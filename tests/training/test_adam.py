@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.training import Adam, adam
+from minitransformer.training import Adam
+from minitransformer.training import optimizers as adam
 from tests.helpers import device, host, relative_error
 
 SHAPES = [(2, 3), (5,), (), (1, 4, 2)]

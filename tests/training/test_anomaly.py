@@ -8,8 +8,9 @@ import pytest
 from minitransformer.backend import use_backend
 from minitransformer.data import get_task
 from minitransformer.layers import Embedding, LayerNorm, OutputProjection
-from minitransformer.training import NotFiniteError, Session, Trainer, TrainingSettings, anomaly, train
-from minitransformer.training.keeping import Keeper, steps_in
+from minitransformer.training import NotFiniteError, Session, Trainer, TrainingSettings, train
+from minitransformer.training import diagnostics as anomaly
+from minitransformer.training.checkpointer import Keeper, steps_in
 from tests.strict.strict import strict
 from tests.training.spoiling import (
     EXPAND,

@@ -8,8 +8,9 @@ import pytest
 from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import Team
-from minitransformer.training import Trainer, data_parallel
-from minitransformer.training.data_parallel import DataParallel
+from minitransformer.training import Trainer
+from minitransformer.training import parallel as data_parallel
+from minitransformer.training.parallel import DataParallel
 from tests.helpers import randomize, relative_error
 
 pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see Trainer
@@ -137,7 +138,7 @@ def test_after_a_step_no_replica_holds_a_gradient():
     assert all(parameter.take_grad() is None for parameter in trainer.workers.replicas[1].parameters())
 
 
-@mock.patch("minitransformer.training.adam.BLOCK", 100)
+@mock.patch("minitransformer.training.optimizers.BLOCK", 100)
 def test_adam_moves_the_same_with_any_number_of_threads():
     one, three = (Trainer(build(), threads=1) for _ in range(2))
     three.optimizer.team = Team(3)

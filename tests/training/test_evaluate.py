@@ -3,9 +3,9 @@
 import numpy as np
 
 from minitransformer.data import TextBatch
+from minitransformer.evaluation import mean_loss
 from minitransformer.functional import cross_entropy
 from minitransformer.models import GPT, gpt_config
-from minitransformer.training import mean_loss
 from tests.helpers import device, randomize, relative_error
 
 V = 13

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from minitransformer.data import get_task
-from minitransformer.models import PAD, Transformer, TransformerConfig
+from minitransformer.evaluation.accuracy import token_accuracy
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Trainer, TrainingSettings, train
-from minitransformer.training.metrics import token_accuracy
 from minitransformer.training.session import LOG_EVERY
+from minitransformer.vocabulary import PAD
 from tests.helpers import device, host, randomize
 
 SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)

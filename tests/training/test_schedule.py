@@ -6,7 +6,7 @@ import math
 import pytest
 
 from minitransformer.training import TrainingSettings
-from minitransformer.training.schedule import cosine, noam
+from minitransformer.training.schedules import cosine, noam
 
 pytestmark = pytest.mark.host_only  # plain numbers
 

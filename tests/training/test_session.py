@@ -8,7 +8,7 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Session, TrainingSettings, load_checkpoint, save_checkpoint, train
-from minitransformer.training.keeping import Keeper, Stopped, newest, read_session, steps_in
+from minitransformer.training.checkpointer import Keeper, Stopped, newest, read_session, steps_in
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot say where they stand

@@ -11,8 +11,9 @@ from minitransformer.data import get_task
 from minitransformer.data.text import TextBatch
 from minitransformer.layers import Embedding
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
-from minitransformer.training import NotFiniteError, Trainer, TrainingSettings, data_parallel, train
-from minitransformer.training.watching import Watch, named_layers
+from minitransformer.training import NotFiniteError, Trainer, TrainingSettings, train
+from minitransformer.training import parallel as data_parallel
+from minitransformer.training.anomaly_hooks import Watch, named_layers
 from tests.training.spoiling import (
     EXPAND,
     RATE,

@@ -6,7 +6,7 @@ from minitransformer.core import Parameter
 from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Task
 from minitransformer.exercises.replacement import Replacement
 from minitransformer.training import clip_grad_norm
-from minitransformer.training.clip import clip_factor
+from minitransformer.training.clipping import clip_factor
 
 I, O = 3, 4
 TINY = 1e-6  # in place of a test for 0

@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.data.tasks import make_batch
 from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.models import BOS, EOS, PAD
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 
 def make_answers(rng, given):

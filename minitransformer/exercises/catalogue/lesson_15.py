@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task, backward_problem
 from minitransformer.functional import cross_entropy
-from minitransformer.models import BOS, EOS, PAD
+from minitransformer.vocabulary import BOS, EOS, PAD
 
 B, T, C = 2, 3, 5
 V = 9  # tokens; letters begin behind EOS

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.decoding import beam_search, length_penalty
 from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Task
-from minitransformer.models import BOS, EOS
+from minitransformer.vocabulary import BOS, EOS
 
 V, BEAM, ROOM = 5, 3, 5
 APART = 1e-3  # scores of different answers differ by more, in the problems that are given

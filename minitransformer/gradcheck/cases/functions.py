@@ -1,8 +1,9 @@
 """The rows for the pure functions."""
 
 from minitransformer import functional as F
-from minitransformer.backend import make_generator, to_device
+from minitransformer.backend import to_device
 from minitransformer.core import Parameter
+from minitransformer.generators import make_generator
 from minitransformer.gradcheck.cases.registry import (
     D_FF,
     MASKS,

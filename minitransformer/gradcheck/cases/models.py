@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 
-from minitransformer.backend import make_generator, to_device
+from minitransformer.backend import to_device
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.generators import make_generator
 from minitransformer.gradcheck.cases.layers import DROPOUT, config
 from minitransformer.gradcheck.cases.registry import B, S, T, draw_ids, register
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters

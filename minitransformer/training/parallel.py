@@ -13,12 +13,13 @@ gradients in any case, so all there is to do is to call it again before the step
 
 import numpy as np
 
-from minitransformer.backend import make_generator, to_device
+from minitransformer.backend import to_device
 from minitransformer.checks import check_ids
+from minitransformer.evaluation.accuracy import token_accuracy
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models.config import PAD
+from minitransformer.generators import make_generator
 from minitransformer.process import limit_threads
-from minitransformer.training.metrics import token_accuracy
+from minitransformer.vocabulary import PAD
 
 LEAST = 2**16  # numbers in an activation (B, T, C): with fewer, threads wait for Python's lock more than they compute
 

@@ -1,7 +1,7 @@
 """How well a model predicts, beside the loss."""
 
 from minitransformer.backend import xp
-from minitransformer.models.config import PAD
+from minitransformer.vocabulary import PAD
 
 
 def token_accuracy(logits, target):

@@ -5,9 +5,10 @@ import math
 
 import numpy as np
 
-from minitransformer.backend import backend_name, generator_state, restore_generator, to_host, xp
+from minitransformer.backend import backend_name, to_host, xp
+from minitransformer.generators import generator_state, restore_generator
 from minitransformer.process import Team
-from minitransformer.training.watching import BACKWARD, LOSS, NORM, WEIGHT, Found, Watch
+from minitransformer.training.anomaly_hooks import BACKWARD, LOSS, NORM, WEIGHT, Found, Watch
 
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing

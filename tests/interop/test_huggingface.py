@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from minitransformer.models import (
-    BERT,
-    GPT,
-    Transformer,
-    config_from_huggingface,
-    from_huggingface,
-    load_huggingface,
-    model_from_huggingface,
-)
-from minitransformer.models.huggingface_tables import bert_table, gpt2_table, t5_table
+from minitransformer.interop import config_from_huggingface, from_huggingface, load_huggingface, model_from_huggingface
+from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
+from minitransformer.models import BERT, GPT, Transformer
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # files and arrays of the host

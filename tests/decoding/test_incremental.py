@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from minitransformer.decoding.incremental import GPTState, SlidingState
 from minitransformer.models import Transformer
 from minitransformer.models.gpt import GPT, gpt_config
-from minitransformer.models.stepwise import SlidingState
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
 
@@ -36,27 +36,27 @@ def build_gpt(positions="learned", **changes):
 @every_split
 def test_transformer_in_pieces_equals_the_whole(norm, tied, pieces):
     model = build_random(norm, tied)
-    check_pieces(model.begin(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
 
 
 @every_position
 @pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1), (2, 3)])
 def test_transformer_in_pieces_equals_the_whole_wherever_its_positions_act(positions, pieces):
     model = build_random("post", False, positions=positions)
-    check_pieces(model.begin(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("switch", [{"scale_embeddings": False}, {"scale_scores": False}, {"scale_output": True}])
 def test_every_scale_of_the_model_holds_in_decoding(switch):
     model = build_random("pre", True, **switch)
-    check_pieces(model.begin(SOURCE, ROOM), TARGET, (1, 3, 1), model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, (1, 3, 1), model(SOURCE, TARGET))
 
 
 @every_switch
 def test_float32_stays_float32_and_close(norm, tied):
     model = build_random(norm, tied, dtype="float32")
-    assert model.begin(SOURCE, ROOM).extend(TARGET).dtype == np.float32
-    check_pieces(model.begin(SOURCE, ROOM), TARGET, (1, 1, 2, 1), model(SOURCE, TARGET), bound=5e-6)
+    assert model.decoding_state(SOURCE, ROOM).extend(TARGET).dtype == np.float32
+    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, (1, 1, 2, 1), model(SOURCE, TARGET), bound=5e-6)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -64,7 +64,7 @@ def test_float32_stays_float32_and_close(norm, tied):
 def test_padding_among_the_tokens_is_seen_by_nobody(norm, pieces):
     model, target = build_random(norm, False), np.array([[1, 0, 3, 0, 9], [1, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
-    check_pieces(model.begin(SOURCE, ROOM), target, pieces, expected)
+    check_pieces(model.decoding_state(SOURCE, ROOM), target, pieces, expected)
     assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter what stands there"
 
 
@@ -72,7 +72,7 @@ def test_padding_among_the_tokens_is_seen_by_nobody(norm, pieces):
 def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces):
     model, target = build_random("post", False, starts_with_padding=True), np.array([[0, 0, 3, 0, 9], [0, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
-    check_pieces(model.begin(SOURCE, ROOM), target, pieces, expected)
+    check_pieces(model.decoding_state(SOURCE, ROOM), target, pieces, expected)
     model.target_embedding.tokens.E.data[0] += 1.0
     assert relative_error(model(SOURCE, target), expected) > 1e-3, "the first must be seen"
 
@@ -81,13 +81,13 @@ def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces)
 @pytest.mark.parametrize("count", [1, 4])
 def test_padding_of_the_source_changes_nothing(norm, count):
     model = build_random(norm, True)
-    check_pieces(model.begin(pad(SOURCE, count), ROOM), TARGET, (1, 2, 2), model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(pad(SOURCE, count), ROOM), TARGET, (1, 2, 2), model(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
 def test_selected_rows_go_on_as_if_they_had_been_alone_from_the_start(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
-    state = model.begin(SOURCE, ROOM)
+    state = model.decoding_state(SOURCE, ROOM)
     state.extend(target[:, :3])
     state.select(rows)
     check_pieces(state, target[rows, 3:], (1, 1), model(SOURCE[rows], target[rows])[:, 3:])
@@ -95,7 +95,7 @@ def test_selected_rows_go_on_as_if_they_had_been_alone_from_the_start(rows):
 
 def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
     model, sources = build_random("pre", True), np.arange(2)
-    state, said = model.begin(SOURCE, ROOM), TARGET[:, :0]
+    state, said = model.decoding_state(SOURCE, ROOM), TARGET[:, :0]
     for step, rows in enumerate([[1, 0, 1], [2, 2, 0], [1, 0]]):
         state.select(rows)
         sources = sources[rows]
@@ -105,8 +105,8 @@ def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
 
 
 def test_memory_is_taken_once():
-    state = build_random("post", True).begin(SOURCE, ROOM)
-    kvs = [*state.kvs, *state.memory_kvs]
+    state = build_random("post", True).decoding_state(SOURCE, ROOM)
+    kvs = [*state.kv_caches, *state.memory_kv_caches]
     arrays = [array for kv in kvs for array in (kv.k, kv.v)]
     assert len(arrays) == 8
     for t in range(4):
@@ -117,7 +117,7 @@ def test_memory_is_taken_once():
 
 def test_two_states_of_one_model_do_not_disturb_each_other():
     model = build_random("post", False)
-    first, second = model.begin(SOURCE, ROOM), model.begin(SOURCE[::-1], ROOM)
+    first, second = model.decoding_state(SOURCE, ROOM), model.decoding_state(SOURCE[::-1], ROOM)
     for t in range(T):
         here, there = first.extend(TARGET[:, t : t + 1]), second.extend(TARGET[::-1, t : t + 1])
         assert relative_error(there[::-1], here) <= 1e-14
@@ -127,7 +127,7 @@ def test_two_states_of_one_model_do_not_disturb_each_other():
 @pytest.mark.host_only  # on a GPU the order of a sum may depend on how its numbers lie in memory
 def test_the_same_pieces_give_the_same_bits_in_any_room():
     model = build_random("post", True)
-    states = [model.begin(SOURCE, room) for room in (T, ROOM, 30)]
+    states = [model.decoding_state(SOURCE, room) for room in (T, ROOM, 30)]
     for t in range(T):
         exact, *others = [state.extend(TARGET[:, t : t + 1]) for state in states]
         assert all(same(other, exact) for other in others)
@@ -135,9 +135,9 @@ def test_the_same_pieces_give_the_same_bits_in_any_room():
 
 def test_more_tokens_than_there_is_room_for_are_refused_and_change_nothing():
     model = build_random("post", True)
-    state = model.begin(SOURCE, 3)
+    state = model.decoding_state(SOURCE, 3)
     state.extend(TARGET[:, :2])
-    with pytest.raises(ValueError, match=r"^there is room for 3 positions, and this would be number 4$"):
+    with pytest.raises(ValueError, match=r"^the KV cache holds 3 positions, and this would be number 4$"):
         state.extend(TARGET[:, 2:4])
     logits = state.extend(TARGET[:, 2:3])
     assert relative_error(logits, model(SOURCE, TARGET[:, :3])[:, -1]) <= 1e-12
@@ -145,15 +145,15 @@ def test_more_tokens_than_there_is_room_for_are_refused_and_change_nothing():
 
 @pytest.mark.parametrize("room", [0, -3])
 def test_no_room_at_all_is_refused(room):
-    for model, batch in ((build_random("post", True), SOURCE), (build_gpt(), 2)):
-        with pytest.raises(ValueError, match=f"^there must be room for at least 1 token, got {room}$"):
-            model.begin(batch, room)
+    for model in (build_random("post", True), build_gpt()):
+        with pytest.raises(ValueError, match=f"^a decoding state must be able to read at least 1 token, got {room}$"):
+            model.decoding_state(SOURCE, room)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (2,), (2, 1, 1)])
 def test_tokens_for_other_than_the_rows_there_are_is_refused(shape):
     ids = np.ones(shape, dtype=int)
-    for state in (build_random("post", True).begin(SOURCE, ROOM), build_gpt().begin(2, ROOM)):
+    for state in (build_random("post", True).decoding_state(SOURCE, ROOM), GPTState(build_gpt(), 2, ROOM)):
         with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(2, n\), got \("):
             state.extend(ids)
         state.select([1, 0, 0, 1])
@@ -163,14 +163,14 @@ def test_tokens_for_other_than_the_rows_there_are_is_refused(shape):
 
 def test_unknown_tokens_are_refused_by_their_number():
     with pytest.raises(IndexError, match="token id 11, but the vocabulary has the ids 0 to 10"):
-        build_random("post", True).begin(SOURCE, ROOM).extend(np.array([[1], [V]]))
+        build_random("post", True).decoding_state(SOURCE, ROOM).extend(np.array([[1], [V]]))
 
 
 @every_position
 @every_split
 def test_gpt_in_pieces_equals_the_whole(positions, pieces):
     model = build_gpt(positions)
-    check_pieces(model.begin(2, ROOM), TARGET, pieces, model(TARGET))
+    check_pieces(GPTState(model, 2, ROOM), TARGET, pieces, model(TARGET))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -180,7 +180,7 @@ def test_gpt_texts_padded_on_the_left_go_on_as_if_alone(positions, norm):
     texts = [[6, 3, 8, 9, 4, 7], [5, 7, 4, 10], [8, 3, 3]]
     ids = np.array([[0] * (6 - len(text)) + text for text in texts])
     rows = [2, 0, 1, 0]
-    state = model.begin(3, 9, padding)
+    state = GPTState(model, 3, 9, padding)
     state.extend(ids[:, :4])
     state.select(rows)
     for end in (5, 6):
@@ -191,7 +191,7 @@ def test_gpt_texts_padded_on_the_left_go_on_as_if_alone(positions, norm):
 
 
 def test_gpt_reads_a_text_of_its_own_length_and_no_more():
-    state = build_gpt(max_len=4).begin(2, ROOM)
+    state = GPTState(build_gpt(max_len=4), 2, ROOM)
     state.extend(TARGET[:, :4])
     with pytest.raises(ValueError, match="4 positions"):
         state.extend(TARGET[:, 4:])
@@ -200,7 +200,7 @@ def test_gpt_reads_a_text_of_its_own_length_and_no_more():
 def test_state_of_the_transformer_reads_its_source_once(monkeypatch):
     read, encode = [], Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, source: read.append(source) or encode(self, source))
-    state = build_random("post", True).begin(SOURCE, ROOM)
+    state = build_random("post", True).decoding_state(SOURCE, ROOM)
     state.extend(TARGET[:, :2])
     state.extend(TARGET[:, 2:3])
     assert len(read) == 1

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from minitransformer.decoding.folded import FoldedGPT, Unit, fold
+from minitransformer.decoding.incremental import GPTState
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, gpt_config
-from minitransformer.models.folded import FoldedGPT, Unit, fold
-from minitransformer.models.stepwise import GPTState
+from tests.decoding.test_incremental import POSITIONS, build_gpt
 from tests.helpers import device, host, randomize, relative_error, same
-from tests.models.test_stepwise import POSITIONS, build_gpt
 
 IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10], [2, 2, 9, 3, 1]])  # (B, T)
 EPS = 0.3  # large, so that it is seen
@@ -16,9 +16,9 @@ EPS = 0.3  # large, so that it is seen
 
 def logits_one_by_one(model, ids, padding=None):
     """What is said after each of ids (B, T), read one at a time by the folded model -> (B, T, V) on the host."""
-    state = model.begin(len(ids), ids.shape[1], padding)
+    state = GPTState(model, len(ids), ids.shape[1], padding)
     logits = [host(state.extend(ids[:, i : i + 1])) for i in range(ids.shape[1])]
-    assert isinstance(state.reads_token, FoldedGPT), "the plain layers have read this"
+    assert isinstance(state.folded, FoldedGPT), "the plain layers have read this"
     return np.stack(logits, axis=1)
 
 
@@ -56,7 +56,7 @@ def test_folded_model_does_not_look_at_padding_in_front():
 @pytest.mark.parametrize("changes", [{"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}])
 def test_what_looks_at_the_stream_without_a_norm_is_not_folded(changes):
     model = build_gpt(**changes)
-    state = model.begin(len(IDS), 2)
+    state = GPTState(model, len(IDS), 2)
     state.extend(IDS[:, :1])
     assert fold(model) is None
     assert relative_error(state.extend(IDS[:, 1:2]), host(model(IDS))[:, 1]) <= 1e-12

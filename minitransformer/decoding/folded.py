@@ -92,22 +92,22 @@ class FoldedBlock:
         if self.qkv.b is not None:
             self.qkv.b[:C] *= scale
 
-    def extend(self, x, kv, allowed):
+    def extend(self, x, kv_cache, allowed):
         """The residual stream x (B, C) of one new token of each text, changed in place."""
-        x += self.output(self._attend(self.qkv(self.unit(x)), kv, allowed))
+        x += self.output(self._attend(self.qkv(self.unit(x)), kv_cache, allowed))
         h, _ = self.activate(self.expand(self.unit(x)))
         x += self.contract(h)
 
-    def _attend(self, qkv, kv, allowed):
+    def _attend(self, qkv, kv_cache, allowed):
         """qkv (B, 3C) -> the heads' outputs side by side (B, C), as `SelfAttention.extend` for one token."""
-        B, start = len(qkv), kv.length
+        B, start = len(qkv), kv_cache.length
         qkv = qkv.reshape(B, 3, self.num_heads, 1, -1)
         q, k, v = qkv[:, 0], qkv[:, 1], qkv[:, 2]  # (B, H, 1, D)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(1, start + 1, start)
-        keys, values = kv.append(k, v)
+        keys, values = kv_cache.append(k, v)
         scores = q @ keys.swapaxes(-1, -2)  # (B, H, 1, length)
         if bias is not None:
             scores += bias
@@ -130,14 +130,14 @@ class FoldedGPT:
         self.output = behind_norm(norm, output.E.data.T * output.scale, None)
         self.unit = Unit(norm)
 
-    def extend(self, ids, kvs, allowed, start):
+    def extend(self, ids, kv_caches, allowed, start):
         """ids (B, 1) on the host, at position `start`, a number or one for each text (B,) -> logits (B, V)."""
         check_ids("ids", ids, len(self.E))
         x = self.E[to_device(ids[:, 0])]  # (B, C)
         if self.P is not None:
             x += rows_from(self.P, start, 1).reshape(-1, x.shape[1])
-        for block, kv in zip(self.blocks, kvs, strict=True):
-            block.extend(x, kv, allowed)
+        for block, kv_cache in zip(self.blocks, kv_caches, strict=True):
+            block.extend(x, kv_cache, allowed)
         return self.output(self.unit(x))
 
 

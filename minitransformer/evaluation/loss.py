@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.backend import to_device
 from minitransformer.checks import check_ids
 from minitransformer.functional import cross_entropy
-from minitransformer.models.config import PAD
+from minitransformer.vocabulary import PAD
 
 
 def mean_loss(model, batches, at_once=None):

@@ -9,7 +9,7 @@ import pytest
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import CrossAttention, Decoder, DecoderLayer, Encoder, EncoderLayer, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
-from minitransformer.layers.kv import KeyValues
+from minitransformer.layers.kv_cache import KVCache
 from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 
@@ -29,7 +29,7 @@ both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 
 def empty_kv(room=ROOM):
     """A kv that has NaN where nothing has been written, so that whoever looks there is found out."""
-    kv = KeyValues((B, H, room, D), np.float64)
+    kv = KVCache((B, H, room, D), np.float64)
     kv.k[...] = kv.v[...] = np.nan
     return kv
 
@@ -55,7 +55,7 @@ def example(seed=40, dtype=np.float64):
 
 
 def test_what_was_appended_is_there_in_order():
-    rng, kv = np.random.default_rng(41), KeyValues((B, H, 6, D), np.float64)
+    rng, kv = np.random.default_rng(41), KVCache((B, H, 6, D), np.float64)
     k, v = random_array(rng, B, H, 6, D), random_array(rng, B, H, 6, D)
     for start, end in [(0, 1), (1, 4), (4, 6)]:
         keys, values = kv.append(k[:, :, start:end], v[:, :, start:end])
@@ -78,16 +78,16 @@ def test_memory_is_taken_once_and_what_append_gives_out_is_a_view_of_it():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_keys_and_values_have_the_dtype_asked_for(dtype):
-    kv = KeyValues((B, H, 6, D), dtype)
+    kv = KVCache((B, H, 6, D), dtype)
     assert kv.k.dtype == kv.v.dtype == dtype
 
 
 @pytest.mark.parametrize(("count", "number"), [(2, 6), (9, 13)])
 def test_more_than_there_is_room_for_is_refused_and_changes_nothing(count, number):
-    rng, kv = np.random.default_rng(43), KeyValues((B, H, 5, D), np.float64)
+    rng, kv = np.random.default_rng(43), KVCache((B, H, 5, D), np.float64)
     keys, _ = kv.append(*(random_array(rng, B, H, 4, D) for _ in range(2)))
     before = keys.copy()
-    message = f"^there is room for 5 positions, and this would be number {number}$"
+    message = f"^the KV cache holds 5 positions, and this would be number {number}$"
     with pytest.raises(ValueError, match=message):
         kv.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
     assert kv.length == 4
@@ -98,7 +98,7 @@ def test_more_than_there_is_room_for_is_refused_and_changes_nothing(count, numbe
 
 @pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
 def test_select_reorders_keys_and_values_and_leaves_the_room(rows):
-    rng, kv = np.random.default_rng(44), KeyValues((B, H, 6, D), np.float64)
+    rng, kv = np.random.default_rng(44), KVCache((B, H, 6, D), np.float64)
     k, v = random_array(rng, B, H, 2, D), random_array(rng, B, H, 2, D)
     kv.append(k, v)
     kv.select(device(np.array(rows)))
@@ -160,7 +160,7 @@ def test_decoder_layer_in_pieces_equals_the_whole(pieces, norm):
 def decoder_in_pieces(norm, pieces, dtype=np.float64, room=ROOM):
     """y of a decoder in pieces, and of the same decoder as a whole."""
     decoder, (x, memory) = randomize(Decoder(config(norm=norm), dtype=dtype)), example(dtype=dtype)
-    kvs, memory_kvs = [KeyValues((B, H, room, D), dtype) for _ in decoder.layers], decoder.read(memory)
+    kvs, memory_kvs = [KVCache((B, H, room, D), dtype) for _ in decoder.layers], decoder.read(memory)
     y = in_pieces(lambda new, allowed: decoder.extend(new, kvs, memory_kvs, allowed, memory_allowed()), x, pieces)
     return y, decoder(x, memory, causal_mask(T), memory_allowed())
 

@@ -11,9 +11,9 @@ import pytest
 from minitransformer.bench import SIZES, peak_memory
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
+from minitransformer.inspection.activation_memory import count_parameters, kept_activations
+from minitransformer.inspection.memory_estimate import PROCESS, training_memory
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
-from minitransformer.models.activations import count_parameters, kept_activations
-from minitransformer.models.memory import PROCESS, training_memory
 from minitransformer.training import Trainer
 
 pytestmark = pytest.mark.host_only  # it watches the memory of the host
@@ -107,7 +107,7 @@ from minitransformer.bench.timing import resident_peak
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Session, TrainingSettings
-from minitransformer.training.keeping import Keeper
+from minitransformer.training.checkpointer import Keeper
 import safetensors.numpy
 before = resident_peak()
 config = TransformerConfig(29, d_model=384, num_heads=4, d_ff=1536, num_layers=2, max_len=16)

@@ -16,10 +16,10 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_dtype, check_names
 from minitransformer.files import read_bytes, read_safetensors
+from minitransformer.interop.huggingface_configs import BERT_USUAL, config_from_huggingface
+from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
-from minitransformer.models.huggingface_configs import BERT_USUAL, config_from_huggingface
-from minitransformer.models.huggingface_tables import bert_table, gpt2_table, t5_table
 from minitransformer.models.transformer import Transformer
 
 MODELS = {"gpt2": GPT, "bert": BERT, "t5": Transformer}

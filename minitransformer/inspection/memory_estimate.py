@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.functional.cross_entropy import BLOCK
-from minitransformer.models.activations import count_parameters, kept_activations
+from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32

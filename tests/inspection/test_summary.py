@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import backend_name, use_backend
+from minitransformer.inspection.activation_memory import kept_activations
+from minitransformer.inspection.summary import summarize
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.models.activations import kept_activations
-from minitransformer.models.summary import summarize
 
 B, T, S, V, C, F, N = 2, 4, 5, 11, 12, 7, 2
 SHAPES = {"(B, S, C)": (B, S, C), "(B, T, C)": (B, T, C), "(B, T, V)": (B, T, V)}
