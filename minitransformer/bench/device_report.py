@@ -17,7 +17,7 @@ from minitransformer.devices import describe_device
 from minitransformer.evaluation import decode_and_score
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.models import Transformer, named_config
-from minitransformer.training import RECIPES, TrainingSettings, train
+from minitransformer.recipes import RECIPES
 
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of relative errors against NumPy
 TESTED = 1000  # held-out sequences of a toy task
@@ -59,14 +59,13 @@ def solve_tasks(progress):
     for done, name in enumerate(("copy", "reverse")):
         task, recipe = get_task(name), RECIPES[name]
         model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0))
-        settings = TrainingSettings(steps=recipe.steps, warmup=recipe.warmup, factor=recipe.factor)
-        history = train(model, task, settings)
+        history = recipe.train(recipe.defaults, model, task)
         _, score = decode_and_score(model, task.held_out_batch(np.random.default_rng(3), TESTED))
         lines.append(
-            f"{name}: {score:.2%} of {TESTED:,} held-out sequences exact, {recipe.steps:,} steps in "
+            f"{name}: {score:.2%} of {TESTED:,} held-out sequences exact, {recipe.defaults.steps:,} steps in "
             f"{history.seconds:.1f} s"
         )
-        numbers[name] = {"exact_match": score, "seconds": history.seconds, "steps": recipe.steps}
+        numbers[name] = {"exact_match": score, "seconds": history.seconds, "steps": recipe.defaults.steps}
         progress((done + 1) / 2)
     return lines, numbers, all(result["exact_match"] >= 0.99 for result in numbers.values())
 

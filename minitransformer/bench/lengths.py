@@ -1,5 +1,7 @@
 """Which position choices carry a toy task beyond the lengths that it was learnt on."""
 
+import dataclasses
+
 import numpy as np
 
 from minitransformer.data import get_task
@@ -7,7 +9,7 @@ from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import Transformer, named_config
 from minitransformer.process import limit_threads
-from minitransformer.training import RECIPES, TrainingSettings, train
+from minitransformer.recipes import RECIPES
 
 TASKS = ("copy", "reverse")
 LENGTHS = (6, 9, 12, 13, 14, 16, 20, 24, 32, 48)  # symbols of a source; the toy tasks teach up to 12
@@ -25,9 +27,9 @@ def learn_and_test(task_name, positions, seed=0, steps=None):
     max_len = max(LENGTHS) + 8
     switches = {"dropout": 0.0, "positions": positions, "max_len": max_len}
     model = Transformer(named_config("tiny", len(task.vocabulary), **switches), seed=seed)
-    settings = TrainingSettings(steps or recipe.steps, warmup=recipe.warmup, factor=recipe.factor, seed=seed)
+    options = dataclasses.replace(recipe.defaults, steps=steps or recipe.defaults.steps, seed=seed)
     with limit_threads(1):
-        history = train(model, task, settings)
+        history = recipe.train(options, model, task)
         scores = [score_at(model, task_name, length, seed) for length in LENGTHS]
     return {"task": task_name, "positions": positions, "exact_match": scores, "seconds": history.seconds}
 

@@ -10,7 +10,7 @@ from minitransformer.core import Parameter
 from minitransformer.data import get_task
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Trainer, noam
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 
 B, T, S, H, C, D_FF, V = 5, 9, 11, 3, 48, 80, 29
 STEPS = 50
@@ -93,14 +93,16 @@ def train_for_comparison(dtype):
     A key's bias has gradient exactly 0 (see `SelfAttention`), of which Adam makes a step of full size out of what
     rounding left: its sign is chance on any device, and nothing depends on it.
     """
-    trainer = Trainer(Transformer(CONFIG, dtype=dtype), threads=1)
+    model = Transformer(CONFIG, dtype=dtype)
+    optimizer = Adam(model.parameters())
+    workers = DataParallel(model, CrossEntropyLoss(CONFIG.label_smoothing), threads=1)
     rng = np.random.default_rng(2)
     losses, weights = [], None
     for step in range(1, STEPS + 1):
-        loss, _ = trainer.step(get_task("copy").batch(rng, 16), noam(step, C, warmup=4000))
-        losses.append(loss)
+        optimizer.lr = noam(step, C, warmup=4000)
+        losses.append(training_step(get_task("copy").batch(rng, 16), optimizer, workers)[0])
         if weights is None:
-            weights = trainer.model.state_dict()
+            weights = model.state_dict()
     for name, value in weights.items():
         if name.endswith(("qkv.b", "kv.b")):
             key = value.size // 3 if name.endswith("qkv.b") else 0

@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.core import Parameter
 from minitransformer.models import Transformer
 from minitransformer.process import Team, keep_freed_memory
-from minitransformer.training import Adam, Trainer
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, training_step
 
 LR, MAX_NORM = 1e-4, 1.0
 
@@ -15,11 +15,14 @@ LR, MAX_NORM = 1e-4, 1.0
 def numpy_step(size, dropout):
     """Our step on one batch of `size` -> a function without arguments that returns the loss, on the device in use."""
     keep_freed_memory()
-    trainer = Trainer(Transformer(size.config(dropout)), max_norm=MAX_NORM)
-    batch = size.make_batch()
+    config = size.config(dropout)
+    model, batch = Transformer(config), size.make_batch()
+    optimizer, workers = Adam(model.parameters(), lr=LR), DataParallel(model, CrossEntropyLoss(config.label_smoothing))
+    optimizer.team = workers.team
+    diagnostics = Diagnostics(workers)
 
     def step():
-        return trainer.step(batch, LR)[0]
+        return training_step(batch, optimizer, workers, MAX_NORM, diagnostics)[0]
 
     return step
 
@@ -29,8 +32,9 @@ def adam_steps(threads, with_torch, count=48_000_000):
     rng = np.random.default_rng(0)
     parameter = Parameter(rng.standard_normal(count, dtype=np.float32))
     parameter.grad[...] = rng.standard_normal(count, dtype=np.float32)
-    optimizer = Adam([parameter], team=Team(threads))
-    calls = {"numpy": lambda: optimizer.step(LR)}
+    optimizer = Adam([parameter], lr=LR)
+    optimizer.team = Team(threads)
+    calls = {"numpy": optimizer.step}
     if with_torch:
         import torch
 

@@ -22,8 +22,7 @@ from minitransformer.cli import (
     train,
 )
 from minitransformer.cli.parsing import Parser, check_arguments, in_words
-from minitransformer.training.checkpointer import Stopped
-from minitransformer.training.diagnostics import NotFiniteError
+from minitransformer.training import NotFiniteError, Stopped
 
 COMMANDS = {
     "lesson": lesson,
@@ -71,13 +70,21 @@ def make_parser():
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         command = commands.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=raw)
-        module.add_arguments(command)
-        common = command.add_argument_group("every command")
-        common.add_argument("--seed", type=int, default=0, help="of all random numbers (default 0)")
-        common.add_argument("--backend", help='"numpy" (the CPU, the default) or "cupy" (an NVIDIA GPU)')
-        common.add_argument("--json", action="store_true", help="print one machine-readable last line")
-        common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        inner = module.add_arguments(command) or []  # parsers inside this one
+        add_common_arguments(command, seed=argparse.SUPPRESS if inner else 0)
+        for each in inner:
+            add_common_arguments(each, *[argparse.SUPPRESS] * 3)
     return parser
+
+
+def add_common_arguments(parser, seed=0, backend=None, switch=False):
+    """What every command takes, with these defaults."""
+    common = parser.add_argument_group("every command")
+    if "--seed" not in parser._option_string_actions:
+        common.add_argument("--seed", type=int, default=seed, help="of all random numbers (default 0)")
+    common.add_argument("--backend", default=backend, help="numpy (the CPU, the default) or cupy (an NVIDIA GPU)")
+    common.add_argument("--json", action="store_true", default=switch, help="print one machine-readable last line")
+    common.add_argument("--debug", action="store_true", default=switch, help="show the traceback of an error")
 
 
 def main(argv=None):
@@ -106,7 +113,7 @@ def main(argv=None):
         return 1
     except Stopped as stopped:
         print(f"minitransformer {arguments.command}: {stopped}", file=sys.stderr)
-        print(f"go on with: minitransformer train --resume {stopped.path.parent}", file=sys.stderr)
+        print(stopped.advice, file=sys.stderr)
         return 130
     except KeyboardInterrupt:
         print(f"minitransformer {arguments.command}: stopped", file=sys.stderr)

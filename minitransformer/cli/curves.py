@@ -6,7 +6,6 @@ import numpy as np
 
 from minitransformer.bench.curves import loss_curves
 from minitransformer.bench.steps import torch_is_installed
-from minitransformer.cli.train_text import SIZES
 from minitransformer.data import TextTask, load_shakespeare
 from minitransformer.process import keep_freed_memory, num_threads
 from minitransformer.progress import tqdm
@@ -15,6 +14,7 @@ from minitransformer.training import TrainingSettings
 
 LENGTH = 128  # characters in a window, as `train shakespeare` has
 STEPS = 300
+SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}  # as `train shakespeare` has
 
 
 def run_curves(arguments):
@@ -28,10 +28,10 @@ def run_curves(arguments):
     keep_freed_memory()
     corpus = load_shakespeare()
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
-    settings = TrainingSettings(steps=STEPS, batch_size=32, warmup=100, peak=2e-3, seed=arguments.seed)
+    settings = TrainingSettings(steps=STEPS, batch_size=32, seed=arguments.seed)
     print(f"GPT on Shakespeare, {STEPS} steps of {settings.batch_size} windows, float32, {num_threads()} threads")
     with tqdm(total=STEPS, disable=None, unit="step") as bar:
-        losses = loss_curves(task, settings, "float32", max_len=LENGTH, show=bar.update, **SIZES)
+        losses = loss_curves(task, settings, "float32", max_len=LENGTH, show=bar.update, peak=2e-3, warmup=100, **SIZES)
     apart = np.abs(losses[0] - losses[1])
     print(f"loss after {STEPS} steps    ours {losses[0, -1]:.4f}    PyTorch {losses[1, -1]:.4f} nats per character")
     print(f"apart               at most {apart.max():.1e}    at step 1 {apart[0]:.1e}, median {np.median(apart):.1e}")

@@ -46,7 +46,7 @@ def check_arguments(arguments):
                 raise ValueError(f"{option} must be finite, got {number}")
             if isinstance(number, int) and number > LARGEST:
                 raise ValueError(f"{option} must be at most {LARGEST}, got {number}")
-    if arguments.seed < 0:
+    if getattr(arguments, "seed", 0) < 0:
         raise ValueError(f"--seed must be 0 or more, got {arguments.seed}")
     for name in ("runs", "plots"):
         if hasattr(arguments, name):

@@ -17,7 +17,8 @@ class MaskedTask:
     """
 
     def __init__(self, text_task):
-        self.text_task = text_task
+        self.text_task, self.tokenizer = text_task, text_task.tokenizer
+        self.train_characters, self.held_out_characters = text_task.train_characters, text_task.held_out_characters
         self.mask_id = text_task.tokenizer.vocab_size
         self.vocab_size = self.mask_id + 1
         self.tokens = np.unique(text_task.train)  # no special ones

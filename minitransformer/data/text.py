@@ -81,7 +81,7 @@ class TextTask:
     def __init__(self, corpus, tokenizer, length):
         self.tokenizer, self.length = tokenizer, check_integer("length", length, least=1)
         self.train, self.held_out = (tokenizer.encode(text) for text in corpus)
-        self.held_out_characters = len(corpus.held_out)
+        self.train_characters, self.held_out_characters = len(corpus.train), len(corpus.held_out)
         for name, ids in (("train on", self.train), ("test on", self.held_out)):
             if len(ids) < length + 1:
                 raise ValueError(f"the text to {name} has {len(ids)} tokens, fewer than a window of {length} + 1")

@@ -8,13 +8,13 @@ from minitransformer.functional import cross_entropy
 from minitransformer.vocabulary import PAD
 
 
-def mean_loss(model, batches, at_once=None):
+def mean_loss(model, batches, micro_batch_size=None):
     """Cross-entropy in nats per token that counts, over all `batches`, without dropout or smoothing -> float.
 
-    A batch with more than `at_once` sequences is cut, to need no more memory than so many do.
+    A batch with more than `micro_batch_size` sequences is cut, to need no more memory than so many do.
     """
     total, count = 0.0, 0
-    for batch in _cut(batches, at_once):
+    for batch in _cut(batches, micro_batch_size):
         logits = model(*batch.inputs)
         check_ids("targets", batch.targets, logits.shape[-1])
         loss, _ = cross_entropy(logits, to_device(batch.targets), pad=PAD, overwrite=True)

@@ -1,28 +1,38 @@
-"""Learning: the optimiser, its schedule, the training loop and checkpoints."""
+"""Training: the loop, and the parts that it is given. Read loop.py first."""
 
-from minitransformer.evaluation.loss import mean_loss
+from minitransformer.training.accumulation import GradientAccumulation
+from minitransformer.training.averaging import AverageOfLast, ExponentialAverage
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
+from minitransformer.training.checkpointer import Checkpointer, Stopped, read_run
 from minitransformer.training.clipping import clip_grad_norm
-from minitransformer.training.diagnostics import NotFiniteError
-from minitransformer.training.loop import TrainingSettings, train
+from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
+from minitransformer.training.loop import TrainingSettings, forward_backward, train, training_step
+from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.recipes import RECIPES
-from minitransformer.training.schedules import noam
-from minitransformer.training.session import History, Session
-from minitransformer.training.trainer import Trainer
+from minitransformer.training.parallel import DataParallel
+from minitransformer.training.run import History
+from minitransformer.training.schedules import cosine, noam
 
 __all__ = [
-    "RECIPES",
     "Adam",
+    "AverageOfLast",
+    "Checkpointer",
+    "CrossEntropyLoss",
+    "DataParallel",
+    "Diagnostics",
+    "ExponentialAverage",
+    "GradientAccumulation",
     "History",
     "NotFiniteError",
-    "Session",
-    "Trainer",
+    "Stopped",
     "TrainingSettings",
     "clip_grad_norm",
+    "cosine",
+    "forward_backward",
     "load_checkpoint",
-    "mean_loss",
     "noam",
+    "read_run",
     "save_checkpoint",
     "train",
+    "training_step",
 ]

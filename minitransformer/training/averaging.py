@@ -1,39 +1,95 @@
-"""Averaging weights over the end of training (paper section 6.1: the last 5 checkpoints, 20 for the big model)."""
+"""Averaging weights over the end of training (paper section 6.1: the last 5 checkpoints, 20 for the big model).
 
-AVERAGED = 5  # sets of weights
+Late in training the weights circle around a good place with a radius that the learning rate sets; their mean is nearer
+to the centre than any of them.
+"""
+
+from typing import Protocol
+
+from minitransformer.backend import to_device, to_host, xp
+from minitransformer.checks import check_integer
 
 
-def average(snapshots):
-    """The mean of several arrays of one shape.
+class Averaging(Protocol):
+    """What the training loop asks of an average."""
 
-    Late in training the weights circle around a good place with a radius that the learning rate sets; their mean lies
-    nearer to the centre than any of them.
+    def update(self, step: int, weights: xp.ndarray) -> None:
+        """Take in the weights (N,) after `step`."""
+
+    def value(self) -> xp.ndarray | None:
+        """The average (N,), or None where nothing was taken in."""
+
+    def state(self) -> tuple[dict, dict]:
+        """Arrays {name: array} on the host, and facts that JSON can hold, to save."""
+
+    def load_state(self, arrays: dict, facts: dict) -> None:
+        """Continue from what `state` returned."""
+
+
+class AverageOfLast:
+    """The mean of the last `count` sets of weights, `interval` steps apart, of a training of `steps` steps.
+
+    The paper averages checkpoints that were written every 10 minutes (section 6.1); here the sets stay in memory.
     """
-    total = snapshots[0].copy()
-    for snapshot in snapshots[1:]:
-        total += snapshot
-    return total / len(snapshots)
+
+    def __init__(self, steps: int, count: int = 5, interval: int = 40) -> None:
+        self.steps = check_integer("steps", steps, least=1)
+        self.count = check_integer("count", count, least=1)
+        self.interval = check_integer("interval", interval, least=1)
+        self.snapshots: list[xp.ndarray] = []
+
+    def update(self, step: int, weights: xp.ndarray) -> None:
+        """Keep a copy of the weights (N,), if `step` is one of the last."""
+        left = self.steps - step
+        if left < self.count * self.interval and left % self.interval == 0:
+            self.snapshots.append(weights.copy())
+
+    def value(self) -> xp.ndarray | None:
+        """The mean of the sets kept (N,)."""
+        if not self.snapshots:
+            return None
+        total = self.snapshots[0].copy()
+        for snapshot in self.snapshots[1:]:
+            total += snapshot
+        return total / len(self.snapshots)
+
+    def state(self) -> tuple[dict, dict]:
+        """The sets kept so far."""
+        return {f"snapshots.{i}": to_host(snapshot) for i, snapshot in enumerate(self.snapshots)}, {}
+
+    def load_state(self, arrays: dict, facts: dict) -> None:
+        """Continue from what `state` returned."""
+        count = sum(name.startswith("snapshots.") for name in arrays)
+        self.snapshots = [to_device(arrays[f"snapshots.{i}"]) for i in range(count)]
 
 
 class ExponentialAverage:
-    """A running mean of the weights that forgets the old ones, in place of a list of snapshots. Not in the paper.
+    """A running mean of the weights that forgets the old ones. Not in the paper.
 
     ema <- decay ema + (1 - decay) weights, from 0, so that after t updates its weights sum to 1 - decay^t, by which
     `value` divides, as Adam does: decay = 0.99 looks back about 100 steps.
     """
 
-    def __init__(self, decay):
+    def __init__(self, decay: float) -> None:
         if not 0 <= decay < 1:
             raise ValueError(f"decay must be at least 0 and less than 1, got {decay}")
-        self.decay, self.t, self.mean = decay, 0, 0.0
+        self.decay, self.t = decay, 0
+        self.mean: xp.ndarray | float = 0.0
 
-    def update(self, weights):
-        """Take in the weights of one more step."""
+    def update(self, step: int, weights: xp.ndarray) -> None:
+        """Take in the weights (N,) after one more step."""
         self.t += 1
         self.mean = self.decay * self.mean + (1.0 - self.decay) * weights
 
-    def value(self):
-        """The mean so far. Raises ValueError before the first update."""
-        if not self.t:
-            raise ValueError("there is nothing to average yet")
-        return self.mean / (1.0 - self.decay**self.t)
+    def value(self) -> xp.ndarray | None:
+        """The average (N,)."""
+        return self.mean / (1.0 - self.decay**self.t) if self.t else None
+
+    def state(self) -> tuple[dict, dict]:
+        """The mean, and the number of updates."""
+        return ({"ema": to_host(self.mean)} if self.t else {}), {"ema_updates": self.t}
+
+    def load_state(self, arrays: dict, facts: dict) -> None:
+        """Continue from what `state` returned."""
+        if facts["ema_updates"]:
+            self.t, self.mean = facts["ema_updates"], to_device(arrays["ema"])

@@ -5,18 +5,18 @@ of version 1 have none, and are read without.
 """
 
 import dataclasses
+import inspect
 import json
 import re
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.files import checksum, read_safetensors, write_safetensors
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
+from minitransformer.models import BERT, GPT, Transformer
 
 FORMAT = "minitransformer-2"
 BEFORE_CHECKSUMS = "minitransformer-1"
 MORE = "training/"  # before the names of arrays that are not the model's
-MODELS = {"Transformer": Transformer, "GPT": GPT, "BERT": BERT}
-OPTIONS = {"BERT": ("num_segments", "num_classes")}  # of a model, beside its config
+MODELS = {model.__name__: model for model in (Transformer, GPT, BERT)}
 FIELDS = ("model", "config", "options", "metadata")  # of the header, beside its format and checksum
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not in the file but made from its config
 
@@ -102,16 +102,17 @@ def _rebuild(header, state):
     """A model of the configuration in the header, with the weights of `state`."""
     if not state:
         raise ValueError("it has no weights")
-    kind = check_choice("model", header.get("model", "Transformer"), MODELS)
+    model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
     fields, options = _object(header, "config"), _object(header, "options")
-    known = {field.name for field in dataclasses.fields(TransformerConfig)}
+    known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
-    _check_fields("options", options, OPTIONS.get(kind, ()))
-    if "vocab_size" not in fields:
-        raise ValueError("its config has no vocab_size")
-    config = TransformerConfig(**fields)
+    _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})
+    for name, field in known.items():
+        if name not in fields and field.default is dataclasses.MISSING:
+            raise ValueError(f"its config has no {name}")
+    config = model_class.config_class(**fields)
     _check_size(config, options, state)
-    model = MODELS[kind](config, **options, seed=None, dtype=next(iter(state.values())).dtype)
+    model = model_class(config, **options, seed=None, dtype=next(iter(state.values())).dtype)
     model.load_state_dict(state)
     return model
 
@@ -125,14 +126,10 @@ def _check_fields(what, fields, known):
 def _check_size(config, options, state):
     """ValueError if a model of `config` has more weights than the file: before it is made, as it may be of any size."""
     numbers = sum(array.size for array in state.values())
-    needed = {
-        "vocab_size * d_model": config.vocab_size * config.d_model,
-        "d_ff * d_model * num_layers": config.d_ff * config.d_model * config.num_layers,
-        **{name: value for name, value in options.items() if isinstance(value, int)},
-    }
+    needed = {**config.least_weights(), **{name: value for name, value in options.items() if isinstance(value, int)}}
     for name, count in needed.items():
         if count > numbers:
             raise ValueError(f"its config has {name} = {count:,}, and the file has only {numbers:,} weights")
-    table = config.max_len * config.d_model
-    if table > max(LARGEST_TABLE, numbers):
-        raise ValueError(f"its config has max_len * d_model = {table:,}, and at most {LARGEST_TABLE:,} are read")
+    for name, count in config.table_sizes().items():
+        if count > max(LARGEST_TABLE, numbers):
+            raise ValueError(f"its config has {name} = {count:,}, and at most {LARGEST_TABLE:,} are read")

@@ -1,69 +1,77 @@
-"""Putting a training away while it runs, and taking it up again where it was."""
+"""Saving a training run while it runs, and reading it to resume."""
 
 import contextlib
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
+from minitransformer.core import Layer
 from minitransformer.training.checkpoint import load_more, save_checkpoint
+from minitransformer.training.run import TrainingRun
 
 SUFFIX = ".safetensors"
 
 
 class Stopped(Exception):
-    """Training was asked to stop, and has been put away; `path` is the file."""
+    """Training was asked to stop, and the run has been saved; `path` is the file. A command adds its `advice`."""
 
-    def __init__(self, path, step):
+    advice = ""
+
+    def __init__(self, path: Path, step: int) -> None:
         super().__init__(f"stopped after step {step:,}, saved {path}")
         self.path = path
 
 
-class Keeper:
-    """Puts a session away in `folder` every so many steps, and when the process is asked to end.
+class Checkpointer:
+    """Saves a run in `folder` every `interval` steps, and when the process is asked to end.
 
-    The files are called step-00000400.safetensors and so on, and are models like any other. The newest `keep` of them
-    stay. `about` is what JSON can hold and whoever takes the training up again must know.
+    The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. The newest
+    `keep` of them stay. `about` is what JSON can hold and whoever resumes the run must know.
     """
 
-    def __init__(self, folder, every, keep=2, about=None):
-        for name, value in (("every", every), ("keep", keep)):
-            check_integer(name, value, least=1)
-        self.folder, self.every, self.keep = Path(folder), every, keep
+    def __init__(self, folder: str | Path, interval: int, keep: int = 2, about: dict | None = None) -> None:
+        self.folder = Path(folder)
+        self.interval = check_integer("interval", interval, least=1)
+        self.keep = check_integer("keep", keep, least=1)
         self.about = about or {}
-        self.asked = False  # to stop
+        self.stop_requested = False
 
-    def after_step(self, session):
+    def after_step(self, run: TrainingRun) -> None:
         """Save, if it is time. Raises Stopped, with everything saved, if the process was asked to end."""
-        if self.asked and not session.is_done:
-            raise Stopped(self.save(session), session.step)
-        if session.step % self.every == 0 and not session.is_done:
-            self.save(session)
+        if run.is_done:
+            return
+        if self.stop_requested:
+            raise Stopped(self.save(run), run.step)
+        if run.step % self.interval == 0:
+            self.save(run)
 
-    def save(self, session):
-        """Write the session, then take the oldest files away -> the path."""
-        arrays, facts = session.state()
-        path = self.folder / f"step-{session.step:08d}{SUFFIX}"
-        save_checkpoint(path, session.trainer.model, arrays, training=facts, about=self.about)
-        for old in steps_in(self.folder)[: -self.keep]:
+    def save(self, run: TrainingRun) -> Path:
+        """Write the run, then delete the oldest files -> the path."""
+        arrays, facts = run.state()
+        path = self.folder / f"step-{run.step:08d}{SUFFIX}"
+        save_checkpoint(path, run.model, arrays, training=facts, about=self.about)
+        for old in saved_steps(self.folder)[: -self.keep]:
             old.unlink()
         return path
 
     @contextlib.contextmanager
-    def listening(self):
-        """Inside a `with` block Ctrl-C and SIGTERM end the training after the step that is being made.
+    def handling_signals(self) -> Iterator[None]:
+        """Inside a `with` block Ctrl-C and SIGTERM end the training after the current step.
 
-        A second one ends it at once. Nothing is done in threads other than the main one, which get no signals.
+        A second one ends it at once. Only the main thread receives signals; in others this does nothing.
         """
-        before = {}
+        before: dict[int, Any] = {}
 
-        def ask(number, frame):
-            self.asked = True
+        def request_stop(number: int, frame: Any) -> None:
+            self.stop_requested = True
             for each, handler in before.items():
                 signal.signal(each, handler)
 
         with contextlib.suppress(ValueError):  # not in the main thread
             for number in (signal.SIGINT, signal.SIGTERM):
-                before[number] = signal.signal(number, ask)
+                before[number] = signal.signal(number, request_stop)
         try:
             yield
         finally:
@@ -71,28 +79,43 @@ class Keeper:
                 signal.signal(number, handler)
 
 
-def steps_in(folder):
-    """The files that a Keeper has left in `folder`, the oldest first."""
+class SavedRun(NamedTuple):
+    """A run that was read from a file."""
+
+    model: Layer
+    state: tuple[dict, dict]  # arrays and facts, for `train(resume=...)`
+    about: dict
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return self.state[1]["step"]
+
+
+def saved_steps(folder: str | Path) -> list[Path]:
+    """The files that a Checkpointer has left in `folder`, the oldest first."""
     return sorted(Path(folder).glob(f"step-*{SUFFIX}"))
 
 
-def newest(path):
+def newest(path: str | Path) -> Path:
     """`path`, if it is a file, or the newest file in the folder. FileNotFoundError where there is none."""
     path = Path(path)
     if path.is_dir():
-        files = steps_in(path)
+        files = saved_steps(path)
         if not files:
             raise FileNotFoundError(f"there is nothing to resume in {path}: no file step-*{SUFFIX}")
         return files[-1]
     return path
 
 
-def read_session(path):
-    """What a Keeper has saved -> (model, its arrays, its facts, `about`). ValueError if `path` holds no training."""
+def read_run(path: str | Path) -> SavedRun:
+    """What a Checkpointer has saved. ValueError if `path` holds no unfinished run."""
     model, metadata, arrays = load_more(path)
     if "training" not in metadata:
-        raise ValueError(f"{path} is a model that has been trained to its end: there is nothing to resume")
+        raise ValueError(f"{path} is a model whose training is finished: there is nothing to resume")
     for name in ("training", "about"):
         if not isinstance(metadata.get(name), dict):
-            raise ValueError(f"{path} does not say how its training went: its {name} must be a JSON object")
-    return model, arrays, metadata["training"], metadata["about"]
+            raise ValueError(f"{path} does not hold the state of its training: its {name} must be a JSON object")
+    if not isinstance(metadata["training"].get("step"), int):
+        raise ValueError(f"{path} does not say how many steps were taken")
+    return SavedRun(model, (arrays, metadata["training"]), metadata["about"])

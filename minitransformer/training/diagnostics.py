@@ -1,42 +1,55 @@
-"""Numbers that went wrong: a step whose loss or gradient is not finite is not taken, and what did it is named."""
+"""Numbers that went wrong: a step whose loss or gradient is not finite is not taken, and its cause is named."""
 
 import contextlib
 import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import backend_name, to_host, xp
 from minitransformer.generators import generator_state, restore_generator
 from minitransformer.process import Team
-from minitransformer.training.anomaly_hooks import BACKWARD, LOSS, NORM, WEIGHT, Found, Watch
+from minitransformer.training.anomaly_hooks import (
+    BACKWARD,
+    LOSS,
+    NORM,
+    WEIGHT,
+    Anomaly,
+    AnomalyFound,
+    AnomalyHooks,
+)
+from minitransformer.training.clipping import grad_norm
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel import DataParallel
 
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing
-LOOK_BACK = 100  # steps of which a GPU keeps loss and norm until somebody looks
+LOOK_BACK = 100  # steps whose loss and norm are kept on a GPU until they are looked at
 
 
 class NotFiniteError(ArithmeticError):
-    """Training has come to a loss, a gradient or a weight that is nan or infinite, and stops before it does harm.
+    """Training has met a loss, a gradient or a weight that is nan or infinite, and stops before it does harm.
 
-    `step` is the step, `layer` the name of the first layer concerned ("" if it is none), and `finding` all that was
-    found (see watching.py), or None. The text says it all, with the causes that fit; a command adds its `advice`.
+    `step` is the step, `layer` the name of the first layer concerned ("" if there is none), and `anomaly` all that was
+    found (see anomaly_hooks.py), or None. The text says it all, with the likely causes; a command adds its `advice`.
     """
 
-    advice = ()  # lines
+    advice: Iterable[str] = ()  # lines
 
-    def __init__(self, step, headline, finding=None, causes=()):
-        self.step, self.finding = step, finding
-        self.layer = finding.layer if finding else ""
-        super().__init__("\n".join([f"step {step:,}: {headline}", *_lines(finding), *_bullets(causes)]))
+    def __init__(self, step: int, headline: str, anomaly: Anomaly | None = None, causes: Iterable[str] = ()) -> None:
+        self.step, self.anomaly = step, anomaly
+        self.layer = anomaly.layer if anomaly else ""
+        super().__init__("\n".join([f"step {step:,}: {headline}", *_lines(anomaly), *_bullets(causes)]))
 
 
-def _lines(finding):
-    if finding is None:
+def _lines(anomaly):
+    if anomaly is None:
         return
-    yield f"  first not finite     {finding.what}: {finding.bad}"
-    if finding.operation:
-        yield f"  operation            {finding.operation}"
-    for group, (size, what) in finding.largest.items():
+    yield f"  first not finite     {anomaly.what}: {anomaly.bad}"
+    if anomaly.operation:
+        yield f"  operation            {anomaly.operation}"
+    for group, (size, what) in anomaly.largest.items():
         yield f"  {'largest ' + group:<20} {size:.2g}, {what}"
 
 
@@ -45,56 +58,54 @@ def _bullets(causes):
         yield f"  {'' if i else 'likely causes':<20} {cause}"
 
 
-class Guard:
-    """Stands between the gradient and Adam: nothing that is not finite gets past it.
+class Diagnostics:
+    """Stands between the gradient and the optimizer: nothing that is not finite gets past it.
 
-    On the CPU the loss and the norm of the gradient are there anyway, and to look at both in each step costs less than
-    a thousandth of the tiny model's (18 µs of 26 ms, measured 2026-11-21). On a GPU each look waits. So there they are
-    kept, and looked at when training looks at its loss: a step that went wrong in between has ruined the weights, but
-    no file.
+    On the CPU the loss and the norm of the gradient are there anyway, and checking both in each step costs less than a
+    thousandth of the tiny model's step (18 µs of 26 ms, measured 2026-11-21). On a GPU each look waits. So there they
+    are kept, and checked when training logs its loss: a step that went wrong in between has ruined the weights, but no
+    file.
 
-    What went wrong is found by computing the step again, this time watched (see watching.py). Each replica gets its
-    part of the batch and the random state from before the step, so it has the same dropout masks and makes the same
-    numbers; but the parts come one after the other, in this thread, as a `Watch` wants it. CuPy's generators cannot be
-    put back: there the masks are others, and it may be that nothing is found.
+    The cause is found by computing the step again with anomaly hooks on all layers. Each replica gets its part of the
+    batch and the random state from before the step, so it draws the same dropout masks and computes the same numbers;
+    but the parts are computed one after another in this thread, as the hooks need it. CuPy's generators cannot be
+    restored: there the masks differ, and it may be that nothing is found.
 
-    `detect` watches every step as it is made, and stops at the first array that is not finite, whether or not it would
-    have reached the loss. The bits stay the same; a step of the tiny model takes 2.5 times as long.
+    `detect_anomaly` puts the hooks on in every step, and stops at the first array that is not finite, whether or not it
+    would have reached the loss. The bits stay the same; a step of the tiny model takes 2.5 times as long.
     """
 
-    def __init__(self, workers, optimizer, detect=False):
-        self.workers, self.optimizer, self.detect = workers, optimizer, detect
-        self.before = []  # the generators' states
-        self.unseen = []  # (step, loss, norm) on a GPU since the last look
-
-    @property
-    def step(self):
-        """The number of the step that is being made."""
-        return self.optimizer.t + 1
+    def __init__(self, workers: DataParallel, detect_anomaly: bool = False) -> None:
+        self.workers, self.detect_anomaly = workers, detect_anomaly
+        self.before: list[Any] = []  # the generators' states before the step
+        self.unseen: list[tuple] = []  # (step, loss, norm) on a GPU since the last look
+        self.optimizer: Adam | None = None
+        self.step = 0  # the step that is being computed
 
     @contextlib.contextmanager
-    def computing(self, lr):
-        """Around forward and backward: remembers what a repetition needs, and with `detect` watches."""
+    def recording(self, optimizer: Adam) -> Iterator[None]:
+        """Around forward and backward: records what a repetition needs; with `detect_anomaly`, puts the hooks on."""
+        self.optimizer, self.step = optimizer, optimizer.t + 1
         self.before = [generator_state(rng) for rng in self.workers.rngs]
-        if not self.detect:
+        if not self.detect_anomaly:
             yield
             return
         try:
-            with _one_by_one(self.workers), Watch(self.workers.replicas):
+            with _one_by_one(self.workers), AnomalyHooks(self.workers.replicas):
                 yield
-        except Found as found:
+        except AnomalyFound as found:
             self._forget_gradients()
-            raise self._error("a number is not finite", found.finding, lr) from None
+            raise self._error("a number is not finite", found.anomaly) from None
 
-    def check(self, compute, loss, norm, lr):
+    def check(self, compute: Callable[[], tuple], loss: Any, norm: Any) -> None:
         """Raise NotFiniteError unless both are finite, on a GPU only later, in `look`; compute() does it again."""
         if backend_name() != "numpy":
             self.unseen = [*self.unseen[1 - LOOK_BACK :], (self.step, loss, norm)]
         elif not (math.isfinite(loss) and math.isfinite(norm)):
-            raise self._error(_headline(loss, norm), self._find(compute), lr)
+            raise self._error(_headline(loss, norm), self._find(compute))
 
-    def look(self):
-        """On a GPU: raise NotFiniteError for the first of the steps since the last look that went wrong."""
+    def look(self) -> None:
+        """On a GPU: raise NotFiniteError for the first step since the last look that went wrong."""
         if not self.unseen:
             return
         steps, losses, norms = zip(*self.unseen, strict=True)
@@ -102,34 +113,34 @@ class Guard:
         numbers = to_host(xp.stack([*losses, *norms])).reshape(2, -1)
         for step, loss, norm in zip(steps, *numbers, strict=True):
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                late = f"{_headline(loss, norm)}; it was seen after step {steps[-1]:,}, when the weights were lost"
+                late = f"{_headline(loss, norm)}; it was noticed after step {steps[-1]:,}, when the weights were lost"
                 raise NotFiniteError(step, late, None, [LATE])
 
-    def check_weights(self):
+    def check_weights(self) -> None:
         """Raise NotFiniteError unless all weights are finite: before they are saved, and when training ends."""
         self.look()
         model = self.workers.replicas[0]
-        if all(bool(xp.isfinite(parameter.data).all()) for parameter in self.optimizer.parameters):
+        if all(bool(xp.isfinite(parameter.data).all()) for parameter in model.parameters()):
             return
-        finding = None
+        anomaly = None
         try:
-            with Watch([model]):
+            with AnomalyHooks([model]):
                 pass
-        except Found as found:
-            finding = found.finding
-        raise NotFiniteError(self.step - 1, "the weights after it are not finite", finding, [OVERSHOT])
+        except AnomalyFound as found:
+            anomaly = found.anomaly
+        raise NotFiniteError(self.step, "the weights after it are not finite", anomaly, [OVERSHOT])
 
     def _find(self, compute):
-        """Do it again, watched -> Finding, or None if all is finite this time."""
+        """Compute it again with anomaly hooks -> Anomaly, or None if all is finite this time."""
         for rng, state in zip(self.workers.rngs, self.before, strict=True):
             restore_generator(rng, state)
         self._forget_gradients()
         try:
-            with _one_by_one(self.workers), Watch(self.workers.replicas) as watch:
-                loss, norm = compute()
-            return watch.not_finite(loss, norm)
-        except Found as found:
-            return found.finding
+            with _one_by_one(self.workers), AnomalyHooks(self.workers.replicas) as hooks:
+                loss, _ = compute()
+                return hooks.not_finite(loss, grad_norm(self.optimizer.parameters))
+        except AnomalyFound as found:
+            return found.anomaly
         finally:
             self._forget_gradients()
 
@@ -140,45 +151,43 @@ class Guard:
         for parameter in (parameter for replica in others for parameter in replica.parameters()):
             parameter.take_grad()
 
-    def _error(self, headline, finding, lr):
-        config, dtype = self.workers.replicas[0].config, self.optimizer.parameters[0].data.dtype
-        causes = [AGAIN] if finding is None else list(likely_causes(finding, self.step, lr, config, dtype))
-        return NotFiniteError(self.step, f"{headline}; the weights are left as they were before it", finding, causes)
+    def _error(self, headline, anomaly):
+        model, loss = self.workers.replicas[0], self.workers.loss
+        causes = [AGAIN] if anomaly is None else likely_causes(anomaly, self.step, self.optimizer.lr, model, loss)
+        return NotFiniteError(self.step, f"{headline}; the weights are as they were before this step", anomaly, causes)
 
 
-LATE = "a GPU is not waited for in every step: --detect-anomaly does, and names the layer"
+LATE = "training does not wait for a GPU in every step: --detect-anomaly does, and names the layer"
 OVERSHOT = "the gradient was finite: the step itself went too far, so the learning rate is too large"
-AGAIN = "computed again, all was finite: it needs the dropout masks of that very step, or the sums' order"
+AGAIN = "computed again, all was finite: it depends on that step's dropout masks, or on the order of sums"
 
 
-def likely_causes(finding, step, lr, config, dtype):
-    """What may have done it, a sentence each: only what fits the finding."""
-    sizes = {group: size for group, (size, _) in finding.largest.items()}
-    operation = finding.operation
-    trouble = operation.trouble if operation else ""
+def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss: Any) -> list[str]:
+    """The likely causes, a sentence each: only what fits the anomaly."""
+    sizes = {group: size for group, (size, _) in anomaly.largest.items()}
+    operation, dtype = anomaly.operation, model.parameters()[0].data.dtype
+    error = operation.error if operation else ""
     causes = []
-    if finding.phase == WEIGHT:
+    if anomaly.phase == WEIGHT:
         causes.append(OVERSHOT if step > 1 else "the weights that training was given")
     far = 10.0 * lr * step  # Adam moves a weight by about lr in a step; ten, as lr may have been larger before
     if lr > 1.0 or sizes.get("weights", 0.0) > LARGE < far:
         causes.append(f"the learning rate, {lr:.1e} in this step: too large, or the warm-up too short")
     elif sizes.get("weights", 0.0) > LARGE:
         causes.append(f"weights of this size: they should begin at order 1, and {lr:.1e} has not moved them so far")
-    if trouble == "overflow" or finding.phase == NORM or max(sizes.values(), default=0.0) > _root_of_largest(dtype):
+    if error == "overflow" or anomaly.phase == NORM or max(sizes.values(), default=0.0) > _root_of_largest(dtype):
         limit = float(np.finfo(dtype).max)
         causes.append(f"an overflow: {dtype} ends at {limit:.1e}, so squares at {_root_of_largest(dtype):.1e}")
-    if trouble == "divide by zero" and "log" in operation.text:
-        smooth = ", and label smoothing asks for that of every token" if config.label_smoothing else ""
-        causes.append(f"a logarithm of 0{smooth}: take log p as z - log(sum(exp(z)))")
-    if "Norm" in finding.kind and config.norm_eps == 0.0:
-        causes.append("norm_eps = 0: a token whose features are all equal has the variance 0")
-    if "Attention" in finding.kind and trouble == "invalid value":
-        causes.append("a mask: where a query may look at nothing, a softmax over -inf alone is nan")
-    if not causes and finding.phase != LOSS and max(sizes.values(), default=0.0) < ORDINARY:
-        method = "backward" if finding.phase == BACKWARD else "forward"
-        causes.append(
-            f"a mistake in {method} of {finding.kind}: all numbers before it are of ordinary size (gradcheck)"
-        )
+    if operation and error == "divide by zero" and "log" in operation.text:
+        smooth = ", and label smoothing needs that of every token" if loss.label_smoothing else ""
+        causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
+    if "Norm" in anomaly.kind and getattr(model.config, "norm_eps", None) == 0.0:
+        causes.append("norm_eps = 0: a token whose features are all equal has variance 0")
+    if "Attention" in anomaly.kind and error == "invalid value":
+        causes.append("a mask: where a query may attend to nothing, a softmax over -inf alone is nan")
+    if not causes and anomaly.phase != LOSS and max(sizes.values(), default=0.0) < ORDINARY:
+        method = "backward" if anomaly.phase == BACKWARD else "forward"
+        causes.append(f"a mistake in {method} of {anomaly.kind}: all numbers before it are of ordinary size")
     return causes or ["none of the usual ones fits"]
 
 
@@ -194,7 +203,7 @@ def _headline(loss, norm):
 
 @contextlib.contextmanager
 def _one_by_one(workers):
-    """Inside a `with` block the members of the team work one after the other, in the caller's thread."""
+    """Inside a `with` block the parts of a batch are computed one after another, in the caller's thread."""
     before, workers.team = workers.team, OneByOne(workers.team.size)
     try:
         yield
@@ -203,8 +212,8 @@ def _one_by_one(workers):
 
 
 class OneByOne(Team):
-    """A team whose members work one after the other, on the same shares of the work."""
+    """A team that computes the same parts of the work one after another."""
 
-    def __init__(self, size):
+    def __init__(self, size: int) -> None:
         super().__init__(1)
         self.size = size

@@ -1,102 +1,163 @@
-"""The training loop, short enough to read in one go."""
+"""The training loop: forward, loss and backward of a batch; one step; and the loop around it.
+
+Everything that a step needs is passed in, and each is an object in a file of its own: the loss (losses.py), the
+optimizer (optimizers.py), the learning rate (schedules.py), the threads that share a batch (parallel.py), gradient
+accumulation (accumulation.py), averaging of the weights (averaging.py), checks for NaN (diagnostics.py) and
+checkpoints (checkpointer.py).
+"""
 
 import contextlib
 import dataclasses
-import math
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from minitransformer.checks import check_integer, check_number, check_rate
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_integer, check_number
+from minitransformer.core import Layer
+from minitransformer.evaluation import token_accuracy
 from minitransformer.process import keep_freed_memory
 from minitransformer.progress import tqdm
+from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import SILENT
-from minitransformer.training.averaging import AVERAGED
-from minitransformer.training.schedules import cosine, noam
-from minitransformer.training.session import Session
+from minitransformer.training.averaging import Averaging
+from minitransformer.training.checkpointer import Checkpointer
+from minitransformer.training.clipping import clip_factor, grad_norm
+from minitransformer.training.diagnostics import Diagnostics
+from minitransformer.training.losses import CrossEntropyLoss
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel import DataParallel
+from minitransformer.training.run import History, TrainingRun
+
+LOG_INTERVAL = 20  # steps between two looks at the loss: on a GPU each look waits
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
-    """How long and how fast to learn."""
+    """How long to train, on how much at a time. Raises ValueError or TypeError, naming the field, for bad values."""
 
     steps: int = 1000
-    batch_size: int = 64  # pairs of sequences in a step
-    warmup: int = 200  # steps of rising learning rate
-    factor: float = 1.0  # on the Noam schedule
-    peak: float | None = None  # a learning rate: then the schedule is a cosine with this peak, and not Noam's
+    batch_size: int = 64  # sequences, or pairs of them, in a step
     max_norm: float = 1.0  # the gradient is clipped to this norm
-    seed: int = 0  # of the data and of dropout
-    average_every: int = 40  # steps between the last sets of weights, whose mean is the result; 0: the last set
-    averaged: int = AVERAGED  # sets of weights
-    accumulate: int = 1  # parts of a batch that are computed one after another, to save memory
-    ema: float = 0.0  # decay of an exponential average of the weights, which is then the result; 0: as above
-    detect_anomaly: bool = False  # look at every layer in every step, to name the first that is not finite: slow
+    seed: int = 0  # of the batches and of dropout
+    grad_accumulation_steps: int = 1  # micro batches that are computed one after another, to save memory
+    eval_interval: int = 1  # steps between two calls of the evaluation callback
+    detect_anomaly: bool = False  # check every layer in every step, to name the first that is not finite: slow
 
-    def __post_init__(self):
-        for name in ("steps", "batch_size", "warmup", "factor", "peak", "max_norm"):
-            value = getattr(self, name)
-            if name != "peak" or value is not None:
-                self._check_above_0(name, value)
-        if not 1 <= self.accumulate <= self.batch_size:
-            raise ValueError(f"accumulate must be from 1 to batch_size = {self.batch_size}, got {self.accumulate}")
-        for name, least in (("average_every", 0), ("averaged", 1), ("seed", 0)):
-            check_integer(name, getattr(self, name), least)
-        check_rate("ema", self.ema)
-
-    @staticmethod
-    def _check_above_0(name, value):
-        if not check_number(name, value) > 0:
-            raise ValueError(f"{name} must be greater than 0, got {value}")
-        if name != "max_norm" and value == math.inf:
-            raise ValueError(f"{name} must be finite, got {value}")
-        if name in ("steps", "batch_size", "warmup"):
-            check_integer(name, value, least=1)
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "grad_accumulation_steps", "eval_interval"):
+            check_integer(name, getattr(self, name), least=1)
+        check_integer("seed", self.seed, least=0)
+        if not check_number("max_norm", self.max_norm) > 0:
+            raise ValueError(f"max_norm must be greater than 0, got {self.max_norm}")
+        if self.grad_accumulation_steps > self.batch_size:
+            raise ValueError(
+                f"grad_accumulation_steps must be from 1 to batch_size = {self.batch_size}, "
+                f"got {self.grad_accumulation_steps}"
+            )
 
     @property
-    def at_once(self):
+    def micro_batch_size(self) -> int:
         """Sequences of a batch that are computed at one time."""
-        return -(-self.batch_size // self.accumulate)
-
-    def learning_rate(self, step, d_model):
-        """The learning rate of a step, which counts from 1."""
-        if self.peak is None:
-            return noam(step, d_model, self.warmup, self.factor)
-        return cosine(step, self.steps, self.peak, self.warmup)
-
-    def takes_snapshot(self, step):
-        """Whether the weights after `step` are among those to be averaged."""
-        left = self.steps - step
-        return not self.ema and left < self.averaged * self.average_every and left % self.average_every == 0
+        return -(-self.batch_size // self.grad_accumulation_steps)
 
 
-def train(model, task, settings, watch=None, keeper=None, begun=None):
-    """Train `model` on `task` -> History. Shows a bar on a terminal and is quiet elsewhere.
+def forward_backward(
+    model: Layer, loss: CrossEntropyLoss, batch: Any, rng: Any = None, weight: float = 1.0, measure: bool = False
+) -> tuple[xp.ndarray, xp.ndarray | None]:
+    """Add `weight` times the gradient of the loss of `batch` to the model's -> loss, and accuracy if measured."""
+    logits, cache = model.forward(*batch.inputs, rng=rng)
+    accuracy = token_accuracy(logits, to_device(batch.targets)) if measure else None
+    value, cache_loss = loss.forward(logits, batch.targets)
+    model.backward(loss.backward(weight, cache_loss), cache)
+    return value, accuracy
 
-    `watch(step, history)`, if given, is called after each step, to look at the model as it learns. A `keeper` (see
-    keeping.py) puts the training away now and then, and raises Stopped when the process is asked to end. A loss or a
-    gradient that is not finite ends it with NotFiniteError (anomaly.py), and its step is not made. `begun` is
-    the arrays and facts of a training that was put away and goes on here, to the same bits as if it had not been.
+
+@np.errstate(**SILENT)  # diagnostics check the numbers, and say more than a warning would
+def training_step(
+    batch: Any,
+    optimizer: Adam,
+    workers: DataParallel | GradientAccumulation,
+    max_norm: float = 1.0,
+    diagnostics: Diagnostics | None = None,
+    measure: bool = False,
+) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None]:
+    """Forward, loss, backward, clip, optimizer step -> loss, norm of the gradient, and accuracy if measured or None.
+
+    Raises NotFiniteError, and moves no weight, if the loss or the gradient is not finite (on a GPU later, see
+    Diagnostics).
+    """
+    compute = partial(workers.map, forward_backward, batch)  # in one thread or in several
+    optimizer.zero_grad()
+    with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
+        loss, accuracy = compute(measure)
+    norm = grad_norm(optimizer.parameters, workers.team)
+    if diagnostics:
+        diagnostics.check(compute, loss, norm)
+    optimizer.step(scale=clip_factor(norm, max_norm))  # to scale here saves a pass over all gradients
+    return loss, norm, accuracy
+
+
+def train(
+    model: Layer,
+    data: Any,
+    optimizer: Adam | None = None,
+    schedule: Callable[[int], float] | None = None,
+    loss: CrossEntropyLoss | None = None,
+    settings: TrainingSettings | None = None,
+    *,
+    averaging: Averaging | None = None,
+    evaluate: Callable[[int, History], Any] | None = None,
+    checkpointer: Checkpointer | None = None,
+    resume: tuple[dict, dict] | None = None,
+    num_threads: int | None = None,
+) -> History:
+    """Train `model` on `data` -> History. Shows a progress bar on a terminal, and nothing elsewhere.
+
+    data.batch(rng, batch_size) gives a batch with `inputs` for the model and `targets` for the loss. schedule(step)
+    gives the learning rate of a step, counted from 1; without one the optimizer keeps its own. By default the
+    optimizer is Adam as in the paper, and the loss is cross-entropy without smoothing.
+
+    `averaging` averages the weights over the end of training. evaluate(step, history) is called every
+    `settings.eval_interval` steps. A `checkpointer` saves the run now and then, and raises Stopped when the process is
+    asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there with the same
+    bits as if it had not been interrupted. `num_threads` share each batch; by default as many as NumPy's matrix product
+    takes. A loss or gradient that is not finite raises NotFiniteError before it reaches the weights.
     """
     keep_freed_memory()
-    session = Session(model, task, settings)
-    if begun:
-        session.load_state(*begun)
-    listening = keeper.listening() if keeper else contextlib.nullcontext()
-    with listening, tqdm(total=settings.steps, initial=session.step, unit="step", disable=None) as bar:
-        while not session.is_done:
-            if session.advance():
-                bar.set_postfix_str(_progress(session.history))
+    settings = settings or TrainingSettings()
+    optimizer = optimizer or Adam(model.parameters())
+    workers = DataParallel(model, loss or CrossEntropyLoss(), num_threads, seed=[settings.seed, 2])
+    optimizer.team = workers.team
+    diagnostics = Diagnostics(workers, settings.detect_anomaly)
+    steps = GradientAccumulation(workers, settings.grad_accumulation_steps)
+    run = TrainingRun(model, optimizer, workers, averaging, diagnostics, settings.steps, settings.seed)
+    if resume:
+        run.load_state(*resume)
+    signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
+    with signals, tqdm(total=settings.steps, initial=run.step, unit="step", disable=None) as bar:
+        for step in range(run.step + 1, settings.steps + 1):
+            started = time.perf_counter()
+            is_logged = step % LOG_INTERVAL == 0 or step == settings.steps
+            batch = data.batch(run.data_rng, settings.batch_size)
+            if schedule:
+                optimizer.lr = schedule(step)
+            value, norm, accuracy = training_step(batch, optimizer, steps, settings.max_norm, diagnostics, is_logged)
+            if averaging:
+                averaging.update(step, optimizer.weights)
+            run.log(value, norm, optimizer.lr, batch)
+            if is_logged:
+                diagnostics.look()
+                run.history.accuracies.append(float(accuracy))
+                bar.set_postfix_str(run.history.latest())
+            run.history.seconds += time.perf_counter() - started
             bar.update()
-            if watch:
+            if evaluate and step % settings.eval_interval == 0:
                 with np.errstate(**SILENT):  # as in the step: the next one says what is wrong with the weights
-                    watch(session.step, session.history)
-            if keeper:
-                keeper.after_step(session)
-    return session.finish()
-
-
-def _progress(history):
-    return (
-        f"loss {float(history.losses[-1]):.3f}, accuracy {history.accuracies[-1]:.1%}, "
-        f"lr {history.learning_rates[-1]:.1e}, {history.tokens / history.seconds:,.0f} tokens/s"
-    )
+                    evaluate(step, run.history)
+            if checkpointer:
+                checkpointer.after_step(run)
+    return run.finish()

@@ -1,10 +1,13 @@
-"""Adam (Kingma and Ba 2015), the optimiser of paper section 5.3."""
+"""Adam (Kingma and Ba 2015), the optimizer of paper section 5.3, with AdamW's weight decay as an option."""
 
 import math
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from minitransformer.backend import fused_on_gpu, xp
-from minitransformer.checks import check_rate
+from minitransformer.checks import check_number, check_rate
+from minitransformer.core import FlatParameter, Parameter
 from minitransformer.process import ALONE
 
 BLOCK = 2**16  # numbers updated at a time
@@ -17,28 +20,57 @@ class Adam:
     theta <- theta - lr m_hat / (sqrt(v_hat) + eps)        m_hat = m / (1 - b1^t)    v_hat = v / (1 - b2^t)
 
     The first step has the size lr whatever the gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
-    the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. The threads of `team` share the work.
+    the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. `lr` may be set before each step.
+
+    weight_decay > 0 is AdamW (Loshchilov and Hutter 2019; not in the paper): before each step every matrix is
+    multiplied by 1 - lr weight_decay, apart from the gradient. Vectors (biases, gamma and beta) do not decay.
+
+    The parameters become views into one long vector (`weights`), so that a step is a few calls on one array.
     """
 
-    def __init__(self, parameters, betas=(0.9, 0.98), eps=1e-9, team=ALONE):
+    def __init__(
+        self,
+        parameters: Iterable[Parameter],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-9,
+        weight_decay: float = 0.0,
+    ) -> None:
         for beta in betas:
             check_rate("betas", beta)
-        self.parameters = list(parameters)
-        self.betas = betas
-        self.eps = eps
-        self.team = team
-        self.t = 0  # steps taken, the same for all parameters
-        self.m = [xp.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [xp.zeros_like(parameter.data) for parameter in self.parameters]
+        if not check_number("weight_decay", weight_decay) >= 0:
+            raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
+        self.flat = FlatParameter(list(parameters))
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.team = ALONE  # the threads that share a step
+        self.t = 0  # steps taken
+        self.m, self.v = xp.zeros_like(self.weights), xp.zeros_like(self.weights)
 
-    def step(self, lr, scale=1.0):
-        """Move every parameter once, by its gradient times `scale` and the learning rate `lr`.
+    @property
+    def weights(self) -> xp.ndarray:
+        """All weights in one vector (N,)."""
+        return self.flat.data
 
-        `scale` takes the factor of `clip_factor`: scaling on the way saves a walk through all gradients.
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The one long parameter, as a list."""
+        return [self.flat]
+
+    def zero_grad(self) -> None:
+        """Set every gradient to zero, before backward adds to it."""
+        self.flat.zero_grad()
+
+    def step(self, *, scale: Any = 1.0) -> None:
+        """Move every weight once, by its gradient times `scale` and the learning rate.
+
+        `scale` takes the factor of `clip_factor`: to scale here saves a pass over all gradients.
         """
         self.t += 1
-        for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
-            self.adam_update(parameter.data, parameter.grad, m, v, lr, scale)
+        if self.weight_decay:
+            for parameter in self.flat.pieces:
+                if parameter.data.ndim > 1:
+                    parameter.data *= 1.0 - self.lr * self.weight_decay
+        self.adam_update(self.weights, self.flat.grad, self.m, self.v, self.lr, scale)
 
     @fused_on_gpu
     def adam_update(self, data, g, m, v, lr, scale):

@@ -1,0 +1,17 @@
+"""Recipes: one file for each training task, with its data, model, schedule, evaluation and figures."""
+
+from minitransformer.checks import check_choice
+from minitransformer.recipes.masked import MaskedRecipe
+from minitransformer.recipes.recipe import Recipe
+from minitransformer.recipes.shakespeare import ShakespeareRecipe
+from minitransformer.recipes.toy import TOY_RECIPES
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*TOY_RECIPES, ShakespeareRecipe(), MaskedRecipe())}
+
+
+def get_recipe(name: str) -> Recipe:
+    """The recipe called `name`. Raises ValueError, with the list of those that exist, for another."""
+    return RECIPES[check_choice("task", name, RECIPES)]
+
+
+__all__ = ["RECIPES", "Recipe", "get_recipe"]

@@ -1,0 +1,23 @@
+"""An encoder-only model that fills in masked characters of a text (Devlin et al. 2019)."""
+
+from typing import Any
+
+from minitransformer.data import MaskedTask
+from minitransformer.models import BERT, bert_config
+from minitransformer.recipes.text import TextOptions, TextRecipe
+
+
+class MaskedRecipe(TextRecipe):
+    """A BERT on Shakespeare's plays, or on any text, of which 15 % of the characters are to be predicted."""
+
+    name = "masked"
+    help = "a BERT that predicts masked characters of the same text"
+    unit = "masked character"
+
+    def data(self, options: TextOptions) -> MaskedTask:
+        """Windows of the text, with characters masked."""
+        return MaskedTask(self.text_task(options))
+
+    def model(self, options: TextOptions, data: Any) -> tuple[Any, Any]:
+        """A BERT."""
+        return BERT, bert_config(data.vocab_size, **options.sizes())

@@ -1,0 +1,65 @@
+"""Before training allocates anything large: does it fit, and if not, which options would make it fit?"""
+
+from typing import Any
+
+from minitransformer.backend import backend_name
+from minitransformer.devices import free_memory
+from minitransformer.inspection.memory_estimate import training_memory
+from minitransformer.process import num_threads
+from minitransformer.recipes.options import TrainOptions
+from minitransformer.training.parallel import threads_that_pay
+
+FLOATS_RESUMED = 3  # arrays as long as the weights, which have been read when a run is resumed
+
+
+def check_memory(
+    options: TrainOptions,
+    model_class: Any,
+    config: Any,
+    lengths: list[int],
+    *,
+    averages: int,
+    resumed: bool,
+    smaller: tuple[str, ...],
+) -> None:
+    """Raise ValueError if training needs more memory than is free, unless `options.force`.
+
+    `lengths` are those of the sequences in a batch (see `training_memory`), `averages` the copies of the weights that
+    are kept. `smaller` names the options, besides --batch-size, that make the model or its input smaller. Nothing is
+    checked where the free memory is unknown. Call it with the threads limited as in training.
+    """
+    free = free_memory()
+    if free is None:
+        return
+
+    def needed(parts: int) -> int:
+        threads = num_threads() if backend_name() == "numpy" else 1
+        micro_batch_size = -(-options.batch_size // parts)
+        members = threads_that_pay(threads, micro_batch_size, lengths[-1], config.d_model)
+        rows = members * -(-micro_batch_size // members)
+        memory = training_memory(config, rows, lengths, model_class, members, averages)
+        return memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0)
+
+    whole = needed(options.grad_accumulation_steps)
+    if whole <= free:
+        return
+    need = f"this training needs about {_gigabytes(whole)} of memory, and {_gigabytes(free)} are free"
+    if options.force:
+        print(f"{need}: training all the same (--force)", flush=True)
+        return
+    advice = []
+    parts = options.grad_accumulation_steps * 2
+    while parts < 2 * options.batch_size and not advice:
+        parts = min(parts, options.batch_size)
+        less = needed(parts)
+        if less <= free:
+            advice = [f"--grad-accumulation-steps {parts} computes the same with {_gigabytes(less)}"]
+        parts *= 2
+    names = ("--batch-size", *smaller) if advice else smaller  # with no advice, one sequence alone is too much
+    if names and not resumed:
+        advice.append(f"a smaller {' or '.join(names)} needs less")
+    raise ValueError(f"{need}: {'; '.join([*advice, '--force trains all the same'])}")
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"

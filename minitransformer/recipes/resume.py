@@ -1,0 +1,42 @@
+"""Resuming a run: the recipe and the options with which it was started."""
+
+from pathlib import Path
+from typing import Any
+
+from minitransformer.recipes import get_recipe
+from minitransformer.recipes.options import TrainOptions, from_json
+from minitransformer.recipes.recipe import Recipe
+from minitransformer.training.checkpointer import SavedRun, newest, read_run
+
+RENAMED = {"every": "checkpoint_interval", "keep": "keep_checkpoints", "accumulate": "grad_accumulation_steps"}
+
+
+def read_saved_run(path: str | Path) -> tuple[Path, SavedRun]:
+    """The newest checkpoint of the run at `path`, which is its folder or a checkpoint -> its path, and what it holds.
+
+    Raises FileNotFoundError where there is none, and ValueError if it holds no unfinished run.
+    """
+    checkpoints = Path(path) / "checkpoints"
+    newest_path = newest(checkpoints if checkpoints.is_dir() else path)
+    return newest_path, read_run(newest_path)
+
+
+def options_to_resume(path: Path, saved: SavedRun) -> tuple[Recipe, TrainOptions]:
+    """The recipe of the run at `path`, and the options it was started with, into the same folder of runs.
+
+    Raises ValueError if the file does not say. Version 0.1 wrote other names.
+    """
+    about: dict[str, Any] = saved.about
+    name, values = about.get("recipe"), about.get("options")
+    folder = path.parent.parent
+    runs = folder.parent
+    if values is None and isinstance(about.get("arguments"), dict):  # of version 0.1: runs/NAME.training/step-*
+        values = {RENAMED.get(key, key): value for key, value in about["arguments"].items()}
+        name, runs = values.get("task"), folder
+    if not isinstance(name, str) or not isinstance(values, dict):
+        raise ValueError(f"{path} does not say with which options it was started")
+    recipe = get_recipe(name)
+    try:
+        return recipe, from_json(recipe.defaults, {**values, "runs": str(runs)})
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} does not hold options of {name}: {error}") from error

