@@ -1,7 +1,94 @@
 """minitransformer: "Attention Is All You Need" (Vaswani et al. 2017) by hand, forward and backward, in NumPy.
 
-Reading order: `backend` and `core`, then `functional` (the mathematics), `layers` (who owns which parameter),
-`models` (the Transformer of the paper), and from there `training`, `decoding` and `gradcheck`.
+The names that most programs need are here: models, data, training, decoding, checkpoints and the switch to a GPU.
+
+    import minitransformer as mt
+
+    model = mt.Transformer(mt.named_config("tiny", vocab_size=29))
+
+Everything else is in the rooms that hold it: `functional` (the mathematics: pairs of forward and backward functions),
+`layers` (the same with parameters), `models`, `decoding`, `evaluation`, `data`, `tokenizers`, `training`, `recipes`,
+`interop` (weights from PyTorch and Hugging Face), `inspection` and `gradcheck`. To read the code, begin with `core`,
+then `functional`, then `layers`. The command line is `minitransformer --help`.
 """
 
+from minitransformer.backend import to_device, to_host, use_backend, xp
+from minitransformer.core import Layer, Parameter
+from minitransformer.data import Corpus, MaskedTask, TextTask, get_task, load_shakespeare, load_text
+from minitransformer.decoding import Greedy, Sampling, beam_search, generate, greedy_decode
+from minitransformer.evaluation import exact_match, mean_loss
+from minitransformer.gradcheck import check_layer
+from minitransformer.interop import load_huggingface
+from minitransformer.models import (
+    BERT,
+    GPT,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    gpt_config,
+    named_config,
+    t5_config,
+)
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, load_tokenizer, save_tokenizer
+from minitransformer.training import (
+    Adam,
+    AverageOfLast,
+    Checkpointer,
+    CrossEntropyLoss,
+    ExponentialAverage,
+    TrainingSettings,
+    cosine,
+    load_checkpoint,
+    noam,
+    save_checkpoint,
+    train,
+)
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "BERT",
+    "GPT",
+    "Adam",
+    "AverageOfLast",
+    "BytePairTokenizer",
+    "CharacterTokenizer",
+    "Checkpointer",
+    "Corpus",
+    "CrossEntropyLoss",
+    "ExponentialAverage",
+    "Greedy",
+    "Layer",
+    "MaskedTask",
+    "Parameter",
+    "Sampling",
+    "TextTask",
+    "TrainingSettings",
+    "Transformer",
+    "TransformerConfig",
+    "beam_search",
+    "bert_config",
+    "check_layer",
+    "cosine",
+    "exact_match",
+    "generate",
+    "get_task",
+    "gpt_config",
+    "greedy_decode",
+    "load_checkpoint",
+    "load_huggingface",
+    "load_shakespeare",
+    "load_text",
+    "load_tokenizer",
+    "mean_loss",
+    "named_config",
+    "noam",
+    "save_checkpoint",
+    "save_tokenizer",
+    "t5_config",
+    "to_device",
+    "to_host",
+    "train",
+    "use_backend",
+    "xp",
+]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.files import check_folder, written_whole
-from minitransformer.process import limit_threads, threads_are_chosen
+from minitransformer.process import limit_threads
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
 from minitransformer.training import (
@@ -23,6 +23,7 @@ from minitransformer.training import (
 )
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.checkpointer import SavedRun, saved_steps
+from minitransformer.training.parallel import default_threads
 
 
 class Recipe:
@@ -53,10 +54,6 @@ class Recipe:
     def lengths(self, options: Any, data: Any) -> list[int]:
         """The lengths of the sequences that the model reads, for the memory estimate."""
         raise NotImplementedError
-
-    def is_small(self, options: Any) -> bool:
-        """Whether the matrix products are too small for threads to share."""
-        return False
 
     def averaging(self, options: Any) -> Averaging | None:
         """What averages the weights over the end of training."""
@@ -103,9 +100,12 @@ class Recipe:
 
     def _run(self, options: Any, saved: SavedRun | None, folder: Path) -> dict[str, Any]:
         check_folder(options.runs)
-        with limit_threads(choose_threads(options.threads, self.is_small(options))):
-            data = self.data(options)
-            model, history, seen = self._train(options, data, saved, folder)
+        data = self.data(options)
+        model_class, config = self.model(options, data)
+        with limit_threads(options.threads or default_threads(config.d_model)):
+            self._check_memory(options, model_class, config, data, resumed=saved is not None)
+            model = saved.model if saved else model_class(config, seed=options.seed)
+            history, seen = self._train(options, model, data, saved, folder)
             numbers, evaluated = self.evaluate(options, model, data)
         result = {
             "task": self.name,
@@ -126,28 +126,22 @@ class Recipe:
         print("saved", *(str(path) for path in (folder / "model.safetensors", *figures)))
         return result
 
-    def _train(self, options: Any, data: Any, saved: SavedRun | None, folder: Path) -> tuple[Any, History, list]:
-        """The trained model, its history, and what the evaluation callback has seen."""
-        model_class, config = self.model(options, data)
-        check_memory(
-            options,
-            model_class,
-            config,
-            self.lengths(options, data),
-            averages=getattr(self.averaging(options), "count", 0),
-            resumed=saved is not None,
-            smaller=self.smaller_options,
-        )
-        model = saved.model if saved else model_class(config, seed=options.seed)
+    def _check_memory(self, options: Any, model_class: Any, config: Any, data: Any, resumed: bool) -> None:
+        lengths, averages = self.lengths(options, data), getattr(self.averaging(options), "count", 0)
+        smaller = self.smaller_options
+        check_memory(options, model_class, config, lengths, averages=averages, resumed=resumed, smaller=smaller)
+
+    def _train(self, options: Any, model: Any, data: Any, saved: SavedRun | None, folder: Path) -> tuple[History, list]:
+        """Train the model -> its history, and what the evaluation callback has seen."""
         seen = saved.about.get("evaluations", saved.about.get("looks", [])) if saved else []
         evaluate, interval = self.evaluation(options, model, data, seen)
         checkpointer = make_checkpointer(self.name, options, folder / "checkpoints", saved is not None, seen)
         folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
         print(self.describe(options, model, data), flush=True)
-        with self.layers(options, lambda: model_class(config, seed=options.seed), data):
+        with self.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
             resume = saved.state if saved else None
             history = self.train(options, model, data, evaluate, interval, checkpointer, resume)
-        return model, history, seen
+        return history, seen
 
     def train(
         self,
@@ -179,6 +173,7 @@ class Recipe:
             evaluate=evaluate,
             checkpointer=checkpointer,
             resume=resume,
+            num_threads=options.threads,
         )
 
     def _how_to_continue(self, options: Any, error: NotFiniteError, folder: Path) -> list[str]:
@@ -193,17 +188,6 @@ class Recipe:
         if error.anomaly is None:
             return [*lines, f"or find out which layer it was: {resume} --detect-anomaly"]
         return [*lines, f"{resume} alone comes to the same numbers again"]
-
-
-def choose_threads(threads: int | None, small: bool) -> int | None:
-    """As the options say, then as the environment says; else one for a small model, and NumPy's own number.
-
-    The tiny model's matrix products take a quarter of a millisecond. Shared by two threads, training took 0.8 times
-    as long on an idle machine, and eight times as long on one where another process kept a processor busy.
-    """
-    if threads or threads_are_chosen():
-        return threads
-    return 1 if small else None
 
 
 def make_checkpointer(name: str, options: TrainOptions, folder: Path, resumed: bool, seen: list) -> Checkpointer:

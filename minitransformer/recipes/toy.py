@@ -87,10 +87,6 @@ class ToyRecipe(Recipe):
         """Those of a sample."""
         return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
-    def is_small(self, options: ToyOptions) -> bool:
-        """The tiny model is."""
-        return options.config == "tiny"
-
     def layers(self, options: ToyOptions, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
         """With --mine, the learner's own."""
         return own_layers(model, data) if options.mine else contextlib.nullcontext()

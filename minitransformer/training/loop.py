@@ -19,7 +19,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer, check_number
 from minitransformer.core import Layer
 from minitransformer.evaluation import token_accuracy
-from minitransformer.process import keep_freed_memory
+from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import SILENT
@@ -29,7 +29,7 @@ from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel import DataParallel, default_threads
 from minitransformer.training.run import History, TrainingRun
 
 LOG_INTERVAL = 20  # steps between two looks at the loss: on a GPU each look waits
@@ -124,12 +124,14 @@ def train(
     `averaging` averages the weights over the end of training. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run now and then, and raises Stopped when the process is
     asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there with the same
-    bits as if it had not been interrupted. `num_threads` share each batch; by default as many as NumPy's matrix product
-    takes. A loss or gradient that is not finite raises NotFiniteError before it reaches the weights.
+    bits as if it had not been interrupted. `num_threads` share each batch; by default one for a narrow model, else as
+    many as NumPy's matrix product takes. A loss or gradient that is not finite raises NotFiniteError before it reaches
+    the weights.
     """
     keep_freed_memory()
     settings = settings or TrainingSettings()
     optimizer = optimizer or Adam(model.parameters())
+    num_threads = num_threads or default_threads(model.config.d_model)
     workers = DataParallel(model, loss or CrossEntropyLoss(), num_threads, seed=[settings.seed, 2])
     optimizer.team = workers.team
     diagnostics = Diagnostics(workers, settings.detect_anomaly)
@@ -138,7 +140,11 @@ def train(
     if resume:
         run.load_state(*resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
-    with signals, tqdm(total=settings.steps, initial=run.step, unit="step", disable=None) as bar:
+    with (
+        limit_threads(num_threads),
+        signals,
+        tqdm(total=settings.steps, initial=run.step, unit="step", disable=None) as bar,
+    ):
         for step in range(run.step + 1, settings.steps + 1):
             started = time.perf_counter()
             is_logged = step % LOG_INTERVAL == 0 or step == settings.steps
