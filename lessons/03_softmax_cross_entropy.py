@@ -9,9 +9,8 @@
 # * Paper: section 5.4 (label smoothing), section 3.4 (the softmax that predicts the next token)
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 lesson = begin("03_softmax_cross_entropy")
 

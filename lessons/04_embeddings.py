@@ -9,9 +9,8 @@
 # * Paper: section 3.4
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 from minitransformer.progress import tqdm
 

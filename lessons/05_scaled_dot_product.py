@@ -9,9 +9,8 @@
 # * Paper: section 3.2.1, equation 1
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 lesson = begin("05_scaled_dot_product")
 

@@ -11,9 +11,8 @@
 # %%
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREY, ORANGE, SKY, begin, error
+from lab import BLUE, GREY, ORANGE, SKY, begin, error, plt
 
 lesson = begin("06_attention_backward")
 

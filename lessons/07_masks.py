@@ -11,9 +11,8 @@
 # %%
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from matplotlib.colors import ListedColormap
 
 lesson = begin("07_masks")

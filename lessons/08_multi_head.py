@@ -11,9 +11,8 @@
 # %%
 import time
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import begin, error
+from lab import begin, error, plt
 
 from minitransformer.functional import split_heads
 from minitransformer.layers import SelfAttention

@@ -11,9 +11,8 @@
 # %%
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error
+from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import sinusoidal_positions

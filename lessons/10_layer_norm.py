@@ -9,9 +9,8 @@
 # * Paper: section 3.1 (the Norm in "Add & Norm"); Ba, Kiros and Hinton 2016
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 from minitransformer.layers import LayerNorm, RMSNorm
 

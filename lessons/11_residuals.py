@@ -9,9 +9,8 @@
 # * Paper: sections 3.1 and 5.4
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREY, ORANGE, SKY, YELLOW, begin, error
+from lab import BLUE, GREY, ORANGE, SKY, YELLOW, begin, error, plt
 
 lesson = begin("11_residuals")
 

@@ -11,9 +11,8 @@
 # %%
 import time
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig, named_config

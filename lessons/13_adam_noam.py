@@ -9,9 +9,8 @@
 # * Paper: section 5.3, equation 3
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, ORANGE, SKY, YELLOW, begin, error
+from lab import BLUE, GREEN, ORANGE, SKY, YELLOW, begin, error, plt
 
 lesson = begin("13_adam_noam")
 

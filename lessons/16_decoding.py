@@ -12,9 +12,8 @@
 import itertools
 import time
 
-import matplotlib.pyplot as plt
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from minitransformer import decoding

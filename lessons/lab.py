@@ -1,4 +1,4 @@
-"""What every lesson uses and none teaches: fast mode, checks, quoted numbers, the look of figures, the record of a run.
+"""What every lesson uses and none teaches: fast mode, checks, quoted numbers, the style of figures, a run's record.
 
     lesson = begin("05_scaled_dot_product")
     steps = lesson.pick(full=400, fast=40)
@@ -8,6 +8,7 @@
     lesson.finish()
 
 MINITRANSFORMER_FAST=1 in the environment shortens training and measurements; claims that are exact stay as they are.
+The figure and the record of a run go to runs/lessons/full/, in fast mode to runs/lessons/fast/.
 """
 
 import json
@@ -17,72 +18,74 @@ import re
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer.files import written_whole
+from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PINK",
+    "ROOT",
+    "SKY",
+    "YELLOW",
+    "Lesson",
+    "begin",
+    "error",
+    "plt",
+    "prose",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
 RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-IN_NOTEBOOK = "ipykernel" in sys.modules
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart
-BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-GREY = "#777777"
-STYLE = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.cycler(color=(BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)),
-    "figure.constrained_layout.use": True,
-    "figure.figsize": (6.4, 3.6),
-    "legend.frameon": False,
-    "image.cmap": "viridis",
-    "savefig.dpi": 110,
-}
+plt = pyplot()
 
 
-def error(got, expected):
-    """The largest difference of two arrays, relative to the largest entry expected (or to 1, if all are 0)."""
+def error(got: Any, expected: Any) -> float:
+    """The largest difference between two arrays, relative to the largest entry expected (or to 1 if all are 0)."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape and expected.ndim:
         raise ValueError(f"shapes differ: {got.shape} and {expected.shape}")
     return float(np.abs(got - expected).max() / (np.abs(expected).max() or 1.0))
 
 
-def begin(name, threads=1):
-    """Begin the lesson `name`, its file's name without .py -> a Lesson. `threads`: of a matrix product."""
+def begin(name: str, threads: int | None = 1) -> "Lesson":
+    """Begin the lesson `name` (its file's name without .py) with that many threads for each matrix product."""
     return Lesson(name, threads)
 
 
 class Lesson:
     """One run of one lesson."""
 
-    def __init__(self, name, threads):
+    def __init__(self, name: str, threads: int | None) -> None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")
-        if not IN_NOTEBOOK:
-            matplotlib.use("Agg")
-        plt.rcParams.update(STYLE)
         keep_freed_memory()
         self._threads = limit_threads(threads)
         self.name, self.fast = name, FAST
         self.started = time.perf_counter()
-        self.checks, self.claims, self.figure = [], [], None
+        self.checks: list[dict[str, Any]] = []
+        self.claims: list[dict[str, str]] = []
+        self.figure: str | None = None  # its path below ROOT
         self.prose = prose((Path(__file__).parent / f"{name}.py").read_text("utf-8"))
 
-    def pick(self, full, fast):
-        """`full`, or in fast mode `fast`: for what takes long, never for what is exact."""
+    def pick(self, full: Any, fast: Any) -> Any:
+        """Return `full`, or `fast` in fast mode: for what takes long, never for what is exact."""
         return fast if self.fast else full
 
-    def check(self, claim, measured, at_most=None, *, at_least=None):
-        """Print and keep the measured value; AssertionError unless it is within the bound (NaN never is)."""
+    def check(self, claim: str, measured: Any, at_most: float | None = None, *, at_least: float | None = None) -> None:
+        """Print and record the measured value; AssertionError unless it is within the bound (NaN never is)."""
         measured = float(measured)
         if (at_most is None) == (at_least is None):
             raise ValueError("give either at_most or at_least")
@@ -92,11 +95,11 @@ class Lesson:
         self.checks.append({"claim": claim, "measured": measured, "bound": bound})
         assert passed, f"{claim}: measured {measured:.6g}, must be {bound}"
 
-    def quote(self, sentence, *measured, within=0.0, full_only=False):
-        """Hold the numbers in `sentence`, a literal piece of this lesson's prose, to what was measured.
+    def quote(self, sentence: str, *measured: Any, within: float = 0.0, full_only: bool = False) -> None:
+        """Compare the numbers in `sentence`, a literal piece of this lesson's prose, with the measured values.
 
-        Each must be the measured value rounded to the digits that are written, give or take `within` of it (for what
-        depends on the machine's rounding). `full_only`: numbers that fast mode does not reach.
+        Each must be the measured value rounded to the digits that are written, with a relative tolerance of `within`
+        for results that depend on the machine's rounding. `full_only`: numbers that fast mode does not reach.
         """
         if " ".join(sentence.split()) not in self.prose:
             raise AssertionError(f"the prose does not say: {sentence}")
@@ -112,23 +115,19 @@ class Lesson:
             slack = 0.5001 * last + within * abs(float(text))
             assert abs(float(value) - float(text)) <= slack, f"{sentence!r} says {text}, measured {float(value):.6g}"
 
-    def claim(self, popular, verdict, found):
-        """Keep the verdict on something that popular texts say, for the page of claims. `found`: what was measured."""
+    def claim(self, popular: str, verdict: str, found: str) -> None:
+        """Record the verdict on something that popular texts say, for CLAIMS.md. `found`: what was measured."""
         self.claims.append({"claim": popular, "verdict": verdict, "found": found})
         print(f"  claim: {popular}\n  -> {verdict}: {found}", flush=True)
 
-    def save(self, figure):
-        """Write the lesson's figure: plots/NAME.png, or in fast mode beside the records, where nobody reads it."""
-        path = RECORDS / f"{self.name}.png" if self.fast else ROOT / "plots" / f"{self.name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
-        if not IN_NOTEBOOK:
-            plt.close(figure)
+    def save(self, figure: "Figure") -> None:
+        """Write the lesson's figure beside its record, as NAME.png."""
+        path = RECORDS / f"{self.name}.png"
+        save_figure(figure, path)
         self.figure = path.relative_to(ROOT).as_posix()
 
-    def finish(self):
-        """Say how many checks passed, and keep the record of this run."""
+    def finish(self) -> None:
+        """Print how many checks passed, and write the record of this run."""
         seconds = time.perf_counter() - self.started
         record = {
             "seconds": round(seconds, 2),
@@ -137,15 +136,14 @@ class Lesson:
             "claims": self.claims,
             "figure": self.figure,
         }
-        RECORDS.mkdir(parents=True, exist_ok=True)
         with written_whole(RECORDS / f"{self.name}.json") as partial:
             partial.write_text(json.dumps(record, indent=1, ensure_ascii=False), "utf-8")
         mode = " in fast mode" if self.fast else ""
         print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s; figure {self.figure}")
 
 
-def prose(text):
-    """The prose of a lesson's source `text`: its markdown cells, without the comment signs, on one line."""
+def prose(text: str) -> str:
+    """The prose of a lesson's source `text`: its Markdown cells without the comment signs, on one line."""
     cells = re.split(r"^# %%", text, flags=re.MULTILINE)
     lines = [line for cell in cells if cell.startswith(" [markdown]") for line in cell.splitlines()[1:]]
     return " ".join(" ".join(line.removeprefix("#") for line in lines).split())

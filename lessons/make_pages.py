@@ -1,14 +1,17 @@
-"""Write the table of README.md and all of CLAIMS.md from the lessons' headers and the records of their full runs.
+"""Write the table in README.md and all of CLAIMS.md from the lessons' headers and the records of their full runs.
 
     minitransformer lesson all && python lessons/make_pages.py
 
-It refuses where a lesson has not been run in full, or took longer than its header says.
+It stops if a lesson has not been run in full, or took longer than its header says. The table shows the committed
+figures in plots/, which `python plots/make.py` writes.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from minitransformer.curriculum import find_lessons, read_record
+from minitransformer.curriculum import LessonInfo, find_lessons, read_record
 from minitransformer.files import written_whole
 
 HERE = Path(__file__).resolve().parent
@@ -16,25 +19,25 @@ BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table --
 CLAIMS = """\
 # Claims we tested
 
-What popular texts say about the Transformer, and what our own measurements say. Each line comes from the lesson that it
-names, which measures it anew whenever it runs; this page is written from their results by `make_pages.py`.
+What popular texts say about the Transformer, and what our own measurements say. Each row comes from the lesson that it
+names, which measures it again whenever it runs. `make_pages.py` writes this page from the lessons' results.
 
-| what is said | verdict | what we found | lesson |
+| claim | verdict | what we found | lesson |
 | --- | --- | --- | --- |
 """
 
 
-def cell(text):
-    """`text` as it may stand in a table."""
+def cell(text: str) -> str:
+    """`text` on one line and escaped, for a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def table(lessons, records):
-    """One row a lesson: its figure, its question, its time."""
+def table(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
+    """One row per lesson: its figure, its question, its time."""
     rows = ["| figure | lesson | question | time | measured |", "| --- | --- | --- | --- | --- |"]
     for lesson in lessons:
         record = records[lesson.name]
-        picture = f'<img src="../{record["figure"]}" width="220" alt="the figure of lesson {lesson.number}">'
+        picture = f'<img src="../plots/{lesson.name}.png" width="220" alt="the figure of lesson {lesson.number}">'
         title = f"**[{lesson.number}]({lesson.name}.py)** {cell(lesson.title)}, difficulty {lesson.difficulty} of 5"
         time = f"{lesson.seconds} s" + (", long" if lesson.long else "")
         measured = f"{len(record['checks'])} checks in {record['seconds']:.0f} s"
@@ -42,8 +45,8 @@ def table(lessons, records):
     return "\n".join(rows) + "\n"
 
 
-def claims(lessons, records):
-    """One row a claim."""
+def claims(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
+    """The page CLAIMS.md: one row per claim."""
     rows = []
     for lesson in lessons:
         link = f"[{lesson.number}]({lesson.name}.py)"
@@ -52,17 +55,17 @@ def claims(lessons, records):
     return CLAIMS + "\n".join(rows) + "\n"
 
 
-def with_table(page, rows):
-    """`page` with `rows` between the two marks."""
+def with_table(page: str, rows: str) -> str:
+    """`page` with `rows` between its two marks."""
     before, _, rest = page.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
-        raise ValueError("README.md has lost the marks around its table")
+        raise ValueError("README.md lacks the marks around its table")
     return before + BEGIN + rows + END + after
 
 
-def main():
-    """Write both pages -> exit status."""
+def main() -> int:
+    """Write both pages and return the exit status."""
     lessons = find_lessons(HERE)
     records = {lesson.name: read_record(lesson) for lesson in lessons}
     for lesson in lessons:

@@ -44,7 +44,7 @@ def shown(monkeypatch):
     monkeypatch.setattr(plotting, "save_figure", lambda figure, path: figures.append(figure))
     yield figures
     for figure in figures:
-        plotting._pyplot().close(figure)
+        plotting.pyplot().close(figure)
 
 
 @every_figure
@@ -68,9 +68,9 @@ def test_the_same_numbers_give_the_same_bytes_and_others_do_not(draw, tmp_path):
 
 @every_figure
 def test_no_figure_stays_open(draw, tmp_path):
-    before = plotting._pyplot().get_fignums()
+    before = plotting.pyplot().get_fignums()
     draw(tmp_path / "figure.png")
-    assert plotting._pyplot().get_fignums() == before
+    assert plotting.pyplot().get_fignums() == before
 
 
 @pytest.mark.parametrize("existing", [None, b"an older figure"])
@@ -90,7 +90,7 @@ def test_a_save_that_fails_leaves_no_half_written_file(existing, tmp_path, monke
     monkeypatch.setattr(Figure, "savefig", breaks_off)
     with pytest.raises(OSError, match="no space left on device"):
         draw_training(path)
-    plotting._pyplot().close("all")
+    plotting.pyplot().close("all")
     files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert files == ({} if existing is None else {"figure.png": existing})
 

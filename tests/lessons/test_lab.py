@@ -1,4 +1,4 @@
-"""The lessons' helper: its checks can fail, its quotes can be wrong, and a fast run never overwrites what is read."""
+"""The lessons' helper: its checks can fail, its quotes can be wrong, and no run writes outside runs/lessons/."""
 
 import importlib.util
 import json
@@ -97,14 +97,15 @@ def test_full_run_leaves_figure_and_record(lab, lesson, capsys):
     lesson.check("it holds", 0.0, 1.0)
     lesson.claim("so they say", "wrong", "it is 3")
     lesson.finish()
-    assert (lab.ROOT / "plots" / "99_test.png").stat().st_size > 1000
     record = json.loads((lab.ROOT / "runs/lessons/full/99_test.json").read_text("utf-8"))
-    assert record["figure"] == "plots/99_test.png"
+    assert record["figure"] == "runs/lessons/full/99_test.png"
+    assert (lab.ROOT / record["figure"]).stat().st_size > 1000
+    assert {path.name for path in lab.ROOT.iterdir()} == {"lessons", "runs"}
     assert record["claims"] == [{"claim": "so they say", "verdict": "wrong", "found": "it is 3"}]
     assert "99_test: 1 checks passed, " in capsys.readouterr().out
 
 
-def test_fast_run_overwrites_nothing_that_is_read(lab, monkeypatch):
+def test_fast_run_leaves_the_full_run_as_it_is(lab, monkeypatch):
     monkeypatch.setattr(lab, "FAST", True)
     monkeypatch.setattr(lab, "RECORDS", lab.ROOT / "runs" / "lessons" / "fast")
     lesson = lab.begin("99_test", threads=None)
@@ -112,5 +113,5 @@ def test_fast_run_overwrites_nothing_that_is_read(lab, monkeypatch):
     lesson.quote("begins at 2.77 nats", 1.0, full_only=True)
     lesson.save(Figure())
     lesson.finish()
-    assert not (lab.ROOT / "plots").exists()
-    assert {path.name for path in (lab.ROOT / "runs/lessons").rglob("*.*")} == {"99_test.json", "99_test.png"}
+    written = {path.relative_to(lab.ROOT / "runs").as_posix() for path in (lab.ROOT / "runs").rglob("*.*")}
+    assert written == {"lessons/fast/99_test.json", "lessons/fast/99_test.png"}
