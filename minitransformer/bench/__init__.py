@@ -1,8 +1,11 @@
-"""How fast a training step is: here, in PyTorch, and against the rate of the matrix product alone.
+"""The benchmarks: how fast and how large a training step is, against PyTorch and against the matrix product alone.
 
-The method. Both models have the same shapes, dropout places, label smoothing, padding, clipping and Adam, and the same
-number of threads. They take turns of a third of a second in one process, so that a slow moment of the machine slows
-both, and the medians of all steps are compared. The rate of the matrix product is measured in turns between theirs.
+Each benchmark is one file with one function `run`, which measures, prints a table, draws a figure and returns what it
+measured: training_step, scaling, decoding, curves, lengths and device_report. The other files are their parts.
+
+Method: both models have the same shapes, dropout places, label smoothing, padding, clipping, optimizer and number of
+threads. They take turns of a third of a second in one process, so a slow moment of the machine slows both, and the
+medians of all steps are compared. The rate of the matrix product is measured in turns of its own between theirs.
 """
 
 from minitransformer.bench.sizes import SIZES, Size

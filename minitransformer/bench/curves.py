@@ -1,44 +1,97 @@
-"""The loss of one decoder-only model in training, ours and PyTorch's, from the same weights on the same batches."""
+"""`minitransformer bench --curves`: a GPT learns Shakespeare here and in PyTorch, from the same weights and batches."""
 
-from functools import partial
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minitransformer.models import GPT, gpt_config
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, TrainingSettings, cosine, training_step
+from minitransformer.bench.steps import torch_is_installed
+from minitransformer.bench.training import MAX_NORM, make_training_step
+from minitransformer.data import TextBatch, TextTask, load_shakespeare
+from minitransformer.models import GPT, TransformerConfig, gpt_config
+from minitransformer.plotting import plot_curves
+from minitransformer.process import keep_freed_memory, num_threads
+from minitransformer.progress import tqdm
+from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.training import cosine
+
+if TYPE_CHECKING:
+    import torch
+
+# as `minitransformer train shakespeare`
+SIZES = {"d_model": 128, "num_heads": 4, "d_ff": 512, "num_layers": 4}
+LENGTH = 128  # characters in a window
+STEPS, BATCH_SIZE, WARMUP, PEAK = 300, 32, 100, 2e-3
 
 
-def loss_curves(task, settings=None, dtype="float32", show=lambda: None, peak=1e-3, warmup=50, **sizes):
-    """Train both for `settings.steps` steps -> two arrays of losses in nats: ours, PyTorch's.
+def run(seed: int, folder: Path) -> dict[str, Any]:
+    """Train both models -> {"numpy": losses, "pytorch": losses}, in nats.
 
-    `task` is a TextTask, `sizes` are fields of the configuration. Without dropout, as the two draw other masks. `show`
-    is called after every step.
+    Prints how far the two losses are apart, and draws them as bench_curves.png into `folder`. Raises ValueError without
+    PyTorch.
+    """
+    if not torch_is_installed():
+        raise ValueError(
+            "the curves compare with PyTorch, which is not installed: pip install 'minitransformer[oracle]'"
+        )
+    keep_freed_memory()
+    corpus = load_shakespeare()
+    task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
+    config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, max_len=LENGTH, **SIZES)
+    print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, {num_threads()} threads")
+    with tqdm(total=STEPS, disable=None, unit="step") as bar:
+        losses = loss_curves(
+            task, config, STEPS, BATCH_SIZE, warmup=WARMUP, peak=PEAK, seed=seed, after_step=bar.update
+        )
+    apart = np.abs(losses[0] - losses[1])
+    print(f"loss after {STEPS} steps    ours {losses[0, -1]:.4f}    PyTorch {losses[1, -1]:.4f} nats per character")
+    print(f"difference          at most {apart.max():.1e}    at step 1 {apart[0]:.1e}, median {np.median(apart):.1e}")
+    figure = folder / "bench_curves.png"
+    plot_curves(losses, figure, f"Shakespeare: our loss and PyTorch's are at most {apart.max():.1g} nats apart")
+    print(f"saved {figure}")
+    return {"numpy": losses[0].tolist(), "pytorch": losses[1].tolist()}
+
+
+def loss_curves(
+    task: TextTask,
+    config: TransformerConfig,
+    steps: int,
+    batch_size: int,
+    *,
+    warmup: int,
+    peak: float,
+    seed: int = 0,
+    dtype: str = "float32",
+    after_step: Callable[[], Any] = lambda: None,
+) -> np.ndarray:
+    """Train our GPT and PyTorch's, on the same batches -> losses (2, steps) in nats: ours, then PyTorch's.
+
+    The learning rate is a cosine with `warmup` and `peak`. `config` must not have dropout, because the two would draw
+    different masks. `after_step` is called after every step.
     """
     import torch
 
     from minitransformer.bench.pytorch_gpt import PyTorchGPT, load_ours
 
-    settings = settings or TrainingSettings(steps=200, batch_size=16)
-    schedule = partial(cosine, steps=settings.steps, peak=peak, warmup=warmup)
-    config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, **sizes)
-    ours = GPT(config, seed=settings.seed, dtype=dtype)
-    our_optimizer, workers = Adam(ours.parameters()), DataParallel(ours, CrossEntropyLoss())
-    our_optimizer.team = workers.team
-    model = PyTorchGPT(config).to(getattr(torch, dtype))
-    load_ours(model, ours)
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    rng = np.random.default_rng([settings.seed, 1])
-    losses = np.empty((2, settings.steps))
-    for step in range(1, settings.steps + 1):
-        batch, our_optimizer.lr = task.batch(rng, settings.batch_size), schedule(step)
-        losses[0, step - 1] = float(training_step(batch, our_optimizer, workers, settings.max_norm)[0])
-        losses[1, step - 1] = pytorch_train_step(model, optimizer, batch, our_optimizer.lr, settings.max_norm)
-        show()
+    ours = GPT(config, seed=seed, dtype=dtype)
+    train_step = make_training_step(ours, label_smoothing=0.0)
+    theirs = PyTorchGPT(config).to(getattr(torch, dtype))
+    load_ours(theirs, ours)
+    optimizer = torch.optim.Adam(theirs.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    rng = np.random.default_rng([seed, 1])
+    losses = np.empty((2, steps))
+    for i in range(steps):
+        batch, lr = task.batch(rng, batch_size), cosine(i + 1, steps, peak, warmup)
+        losses[:, i] = float(train_step(batch, lr)), pytorch_train_step(theirs, optimizer, batch, lr)
+        after_step()
     return losses
 
 
-def pytorch_train_step(model, optimizer, batch, lr, max_norm):
-    """Forward, loss, backward, clip, Adam -> the loss."""
+def pytorch_train_step(
+    model: "torch.nn.Module", optimizer: "torch.optim.Optimizer", batch: TextBatch, lr: float
+) -> float:
+    """Forward, loss, backward, clipping and Adam in PyTorch -> the loss."""
     import torch
 
     ids, targets = (torch.from_numpy(np.ascontiguousarray(array)) for array in (batch.ids, batch.targets))
@@ -47,6 +100,6 @@ def pytorch_train_step(model, optimizer, batch, lr, max_norm):
     optimizer.zero_grad()
     loss = torch.nn.functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=0)
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
     optimizer.step()
     return loss.item()

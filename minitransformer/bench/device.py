@@ -1,7 +1,7 @@
-"""Timing on a GPU, by events that the device itself notes, and the step benchmark there against PyTorch eager.
+"""Timing a training step on a GPU, by events that the device records, against PyTorch eager on the same device.
 
-A GPU computes after its orders have been given: a clock on the host would stop too early, or measure the waiting. An
-event is an order like any other, and says when it was reached.
+A GPU computes asynchronously, so a clock on the host would stop too early or measure the wait. An event is queued like
+a kernel, and the device records when it reached it.
 """
 
 import itertools
@@ -11,7 +11,9 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from minitransformer.backend import backend_name, xp
 from minitransformer.bench.sizes import SIZES, Size
@@ -20,18 +22,19 @@ from minitransformer.bench.steps import numpy_step, pytorch_step
 DEVICE_SIZES = {**SIZES, "base": Size("base", 37000, 512, 8, 2048, 6, batch=32, length=64)}
 WARM_UP, TURNS, CALLS = 5, 6, 10
 DROPOUT = 0.1
+Clock = Callable[[Callable[[], Any], int], list[float]]  # (function, count) -> seconds of each call
 
 
-def measure_steps(names, tf32):
-    """Our step and PyTorch's on one GPU, float32, dropout 0.1 -> [{"size", "ours", "pytorch", "ratio"}], in seconds.
+def measure_steps(names: Sequence[str], tf32: bool) -> list[dict[str, Any]]:
+    """Our step and PyTorch's on one GPU, float32, dropout 0.1 -> [{"size", "tf32", "ours", "pytorch", "ratio"}].
 
-    In a process of its own, as CuPy reads CUPY_TF32 when it starts. PyTorch takes part where it is installed and sees
-    the device.
+    Times are in seconds. Runs in a process of its own, because CuPy reads CUPY_TF32 when it starts. PyTorch is timed
+    if it is installed and can use the device. Raises RuntimeError if the process fails.
     """
     root = Path(__file__).parents[2]  # so that it runs from the source tree
     paths = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "CUPY_TF32": str(int(tf32)), "MINITRANSFORMER_BACKEND": backend_name()}
-    command = [sys.executable, "-m", "minitransformer.bench.device", json.dumps({"names": names, "tf32": tf32})]
+    command = [sys.executable, "-m", "minitransformer.bench.device", json.dumps([names, tf32])]
     result = subprocess.run(
         command, env={**environment, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
@@ -40,18 +43,18 @@ def measure_steps(names, tf32):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def measure_here(names, tf32):
+def measure_here(names: Sequence[str], tf32: bool) -> list[dict[str, Any]]:
     """As `measure_steps`, in this process."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in names:
         size = DEVICE_SIZES[name]
-        calls = {"ours": (numpy_step(size, DROPOUT), clock())}
+        calls: dict[str, tuple[Callable[[], Any], Clock]] = {"ours": (numpy_step(size, DROPOUT), clock())}
         if pytorch_sees_device():
             import torch
 
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
             calls["pytorch"] = (pytorch_step(size, DROPOUT, threads=1, device=torch_device()), pytorch_clock)
-        times = {key: [] for key in calls}
+        times: dict[str, list[float]] = {key: [] for key in calls}
         for turn in range(TURNS + 1):
             for key, (call, measure) in calls.items():
                 seconds = measure(call, CALLS if turn else WARM_UP)
@@ -61,13 +64,13 @@ def measure_here(names, tf32):
     return rows
 
 
-def clock():
-    """(call, count) -> seconds of each call, for the backend in use."""
+def clock() -> Clock:
+    """The clock of the backend in use."""
     return cupy_clock if backend_name() == "cupy" else host_clock
 
 
-def cupy_clock(call, count):
-    """Between two events of CuPy's stream."""
+def cupy_clock(call: Callable[[], Any], count: int) -> list[float]:
+    """The seconds between events of CuPy's stream."""
     events = [xp.cuda.Event() for _ in range(count + 1)]
     events[0].record()
     for event in events[1:]:
@@ -77,8 +80,8 @@ def cupy_clock(call, count):
     return [xp.cuda.get_elapsed_time(a, b) / 1e3 for a, b in itertools.pairwise(events)]
 
 
-def pytorch_clock(call, count):
-    """Between two events of PyTorch's stream, or by the host's clock without a GPU."""
+def pytorch_clock(call: Callable[[], Any], count: int) -> list[float]:
+    """The seconds between events of PyTorch's stream, or by the host's clock without a GPU."""
     import torch
 
     if not torch.cuda.is_available():
@@ -92,8 +95,8 @@ def pytorch_clock(call, count):
     return [a.elapsed_time(b) / 1e3 for a, b in itertools.pairwise(events)]
 
 
-def host_clock(call, count):
-    """Where there are no events."""
+def host_clock(call: Callable[[], Any], count: int) -> list[float]:
+    """The seconds by the host's clock, for devices that compute synchronously."""
     seconds = []
     for _ in range(count):
         before = time.perf_counter()
@@ -102,13 +105,13 @@ def host_clock(call, count):
     return seconds
 
 
-def torch_device():
-    """Where PyTorch's model goes."""
+def torch_device() -> str:
+    """The PyTorch device that matches the backend in use."""
     return "cuda" if backend_name() == "cupy" else "cpu"
 
 
-def pytorch_sees_device():
-    """Whether PyTorch is installed and can use the device that we use."""
+def pytorch_sees_device() -> bool:
+    """Whether PyTorch is installed and can use the same device."""
     try:
         import torch
     except ImportError:
@@ -117,4 +120,4 @@ def pytorch_sees_device():
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure_here(**json.loads(sys.argv[1]))))
+    print(json.dumps(measure_here(*json.loads(sys.argv[1]))))

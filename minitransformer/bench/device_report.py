@@ -1,31 +1,60 @@
-"""Everything that is to be true on a GPU, measured there: gradients, agreement with NumPy, toy tasks, speed.
+"""`minitransformer bench --device-report`: gradients, agreement with NumPy, toy tasks and speed on a GPU.
 
-Each part is a function that returns its lines and numbers. A part that fails says so and lets the others run.
+Each part is a function (progress) -> (its lines, its numbers, whether it passed). If a part raises an error, the report
+says so and the other parts still run.
 """
 
+import json
 import platform
 import time
 import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import backend_name
+from minitransformer.backend import backend_name, use_backend
 from minitransformer.bench.device import DEVICE_SIZES, measure_steps
 from minitransformer.bench.parity import STEPS, compare_layers, compare_training
-from minitransformer.data import get_task
+from minitransformer.bench.training import train_toy_task
 from minitransformer.devices import describe_device
 from minitransformer.evaluation import decode_and_score
+from minitransformer.files import written_whole
 from minitransformer.gradcheck.cases import CASES
-from minitransformer.models import Transformer, named_config
-from minitransformer.recipes import RECIPES
+from minitransformer.progress import tqdm
 
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of relative errors against NumPy
 TESTED = 1000  # held-out sequences of a toy task
 LIMITS = {"tiny": 1.0, "base-like": 1.3, "base": 1.3}  # our time over PyTorch's, in float32 without TF32
+Progress = Callable[[float], Any]  # is called with the share of a part that is done
+Part = tuple[list[str], dict[str, Any], bool]
 
 
-def check_gradients_on_device(progress):
-    """Every backward pass of the table, along random directions, by complex step on the device."""
+def run(folder: Path, backend: str | None = None) -> dict[str, Any]:
+    """Run every part on the GPU -> the report, whose "passed" says whether all parts passed.
+
+    Prints the report, and writes device_report.json into `folder`. `backend` is the one that the user asked for and
+    that is in use; without it, a GPU is needed: BackendUnavailableError if there is none.
+    """
+    if not backend and backend_name() == "numpy":
+        use_backend("cupy")
+    with tqdm(total=len(PARTS), disable=None, leave=False, bar_format="{l_bar}{bar}| {postfix}") as bar:
+
+        def progress(part: str, share: float) -> None:
+            bar.n = list(PARTS).index(part) + share
+            bar.set_postfix_str(part)
+
+        report = make_report(tuple(PARTS), show=tqdm.write, progress=progress)
+    path = folder / "device_report.json"
+    with written_whole(path) as partial:
+        partial.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
+    print(f"\n{'all passed' if report['passed'] else 'NOT ALL PASSED'}; saved {path}")
+    return report
+
+
+def check_gradients_on_device(progress: Progress) -> Part:
+    """Check every backward pass of the table along random directions, by complex step on the device."""
     reports = []
     for done, case in enumerate(CASES.values()):
         reports.append(case.run(max_entries=0))
@@ -36,13 +65,15 @@ def check_gradients_on_device(progress):
     return lines, {"checks": len(reports), "failed": failed, "worst": worst}, not failed
 
 
-def check_parity(progress):
-    """Every layer, and a training run, against NumPy."""
-    lines, numbers, passed = [], {}, True
+def check_parity(progress: Progress) -> Part:
+    """Compare every layer, and a training run, with NumPy."""
+    lines: list[str] = []
+    numbers: dict[str, Any] = {}
+    passed = True
     for done, (dtype, bound) in enumerate(BOUNDS.items()):
         layers = compare_layers(dtype)
         training = compare_training(dtype)
-        worst = max(layers, key=layers.get)
+        worst = max(layers, key=layers.__getitem__)
         lines.append(
             f"{dtype}: layers {layers[worst]:.1e} ({worst}), weights after one step "
             f"{training['after_one_step']:.1e}, losses of {STEPS} steps {training['losses']:.1e}"
@@ -53,25 +84,22 @@ def check_parity(progress):
     return lines, numbers, passed
 
 
-def solve_tasks(progress):
-    """Copy and reverse, trained and tested on the device."""
-    lines, numbers = [], {}
+def solve_tasks(progress: Progress) -> Part:
+    """Train and test copy and reverse on the device."""
+    lines: list[str] = []
+    numbers: dict[str, Any] = {}
     for done, name in enumerate(("copy", "reverse")):
-        task, recipe = get_task(name), RECIPES[name]
-        model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0))
-        history = recipe.train(recipe.defaults, model, task)
+        model, task, history = train_toy_task(name)
         _, score = decode_and_score(model, task.held_out_batch(np.random.default_rng(3), TESTED))
-        lines.append(
-            f"{name}: {score:.2%} of {TESTED:,} held-out sequences exact, {recipe.defaults.steps:,} steps in "
-            f"{history.seconds:.1f} s"
-        )
-        numbers[name] = {"exact_match": score, "seconds": history.seconds, "steps": recipe.defaults.steps}
+        steps, seconds = len(history.losses), history.seconds
+        lines.append(f"{name}: {score:.2%} of {TESTED:,} held-out sequences exact, {steps:,} steps in {seconds:.1f} s")
+        numbers[name] = {"exact_match": score, "seconds": seconds, "steps": steps}
         progress((done + 1) / 2)
     return lines, numbers, all(result["exact_match"] >= 0.99 for result in numbers.values())
 
 
-def measure_speed(progress):
-    """A training step against PyTorch eager on the same device, with TF32 off and on; on a CPU, small ones alone."""
+def measure_speed(progress: Progress) -> Part:
+    """Time a training step against PyTorch eager on the same device, with TF32 off and on; on a CPU only small ones."""
     on_gpu = backend_name() == "cupy"
     names = list(DEVICE_SIZES) if on_gpu else ["tiny", "small"]
     rows = []
@@ -88,7 +116,7 @@ def measure_speed(progress):
     return lines, {"rows": rows}, all(1.0 / row["ratio"] <= LIMITS[row["size"]] for row in judged)
 
 
-PARTS = {
+PARTS: dict[str, Callable[[Progress], Part]] = {
     "gradients": check_gradients_on_device,
     "agreement with NumPy": check_parity,
     "toy tasks": solve_tasks,
@@ -96,16 +124,20 @@ PARTS = {
 }
 
 
-def make_report(parts=tuple(PARTS), show=print, progress=lambda part, share: None):
-    """Run the parts -> dict that JSON can hold; `show` gets the lines of the table as they come."""
-    report = {"date": time.strftime("%Y-%m-%d"), "machine": describe_machine(), "parts": {}}
+def make_report(
+    parts: Sequence[str],
+    show: Callable[[str], Any] = print,
+    progress: Callable[[str, float], Any] = lambda part, share: None,
+) -> dict[str, Any]:
+    """Run parts of PARTS -> a dict that JSON can hold. `show` gets each line, `progress` a part and its share done."""
+    report: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "machine": describe_machine(), "parts": {}}
     for key, value in report["machine"].items():
         show(f"{key:<12} {value}")
     for name in parts:
         start = time.perf_counter()
         try:
             lines, numbers, passed = PARTS[name](lambda share, name=name: progress(name, share))
-        except Exception as error:  # the other parts are worth having
+        except Exception as error:  # the other parts are still useful
             lines, numbers, passed = [f"failed: {type(error).__name__}: {error}"], {}, False
             numbers["traceback"] = traceback.format_exc()
         seconds = time.perf_counter() - start
@@ -117,7 +149,7 @@ def make_report(parts=tuple(PARTS), show=print, progress=lambda part, share: Non
     return report
 
 
-def describe_machine():
-    """What the numbers were measured on."""
+def describe_machine() -> dict[str, Any]:
+    """The backend, the device and the versions."""
     versions = {"Python": platform.python_version(), "NumPy": np.__version__}
     return {"backend": backend_name(), **describe_device(), **versions}

@@ -1,40 +1,69 @@
-"""Which position choices carry a toy task beyond the lengths that it was learnt on."""
+"""`minitransformer lengths`: which position encodings still work beyond the lengths that a toy task was trained on."""
 
-import dataclasses
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.training import train_toy_task
 from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
-from minitransformer.models import Transformer, named_config
+from minitransformer.models import Transformer
+from minitransformer.plotting import plot_lengths
 from minitransformer.process import limit_threads
-from minitransformer.recipes import RECIPES
+from minitransformer.progress import tqdm
 
 TASKS = ("copy", "reverse")
-LENGTHS = (6, 9, 12, 13, 14, 16, 20, 24, 32, 48)  # symbols of a source; the toy tasks teach up to 12
+LONGEST_TRAINED = 12  # symbols of a source in training
+LENGTHS = (6, 9, 12, 13, 14, 16, 20, 24, 32, 48)  # symbols of a source in the tests
 TESTED = 200  # sequences of each length
 
 
-def jobs():
-    """(task, positions) for everything that is to be trained."""
+def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str, Any]:
+    """Train and test every task with every position encoding -> {"lengths", "rows"}.
+
+    Prints a table, and draws lengths.png into `folder`.
+
+    Args:
+        seed: of the weights, the batches and the tests.
+        steps: of training; None for those of each task's recipe.
+        processes: trainings that run at the same time.
+        folder: for the figure.
+    """
+    todo = jobs()
+    work = partial(train_and_test, seed=seed, steps=steps)
+    with ProcessPoolExecutor(processes) as pool:
+        futures = [pool.submit(work, *job) for job in todo]
+        bar = tqdm(as_completed(futures), total=len(todo), disable=None, unit="training")
+        rows = [future.result() for future in bar]
+    rows.sort(key=lambda row: todo.index((row["task"], row["positions"])))
+    print(f"share of {TESTED} held-out sequences that are right to the last token, by their length\n")
+    print(f"{'task':<8} {'positions':<11}" + "".join(f"{length:>6}" for length in LENGTHS))
+    for row in rows:
+        print(f"{row['task']:<8} {row['positions']:<11}" + "".join(f"{score:>6.2f}" for score in row["exact_match"]))
+    figure = folder / "lengths.png"
+    plot_lengths(rows, TASKS, LENGTHS, LONGEST_TRAINED, figure)
+    print(f"\nsaved {figure}")
+    return {"lengths": LENGTHS, "rows": rows}
+
+
+def jobs() -> list[tuple[str, str]]:
+    """(task, positions) of every training."""
     return [(task, positions) for task in TASKS for positions in POSITIONS]
 
 
-def learn_and_test(task_name, positions, seed=0, steps=None):
-    """Train the tiny model as `train` does, and test it at LENGTHS -> dict with the share of exact answers of each."""
-    task, recipe = get_task(task_name), RECIPES[task_name]
-    max_len = max(LENGTHS) + 8
-    switches = {"dropout": 0.0, "positions": positions, "max_len": max_len}
-    model = Transformer(named_config("tiny", len(task.vocabulary), **switches), seed=seed)
-    options = dataclasses.replace(recipe.defaults, steps=steps or recipe.defaults.steps, seed=seed)
+def train_and_test(task_name: str, positions: str, seed: int = 0, steps: int | None = None) -> dict[str, Any]:
+    """Train the tiny model on one thread, as `train` does -> a row with the share of exact answers at LENGTHS."""
     with limit_threads(1):
-        history = recipe.train(options, model, task)
+        model, _, history = train_toy_task(task_name, seed, steps, positions=positions, max_len=max(LENGTHS) + 8)
         scores = [score_at(model, task_name, length, seed) for length in LENGTHS]
     return {"task": task_name, "positions": positions, "exact_match": scores, "seconds": history.seconds}
 
 
-def score_at(model, task_name, length, seed):
+def score_at(model: Transformer, task_name: str, length: int, seed: int) -> float:
     """The share of exact answers to sources of `length` symbols."""
     task = get_task(task_name)
     task.max_len = length

@@ -1,38 +1,40 @@
-"""The same numbers on two devices: every layer, and fifty training steps, on NumPy and on the backend in use."""
+"""Whether two devices agree: every layer, and fifty training steps, on NumPy and on the backend in use."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from minitransformer import layers as L
-from minitransformer.backend import to_device, to_host, use_backend
+from minitransformer.backend import to_device, to_host, use_backend, xp
+from minitransformer.bench.training import make_training_step
 from minitransformer.core import Parameter
 from minitransformer.data import get_task
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
+from minitransformer.training import noam
 
 B, T, S, H, C, D_FF, V = 5, 9, 11, 3, 48, 80, 29
 STEPS = 50
 CONFIG = TransformerConfig(V, d_model=C, num_heads=H, d_ff=D_FF, num_layers=2, max_len=24, dropout=0.0)
 
 
-def causal():
-    """The mask of self-attention, with some padding."""
+def causal() -> xp.ndarray:
+    """The mask of self-attention (B, 1, T, T), with some padding."""
     allowed = np.repeat(np.tril(np.ones((T, T), bool))[None, None], B, axis=0)
     allowed[0, :, :, T // 2 :] = False
     return to_device(allowed)
 
 
-def padding():
-    """The mask of cross-attention, with a sequence that is nothing but padding."""
+def padding() -> xp.ndarray:
+    """The mask of cross-attention (B, 1, 1, S), in which one sequence is all padding."""
     allowed = np.ones((B, 1, 1, S), bool)
     allowed[1] = False
     return to_device(allowed)
 
 
-# name: (dtype -> layer, shapes of its inputs, () -> what forward takes besides)
-LAYERS = {
+# name: (dtype -> layer, shapes of its inputs, () -> the other arguments of forward)
+LAYERS: dict[str, tuple[Any, list[tuple[int, ...]], Any]] = {
     "Linear": (partial(L.Linear, C, D_FF), [(B, T, C)], None),
     "LayerNorm": (partial(L.LayerNorm, C), [(B, T, C)], None),
     "PositionalEncoding": (partial(L.PositionalEncoding, T, C), [(B, T, C)], None),
@@ -52,7 +54,7 @@ LAYERS = {
 }
 
 
-def compare_layers(dtype):
+def compare_layers(dtype: str) -> dict[str, float]:
     """{layer: the largest relative error of its output and all its gradients, against NumPy}."""
     errors = {}
     for name in LAYERS:
@@ -63,14 +65,14 @@ def compare_layers(dtype):
     return errors
 
 
-def run_layer(name, dtype):
+def run_layer(name: str, dtype: str) -> dict[str, np.ndarray]:
     """{"y": output, "dx 0": input gradient, ..., parameter: gradient} on the host, from the same random numbers."""
-    build, shapes, more = LAYERS[name]
+    build, shapes, other_arguments = LAYERS[name]
     rng = np.random.default_rng(0)
     layer = build(dtype=dtype)
     randomize_parameters(layer)
     inputs = [to_device(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
-    y, cache = layer.forward(*inputs, *(more() if more else ()))
+    y, cache = layer.forward(*inputs, *(other_arguments() if other_arguments else ()))
     returned = layer.backward(to_device(rng.standard_normal(y.shape).astype(dtype)), cache)
     returned = returned if isinstance(returned, tuple) else (returned,)
     results = {"y": y, **{f"dx {i}": dx for i, dx in enumerate(returned) if dx is not None}}
@@ -78,8 +80,8 @@ def run_layer(name, dtype):
     return {key: to_host(value) for key, value in results.items()}
 
 
-def compare_training(dtype):
-    """Train twice for STEPS steps, without dropout -> dict of relative errors: after one step, and of all losses."""
+def compare_training(dtype: str) -> dict[str, float]:
+    """Train on both devices, without dropout -> relative errors of the weights after one step, and of all losses."""
     weights, losses = train_for_comparison(dtype)
     with use_backend("numpy"):
         weights_numpy, losses_numpy = train_for_comparison(dtype)
@@ -87,21 +89,19 @@ def compare_training(dtype):
     return {"after_one_step": after_one_step, "losses": relative_error(losses, losses_numpy)}
 
 
-def train_for_comparison(dtype):
-    """The weights after one step, without the keys' biases, and the losses of all steps.
+def train_for_comparison(dtype: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The weights after one step, with the keys' biases set to 0, and the losses of all steps (STEPS,).
 
-    A key's bias has gradient exactly 0 (see `SelfAttention`), of which Adam makes a step of full size out of what
-    rounding left: its sign is chance on any device, and nothing depends on it.
+    The gradient of a key's bias is exactly 0 (see `SelfAttention`), up to rounding. Adam turns that rounding error into
+    a step of full size, whose sign differs between devices. Nothing depends on it.
     """
     model = Transformer(CONFIG, dtype=dtype)
-    optimizer = Adam(model.parameters())
-    workers = DataParallel(model, CrossEntropyLoss(CONFIG.label_smoothing), threads=1)
+    train_step = make_training_step(model, threads=1)
     rng = np.random.default_rng(2)
-    losses, weights = [], None
+    losses = []
     for step in range(1, STEPS + 1):
-        optimizer.lr = noam(step, C, warmup=4000)
-        losses.append(training_step(get_task("copy").batch(rng, 16), optimizer, workers)[0])
-        if weights is None:
+        losses.append(train_step(get_task("copy").batch(rng, 16), noam(step, C, warmup=4000)))
+        if step == 1:
             weights = model.state_dict()
     for name, value in weights.items():
         if name.endswith(("qkv.b", "kv.b")):
@@ -110,6 +110,6 @@ def train_for_comparison(dtype):
     return weights, np.array([float(loss) for loss in losses])
 
 
-def relative_error(got, expected):
-    """The largest difference, relative to the largest entry."""
+def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the largest entry expected."""
     return float(np.abs(got - expected).max() / np.abs(expected).max())

@@ -1,4 +1,4 @@
-"""The paper's Transformer with PyTorch's own layers, to be timed against ours. The only file that needs PyTorch."""
+"""The paper's Transformer with PyTorch's own layers, to be timed against ours. Needs PyTorch."""
 
 import math
 
@@ -6,17 +6,18 @@ import torch
 from torch import nn
 
 from minitransformer.functional import sinusoidal_positions
+from minitransformer.models import TransformerConfig
 from minitransformer.vocabulary import PAD
 
 
 class PyTorchTransformer(nn.Module):
     """Shared embeddings times sqrt(C), sinusoids, `nn.TransformerEncoder` and `nn.TransformerDecoder`, tied output.
 
-    PyTorch's layers also drop attention weights and activations inside the feed-forward network; the paper's text
-    does not, so these two are turned off here as they are in our configurations.
+    PyTorch's layers also apply dropout to attention weights and inside the feed-forward network. The paper's text does
+    not, so these two are turned off here, as in our configurations.
     """
 
-    def __init__(self, config):
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         C = config.d_model
         self.embedding = nn.Embedding(config.vocab_size, C)
@@ -32,9 +33,9 @@ class PyTorchTransformer(nn.Module):
         self.encoder = nn.TransformerEncoder(encoder, config.num_layers, enable_nested_tensor=False)
         self.decoder = nn.TransformerDecoder(decoder, config.num_layers)
 
-    def forward(self, source, target):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Ids (B, S) and (B, T) -> logits (B, T, V)."""
-        padded = source == PAD  # PyTorch's masks say what to ignore
+        padded = source == PAD  # PyTorch's masks are True where attention is forbidden
         future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool, device=target.device).triu(1)
         memory = self.encoder(self._embed(source), src_key_padding_mask=padded)
         y = self.decoder(
@@ -46,6 +47,6 @@ class PyTorchTransformer(nn.Module):
         )
         return y @ self.embedding.weight.T
 
-    def _embed(self, ids):
+    def _embed(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         return self.dropout(x + self.positions[: ids.shape[1]])

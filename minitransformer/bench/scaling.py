@@ -1,10 +1,18 @@
-"""How the cost of a training step grows with batch, length, width and depth."""
+"""`minitransformer bench --scaling`: how the cost of a training step grows with batch, length, width and depth."""
+
+from pathlib import Path
+from typing import Any
 
 from minitransformer.bench.sizes import Size
+from minitransformer.bench.steps import numpy_step
+from minitransformer.bench.timing import interleave, median, peak_memory
+from minitransformer.plotting import plot_scaling
+from minitransformer.process import num_threads
+from minitransformer.progress import tqdm
 
 BASE = Size("scaling", vocab_size=1000, d_model=128, num_heads=4, d_ff=512, num_layers=2, batch=16, length=32)
-
-# what grows, the values it takes, and the power of it that the step's time should approach in the end
+DROPOUT = 0.1
+# what grows: its values, and the power of it that the step's time should approach for large values
 GROWTH = {
     "batch": ((2, 4, 8, 16, 32, 64, 128), 1),
     "length": ((8, 16, 32, 64, 128, 256, 512), 2),
@@ -13,8 +21,28 @@ GROWTH = {
 }
 
 
-def grown(what, value):
-    """The base size with one thing changed; d_ff stays 4 d_model, as in the paper, and heads keep 32 features."""
+def run(seconds: float, folder: Path) -> dict[str, Any]:
+    """Time our step at each size of GROWTH for a tenth of `seconds` -> {"threads", "rows"}.
+
+    Prints a table, and draws bench_scaling.png into `folder` with the expected slopes.
+    """
+    jobs = [(what, value) for what, (values, _) in GROWTH.items() for value in values]
+    rows = []
+    print(f"{'grows':<12} {'to':>6} {'step':>11} {'peak memory':>12}", flush=True)
+    for what, value in tqdm(jobs, disable=None, leave=False, unit="size"):
+        size = grown(what, value)
+        times = interleave({"numpy": numpy_step(size, DROPOUT)}, seconds / 10)["numpy"]
+        memory = peak_memory("numpy", size, DROPOUT, num_threads())
+        rows.append({"what": what, "value": value, "seconds": median(times), "bytes": memory})
+        tqdm.write(f"{what:<12} {value:>6} {1e3 * rows[-1]['seconds']:>8.1f} ms {memory / 1e6:>9.0f} MB")
+    figure = folder / "bench_scaling.png"
+    plot_scaling(rows, {what: power for what, (_, power) in GROWTH.items()}, figure)
+    print(f"\nsaved {figure}")
+    return {"threads": num_threads(), "rows": rows}
+
+
+def grown(what: str, value: int) -> Size:
+    """BASE with one field changed; d_ff stays 4 d_model, as in the paper, and each head keeps 32 features."""
     changes = {what: value}
     if what == "d_model":
         changes |= {"d_ff": 4 * value, "num_heads": value // 32}

@@ -21,12 +21,12 @@ class Size(NamedTuple):
     batch: int
     length: int
 
-    def config(self, dropout):
+    def config(self, dropout: float) -> TransformerConfig:
         """The model's configuration, with dropout in the paper's places."""
         sizes = {key: getattr(self, key) for key in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers")}
         return TransformerConfig(**sizes, dropout=dropout, max_len=self.length)
 
-    def make_batch(self, seed=0):
+    def make_batch(self, seed: int = 0) -> Batch:
         """Random tokens; in a quarter of the sequences, the last quarter is padding."""
         shape = (self.batch, self.length)
         arrays = [np.random.default_rng([seed, i]).integers(3, self.vocab_size, shape) for i in range(3)]
@@ -35,15 +35,15 @@ class Size(NamedTuple):
         return Batch(*arrays)
 
     @property
-    def tokens(self):
-        """Source and target tokens in a batch, padding included, as it costs the same."""
+    def tokens(self) -> int:
+        """Source and target tokens in a batch, including padding, which costs the same."""
         return 2 * self.batch * self.length
 
     @property
-    def matmul_flops(self):
+    def matmul_flops(self) -> int:
         """Multiplications and additions in all matrix products of a training step.
 
-        A product of (n, i) and (i, o) takes 2 n i o, and backward takes two more products of the same size.
+        A product of (n, i) and (i, o) takes 2 n i o operations, and its backward two more products of the same size.
         """
         N, C, F, V = self.batch * self.length, self.d_model, self.d_ff, self.vocab_size
         attention = 2 * 2 * N * self.length * C  # q k^T and p v

@@ -1,28 +1,34 @@
-"""Measuring time and memory on a machine that others use too."""
+"""Measuring time and memory on a machine that is not idle."""
 
 import json
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-WARM_UP = 3  # calls of each that are not counted
-LEAST = 3  # turns of each, however long they take
-TURN = 0.3  # seconds of each turn, in which a function is called again and again
+from minitransformer.bench.sizes import Size
+
+WARM_UP = 3  # calls of each function that are not counted
+LEAST = 3  # turns of each function, however long they take
+TURN = 0.3  # seconds of each turn, in which one function is called repeatedly
 
 
-def interleave(calls, seconds, progress=None):
+def interleave(
+    calls: dict[str, Callable[[], Any]], seconds: float, progress: Callable[[float], Any] | None = None
+) -> dict[str, list[float]]:
     """Let the functions of `calls` {name: function} take turns for `seconds` -> {name: [seconds of each call]}.
 
-    The first call of a turn is not counted: the threads of the one before, of another library, may still be spinning
-    on the processor in case there is more to do. `progress`, if given, is called after each round with the share done.
+    The first call of a turn is not counted: the threads of the previous function's library may still be spinning on
+    the processor, waiting for more work. `progress`, if given, is called after each round with the share done.
     """
     for call in calls.values():
         for _ in range(WARM_UP):
             call()
-    times = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     start = time.perf_counter()
     rounds, spent = 0, 0.0
     while rounds < LEAST or spent < seconds:
@@ -34,10 +40,10 @@ def interleave(calls, seconds, progress=None):
     return times
 
 
-def _take_turn(call):
-    """The seconds of each call of one turn but the first."""
+def _take_turn(call: Callable[[], Any]) -> list[float]:
+    """The seconds of each call of one turn, without the first."""
     call()
-    times = []
+    times: list[float] = []
     while not times or sum(times) < TURN:
         before = time.perf_counter()
         call()
@@ -45,23 +51,22 @@ def _take_turn(call):
     return times
 
 
-def matmul_rate(n=1024):
-    """A function that multiplies two n x n float32 matrices, and how many operations that is."""
+def matmul_rate(n: int = 1024) -> tuple[Callable[[], np.ndarray], int]:
+    """A function that multiplies two n x n float32 matrices, and its number of operations."""
     a, b = (np.random.default_rng(seed).random((n, n), dtype=np.float32) for seed in (0, 1))
     out = np.empty_like(a)
     return lambda: np.matmul(a, b, out=out), 2 * n**3
 
 
-def median(times):
-    """The median, in seconds."""
+def median(times: Sequence[float]) -> float:
+    """The median, in the unit of `times`."""
     return statistics.median(times)
 
 
-def resident_peak():
+def resident_peak() -> int:
     """The most memory this process has held so far, in bytes.
 
-    From Linux's own status file where there is one: `getrusage` would begin with the peak of the process that started
-    this one.
+    Read from Linux's status file where there is one: `getrusage` would start from the peak of the parent process.
     """
     try:
         with open("/proc/self/status", encoding="utf8") as file:
@@ -88,10 +93,10 @@ print(resident_peak() - before)
 """
 
 
-def peak_memory(which, size, dropout, threads):
-    """Bytes that `which` ("numpy" or "pytorch") needs at its peak for model, optimiser and three steps of `size`.
+def peak_memory(which: str, size: Size, dropout: float, threads: int) -> int:
+    """Bytes that `which` ("numpy" or "pytorch") needs at its peak for model, optimizer and three steps of `size`.
 
-    Measured in a process of its own, above what it needs once everything is imported.
+    Measured in a process of its own, above what the process needs once everything is imported.
     """
     arguments = json.dumps([which, size, dropout, threads])
     result = subprocess.run([sys.executable, "-c", PROBE, arguments], capture_output=True, text=True, check=True)

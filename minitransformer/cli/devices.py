@@ -1,14 +1,15 @@
-"""`minitransformer devices`: what there is to compute on."""
+"""`minitransformer devices`: list the available devices."""
 
+import argparse
 import json
 
 from minitransformer.devices import list_devices
 
-HELP = "list what there is to compute on: the CPU, and NVIDIA GPUs through CuPy"
+HELP = "list the available devices: the CPU, and NVIDIA GPUs through CuPy"
 DESCRIPTION = """\
-List the devices that the two backends can use here, or what is missing:
+List the devices that the two backends can use on this machine, or what is missing:
 
-  minitransformer devices                 what is usable
+  minitransformer devices                 the devices
   minitransformer devices --json          the same for programs
 
 Every command computes on one of them:
@@ -17,16 +18,16 @@ Every command computes on one of them:
   minitransformer train reverse --backend cupy      on an NVIDIA GPU
   MINITRANSFORMER_BACKEND=cupy minitransformer ...   the same, for all commands
 
-With a GPU, `minitransformer bench --device-report` checks everything on it that is to be true.
+On a GPU, `minitransformer bench --device-report` checks gradients, agreement with NumPy, training and speed.
 """
 
 
-def add_arguments(parser):
-    """None of its own."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments: there are none."""
 
 
-def run(arguments):
-    """Print one paragraph a device."""
+def run(arguments: argparse.Namespace) -> int:
+    """Print one paragraph per device -> exit status."""
     devices = list_devices()
     for device in devices:
         mark = "usable" if device["usable"] else "not usable here"

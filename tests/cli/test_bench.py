@@ -1,15 +1,26 @@
 """`minitransformer bench` runs both models on the same terms and reports what it measured; nothing here is timed."""
 
 import json
+from functools import partial
 
 import matplotlib.image
 import numpy as np
 import pytest
 
-from minitransformer.bench import SIZES, interleave, median, numpy_step, peak_memory, timing
+from minitransformer.bench import (
+    SIZES,
+    curves,
+    interleave,
+    median,
+    numpy_step,
+    peak_memory,
+    scaling,
+    timing,
+    torch_is_installed,
+    training_step,
+)
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.bench.timing import LEAST, WARM_UP
-from minitransformer.cli import curves, scaling
 from minitransformer.data import Corpus
 from minitransformer.models import Transformer
 from tests.cli.run import assert_refused, run
@@ -74,6 +85,20 @@ def test_bench_prints_a_row_and_a_machine_readable_line(capsys, tmp_path, monkey
     assert row["numpy"] > 0
     assert 0 < row["matmul_share"] < 1.5
     assert "tokens/s" in out
+    figures = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")}
+    assert figures == ({"runs/bench/bench.png"} if torch_is_installed() else set())
+
+
+def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
+    small = partial(training_step.adam_steps, count=1000)
+    monkeypatch.setattr(training_step, "adam_steps", small)
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "adam", "--seconds", 0.01, "--runs", tmp_path, "--json")
+    assert (status, err) == (0, "")
+    (row,) = json.loads(out.splitlines()[-1])["rows"]
+    assert (row["size"], row["dropout"]) == ("adam", None)
+    assert row["numpy"] > 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_peak_memory_is_that_of_the_step_alone():
@@ -113,7 +138,7 @@ def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, mon
         ("d_model", 64),
     ]
     assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
-    assert (tmp_path / "plots" / "bench_scaling.png").stat().st_size > 10_000
+    assert (tmp_path / "runs" / "bench" / "bench_scaling.png").stat().st_size > 10_000
 
 
 @pytest.fixture
@@ -127,13 +152,13 @@ def small_curves(monkeypatch):
 
 def test_both_losses_are_drawn_and_printed(small_curves, capsys, tmp_path):
     pytest.importorskip("torch")
-    status, out, _ = run(capsys, "bench", "--curves", "--plots", tmp_path, "--json")
+    status, out, _ = run(capsys, "bench", "--curves", "--runs", tmp_path, "--json")
     assert status == 0
     losses = json.loads(out.splitlines()[-1])
     assert len(losses["numpy"]) == len(losses["pytorch"]) == 3
     np.testing.assert_allclose(losses["numpy"], losses["pytorch"], rtol=1e-5)
     assert f"ours {losses['numpy'][-1]:.4f}" in out
-    assert matplotlib.image.imread(tmp_path / "bench_curves.png")[..., :3].std() > 0.01
+    assert matplotlib.image.imread(tmp_path / "bench" / "bench_curves.png")[..., :3].std() > 0.01
 
 
 def test_curves_without_pytorch_say_what_is_missing(small_curves, capsys, monkeypatch):

@@ -102,6 +102,18 @@ def test_a_part_that_fails_is_reported_and_the_others_run(monkeypatch):
     json.dumps(report)
 
 
+@pytest.mark.parametrize(("passed", "expected"), [(True, 0), (False, 1)])
+def test_the_report_is_written_and_decides_the_exit_status(passed, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(device_report, "PARTS", {"part": lambda progress: (["a line"], {"value": 1}, passed)})
+    arguments = ("bench", "--device-report", "--backend", "numpy", "--runs", tmp_path, "--json")
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (expected, "")
+    report = json.loads((tmp_path / "bench" / "device_report.json").read_text("utf-8"))
+    assert report == json.loads(out.splitlines()[-1])
+    assert report["parts"]["part"]["value"] == 1
+    assert report["passed"] == passed
+
+
 def test_a_step_slower_than_its_limit_does_not_pass(monkeypatch):
     rows = [{"size": "tiny", "tf32": False, "ours": 1.0, "pytorch": 0.9, "ratio": 0.9}]
     monkeypatch.setattr(device_report, "measure_steps", lambda names, tf32: rows)

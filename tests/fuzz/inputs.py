@@ -104,9 +104,9 @@ class ReachedError(Exception):
 WORK = (
     "train.train",
     "train_text.train",
-    "bench.measure",
-    "bench.run_curves",
-    "lengths.ProcessPoolExecutor",
+    "bench.training_step.run",
+    "bench.curves.run",
+    "lengths.lengths.run",
     "lesson.run_lesson",
     "gradcheck.tqdm",
     "check.check_all",

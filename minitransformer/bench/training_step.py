@@ -1,0 +1,125 @@
+"""`minitransformer bench`: a training step against PyTorch eager, and its share of the matrix-product rate."""
+
+import importlib.metadata
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.bench.sizes import SIZES
+from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
+from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
+from minitransformer.plotting import plot_bench
+from minitransformer.process import num_threads
+from minitransformer.progress import tqdm
+
+NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
+HEADER = (
+    f"{'size':<10} {'dropout':>7} {'ours':>10} {'PyTorch':>10} {'ratio':>6} {'tokens/s':>9} {'matmul':>7}"
+    f" {'GFLOP/s':>8} {'memory':>8} {'PyTorch':>8}"
+)
+
+
+def run(names: Sequence[str], dropout: Sequence[float], seconds: float, memory: bool, folder: Path) -> dict[str, Any]:
+    """Time a training step of each size -> {"threads", "machine", "rows"}.
+
+    Prints a table, and with PyTorch draws bench.png into `folder`.
+
+    Args:
+        names: from NAMES; empty for all.
+        dropout: the rates at which each size is timed.
+        seconds: spent on each row.
+        memory: whether to measure peak memory too, each model in a process of its own.
+        folder: for the figure.
+    """
+    threads, with_torch = num_threads(), torch_is_installed()
+    machine = describe_machine(threads, with_torch)
+    print(machine + "\n\n" + HEADER, flush=True)
+    names = names or NAMES
+    jobs: list[tuple[str, float | None]] = [(name, rate) for name in names if name != "adam" for rate in dropout]
+    jobs += [("adam", None)] * ("adam" in names)
+    rows = []
+    with tqdm(total=len(jobs), disable=None, leave=False, bar_format="{l_bar}{bar}| {postfix}") as bar:
+        for done, (name, rate) in enumerate(jobs):
+            bar.set_postfix_str(name)
+            rows.append(measure(name, rate, seconds, memory, threads, with_torch, _progress(bar, done)))
+            tqdm.write(format_row(rows[-1]))
+    drawn = [row for row in rows if row["size"] != "adam"]
+    if with_torch and drawn:
+        figure = folder / "bench.png"
+        plot_bench(drawn, figure, threads)
+        print(f"\nsaved {figure}")
+    return {"threads": threads, "machine": machine, "rows": rows}
+
+
+def measure(
+    name: str,
+    rate: float | None,
+    seconds: float,
+    memory: bool,
+    threads: int,
+    with_torch: bool,
+    progress: Callable[[float], None],
+) -> dict[str, Any]:
+    """Time one row of the table -> its columns: times in seconds, memory in bytes, None for what was not measured."""
+    if name == "adam":
+        medians = _medians(adam_steps(threads, with_torch), seconds, progress)
+        return {"size": name, "dropout": rate, **_times(medians)}
+    size = SIZES[name]
+    calls = {"numpy": numpy_step(size, rate)}
+    if with_torch:
+        calls["pytorch"] = pytorch_step(size, rate, threads)
+    calls["matmul"], matmul_flops = matmul_rate()
+    medians = _medians(calls, seconds, progress)
+    row = {"size": name, "dropout": rate, **_times(medians)}
+    row["tokens_per_second"] = size.tokens / medians["numpy"]
+    row["matmul_rate"] = matmul_flops / medians["matmul"]
+    row["matmul_share"] = size.matmul_flops / medians["numpy"] / row["matmul_rate"]
+    if memory:
+        measured = ("numpy", "pytorch") if with_torch else ("numpy",)
+        row["memory"] = {which: peak_memory(which, size, rate, threads) for which in measured}
+    return row
+
+
+def format_row(row: dict[str, Any]) -> str:
+    """One line of the table."""
+    rate = "" if row["dropout"] is None else row["dropout"]
+    other, ratio = ("", "") if row["ratio"] is None else (f"{1e3 * row['pytorch']:.1f} ms", f"{row['ratio']:.2f}")
+    line = f"{row['size']:<10} {rate:>7} {1e3 * row['numpy']:>7.1f} ms {other:>10} {ratio:>6}"
+    if "matmul_share" in row:
+        line += f" {row['tokens_per_second']:>9,.0f} {row['matmul_share']:>7.2f} {row['matmul_rate'] / 1e9:>8.0f}"
+    for size in row.get("memory", {}).values():
+        line += f" {size / 1e6:>5.0f} MB"
+    return line
+
+
+def describe_machine(threads: int, with_torch: bool) -> str:
+    """The versions, the processor's architecture and the number of threads, on one line."""
+    versions = f"NumPy {np.__version__}"
+    if with_torch:
+        versions += f", PyTorch {importlib.metadata.version('torch')}"
+    return f"{versions}, Python {platform.python_version()}, {platform.machine()}, {threads} threads, float32"
+
+
+def _medians(
+    calls: dict[str, Callable[[], Any]], seconds: float, progress: Callable[[float], None]
+) -> dict[str, float]:
+    return {key: median(times) for key, times in interleave(calls, seconds, progress).items()}
+
+
+def _times(medians: dict[str, float]) -> dict[str, Any]:
+    """The columns that all rows share."""
+    theirs = medians.get("pytorch")
+    return {"numpy": medians["numpy"], "pytorch": theirs, "ratio": theirs / medians["numpy"] if theirs else None}
+
+
+def _progress(bar: Any, done: int) -> Callable[[float], None]:
+    """A function that shows `done` rows and a share of the next one on the bar."""
+
+    def show(share: float) -> None:
+        bar.n = done + share
+        bar.refresh()
+
+    return show
