@@ -1,0 +1,85 @@
+"""Make the committed figures again: run the command of each, and copy its figure from runs/ to plots/.
+
+    python plots/make.py --list               show every figure, its command and the file that is copied
+    python plots/make.py bench lengths        make these figures
+    python plots/make.py                      make all of them (about half an hour)
+
+The README, the lessons' table and the documentation show the figures in this folder. No command writes here, so they
+change only through this script. A command that draws several figures runs once.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from minitransformer.curriculum import find_lessons
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parent
+
+
+class Source(NamedTuple):
+    """Where a figure comes from."""
+
+    command: str  # the arguments of `minitransformer`
+    path: str  # what the command writes, below ROOT
+
+
+FIGURES = {
+    **{
+        f"{lesson.name}.png": Source(f"lesson {lesson.number}", f"runs/lessons/full/{lesson.name}.png")
+        for lesson in find_lessons(ROOT / "lessons")
+    },
+    "bench.png": Source("bench", "runs/bench/bench.png"),
+    "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
+    "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
+    "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
+    "lengths.png": Source("lengths", "runs/lengths/lengths.png"),
+    **{
+        f"train_{task}_{figure}.png": Source(f"train {task}", f"runs/{task}/{figure}.png")
+        for task in ("addition", "copy", "reverse", "sort")
+        for figure in ("attention", "loss")
+    },
+    "train_shakespeare_loss.png": Source("train shakespeare", "runs/shakespeare/loss.png"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the figures that are named, or list all -> exit status."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="plots/make.py", description=__doc__, formatter_class=raw)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="figures, with or without .png (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the figures and make none")
+    options = parser.parse_args(arguments)
+    names = [f"{name.removesuffix('.png')}.png" for name in options.names] or list(FIGURES)
+    for name in names:
+        if name not in FIGURES:
+            parser.error(f"unknown figure {name}; known figures: {', '.join(FIGURES)}")
+    if options.list:
+        for name in names:
+            print(f"{name:<30} minitransformer {FIGURES[name].command:<28} {FIGURES[name].path}")
+        return 0
+    return make(names)
+
+
+def make(names: Sequence[str]) -> int:
+    """Run the commands of the figures and copy what they draw -> exit status: that of a command that fails, else 0."""
+    for command in dict.fromkeys(FIGURES[name].command for name in names):
+        print(f"minitransformer {command}", flush=True)
+        status = subprocess.run([sys.executable, "-m", "minitransformer", *command.split()], cwd=ROOT).returncode
+        if status:
+            print(f"minitransformer {command} ended with status {status}; no figure was copied", file=sys.stderr)
+            return status
+        for name in names:
+            if FIGURES[name].command == command:
+                shutil.copyfile(ROOT / FIGURES[name].path, FOLDER / name)
+                print(f"made plots/{name}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
