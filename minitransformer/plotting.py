@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 GREY = "#777777"
 COLORS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,
@@ -43,7 +43,7 @@ def pyplot() -> ModuleType:
         matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({**STYLE, "axes.prop_cycle": matplotlib.cycler(color=COLORS)})
+    plt.style.use({**STYLE, "axes.prop_cycle": plt.cycler(color=COLORS)})
     return plt
 
 

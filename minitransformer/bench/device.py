@@ -59,7 +59,8 @@ def measure_here(names: Sequence[str], tf32: bool) -> list[dict[str, Any]]:
             for key, (call, measure) in calls.items():
                 seconds = measure(call, CALLS if turn else WARM_UP)
                 times[key] += seconds if turn else []
-        row = {"size": name, "tf32": tf32, **{key: statistics.median(values) for key, values in times.items()}}
+        row: dict[str, Any] = {"size": name, "tf32": tf32}
+        row |= {key: statistics.median(values) for key, values in times.items()}
         rows.append({**row, "ratio": row["pytorch"] / row["ours"] if "pytorch" in row else None})
     return rows
 

@@ -9,6 +9,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ def run(folder: Path, backend: str | None = None) -> dict[str, Any]:
 
         report = make_report(tuple(PARTS), show=tqdm.write, progress=progress)
     path = folder / "device_report.json"
-    with written_whole(path) as partial:
-        partial.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
+    with written_whole(path) as unfinished:
+        unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
     print(f"\n{'all passed' if report['passed'] else 'NOT ALL PASSED'}; saved {path}")
     return report
 
@@ -110,8 +111,8 @@ def measure_speed(progress: Progress) -> Part:
     for row in rows:
         theirs = f"{1e3 * row['pytorch']:.3f} ms" if row["ratio"] else "-"
         ratio = f"{row['ratio']:.2f}" if row["ratio"] else "-"
-        tf32 = "on" if row["tf32"] else "off"
-        lines.append(f"{row['size']:<10} {tf32:>5} {1e3 * row['ours']:>8.3f} ms {theirs:>11} {ratio:>15}")
+        switch = "on" if row["tf32"] else "off"
+        lines.append(f"{row['size']:<10} {switch:>5} {1e3 * row['ours']:>8.3f} ms {theirs:>11} {ratio:>15}")
     judged = [row for row in rows if row["ratio"] and not row["tf32"] and row["size"] in LIMITS]
     return lines, {"rows": rows}, all(1.0 / row["ratio"] <= LIMITS[row["size"]] for row in judged)
 
@@ -136,7 +137,7 @@ def make_report(
     for name in parts:
         start = time.perf_counter()
         try:
-            lines, numbers, passed = PARTS[name](lambda share, name=name: progress(name, share))
+            lines, numbers, passed = PARTS[name](partial(progress, name))
         except Exception as error:  # the other parts are still useful
             lines, numbers, passed = [f"failed: {type(error).__name__}: {error}"], {}, False
             numbers["traceback"] = traceback.format_exc()

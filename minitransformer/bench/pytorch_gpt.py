@@ -16,6 +16,9 @@ class Block(nn.Module):
     The buffers k and v (batch, H, max_len, D) are the KV cache.
     """
 
+    k: torch.Tensor
+    v: torch.Tensor
+
     def __init__(self, config: "TransformerConfig", batch: int, max_len: int) -> None:
         super().__init__()
         C, self.H = config.d_model, config.num_heads

@@ -17,6 +17,8 @@ class PyTorchTransformer(nn.Module):
     not, so these two are turned off here, as in our configurations.
     """
 
+    positions: torch.Tensor
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         C = config.d_model

@@ -43,7 +43,7 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
 
 def grown(what: str, value: int) -> Size:
     """BASE with one field changed; d_ff stays 4 d_model, as in the paper, and each head keeps 32 features."""
-    changes = {what: value}
+    changes: dict[str, Any] = {what: value}
     if what == "d_model":
         changes |= {"d_ff": 4 * value, "num_heads": value // 32}
     return BASE._replace(**changes)

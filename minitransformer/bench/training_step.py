@@ -63,8 +63,11 @@ def measure(
     with_torch: bool,
     progress: Callable[[float], None],
 ) -> dict[str, Any]:
-    """Time one row of the table -> its columns: times in seconds, memory in bytes, None for what was not measured."""
-    if name == "adam":
+    """Time one row of the table -> its columns: times in seconds, memory in bytes, None for what was not measured.
+
+    `rate` is that of dropout; None for "adam", which has none.
+    """
+    if rate is None:
         medians = _medians(adam_steps(threads, with_torch), seconds, progress)
         return {"size": name, "dropout": rate, **_times(medians)}
     size = SIZES[name]
