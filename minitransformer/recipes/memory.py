@@ -1,5 +1,6 @@
 """Before training allocates anything large: does it fit, and if not, which options would make it fit?"""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minitransformer.backend import backend_name
@@ -47,18 +48,23 @@ def check_memory(
     if options.force:
         print(f"{need}: training all the same (--force)", flush=True)
         return
-    advice = []
+    advice = [*_advice(options, needed, free, smaller if not resumed else ()), "--force trains all the same"]
+    raise ValueError(f"{need}: {'; '.join(advice)}")
+
+
+def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, smaller: tuple[str, ...]) -> Iterator[str]:
+    """What would make it fit: more micro batches, or something smaller."""
     parts = options.grad_accumulation_steps * 2
-    while parts < 2 * options.batch_size and not advice:
+    while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)
         less = needed(parts)
         if less <= free:
-            advice = [f"--grad-accumulation-steps {parts} computes the same with {_gigabytes(less)}"]
+            yield f"--grad-accumulation-steps {parts} computes the same with {_gigabytes(less)}"
+            smaller = ("--batch-size", *smaller) if smaller else ()
+            break
         parts *= 2
-    names = ("--batch-size", *smaller) if advice else smaller  # with no advice, one sequence alone is too much
-    if names and not resumed:
-        advice.append(f"a smaller {' or '.join(names)} needs less")
-    raise ValueError(f"{need}: {'; '.join([*advice, '--force trains all the same'])}")
+    if smaller:  # with no number of micro batches, one sequence alone is too much
+        yield f"a smaller {' or '.join(smaller)} needs less"
 
 
 def _gigabytes(count: float) -> str:

@@ -6,12 +6,13 @@ from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpointer import Checkpointer, Stopped, read_run
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
-from minitransformer.training.loop import TrainingSettings, forward_backward, train, training_step
+from minitransformer.training.loop import forward_backward, train, training_step
 from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel
 from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
+from minitransformer.training.settings import TrainingSettings
 
 __all__ = [
     "Adam",

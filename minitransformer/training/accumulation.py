@@ -28,7 +28,7 @@ class GradientAccumulation:
         if len(batch.targets) < self.steps:
             raise ValueError(f"a batch of {len(batch.targets)} sequences cannot be cut into {self.steps} micro batches")
         parts = split_batch(batch, self.steps)
-        weights = part_weights(self.workers.loss, parts)
+        weights = part_weights(self.workers.loss_fn, parts)
         results = [
             self.workers.map(function, part, measure, weight) for part, weight in zip(parts, weights, strict=True)
         ]

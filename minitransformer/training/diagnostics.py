@@ -152,8 +152,8 @@ class Diagnostics:
             parameter.take_grad()
 
     def _error(self, headline, anomaly):
-        model, loss = self.workers.replicas[0], self.workers.loss
-        causes = [AGAIN] if anomaly is None else likely_causes(anomaly, self.step, self.optimizer.lr, model, loss)
+        model, loss_fn = self.workers.replicas[0], self.workers.loss_fn
+        causes = [AGAIN] if anomaly is None else likely_causes(anomaly, self.step, self.optimizer.lr, model, loss_fn)
         return NotFiniteError(self.step, f"{headline}; the weights are as they were before this step", anomaly, causes)
 
 
@@ -162,7 +162,7 @@ OVERSHOT = "the gradient was finite: the step itself went too far, so the learni
 AGAIN = "computed again, all was finite: it depends on that step's dropout masks, or on the order of sums"
 
 
-def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss: Any) -> list[str]:
+def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: Any) -> list[str]:
     """The likely causes, a sentence each: only what fits the anomaly."""
     sizes = {group: size for group, (size, _) in anomaly.largest.items()}
     operation, dtype = anomaly.operation, model.parameters()[0].data.dtype
@@ -179,7 +179,7 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss: Any)
         limit = float(np.finfo(dtype).max)
         causes.append(f"an overflow: {dtype} ends at {limit:.1e}, so squares at {_root_of_largest(dtype):.1e}")
     if operation and error == "divide by zero" and "log" in operation.text:
-        smooth = ", and label smoothing needs that of every token" if loss.label_smoothing else ""
+        smooth = ", and label smoothing needs that of every token" if loss_fn.label_smoothing else ""
         causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
     if "Norm" in anomaly.kind and getattr(model.config, "norm_eps", None) == 0.0:
         causes.append("norm_eps = 0: a token whose features are all equal has variance 0")

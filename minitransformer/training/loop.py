@@ -3,12 +3,10 @@
 Everything that a step needs is passed in, and each is an object in a file of its own: the loss (losses.py), the
 optimizer (optimizers.py), the learning rate (schedules.py), the threads that share a batch (parallel.py), gradient
 accumulation (accumulation.py), averaging of the weights (averaging.py), checks for NaN (diagnostics.py) and
-checkpoints (checkpointer.py).
+checkpoints (checkpointer.py). run.py holds what has to be saved to resume.
 """
 
 import contextlib
-import dataclasses
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_device, xp
-from minitransformer.checks import check_integer, check_number
 from minitransformer.core import Layer
 from minitransformer.evaluation import token_accuracy
 from minitransformer.process import keep_freed_memory, limit_threads
@@ -31,49 +28,20 @@ from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel, default_threads
 from minitransformer.training.run import History, TrainingRun
+from minitransformer.training.settings import TrainingSettings
 
 LOG_INTERVAL = 20  # steps between two looks at the loss: on a GPU each look waits
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingSettings:
-    """How long to train, on how much at a time. Raises ValueError or TypeError, naming the field, for bad values."""
-
-    steps: int = 1000
-    batch_size: int = 64  # sequences, or pairs of them, in a step
-    max_norm: float = 1.0  # the gradient is clipped to this norm
-    seed: int = 0  # of the batches and of dropout
-    grad_accumulation_steps: int = 1  # micro batches that are computed one after another, to save memory
-    eval_interval: int = 1  # steps between two calls of the evaluation callback
-    detect_anomaly: bool = False  # check every layer in every step, to name the first that is not finite: slow
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "grad_accumulation_steps", "eval_interval"):
-            check_integer(name, getattr(self, name), least=1)
-        check_integer("seed", self.seed, least=0)
-        if not check_number("max_norm", self.max_norm) > 0:
-            raise ValueError(f"max_norm must be greater than 0, got {self.max_norm}")
-        if self.grad_accumulation_steps > self.batch_size:
-            raise ValueError(
-                f"grad_accumulation_steps must be from 1 to batch_size = {self.batch_size}, "
-                f"got {self.grad_accumulation_steps}"
-            )
-
-    @property
-    def micro_batch_size(self) -> int:
-        """Sequences of a batch that are computed at one time."""
-        return -(-self.batch_size // self.grad_accumulation_steps)
-
-
 def forward_backward(
-    model: Layer, loss: CrossEntropyLoss, batch: Any, rng: Any = None, weight: float = 1.0, measure: bool = False
+    model: Layer, loss_fn: CrossEntropyLoss, batch: Any, rng: Any = None, weight: float = 1.0, measure: bool = False
 ) -> tuple[xp.ndarray, xp.ndarray | None]:
     """Add `weight` times the gradient of the loss of `batch` to the model's -> loss, and accuracy if measured."""
     logits, cache = model.forward(*batch.inputs, rng=rng)
     accuracy = token_accuracy(logits, to_device(batch.targets)) if measure else None
-    value, cache_loss = loss.forward(logits, batch.targets)
-    model.backward(loss.backward(weight, cache_loss), cache)
-    return value, accuracy
+    loss, cache_loss = loss_fn.forward(logits, batch.targets)
+    model.backward(loss_fn.backward(weight, cache_loss), cache)
+    return loss, accuracy
 
 
 @np.errstate(**SILENT)  # diagnostics check the numbers, and say more than a warning would
@@ -106,7 +74,7 @@ def train(
     data: Any,
     optimizer: Adam | None = None,
     schedule: Callable[[int], float] | None = None,
-    loss: CrossEntropyLoss | None = None,
+    loss_fn: CrossEntropyLoss | None = None,
     settings: TrainingSettings | None = None,
     *,
     averaging: Averaging | None = None,
@@ -129,38 +97,28 @@ def train(
     the weights.
     """
     keep_freed_memory()
-    settings = settings or TrainingSettings()
-    optimizer = optimizer or Adam(model.parameters())
+    settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
     num_threads = num_threads or default_threads(model.config.d_model)
-    workers = DataParallel(model, loss or CrossEntropyLoss(), num_threads, seed=[settings.seed, 2])
-    optimizer.team = workers.team
-    diagnostics = Diagnostics(workers, settings.detect_anomaly)
-    steps = GradientAccumulation(workers, settings.grad_accumulation_steps)
-    run = TrainingRun(model, optimizer, workers, averaging, diagnostics, settings.steps, settings.seed)
+    run = TrainingRun(model, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads)
     if resume:
         run.load_state(*resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
-    with (
-        limit_threads(num_threads),
-        signals,
-        tqdm(total=settings.steps, initial=run.step, unit="step", disable=None) as bar,
-    ):
+    progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None)
+    with limit_threads(num_threads), signals, progress:
         for step in range(run.step + 1, settings.steps + 1):
-            started = time.perf_counter()
-            is_logged = step % LOG_INTERVAL == 0 or step == settings.steps
-            batch = data.batch(run.data_rng, settings.batch_size)
-            if schedule:
-                optimizer.lr = schedule(step)
-            value, norm, accuracy = training_step(batch, optimizer, steps, settings.max_norm, diagnostics, is_logged)
-            if averaging:
-                averaging.update(step, optimizer.weights)
-            run.log(value, norm, optimizer.lr, batch)
-            if is_logged:
-                diagnostics.look()
-                run.history.accuracies.append(float(accuracy))
-                bar.set_postfix_str(run.history.latest())
-            run.history.seconds += time.perf_counter() - started
-            bar.update()
+            with run.timed():
+                batch = data.batch(run.data_rng, settings.batch_size)
+                optimizer.lr = schedule(step) if schedule else optimizer.lr
+                measure = step % LOG_INTERVAL == 0 or step == settings.steps
+                loss, norm, accuracy = training_step(
+                    batch, optimizer, run.accumulation, settings.max_norm, run.diagnostics, measure
+                )
+                if averaging:
+                    averaging.update(step, optimizer.weights)
+                run.log(batch, loss, norm, accuracy, optimizer.lr)
+            progress.update()
+            if measure:
+                progress.set_postfix_str(run.history.latest())
             if evaluate and step % settings.eval_interval == 0:
                 with np.errstate(**SILENT):  # as in the step: the next one says what is wrong with the weights
                     evaluate(step, run.history)

@@ -35,10 +35,10 @@ class DataParallel:
     """
 
     def __init__(
-        self, model: Layer, loss: CrossEntropyLoss, threads: int | None = None, seed: int | list[int] = 0
+        self, model: Layer, loss_fn: CrossEntropyLoss, threads: int | None = None, seed: int | list[int] = 0
     ) -> None:
         self.team = Team(threads or (num_threads() if backend_name() == "numpy" else 1))
-        self.loss = loss
+        self.loss_fn = loss_fn
         self.replicas = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
         self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
@@ -46,20 +46,20 @@ class DataParallel:
     def map(
         self, function: Callable[..., Any], batch: Any, measure: bool = False, weight: float = 1.0
     ) -> tuple[Any, Any]:
-        """function(model, loss, part, rng, weight, measure) on the parts of `batch`, one for each thread that pays.
+        """function(model, loss_fn, part, rng, weight, measure) on the parts of `batch`, one for each thread that pays.
 
         The gradients add up in the model. Returns the loss of the whole batch, and its accuracy if measured or None.
         """
         members = threads_that_pay(self.team.size, *batch.targets.shape, self.replicas[0].config.d_model)
         if members == 1:
-            return function(self.replicas[0], self.loss, batch, self.rngs[0], weight, measure)
+            return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
         parts = split_batch(batch, members)
-        shares = part_weights(self.loss, parts)
+        shares = part_weights(self.loss_fn, parts)
         with limit_threads(1, of_team=True):  # the threads of each matrix product would be too many
             results = self.team.map(
                 function,
                 self.replicas[:members],
-                [self.loss] * members,
+                [self.loss_fn] * members,
                 parts,
                 self.rngs[:members],
                 [weight * share for share in shares],
@@ -95,9 +95,9 @@ def split_batch(batch: Any, parts: int) -> list[Any]:
     return [type(batch)(*part) for part in zip(*columns, strict=True)]
 
 
-def part_weights(loss: CrossEntropyLoss, parts: list[Any]) -> list[float]:
+def part_weights(loss_fn: CrossEntropyLoss, parts: list[Any]) -> list[float]:
     """The weight of each part in the loss of the whole: its share of the terms that the loss is a mean over."""
-    counts = [loss.num_terms(part.targets) for part in parts]
+    counts = [loss_fn.num_terms(part.targets) for part in parts]
     return [count / max(sum(counts), 1) for count in counts]
 
 

@@ -1,6 +1,9 @@
 """A training run: everything that its next step depends on, so that it can be saved and resumed."""
 
+import contextlib
 import dataclasses
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,10 +11,13 @@ import numpy as np
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
 from minitransformer.generators import generator_state, restore_generator
+from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.diagnostics import Diagnostics
+from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel
+from minitransformer.training.settings import TrainingSettings
 from minitransformer.vocabulary import PAD
 
 
@@ -30,28 +36,29 @@ class History:
         """The last step in one line."""
         return (
             f"loss {float(self.losses[-1]):.3f}, accuracy {self.accuracies[-1]:.1%}, "
-            f"lr {self.learning_rates[-1]:.1e}, {self.tokens / self.seconds:,.0f} tokens/s"
+            f"lr {self.learning_rates[-1]:.1e}, {self.tokens / max(self.seconds, 1e-9):,.0f} tokens/s"
         )
 
 
 class TrainingRun:
-    """A model with its optimizer, random states, averages and history."""
+    """A model with its optimizer, workers, random states, averages and history."""
 
     def __init__(
         self,
         model: Layer,
         optimizer: Adam,
-        workers: DataParallel,
-        averaging: Averaging | None,
-        diagnostics: Diagnostics,
-        steps: int,
-        seed: int,
+        loss_fn: CrossEntropyLoss,
+        settings: TrainingSettings,
+        averaging: Averaging | None = None,
+        num_threads: int | None = None,
     ) -> None:
-        self.model, self.optimizer, self.workers = model, optimizer, workers
-        self.averaging, self.diagnostics = averaging, diagnostics
-        self.steps = steps
-        self.data_rng = np.random.default_rng([seed, 1])
+        self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
+        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
+        self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
+        self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
+        self.data_rng = np.random.default_rng([settings.seed, 1])
         self.history = History()
+        optimizer.team = self.workers.team
 
     @property
     def step(self) -> int:
@@ -61,15 +68,30 @@ class TrainingRun:
     @property
     def is_done(self) -> bool:
         """Whether all steps have been taken."""
-        return self.step >= self.steps
+        return self.step >= self.settings.steps
 
-    def log(self, loss: xp.ndarray, norm: xp.ndarray, learning_rate: float, batch: Any) -> None:
-        """Add a step to the history; nothing here waits for a GPU."""
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Adds the time that a `with` block takes to the history."""
+        started = time.perf_counter()
+        yield
+        self.history.seconds += time.perf_counter() - started
+
+    def log(
+        self, batch: Any, loss: xp.ndarray, norm: xp.ndarray, accuracy: xp.ndarray | None, learning_rate: float
+    ) -> None:
+        """Add a step to the history. Waits for a GPU only where an accuracy was measured.
+
+        Raises NotFiniteError, on a GPU, for a step since the last measured one that went wrong.
+        """
         history = self.history
         history.losses.append(loss)
         history.norms.append(norm)
         history.learning_rates.append(learning_rate)
         history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+        if accuracy is not None:
+            self.diagnostics.look()
+            history.accuracies.append(float(accuracy))
 
     def state(self) -> tuple[dict, dict]:
         """Everything but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.

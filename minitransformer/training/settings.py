@@ -1,0 +1,35 @@
+"""How long to train, on how much at a time."""
+
+import dataclasses
+
+from minitransformer.checks import check_integer, check_number
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """How long to train, on how much at a time. Raises ValueError or TypeError, naming the field, for bad values."""
+
+    steps: int = 1000
+    batch_size: int = 64  # sequences, or pairs of them, in a step
+    max_norm: float = 1.0  # the gradient is clipped to this norm
+    seed: int = 0  # of the batches and of dropout
+    grad_accumulation_steps: int = 1  # micro batches that are computed one after another, to save memory
+    eval_interval: int = 1  # steps between two calls of the evaluation callback
+    detect_anomaly: bool = False  # check every layer in every step, to name the first that is not finite: slow
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "grad_accumulation_steps", "eval_interval"):
+            check_integer(name, getattr(self, name), least=1)
+        check_integer("seed", self.seed, least=0)
+        if not check_number("max_norm", self.max_norm) > 0:
+            raise ValueError(f"max_norm must be greater than 0, got {self.max_norm}")
+        if self.grad_accumulation_steps > self.batch_size:
+            raise ValueError(
+                f"grad_accumulation_steps must be from 1 to batch_size = {self.batch_size}, "
+                f"got {self.grad_accumulation_steps}"
+            )
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Sequences of a batch that are computed at one time."""
+        return -(-self.batch_size // self.grad_accumulation_steps)
