@@ -1,20 +1,25 @@
-"""Writing files so that nothing half-written is ever found under their name, and the tensors in safetensors files.
+"""Atomic writes, so that a file is complete or not there at all, and reading and writing safetensors files.
 
-What the system refuses, such as a full disk or a folder that may not be written, is an OSError that names the path.
+If the system refuses something, for example because the disk is full or a folder is read-only, that is an OSError that
+names the path.
 """
 
 import contextlib
 import hashlib
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import numpy as np
 
 
 @contextlib.contextmanager
-def written_whole(path):
-    """A path to write to in a `with` block, which becomes `path` if the block ends well and vanishes if it does not.
+def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
+    """A `with` block that gets a temporary path to write to. At its end the temporary file is renamed to `path`.
 
-    The bytes are on the disk before the file has its name, so a machine that loses power keeps the old file or the
-    new one. Each process writes beside it under a name of its own.
+    If the block raises an exception, the temporary file is removed and `path` stays as it was. The bytes are on the
+    disk before the file gets its name, so after a power failure there is the old file or the new one, never half of it.
+    Each process uses a temporary name of its own.
     """
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -26,27 +31,31 @@ def written_whole(path):
             os.replace(partial, path)
             sync(path.parent)
         finally:
-            with contextlib.suppress(OSError):  # where nothing could be written nothing can be taken away
+            with contextlib.suppress(OSError):  # if it could not be written, it cannot be removed
                 partial.unlink(missing_ok=True)
 
 
+written_whole = atomic_write  # the old name
+
+
 @contextlib.contextmanager
-def named_in_errors(what):
-    """Inside a `with` block an OSError says `what` could not be done, and then why: Python's own may name no file."""
+def named_in_errors(what: str) -> Iterator[None]:
+    """A `with` block in which an OSError says `what` failed, and then why: Python's own message may name no file."""
     try:
         yield
     except OSError as error:
         raise OSError(f"{what}: {reason(error)}") from error
 
 
-def reason(error):
-    """Why the system refused, without a number: "No space left on device"."""
+def reason(error: OSError) -> str:
+    """The system's reason without the error number: "No space left on device"."""
     return getattr(error, "strerror", None) or str(error)
 
 
-def check_folder(folder):
-    """OSError unless a file can be written into `folder`, which need not be there yet. It is left as it was."""
-    folder, made = Path(folder), []
+def check_folder(folder: str | os.PathLike) -> None:
+    """OSError unless a file can be written into `folder`, which need not exist yet. Nothing is left behind."""
+    folder = Path(folder)
+    made: list[Path] = []
     with named_in_errors(f"cannot write into the folder {folder}"):
         try:
             _make_folder(folder, made)
@@ -55,46 +64,46 @@ def check_folder(folder):
                 trial.write_bytes(b"something")
             finally:
                 trial.unlink(missing_ok=True)
-        except ValueError as error:  # a name that no system has, as with a zero byte
+        except ValueError as error:  # an impossible name, such as one with a zero byte
             raise OSError(str(error)) from error
         finally:
-            with contextlib.suppress(OSError):  # somebody else has begun to use it
+            with contextlib.suppress(OSError):  # another process uses it by now
                 for each in reversed(made):
                     each.rmdir()
 
 
-def _make_folder(folder, made=None):
-    """Make `folder` and those above it, and note in the list `made` those that were not there."""
+def _make_folder(folder: Path, made: list[Path] | None = None) -> None:
+    """Create `folder` and its missing parents, and append those that were missing to `made`."""
     for each in reversed((folder, *folder.parents)):
         if each.exists() and not each.is_dir():
-            raise NotADirectoryError(f"{each} is a file")
+            raise NotADirectoryError(f"{each} is a file, not a folder")
         if not each.exists():
-            each.mkdir(exist_ok=True)  # another process may have been quicker
+            each.mkdir(exist_ok=True)  # another process may create it at the same time
             if made is not None:
                 made.append(each)
 
 
-def check_file(path):
-    """FileNotFoundError, IsADirectoryError or OSError unless `path` is a file that can be opened."""
+def check_file(path: str | os.PathLike) -> None:
+    """FileNotFoundError, IsADirectoryError or OSError unless `path` is a regular file."""
     with named_in_errors(f"cannot read {path}"):
         is_file, is_folder, is_other = (getattr(Path(path), kind)() for kind in ("is_file", "is_dir", "exists"))
     if is_folder:
-        raise IsADirectoryError(f"{str(path) or 'the empty name'} is a folder, and a file is needed")
+        raise IsADirectoryError(f"{path} is a folder, not a file" if str(path) else "the file name is empty")
     if is_other and not is_file:
-        raise OSError(f"{path} is no regular file, and one is needed")
+        raise OSError(f"{path} is not a regular file")
     if not is_file:
         raise FileNotFoundError(f"there is no file {path}")
 
 
-def read_bytes(path):
-    """All that is in the file at `path`; an OSError as of `check_file`, or one that says why it cannot be read."""
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """The content of the file at `path`. Raises the errors of `check_file`, or an OSError that says why it failed."""
     check_file(path)
     with named_in_errors(f"cannot read {path}"):
         return Path(path).read_bytes()
 
 
-def sync(path):
-    """Wait until a file, or the names in a folder, are on the disk; not where the system cannot, as for folders."""
+def sync(path: str | os.PathLike) -> None:
+    """Wait until a file, or the list of files in a folder, is on the disk. Does nothing if the system cannot do it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -103,8 +112,8 @@ def sync(path):
             os.close(descriptor)
 
 
-def checksum(texts, arrays=None):
-    """A number that changes with any bit of {name: text} and of {name: array}, their order aside -> "sha256:..."."""
+def checksum(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray] | None = None) -> str:
+    """The SHA-256 of {name: text} and {name: array}, as "sha256:...". The order of the names makes no difference."""
     digest = hashlib.sha256()
     for name in sorted(texts):
         _add(digest, name, texts[name], "")
@@ -114,26 +123,26 @@ def checksum(texts, arrays=None):
     return f"sha256:{digest.hexdigest()}"
 
 
-def _add(digest, *parts):
-    """Each part with its length before it, so that no two lists of parts look alike."""
+def _add(digest: "hashlib._Hash", *parts: object) -> None:
+    """Add each part after its length, so that different lists of parts never look the same."""
     for part in parts:
         data = str(part).encode("utf-8", "backslashreplace")
         digest.update(len(data).to_bytes(8, "little") + data)
 
 
-def write_safetensors(path, arrays, metadata):
-    """Write {name: array} and a header of {name: text} to `path`."""
-    from safetensors.numpy import save  # here, so that all else runs on a bare machine without it
+def write_safetensors(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
+    """Write {name: array} and a header {name: text} to `path`."""
+    from safetensors.numpy import save  # here, so that everything else runs without it
 
-    with written_whole(path) as partial:
-        partial.write_bytes(save(arrays, metadata=metadata))
+    with atomic_write(path) as partial:
+        partial.write_bytes(save(dict(arrays), metadata=dict(metadata)))
 
 
-def read_safetensors(path):
+def read_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """{name: array} and the header {name: text} of the file at `path`.
 
-    Raises FileNotFoundError if there is none, another OSError if it cannot be opened, and ValueError, naming the path,
-    if it is none of safetensors; bfloat16 cannot be read, as NumPy does not have it.
+    Raises FileNotFoundError if it is missing, another OSError if it cannot be opened, and ValueError, naming the path,
+    if it is not a safetensors file. Files with bfloat16 tensors cannot be read, because NumPy lacks that dtype.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -142,4 +151,4 @@ def read_safetensors(path):
         with named_in_errors(f"cannot read {path}"), safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path} is not a safetensors file of numbers that NumPy knows: {error}") from error
+        raise ValueError(f"{path} is not a safetensors file with dtypes that NumPy supports: {error}") from error

@@ -1,4 +1,4 @@
-"""The running process, made fast for training: who keeps freed memory, how many threads multiply, who shares work."""
+"""Settings of the running process that make training fast: freed memory, BLAS threads, and threads that share work."""
 
 import contextlib
 import contextvars
@@ -7,25 +7,27 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 try:
     from threadpoolctl import ThreadpoolController
-except ImportError:  # on a bare machine, where the matrix product keeps its threads
+except ImportError:  # without it, the matrix product keeps its number of threads
     ThreadpoolController = None
 
-# mallopt's parameters, from glibc's malloc.h
+# parameters of mallopt, from glibc's malloc.h
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -2, -3, -8
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def keep_freed_memory():
-    """Ask the C library to keep freed memory for the next array -> whether it will.
+def keep_freed_memory() -> bool:
+    """Ask the C library to keep freed memory for the next array. Returns whether it will.
 
-    By default glibc hands the memory of large arrays back to the system, which clears it page by page when the next
-    array asks for it: 4,438 page faults in a training step of the tiny benchmark, and 23.2 ms in place of 15.5
-    (measured 2026-11-21 with glibc 2.36). One arena for all threads, as the others cannot hold a large array. Holds for
-    the whole process; does nothing where there is no glibc.
+    By default glibc returns the memory of large arrays to the system, which clears it page by page when the next array
+    needs it: 4,438 page faults in a training step of the tiny benchmark, and 23.2 ms instead of 15.5 (measured
+    2026-11-21 with glibc 2.36). All threads share one arena, because the other arenas cannot hold a large array. The
+    setting is for the whole process. Without glibc nothing happens.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -38,44 +40,44 @@ def keep_freed_memory():
     return all(answers)
 
 
-def threads_are_chosen():
-    """Whether the user's environment says how many threads a matrix product may take."""
+def threads_are_chosen() -> bool:
+    """Whether an environment variable sets the number of BLAS threads."""
     return any(os.environ.get(variable) for variable in THREAD_VARIABLES)
 
 
 @functools.cache
 def _blas():
-    """The libraries of NumPy's matrix product, looked for once: it takes a millisecond."""
+    """The BLAS libraries that NumPy uses. The search takes a millisecond and is done once."""
     return ThreadpoolController().select(user_api="blas")
 
 
-def _set_threads(counts):
-    """Give each library its number of threads, from whichever thread of the process.
+def _set_threads(counts: Iterable[int]) -> None:
+    """Set the number of threads of each library, from any thread of the process.
 
-    threadpoolctl 3.8 would let one of them alone do it, so that they do not fight over it; here a lock takes care.
+    threadpoolctl 3.8 allows this in one thread only, to avoid conflicts. Here a lock prevents them.
     """
     for library, count in zip(_blas().lib_controllers, counts, strict=True):
         getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
-def _current_threads():
+def _current_threads() -> list[int]:
     return [library.get_num_threads() or 1 for library in _blas().lib_controllers]
 
 
-def num_threads():
-    """How many threads NumPy's matrix product takes, but for teams that are at work (1 if it cannot be told)."""
+def num_threads() -> int:
+    """How many threads NumPy's matrix product uses, ignoring the limits of running thread teams (1 if unknown)."""
     if ThreadpoolController is None:
         return 1
     with _Limit.lock:
         return _Limit.count_without_teams()
 
 
-def limit_threads(count, of_team=False):
-    """A context in which NumPy's matrix product takes `count` threads; None changes nothing.
+def limit_threads(count: int | None, of_team: bool = False) -> contextlib.AbstractContextManager:
+    """A context in which NumPy's matrix product uses `count` threads. None changes nothing.
 
-    The library has one such number for the whole process, and a float32 product differs in its last bits with it. So
-    the limits of all threads of the process are kept together: those of teams at work (`of_team`) count before others,
-    and of these the newest; when the last one ends, the number is what it was before the first.
+    BLAS has one such number for the whole process, and the last bits of a float32 product depend on it. So the limits
+    that different threads set are kept in one list. The limits of running teams (`of_team`) win over the others, and
+    the newest limit wins over older ones. When the last limit ends, the number is what it was before the first.
     """
     if count is None or ThreadpoolController is None:
         return contextlib.nullcontext()
@@ -83,69 +85,71 @@ def limit_threads(count, of_team=False):
 
 
 class _Limit:
-    """A limit that is in force from when it is made until its `with` block ends."""
+    """A limit that is active from its construction to the end of its `with` block."""
 
     lock = threading.Lock()
-    in_force = ()  # of all threads, the newest last
-    before = ()  # the numbers of threads of all libraries before the first of them
+    active: tuple["_Limit", ...] = ()  # the limits of all threads, the newest last
+    before: tuple[int, ...] = ()  # the thread counts of all libraries before the first limit
 
-    def __init__(self, count, of_team):
+    def __init__(self, count: int, of_team: bool):
         self.count, self.of_team = count, of_team
         with self.lock:
-            if not _Limit.in_force:
-                _Limit.before = _current_threads()
-            self.change((*_Limit.in_force, self))
+            if not _Limit.active:
+                _Limit.before = tuple(_current_threads())
+            self.change((*_Limit.active, self))
 
-    def __enter__(self):
+    def __enter__(self) -> "_Limit":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         with self.lock:
-            self.change(tuple(limit for limit in _Limit.in_force if limit is not self))
+            self.change(tuple(limit for limit in _Limit.active if limit is not self))
 
     @staticmethod
-    def change(limits):
-        """Let these be in force."""
-        _Limit.in_force = limits
+    def change(limits: tuple["_Limit", ...]) -> None:
+        """Make these the active limits."""
+        _Limit.active = limits
         newest = sorted(limits, key=lambda limit: limit.of_team)[-1:]  # those of teams come last
         _set_threads([newest[0].count] * len(_Limit.before) if newest else _Limit.before)
 
     @staticmethod
-    def count_without_teams():
-        """The number of threads if no team were at work."""
-        if not any(limit.of_team for limit in _Limit.in_force):
+    def count_without_teams() -> int:
+        """The number of threads if no team were running."""
+        if not any(limit.of_team for limit in _Limit.active):
             return max(_current_threads(), default=1)
-        others = [limit.count for limit in _Limit.in_force if not limit.of_team]
+        others = [limit.count for limit in _Limit.active if not limit.of_team]
         return others[-1] if others else max(_Limit.before, default=1)
 
 
-class Team:
-    """A few threads of this process that share work; with one, all of it is done in the caller's.
+class ThreadTeam:
+    """A few threads that share work. A team of one works in the caller's thread.
 
-    NumPy lets go of Python's lock while it computes, so threads that work on large arrays really do run at once.
+    NumPy releases Python's global interpreter lock while it computes, so threads with large arrays run in parallel.
     """
 
-    def __init__(self, size=1):
+    def __init__(self, size: int = 1):
         self.size = size
         self._pool = ThreadPoolExecutor(size) if size > 1 else None
 
-    def map(self, function, *lists):
-        """[function(*items) for items in zip(*lists)], member k taking the items k, k + size, k + 2 size ..."""
+    def map(self, function: Callable[..., Any], *lists: Iterable[Any]) -> list[Any]:
+        """[function(*items) for items in zip(*lists)]. Thread k computes the items k, k + size, k + 2 size ..."""
         calls = list(zip(*lists, strict=True))
         if self._pool is None or len(calls) < 2:
             return [function(*items) for items in calls]
-        results = [None] * len(calls)
+        results: list[Any] = [None] * len(calls)
 
-        def take_share(first):
+        def compute_share(first: int) -> None:
             for i in range(first, len(calls), self.size):
                 results[i] = function(*calls[i])
 
-        # the context carries settings such as np.errstate into the other threads
+        # the copied context carries settings such as np.errstate into the other threads
         contexts = (contextvars.copy_context() for _ in range(self.size))
-        shares = [self._pool.submit(context.run, take_share, k) for k, context in enumerate(contexts)]
+        shares = [self._pool.submit(context.run, compute_share, k) for k, context in enumerate(contexts)]
         for share in shares:
-            share.result()  # raises here what was raised there
+            share.result()  # raises an exception of that thread here
         return results
 
 
-ALONE = Team()
+SINGLE_THREAD = ThreadTeam(1)
+
+Team, ALONE = ThreadTeam, SINGLE_THREAD  # the old names

@@ -1,6 +1,11 @@
-"""Toy tasks, text and batches. Everything here stays on the host: ids are small, and are checked there."""
+"""Toy tasks, text and batches. All of it stays on the host: the arrays hold token ids, which are small.
+
+Reading order: `task` (what a training loop expects), `tasks` (four toy tasks), `prompted` (the same for a decoder-only
+model), `text` (language modelling) and `masked` (masked language modelling).
+"""
 
 from minitransformer.data.masked import MaskedTask
+from minitransformer.data.task import Task, TrainingBatch
 from minitransformer.data.tasks import Batch, ToyTask, get_task, task_names
 from minitransformer.data.text import Corpus, TextBatch, TextTask, load_shakespeare, load_text
 
@@ -8,9 +13,11 @@ __all__ = [
     "Batch",
     "Corpus",
     "MaskedTask",
+    "Task",
     "TextBatch",
     "TextTask",
     "ToyTask",
+    "TrainingBatch",
     "get_task",
     "load_shakespeare",
     "load_text",

@@ -1,25 +1,25 @@
-"""A toy task as one sequence, for a decoder-only model: the source is the prompt, the answer is what follows."""
+"""A toy task as one sequence, for a decoder-only model: the source is the prompt, and the answer follows it."""
 
 import numpy as np
 
-from minitransformer.data.tasks import ToyTask, pad_rows
+from minitransformer.data.tasks import Batch, ToyTask, pad_rows
 from minitransformer.data.text import TextBatch
 from minitransformer.vocabulary import PAD
 
 
 class PromptedTask:
-    """The pairs of a ToyTask as "source eos answer eos"; only the answer's tokens count in the loss."""
+    """The pairs of a ToyTask as "source eos answer eos". Only the answer's tokens count in the loss."""
 
     def __init__(self, task: ToyTask):
         self.task = task
 
-    def batch(self, rng, size):
-        """`size` pairs from the training side -> TextBatch, padded at the end."""
+    def batch(self, rng: np.random.Generator, size: int) -> TextBatch:
+        """`size` training pairs, padded at the end."""
         return prompted(self.task.batch(rng, size))
 
 
-def prompted(batch):
-    """Pairs (a Batch) as one sequence each -> TextBatch."""
+def prompted(batch: Batch) -> TextBatch:
+    """The pairs of a batch, each as one sequence."""
     rows, answers = [], []
     for source, target in zip(batch.source, batch.target_out, strict=True):
         source, target = source[source != PAD], target[target != PAD]

@@ -1,15 +1,16 @@
-"""Four toy tasks that a small Transformer can solve exactly, each asking for other relations between positions.
+"""Four toy tasks that a small Transformer can solve exactly. Each needs a different relation between positions.
 
 copy      abca -> abca        target position t attends to source position t
 reverse   abca -> acba        t attends to length - 1 - t
-sort      abca -> aabc        how many of each letter, and which comes next
+sort      abca -> aabc        count each letter, and find the next one
 addition  57+8 -> 65          aligned digits, and carries that run from right to left
 
-Whether a source is held out is decided by a hash of its ids, never by chance: the same sequence always falls on the
-same side, so that training cannot have seen what the test asks.
+A hash of a source's ids decides whether it is held out, never chance. The same sequence is always on the same side of
+the split, so training cannot have seen a test example.
 """
 
 import string
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,44 +22,44 @@ HELD_OUT_SHARE = 0.1
 
 
 class Batch(NamedTuple):
-    """Pairs of sequences, padded at the end. The decoder reads target_in and is to say target_out, one step ahead."""
+    """Pairs of sequences, padded at the end. The decoder reads target_in and predicts target_out, one step ahead."""
 
     source: np.ndarray  # (B, S), ends with eos
     target_in: np.ndarray  # (B, T), begins with bos
     target_out: np.ndarray  # (B, T), ends with eos
 
     @property
-    def inputs(self):
-        """What the model takes."""
+    def inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The arguments of the model's forward pass."""
         return self.source, self.target_in
 
     @property
-    def targets(self):
-        """What its logits are compared with; padding does not count."""
+    def targets(self) -> np.ndarray:
+        """The ids to compare the logits with. Padding does not count in the loss."""
         return self.target_out
 
 
 class ToyTask:
-    """A source of training and held-out batches. A subclass says how sources are drawn and what the answer is."""
+    """A source of training and held-out batches. A subclass defines how sources are drawn and what the answer is."""
 
     symbols = ""
     max_len = 12  # of a source
-    min_len_held_out = 6  # of a source in the test; shorter ones are too few to be a fair test
+    min_len_held_out = 6  # of a held-out source: there are too few shorter ones for a fair test
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> tuple[str, ...]:
         """The tokens in the order of their ids."""
         return (*SPECIAL_TOKENS, *self.symbols)
 
-    def encode(self, text):
-        """The ids of a text -> (length,). Raises ValueError for a symbol that the task does not have."""
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text, (length,) int64. Raises ValueError for an unknown symbol."""
         for symbol in text:
             if symbol not in self.symbols:
-                raise ValueError(f"this task has the symbols {self.symbols!r}, got {symbol!r}")
+                raise ValueError(f"unknown symbol {symbol!r}: this task has the symbols {self.symbols!r}")
         return np.array([len(SPECIAL_TOKENS) + self.symbols.index(symbol) for symbol in text], dtype=np.int64)
 
-    def decode(self, ids):
-        """The text of a row of ids, without padding, bos, and eos with what follows it."""
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of a row of ids, up to the first eos, without padding and bos."""
         text = []
         for i in ids:
             if i == EOS:
@@ -67,8 +68,8 @@ class ToyTask:
                 text.append(self.vocabulary[i])
         return "".join(text)
 
-    def batch(self, rng, size, held_out=False, min_len=1):
-        """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols -> Batch."""
+    def batch(self, rng: np.random.Generator, size: int, held_out: bool = False, min_len: int = 1) -> Batch:
+        """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols."""
         check_integer("size", size, least=1)
         if not 1 <= min_len <= self.max_len:
             raise ValueError(f"min_len must be from 1 to {self.max_len}, got {min_len}")
@@ -81,37 +82,37 @@ class ToyTask:
         source = np.concatenate(rows)[:size]
         return make_batch(source, self.solve(source))
 
-    def held_out_batch(self, rng, size):
-        """`size` pairs for a test -> Batch."""
+    def held_out_batch(self, rng: np.random.Generator, size: int) -> Batch:
+        """`size` held-out pairs for a test."""
         return self.batch(rng, size, held_out=True, min_len=self.min_len_held_out)
 
-    def draw(self, rng, count, min_len):
-        """`count` sources -> (count, max_len) ids, padded."""
+    def draw(self, rng: np.random.Generator, count: int, min_len: int) -> np.ndarray:
+        """`count` random sources as ids (count, max_len), padded at the end."""
         lengths = rng.integers(min_len, self.max_len + 1, size=count)
         ids = rng.integers(len(SPECIAL_TOKENS), len(self.vocabulary), size=(count, self.max_len))
         return np.where(np.arange(self.max_len) < lengths[:, None], ids, PAD)
 
-    def solve(self, source):
-        """The right answer to each source (B, S) -> (B, T) ids, padded, without bos and eos."""
+    def solve(self, source: np.ndarray) -> np.ndarray:
+        """The right answer (B, T) to each source (B, S), padded at the end, without bos and eos."""
         raise NotImplementedError
 
 
 class Copy(ToyTask):
-    """Say the source again."""
+    """Repeat the source."""
 
     symbols = string.ascii_lowercase
 
-    def solve(self, source):
+    def solve(self, source: np.ndarray) -> np.ndarray:
         """The source itself."""
         return source
 
 
 class Reverse(ToyTask):
-    """Say the source backwards."""
+    """Write the source backwards."""
 
     symbols = string.ascii_lowercase
 
-    def solve(self, source):
+    def solve(self, source: np.ndarray) -> np.ndarray:
         """The source from its last symbol to its first, with the padding still at the end."""
         lengths = (source != PAD).sum(axis=1, keepdims=True)
         where = lengths - 1 - np.arange(source.shape[1])  # negative in the padding
@@ -119,34 +120,34 @@ class Reverse(ToyTask):
 
 
 class Sort(ToyTask):
-    """Say the source's letters in alphabetical order."""
+    """Write the source's letters in alphabetical order."""
 
     symbols = string.ascii_lowercase
 
-    def solve(self, source):
-        """The ids in rising order, with the padding still at the end."""
+    def solve(self, source: np.ndarray) -> np.ndarray:
+        """The ids in ascending order, with the padding still at the end."""
         beyond = len(self.vocabulary)
         ordered = np.sort(np.where(source == PAD, beyond, source), axis=1)
         return np.where(ordered == beyond, PAD, ordered)
 
 
 class Addition(ToyTask):
-    """Say the sum of two decimal numbers of up to `max_digits` digits each, most significant digit first."""
+    """Add two decimal numbers of up to `max_digits` digits each, most significant digit first."""
 
     symbols = string.digits + "+"
     max_digits = 4
     max_len = 2 * max_digits + 1
     min_len_held_out = 6
 
-    def draw(self, rng, count, min_len):
-        """`count` sums; the number of digits is drawn first, so that short numbers are not rare."""
+    def draw(self, rng: np.random.Generator, count: int, min_len: int) -> np.ndarray:
+        """`count` sums. The number of digits is drawn first, so that short numbers are not rare."""
         digits = rng.integers(1, self.max_digits + 1, size=(2, count))
         low = np.where(digits == 1, 0, 10 ** (digits - 1))
         numbers = rng.integers(low, 10**digits).T
         rows = [f"{a}+{b}" for a, b in numbers]
         return pad_rows([self.encode(row) for row in rows if len(row) >= min_len], self.max_len)
 
-    def solve(self, source):
+    def solve(self, source: np.ndarray) -> np.ndarray:
         """The digits of each sum."""
         sums = (sum(map(int, self.decode(row).split("+"))) for row in source)
         return pad_rows([self.encode(str(total)) for total in sums], self.max_digits + 1)
@@ -155,17 +156,17 @@ class Addition(ToyTask):
 _TASKS = {"copy": Copy, "reverse": Reverse, "sort": Sort, "addition": Addition}
 
 
-def task_names():
-    """The names that `get_task` knows."""
+def task_names() -> tuple[str, ...]:
+    """The names that `get_task` accepts."""
     return tuple(_TASKS)
 
 
-def get_task(name):
-    """The toy task called `name`. Raises ValueError for an unknown one, with the list of those that are known."""
+def get_task(name: str) -> ToyTask:
+    """The toy task called `name`. Raises ValueError for an unknown name, with the list of known ones."""
     return _TASKS[check_choice("task", name, task_names())]()
 
 
-def pad_rows(rows, length):
+def pad_rows(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Rows of ids of different lengths as one array (len(rows), length), with padding at the end."""
     padded = np.full((len(rows), length), PAD, dtype=np.int64)
     for padded_row, row in zip(padded, rows, strict=True):
@@ -173,11 +174,11 @@ def pad_rows(rows, length):
     return padded
 
 
-def make_batch(source, answer):
-    """A Batch from sources (B, S) and answers (B, T), both padded at the end.
+def make_batch(source: np.ndarray, answer: np.ndarray) -> Batch:
+    """A batch from sources (B, S) and answers (B, T), both padded at the end.
 
-    The source gets eos at its end, so that its length can be attended to. Teacher forcing: what the decoder reads is
-    the answer shifted right by one, so each token is predicted from those before it (paper section 3.1).
+    Each source ends with eos, so that the decoder can attend to its end. Teacher forcing: the decoder reads the answer
+    shifted right by one, so each token is predicted from those before it (paper section 3.1).
     """
     bos = np.full((len(answer), 1), BOS, dtype=answer.dtype)
     target_out = append_eos(answer)
@@ -185,8 +186,8 @@ def make_batch(source, answer):
     return Batch(append_eos(source), target_in, target_out)
 
 
-def append_eos(ids):
-    """eos behind each row of ids (B, T), and no column that is all padding -> (B, longest + 1)."""
+def append_eos(ids: np.ndarray) -> np.ndarray:
+    """ids (B, T) with eos after each row and without columns that are all padding: (B, longest + 1)."""
     lengths = (ids != PAD).sum(axis=1)
     longer = np.full((len(ids), lengths.max() + 1), PAD, dtype=ids.dtype)
     longer[:, :-1] = ids[:, : lengths.max()]
@@ -194,11 +195,11 @@ def append_eos(ids):
     return longer
 
 
-def is_held_out(source):
-    """Which sources (B, S) belong to the test -> (B,) boolean, the same for the same symbols with or without eos and
-    padding behind them.
+def is_held_out(source: np.ndarray) -> np.ndarray:
+    """Which sources (B, S) are held out for the test: (B,) boolean.
 
-    A hash of the ids (FNV-1a, then the finaliser of splitmix64) is compared with the share to hold out.
+    A hash of the ids (FNV-1a, then the finalizer of splitmix64) is compared with the share to hold out. It skips eos
+    and padding, so the same symbols always get the same result.
     """
     state = np.full(len(source), 0xCBF29CE484222325, dtype=np.uint64)
     for column in source.T.astype(np.uint64):

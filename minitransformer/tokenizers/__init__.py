@@ -1,7 +1,7 @@
-"""Turning text into token ids and back: by characters, or by byte pairs. All of it stays on the host.
+"""From text to token ids and back: by characters, or by byte pairs. All of it stays on the host.
 
-Reading order: `base` (what every tokenizer does), `characters`, then `byte_pair` with what it stands on: `words` (where
-a text is cut first), `visible` (bytes as letters) and `byte_pair_training`.
+Reading order: `base` (what every tokenizer does), `characters`, then `byte_pair` and the files it uses: `words` (splits
+a text into words), `visible` (bytes as letters) and `byte_pair_training`.
 """
 
 from minitransformer.tokenizers.base import Tokenizer

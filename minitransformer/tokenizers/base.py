@@ -1,53 +1,61 @@
 """What every tokenizer does."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from minitransformer.checks import check_ids
 
 
 class Tokenizer:
-    """A vocabulary, and the way from text to ids and back. A subclass says what the tokens are.
+    """A vocabulary, and the way from text to ids and back. A subclass defines the tokens.
 
-    The special tokens are never made from text: "<pad>" in a text is five characters like any others. Whoever wants
-    bos or eos around a text puts their ids there.
+    Encoding never produces special tokens: "<pad>" in a text is five characters like any others. To put bos or eos
+    around a text, add their ids.
     """
 
-    kind = ""  # the name of the subclass in a file
+    kind = ""  # the name of the subclass in a saved file
 
     @property
-    def tokens(self):
+    def tokens(self) -> tuple[str, ...]:
         """The text of every token in the order of the ids; special tokens by their names."""
         raise NotImplementedError
 
     @property
-    def vocab_size(self):
-        """How many tokens there are, the special ones included."""
+    def vocab_size(self) -> int:
+        """The number of tokens, including the special ones."""
         return len(self.tokens)
 
-    def encode(self, text):
-        """The ids of a text -> (length,) int64. Raises TypeError if it is not a str."""
+    def encode(self, text: str) -> np.ndarray:
+        """The ids of a text, (length,) int64. Raises TypeError if it is not a str."""
         raise NotImplementedError
 
-    def decode(self, ids):
-        """The text of a row of ids (length,); special tokens have none.
+    def decode(self, ids: np.ndarray | Sequence[int]) -> str:
+        """The text of one row of ids (length,). Special tokens have no text.
 
-        Raises IndexError for an id that the vocabulary does not have, ValueError if there is more than one row.
+        Raises IndexError for an id outside the vocabulary, and ValueError for more than one row.
         """
         raise NotImplementedError
 
-    def to_dict(self):
-        """All that is needed to make it again, in what JSON can hold; see `tokenizer_from_dict`."""
+    def to_dict(self) -> dict[str, Any]:
+        """Everything needed to build the tokenizer again, as values that JSON can hold; see `tokenizer_from_dict`."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Tokenizer":
+        """Build a tokenizer from the result of `to_dict`. Raises ValueError, TypeError or KeyError for other content."""
         raise NotImplementedError
 
 
-def check_text(text):
+def check_text(text: str) -> None:
     """TypeError unless `text` is a str."""
     if not isinstance(text, str):
         raise TypeError(f"a tokenizer takes text as a str, got {type(text).__name__}")
 
 
-def check_row(ids, vocab_size):
-    """`ids` as a list of numbers, if it is one row of ids of the vocabulary, which may be empty."""
+def check_row(ids: np.ndarray | Sequence[int], vocab_size: int) -> list[int]:
+    """`ids` as a list of numbers. Raises an error unless they are one row of ids of the vocabulary; it may be empty."""
     ids = np.asarray(ids)
     if ids.ndim != 1:
         raise ValueError(f"decode takes one row of ids, got an array of shape {ids.shape}")

@@ -3,33 +3,37 @@
     repeat   count every pair of neighbouring tokens inside the words
              join the most frequent pair into a new token, wherever it stands
 
-As written this reads all words once for each merge. Here every distinct word is laid out once, and each pair knows
-its count and its places; a merge touches only the places of its own pair, and corrects the counts of its neighbours.
+Written like this, every merge would read all words again. Here every distinct word is stored once, and each pair keeps
+its count and its places. A merge touches only the places of its own pair and corrects the counts of its neighbours.
 
-    ids        l o w _ l o w e r _        END behind each word, DEAD where a token went into the one before it
-    weights    5 5 5 . 2 2 2 2 2 .        how often the text has the word
-    places     (l, o): [0, 4] ...         where a pair begins; some places are out of date, and are passed over
-    heap       (-7, (l, o)) ...           the most frequent pair on top; a count that has fallen is put right there
+    ids        l o w _ l o w e r _        END after each word, DEAD where a token was merged into the one before it
+    weights    5 5 5 . 2 2 2 2 2 .        how often the word occurs in the text
+    places     (l, o): [0, 4] ...         where a pair begins; outdated places are skipped
+    heap       (-7, (l, o)) ...           the most frequent pair on top; outdated counts are corrected there
 
-Of equally frequent pairs the one of the earlier tokens is merged: the smaller ids, first of the left token, then of
-the right one. So the same text gives the same merges, and the library `tokenizers` decides in the same way.
+Of equally frequent pairs, the one with the smaller ids is merged: first the left token's id decides, then the right
+one's. So the same text always gives the same merges, and they are those of the library `tokenizers`.
 """
 
 import collections
 import heapq
+from collections.abc import Mapping, Sequence
 
 from minitransformer.tokenizers.words import batches_of_words, progress_bar
 
 END, DEAD = -1, -2
+Pair = tuple[int, int]
 
 
-def learn_merges(text, id_of_byte, first_id, vocab_size, min_count):
-    """The pairs of ids to merge, in order, until there are `vocab_size` ids or no pair is left -> list of (id, id).
+def learn_merges(
+    text: str, id_of_byte: Sequence[int], first_id: int, vocab_size: int, min_count: int
+) -> list[Pair]:
+    """The pairs of ids to merge, in order, until there are `vocab_size` ids or no pair is left.
 
-    `id_of_byte` gives the id of each of the 256 bytes; the first merge makes the id `first_id`. A pair must occur
-    `min_count` times or more.
+    `id_of_byte` gives the id of each of the 256 bytes, and the first merge creates the id `first_id`. A pair must occur
+    at least `min_count` times.
     """
-    words = collections.Counter()
+    words: collections.Counter[str] = collections.Counter()
     for batch in batches_of_words(text, "words"):
         words.update(batch)
     corpus = _Corpus(words, id_of_byte)
@@ -46,10 +50,11 @@ def learn_merges(text, id_of_byte, first_id, vocab_size, min_count):
 
 
 class _Corpus:
-    """All distinct words one behind the other, with the counts and places of their pairs."""
+    """All distinct words one after another, with the counts and places of their pairs."""
 
-    def __init__(self, words, id_of_byte):
-        self.ids, self.weights = [], []
+    def __init__(self, words: Mapping[str, int], id_of_byte: Sequence[int]):
+        self.ids: list[int] = []
+        self.weights: list[int] = []
         for word, count in words.items():
             data = word.encode()
             self.ids += [id_of_byte[byte] for byte in data]
@@ -57,7 +62,8 @@ class _Corpus:
             self.weights += [count] * (len(data) + 1)
         self.next = list(range(1, len(self.ids) + 1))
         self.previous = list(range(-1, len(self.ids) - 1))  # of the first token: -1, the END of the last word
-        self.counts, self.places = collections.defaultdict(int), collections.defaultdict(list)
+        self.counts: dict[Pair, int] = collections.defaultdict(int)
+        self.places: dict[Pair, list[int]] = collections.defaultdict(list)
         for place in range(len(self.ids) - 1):
             pair = self.ids[place], self.ids[place + 1]
             if END not in pair:
@@ -66,31 +72,31 @@ class _Corpus:
         self.heap = [(-count, pair) for pair, count in self.counts.items()]
         heapq.heapify(self.heap)
 
-    def most_frequent_pair(self):
-        """The pair to merge next, and how often it occurs; None and 0 if no two tokens are neighbours any more."""
+    def most_frequent_pair(self) -> tuple[Pair | None, int]:
+        """The pair to merge next and its count; None and 0 if no two tokens are neighbours any more."""
         while self.heap:
-            promised, pair = heapq.heappop(self.heap)
+            negative_count, pair = heapq.heappop(self.heap)
             count = self.counts[pair]
-            if count == -promised:
+            if count == -negative_count:
                 return pair, count
-            if count:  # it has fallen since it was put here
+            if count:  # it has fallen since it was pushed
                 heapq.heappush(self.heap, (-count, pair))
         return None, 0
 
-    def merge(self, pair, new):
-        """Join `pair` into the token `new` wherever it stands, from left to right: in "aaa" the first two."""
+    def merge(self, pair: Pair, new: int) -> None:
+        """Join `pair` into the token `new` everywhere, from left to right: in "aaa" the first two."""
         ids, following = self.ids, self.next
         left_id, right_id = pair
-        fresh = set()
-        for place in self.places.pop(pair):  # they rise, because every merge goes from left to right
+        changed: set[Pair] = set()
+        for place in self.places.pop(pair):  # in ascending order, because every merge goes from left to right
             right = following[place]
             if ids[place] == left_id and ids[right] == right_id:
-                self._join(place, right, new, fresh)
-        for fresh_pair in fresh:
-            heapq.heappush(self.heap, (-self.counts[fresh_pair], fresh_pair))
+                self._join(place, right, new, changed)
+        for changed_pair in changed:
+            heapq.heappush(self.heap, (-self.counts[changed_pair], changed_pair))
 
-    def _join(self, left, right, new, fresh):
-        """Make the tokens at `left` and `right` one, and correct the pairs that they formed with their neighbours."""
+    def _join(self, left: int, right: int, new: int, changed: set[Pair]) -> None:
+        """Join the tokens at `left` and `right`, and correct the counts of the pairs with their neighbours."""
         ids, counts, places = self.ids, self.counts, self.places
         before, after, weight = self.previous[left], self.next[right], self.weights[left]
         if ids[before] != END:
@@ -98,12 +104,12 @@ class _Corpus:
             pair = ids[before], new
             counts[pair] += weight
             places[pair].append(before)
-            fresh.add(pair)
+            changed.add(pair)
         if ids[after] != END:
             counts[ids[right], ids[after]] -= weight
             pair = new, ids[after]
             counts[pair] += weight
             places[pair].append(left)
-            fresh.add(pair)
+            changed.add(pair)
         ids[left], ids[right] = new, DEAD
         self.next[left], self.previous[after] = after, left
