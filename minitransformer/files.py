@@ -119,7 +119,7 @@ def checksum(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray] | None =
         _add(digest, name, texts[name], "")
     for name, array in sorted((arrays or {}).items()):
         _add(digest, name, array.dtype.str, array.shape)
-        digest.update(array.tobytes() if array.ndim == 0 else array.reshape(-1).view("u1"))
+        digest.update(array.tobytes() if array.ndim == 0 else array.reshape(-1).view("u1").data)
     return f"sha256:{digest.hexdigest()}"
 
 

@@ -1,8 +1,9 @@
-"""The command line: `minitransformer COMMAND ...`, one file a command."""
+"""The command line: `minitransformer COMMAND ...`, one file per command."""
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from minitransformer import __version__
 from minitransformer.backend import BackendUnavailableError, use_backend
@@ -21,7 +22,7 @@ from minitransformer.cli import (
     summary,
     train,
 )
-from minitransformer.cli.parsing import Parser, check_arguments, in_words
+from minitransformer.cli.parsing import Parser, check_arguments, error_message
 from minitransformer.training import NotFiniteError, Stopped
 
 COMMANDS = {
@@ -40,29 +41,38 @@ COMMANDS = {
     "devices": devices,
 }
 
-REFUSALS = (ValueError, TypeError, IndexError, OSError, OverflowError, MemoryError, NotImplementedError)
-REFUSALS += (BackendUnavailableError,)
+# errors that bad input or the system causes; they get one line and exit status 2
+INPUT_ERRORS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    OSError,
+    OverflowError,
+    MemoryError,
+    NotImplementedError,
+    BackendUnavailableError,
+)
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
-  minitransformer lesson                 the lessons, to be read in order
-  minitransformer start 06               begin the exercises of lesson 06
-  minitransformer check 06               what is right in them, and which mistake was made
-  minitransformer hint 06                a hint, and then another
-  minitransformer solution 06            a right answer, once you have one
-  minitransformer progress               all exercises, and how far you are
-  minitransformer train reverse          learn to reverse words, in about a minute
-  minitransformer train shakespeare      learn to write plays, in about ten minutes
-  minitransformer generate RUN           go on where a prompt ends
-  minitransformer summary base           what the paper's model is made of
-  minitransformer gradcheck              prove every backward pass
+  minitransformer lesson                 list the lessons, in reading order
+  minitransformer start 06               start the exercises of lesson 06
+  minitransformer check 06               check them, and name your mistakes
+  minitransformer hint 06                show the next hint
+  minitransformer solution 06            show our solution, once yours has passed
+  minitransformer progress               list all exercises with your progress
+  minitransformer train reverse          train a model that reverses words, in about a minute
+  minitransformer train shakespeare      train a model that writes plays, in about ten minutes
+  minitransformer generate RUN           continue a prompt with a trained model
+  minitransformer summary base           show the layers of the paper's model
+  minitransformer gradcheck              check the gradients of every backward pass
   minitransformer bench                  time a training step against PyTorch
-  minitransformer lengths                which positions carry beyond the lengths learnt
-  minitransformer devices                what there is to compute on
+  minitransformer lengths                test position encodings beyond the training length
+  minitransformer devices                list the available devices
 """
 
 
-def make_parser():
+def make_parser() -> Parser:
     """The parser with all commands."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog="minitransformer", description=DESCRIPTION, formatter_class=raw)
@@ -77,34 +87,39 @@ def make_parser():
     return parser
 
 
-def add_common_arguments(parser, seed=0, backend=None, switch=False):
-    """What every command takes, with these defaults."""
-    common = parser.add_argument_group("every command")
+def add_common_arguments(
+    parser: argparse.ArgumentParser, seed: int | str = 0, backend: str | None = None, switch: bool | str = False
+) -> None:
+    """Add the options of every command, with these defaults. SUPPRESS leaves the value of an outer parser as it is."""
+    common = parser.add_argument_group("options of every command")
     if "--seed" not in parser._option_string_actions:
-        common.add_argument("--seed", type=int, default=seed, help="of all random numbers (default 0)")
+        common.add_argument("--seed", type=int, default=seed, help="seed of all random numbers (default 0)")
     common.add_argument("--backend", default=backend, help="numpy (the CPU, the default) or cupy (an NVIDIA GPU)")
-    common.add_argument("--json", action="store_true", default=switch, help="print one machine-readable last line")
-    common.add_argument("--debug", action="store_true", default=switch, help="show the traceback of an error")
+    common.add_argument("--json", action="store_true", default=switch, help="print the result as JSON in the last line")
+    common.add_argument("--debug", action="store_true", default=switch, help="show the traceback if there is an error")
 
 
-def main(argv=None):
-    """Run one command -> exit status: 0 well, 1 checked and found wrong, or gone wrong in training, 2 bad input."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status.
+
+    0 is success, 1 a failed check or training, 2 bad input, 130 an interruption and 141 a closed pipe.
+    """
     arguments = make_parser().parse_args(argv)
     try:
         check_arguments(arguments)
         if arguments.backend:
             use_backend(arguments.backend)
         status = COMMANDS[arguments.command].run(arguments)
-        if sys.stdout:  # None where it was closed
-            sys.stdout.flush()  # a full disk is to be noticed here
+        if sys.stdout:  # None if it was closed
+            sys.stdout.flush()  # so that a full disk is noticed here
         return status
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except REFUSALS as error:
+    except INPUT_ERRORS as error:
         if arguments.debug:
             raise
-        print(f"minitransformer {arguments.command}: {in_words(error)}", file=sys.stderr)
+        print(f"minitransformer {arguments.command}: {error_message(error)}", file=sys.stderr)
         return 2
     except NotFiniteError as error:
         if arguments.debug:

@@ -1,35 +1,39 @@
-"""`minitransformer summary`: what a model is made of."""
+"""`minitransformer summary`: the layers and parameters of a model."""
 
+import argparse
 import dataclasses
 import json
 
 from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.inspection.summary import summarize
-from minitransformer.models import Transformer, config_names, named_config
+from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 
 HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\
-A table of a model's layers with the shape of what each puts out and the number of parameters it learns. B is the
-batch, S the source's length, T the target's, V the vocabulary, C = d_model, F = d_ff.
+Print a table of a model's layers, with the shape of each output and the number of parameters. B is the batch size, S
+the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff. The model has a vocabulary of
+--vocab-size tokens, whatever the task.
 
-  minitransformer summary tiny                      the toy tasks' model
+  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary
   minitransformer summary base --vocab-size 37000   the paper's base model: 63.1 million parameters
-  minitransformer summary base --activations        every array that a training step keeps for backward
+  minitransformer summary base --activations        every array that a training step keeps for the backward pass
 """
 
 
-def add_arguments(parser):
-    """The command's own arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
-    parser.add_argument("--vocab-size", type=int, default=37000, help="V, shared (default 37000, the paper's)")
-    parser.add_argument("--activations", action="store_true", help="show what a training step keeps, and its bytes")
+    parser.add_argument(
+        "--vocab-size", type=int, default=37000, help="V, the vocabulary size (default 37000, the paper's)"
+    )
+    parser.add_argument("--activations", action="store_true", help="show what a training step keeps in memory")
     parser.add_argument("--batch-size", type=int, default=32, help="B, for --activations (default 32)")
     parser.add_argument("--source-length", type=int, default=64, help="S, for --activations (default 64)")
     parser.add_argument("--target-length", type=int, default=64, help="T, for --activations (default 64)")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
     config = named_config(arguments.config, arguments.vocab_size)
     if arguments.activations:
@@ -51,8 +55,8 @@ def run(arguments):
     return 0
 
 
-def show_activations(config, arguments):
-    """Print the table of everything that is kept between forward and backward."""
+def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -> int:
+    """Print a table of all arrays that are kept from the forward to the backward pass."""
     sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
     for name, value in sizes.items():
         if value < 1:
@@ -63,13 +67,14 @@ def show_activations(config, arguments):
         letters, shape = (f"({', '.join(map(str, numbers))})" for numbers in (row.letters, row.shape))
         print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
     total = sum(row.bytes * row.count for row in rows)
-    print(f"\n{total / 1e6:,.1f} MB kept at the end of the forward pass, in float32")
+    print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))
     print(
-        f"about {memory.total / 1e6:,.0f} MB to train on one thread, at the peak: weights {memory.weights / 1e6:,.0f}, "
-        f"their gradient {memory.gradients / 1e6:,.0f}, Adam's means {memory.moments / 1e6:,.0f}, "
-        f"and kept {memory.kept / 1e6:,.0f} with a layer's work {memory.work / 1e6:,.0f}, "
-        f"or later the copies for a checkpoint {memory.saving / 1e6:,.0f}"
+        f"memory estimate for training with one thread: about {memory.total / 1e6:,.0f} MB at the peak\n"
+        f"  always: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
+        f"Adam's moments {memory.moments / 1e6:,.0f}\n"
+        f"  in a step: activations {memory.kept / 1e6:,.0f}, a layer's temporary arrays {memory.work / 1e6:,.0f}\n"
+        f"  or, to save a checkpoint: copies {memory.saving / 1e6:,.0f}"
     )
     if arguments.json:
         print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))

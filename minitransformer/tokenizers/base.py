@@ -44,7 +44,7 @@ class Tokenizer:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tokenizer":
-        """Build a tokenizer from the result of `to_dict`. Raises ValueError, TypeError or KeyError for other content."""
+        """Build a tokenizer from the result of `to_dict`; other content is a ValueError, TypeError or KeyError."""
         raise NotImplementedError
 
 

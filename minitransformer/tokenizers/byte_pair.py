@@ -17,6 +17,8 @@ from minitransformer.vocabulary import SPECIAL_TOKENS
 SMALLEST = len(SPECIAL_TOKENS) + len(BYTE_ORDER)  # the size of a vocabulary without merges
 CACHED_WORDS, CACHED_LENGTH = 200_000, 100  # how many encoded words are cached, and how long they may be
 
+NO_TOKEN = -1  # in place of an id
+
 
 class BytePairTokenizer(Tokenizer):
     """<pad>, <bos>, <eos>, the 256 bytes, then a token for each merge.
@@ -32,12 +34,14 @@ class BytePairTokenizer(Tokenizer):
         self._data = [b"" for _ in SPECIAL_TOKENS] + [bytes([byte]) for byte in BYTE_ORDER]
         ids = {data: id for id, data in enumerate(self._data) if data}
         self._id_of_byte = [ids[bytes([byte])] for byte in range(256)]
-        self._merged: dict[tuple[int, int], int] = {}  # (left id, right id) -> id of both; a smaller id is an earlier merge
+        self._merged: dict[
+            tuple[int, int], int
+        ] = {}  # (left id, right id) -> id of both; earlier merges have smaller ids
         self._cache: dict[str, list[int]] = {}  # word -> its ids
         for left, right in merges:
             for part in (left, right):
                 if part not in ids:
-                    raise ValueError(f"merge {len(self.merges)} joins {left!r} and {right!r}, but {part!r} is not a token")
+                    raise ValueError(f"merge {len(self.merges)} joins {left!r} and {right!r}: {part!r} is not a token")
             if left + right in ids:
                 raise ValueError(f"merge {len(self.merges)} makes {left + right!r}, which is a token already")
             self._merged[ids[left], ids[right]] = ids[left + right] = len(self._data)
@@ -118,7 +122,8 @@ class BytePairTokenizer(Tokenizer):
         Uses a linked list of tokens and a heap of the pairs that could be merged, so a word of n bytes takes
         O(n log n) steps.
         """
-        ids: list[int | None] = [*(self._id_of_byte[byte] for byte in data), None]  # None marks the end and, as ids[-1], the beginning
+        # NO_TOKEN marks the end of the word and, as ids[-1], its beginning
+        ids = [*(self._id_of_byte[byte] for byte in data), NO_TOKEN]
         following, previous = [*range(1, len(ids)), 0], [*range(-1, len(ids) - 1)]
         merged = self._merged
         heap = [(merged[pair], left) for left, pair in enumerate(itertools.pairwise(ids)) if pair in merged]
@@ -129,13 +134,13 @@ class BytePairTokenizer(Tokenizer):
             if merged.get((ids[left], ids[right])) != new:
                 continue  # one of the two is part of another token by now
             after = following[right]
-            ids[left], ids[right] = new, None
+            ids[left], ids[right] = new, NO_TOKEN
             following[left], previous[after] = after, left
             for place in (previous[left], left):
                 pair = ids[place], ids[following[place]]
                 if pair in merged:
                     heapq.heappush(heap, (merged[pair], place))
-        return [id for id in ids if id is not None]
+        return [id for id in ids if id != NO_TOKEN]
 
     def to_dict(self) -> dict[str, Any]:
         """The merges, with bytes as visible letters."""
@@ -143,7 +148,7 @@ class BytePairTokenizer(Tokenizer):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "BytePairTokenizer":
-        """Build a tokenizer from the result of `to_dict`. Raises ValueError, TypeError or KeyError for other content."""
+        """Build a tokenizer from the result of `to_dict`; other content is a ValueError, TypeError or KeyError."""
         merges = []
         if not isinstance(content["merges"], list):
             raise TypeError("merges must be a list")

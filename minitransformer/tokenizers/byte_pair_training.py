@@ -25,9 +25,7 @@ END, DEAD = -1, -2
 Pair = tuple[int, int]
 
 
-def learn_merges(
-    text: str, id_of_byte: Sequence[int], first_id: int, vocab_size: int, min_count: int
-) -> list[Pair]:
+def learn_merges(text: str, id_of_byte: Sequence[int], first_id: int, vocab_size: int, min_count: int) -> list[Pair]:
     """The pairs of ids to merge, in order, until there are `vocab_size` ids or no pair is left.
 
     `id_of_byte` gives the id of each of the 256 bytes, and the first merge creates the id `first_id`. A pair must occur

@@ -77,7 +77,7 @@ class CharacterTokenizer(Tokenizer):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "CharacterTokenizer":
-        """Build a tokenizer from the result of `to_dict`. Raises ValueError, TypeError or KeyError for other content."""
+        """Build a tokenizer from the result of `to_dict`; other content is a ValueError, TypeError or KeyError."""
         characters, unknown = content["characters"], content["unknown"]
         if not isinstance(characters, list) or not isinstance(unknown, bool):
             raise TypeError("characters must be a list, and unknown true or false")

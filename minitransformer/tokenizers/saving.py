@@ -42,7 +42,7 @@ def load_tokenizer(path: str | os.PathLike) -> Tokenizer:
         content = json.loads(data.decode("utf-8"))
         _check_format(content)
         if "checksum" in content and content.pop("checksum") != _checksum(content):
-            raise ValueError("its checksum does not match its content (if you changed it on purpose, delete the checksum)")
+            raise ValueError("its checksum does not match its content: delete the checksum if you changed it")
         tokenizer = tokenizer_from_dict(content)
         check_names("its fields do not fit its kind", content, {"format": FORMAT, **tokenizer.to_dict()})
         return tokenizer
@@ -52,12 +52,12 @@ def load_tokenizer(path: str | os.PathLike) -> Tokenizer:
 
 def _check_format(content: Any) -> None:
     """ValueError unless the format is that of this version."""
-    version = content.get("format") if isinstance(content, dict) else None
+    version: Any = content.get("format") if isinstance(content, dict) else None
     if version == FORMAT:
         return
     newer = isinstance(version, str) and re.fullmatch(r"minitransformer-tokenizer-\d{1,9}", version, re.ASCII)
     if newer and int(version.rpartition("-")[2]) > int(FORMAT.rpartition("-")[2]):
-        raise ValueError(f"its format is {version}, from a newer minitransformer; this version reads {FORMAT}: upgrade to read it")
+        raise ValueError(f"its format is {version}, and this version reads {FORMAT}: upgrade to read it")
     raise ValueError(f"its format is not {FORMAT}")
 
 
