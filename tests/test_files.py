@@ -1,4 +1,4 @@
-"""Files: what may be read and written is known before, what cannot be is said with its path, and nothing stays half."""
+"""Files: paths are checked early, errors name the path, and no half-written file is left behind."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from minitransformer.files import check_file, check_folder, checksum, written_whole
+from minitransformer.files import atomic_write, check_file, check_folder, checksum
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import BEFORE_CHECKSUMS, FORMAT
@@ -25,10 +25,10 @@ OTHERS = {
     "another empty shape": (TEXTS, {**ARRAYS, "b": np.zeros((2, 0))}),
     "another dtype": (TEXTS, {**ARRAYS, "a": ARRAYS["a"].view(np.int32)}),
     "another name": (TEXTS, {"d" if name == "c" else name: array for name, array in ARRAYS.items()}),
-    "an array less": (TEXTS, {"a": ARRAYS["a"], "c": ARRAYS["c"]}),
+    "one array less": (TEXTS, {"a": ARRAYS["a"], "c": ARRAYS["c"]}),
     "another text": ({**TEXTS, "x": "2"}, ARRAYS),
-    "a text cut otherwise": ({"x": "1y", "": TEXTS["y"]}, ARRAYS),
-    "a text less": ({"x": "1"}, ARRAYS),
+    "a text split differently": ({"x": "1y", "": TEXTS["y"]}, ARRAYS),
+    "one text less": ({"x": "1"}, ARRAYS),
 }
 SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
 
@@ -50,14 +50,14 @@ def test_folder_that_can_be_written_is_left_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "new/\0", "new/" + "x" * 300])
-def test_folder_that_cannot_be_written_is_refused_by_its_name_and_nothing_is_left(name, tmp_path):
+def test_folder_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_left(name, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match=r"^cannot write into the folder "):
         check_folder(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_folder_in_use_by_another_process_is_left_to_it(tmp_path, monkeypatch):
+def test_folder_in_use_by_another_process_stays(tmp_path, monkeypatch):
     def write_bytes(path, data):
         (path.parent / "of_another").touch()
         path.touch()
@@ -67,23 +67,23 @@ def test_folder_in_use_by_another_process_is_left_to_it(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["of_another"]
 
 
-def test_what_is_no_file_is_told_apart(tmp_path):
+def test_folders_devices_and_missing_files_get_different_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"^there is no file"):
         check_file(tmp_path / "missing")
     with pytest.raises(IsADirectoryError, match=r"is a folder"):
         check_file(tmp_path)
-    with pytest.raises(OSError, match=r"^/dev/null is no regular file"):
+    with pytest.raises(OSError, match=r"^/dev/null is not a regular file"):
         check_file("/dev/null")
 
 
-def test_written_whole_names_the_file_that_the_system_refuses(tmp_path):
-    with pytest.raises(OSError, match=r"^cannot write .*/model: the disk burns$"), written_whole(tmp_path / "model"):
+def test_atomic_write_names_the_file_in_an_error(tmp_path):
+    with pytest.raises(OSError, match=r"^cannot write .*/model: the disk burns$"), atomic_write(tmp_path / "model"):
         raise OSError("the disk burns")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_process_that_may_write_a_few_bytes_only_ends_in_one_line_and_leaves_no_file(tmp_path):
-    """The system itself refuses here, by a limit on the size of files: as on a disk with a quota."""
+def test_limit_on_the_file_size_ends_in_a_one_line_error_and_leaves_no_file(tmp_path):
+    """Here the system itself refuses, by a limit on the size of files, as on a disk with a quota."""
     code = "import sys; from minitransformer.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "train", "copy", "--steps", "2", "--batch-size", "2"]
     limit = (5000, 5000)
@@ -114,7 +114,7 @@ def older_header(config):
     return {"format": BEFORE_CHECKSUMS, "config": json.dumps(config), "metadata": '{"step": 3}'}
 
 
-def test_files_from_before_the_checksums_are_still_read(tmp_path):
+def test_files_without_checksums_are_still_read(tmp_path):
     saved, path = model(), tmp_path / "old"
     save_file(saved.state_dict(), path, metadata=older_header(dataclasses.asdict(saved.config)))
     loaded, metadata = load_checkpoint(path)
@@ -123,7 +123,7 @@ def test_files_from_before_the_checksums_are_still_read(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["source_embedding.tokens.E", "training/adam.m"])
-def test_any_bit_of_any_array_is_seen(name, tmp_path):
+def test_changed_bit_of_an_array_is_noticed(name, tmp_path):
     save_checkpoint(tmp_path / "model", model(), {"adam.m": np.ones(3)})
     arrays = load_file(tmp_path / "model")
     arrays[name].view(np.uint8).reshape(-1)[5] ^= 1
@@ -133,7 +133,7 @@ def test_any_bit_of_any_array_is_seen(name, tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["checksum", "config", "options", "metadata", "model"])
-def test_header_of_this_version_must_be_whole(missing, tmp_path):
+def test_header_of_this_version_must_be_complete(missing, tmp_path):
     save_checkpoint(tmp_path / "model", model())
     header = header_of(tmp_path / "model")
     assert header["format"] == FORMAT

@@ -1,4 +1,4 @@
-"""Two threads of one process do not disturb each other: which library, which formulas, how many threads, and no bit."""
+"""Two threads of one process do not affect each other: backend, fused kernels, BLAS threads and training results."""
 
 import contextlib
 import functools
@@ -14,24 +14,24 @@ from minitransformer import kernels
 from minitransformer.backend import backend_name, fused_on_gpu, plain_formulas, to_host, use_backend, xp
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import Team, limit_threads, num_threads
+from minitransformer.process import ThreadTeam, limit_threads, num_threads
 from minitransformer.training import TrainingSettings, train
 from minitransformer.training import parallel as data_parallel
 from tests.strict.strict import strict
 
-PATIENCE = 20  # seconds, for another thread to come
-CUPY = SimpleNamespace(__name__="cupy", ndarray=np.ndarray)  # enough of it to be chosen
+PATIENCE = 20  # seconds to wait for another thread
+CUPY = SimpleNamespace(__name__="cupy", ndarray=np.ndarray)  # enough of CuPy for use_backend
 
 
 @contextlib.contextmanager
 def another_thread():
-    """A thread that waits for work -> do(function): its result, computed there."""
+    """Start a thread and yield do(function), which calls a function there and returns its result."""
     with ThreadPoolExecutor(1) as pool:
         yield lambda function: pool.submit(function).result(PATIENCE)
 
 
 def back_to_numpy(test):
-    """A test that switches for good is undone; a decorator, which the museum of wrong gradients applies as well."""
+    """Undo a switch of the backend after the test. A decorator, because the museum calls tests without fixtures."""
 
     @functools.wraps(test)
     def switching_test(*arguments, **named):
@@ -44,7 +44,7 @@ def back_to_numpy(test):
 
 
 @back_to_numpy
-def test_a_block_is_not_seen_by_another_thread():
+def test_with_block_does_not_affect_another_thread():
     with another_thread() as do, use_backend(strict):
         assert do(backend_name) == "numpy"
         assert do(lambda: xp.zeros) is np.zeros
@@ -52,7 +52,7 @@ def test_a_block_is_not_seen_by_another_thread():
 
 
 @back_to_numpy
-def test_blocks_that_overlap_in_two_threads_end_each_for_itself():
+def test_overlapping_with_blocks_of_two_threads_are_independent():
     with another_thread() as do, contextlib.ExitStack() as here:
         here.enter_context(use_backend(strict))
         theirs = do(lambda: use_backend(CUPY).__enter__())
@@ -63,7 +63,7 @@ def test_blocks_that_overlap_in_two_threads_end_each_for_itself():
 
 
 @back_to_numpy
-def test_a_switch_without_a_block_holds_in_its_thread_from_there_on():
+def test_switch_without_a_with_block_stays_in_its_thread():
     with another_thread() as do:
         do(lambda: use_backend(strict) and None)
         assert (backend_name(), do(backend_name)) == ("numpy", "strict")
@@ -72,14 +72,14 @@ def test_a_switch_without_a_block_holds_in_its_thread_from_there_on():
 
 
 @back_to_numpy
-def test_a_new_thread_begins_with_what_the_environment_says():
+def test_new_thread_starts_with_the_default_backend():
     use_backend(strict)
     with another_thread() as do:
         assert do(backend_name) == "numpy"
 
 
 @back_to_numpy
-def test_a_switch_inside_a_block_ends_with_the_block():
+def test_switch_inside_a_with_block_ends_with_it():
     with use_backend("numpy"):
         use_backend(strict)
         assert backend_name() == "strict"
@@ -87,14 +87,14 @@ def test_a_switch_inside_a_block_ends_with_the_block():
 
 
 @back_to_numpy
-def test_the_threads_of_a_team_see_the_block_of_the_thread_that_they_work_for():
+def test_threads_of_a_team_use_the_backend_of_their_caller():
     meeting = threading.Barrier(2)
 
     def seen(_):
         meeting.wait(PATIENCE)
         return backend_name()
 
-    team, other = Team(2), Team(2)
+    team, other = ThreadTeam(2), ThreadTeam(2)
     with use_backend(strict):
         assert team.map(seen, range(2)) == ["strict"] * 2
     assert team.map(seen, range(2)) == ["numpy"] * 2
@@ -103,29 +103,29 @@ def test_the_threads_of_a_team_see_the_block_of_the_thread_that_they_work_for():
 
 @fused_on_gpu
 def which(x):
-    """Tells which function was called."""
+    """Tell which function was called."""
     return "plain"
 
 
 @back_to_numpy
-def test_plain_formulas_are_for_the_thread_that_asks_and_its_team(monkeypatch):
+def test_plain_formulas_hold_in_the_calling_thread_and_its_team(monkeypatch):
     monkeypatch.setattr(kernels, "which", lambda x: "fused", raising=False)
     with another_thread() as do, use_backend(CUPY):
         theirs = do(lambda: use_backend(CUPY).__enter__())
         with plain_formulas():
             assert (which(0), do(lambda: which(0))) == ("plain", "fused")
-            assert Team(2).map(which, range(2)) == ["plain"] * 2
+            assert ThreadTeam(2).map(which, range(2)) == ["plain"] * 2
         assert which(0) == "fused"
         do(theirs.__exit__)
 
 
 def blas_threads():
-    """What the library of the matrix product says itself."""
+    """The number of threads that BLAS itself reports."""
     controller = pytest.importorskip("threadpoolctl").ThreadpoolController()
     return max(info["num_threads"] for info in controller.info() if info["user_api"] == "blas")
 
 
-def test_limits_that_overlap_in_two_threads_hold_as_long_as_each_and_leave_what_was_before():
+def test_overlapping_limits_of_two_threads_end_independently_and_restore_the_count():
     before = blas_threads()
     with limit_threads(3), another_thread() as do:
         ours = limit_threads(1, of_team=True)
@@ -137,7 +137,7 @@ def test_limits_that_overlap_in_two_threads_hold_as_long_as_each_and_leave_what_
     assert blas_threads() == before
 
 
-def test_a_team_at_work_counts_before_a_newer_limit_and_is_not_taken_for_one():
+def test_limit_of_a_team_wins_over_a_newer_limit_and_num_threads_ignores_it():
     before = blas_threads()
     with limit_threads(3):
         with limit_threads(1, of_team=True), another_thread() as do:
@@ -151,7 +151,7 @@ def test_a_team_at_work_counts_before_a_newer_limit_and_is_not_taken_for_one():
 
 
 def run_together(*functions):
-    """All functions in threads of their own, which begin at the same time -> their results."""
+    """Call each function in a thread of its own, all at the same time, and return the results."""
     meeting = threading.Barrier(len(functions))
 
     def run(function):
@@ -163,7 +163,7 @@ def run_together(*functions):
 
 
 def trained(seed, library="numpy", **settings):
-    """A little training with dropout -> its losses and its weights, as bytes."""
+    """Train a small model with dropout, and return its losses and the bytes of its weights."""
     sizes = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 32}
     with use_backend(library):
         net = Transformer(TransformerConfig(vocab_size=29, dropout=0.2, attention_dropout=0.1, **sizes), seed=seed)
@@ -182,7 +182,7 @@ PAIRS = [
 
 @back_to_numpy
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_trainings_in_two_threads_give_the_bits_that_each_gives_alone(one, other):
+def test_training_in_two_threads_gives_the_same_bits_as_alone(one, other):
     alone = [trained(**one), trained(**other)]
     assert alone[0][1] != trained(seed=9)[1]
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_trainings_in_two_threads_give_the_bits_that_each_gives_alone(one, other
 
 
 @mock.patch.object(data_parallel, "LEAST", 1)
-def test_trainings_that_have_a_team_each_give_the_bits_that_each_gives_alone(monkeypatch):
+def test_training_with_two_teams_gives_the_same_bits_as_alone(monkeypatch):
     monkeypatch.setattr("minitransformer.training.trainer.num_threads", lambda: 2)
     before = blas_threads()
     alone = [trained(seed=1), trained(seed=2, accumulate=2)]

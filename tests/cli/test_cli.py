@@ -1,4 +1,4 @@
-"""What all commands have in common: help with examples, and bad input refused in one line with status 2."""
+"""What all commands have in common: help with examples, and one-line errors with exit status 2."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from minitransformer.backend import BackendUnavailableError, backend_name
 from minitransformer.cli import COMMANDS, main
 from tests.cli.run import assert_refused, run
 
-# what a command needs to end well, and quickly
+# arguments with which a command ends well and quickly
 ARGUMENTS = {
     "train": ["copy", "--steps", "1"],
     "summary": ["tiny"],
@@ -24,13 +24,13 @@ every_command = pytest.mark.parametrize("command", COMMANDS)
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path, monkeypatch):
-    """Every test runs in an empty folder, which it gets."""
+    """Run every test in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @every_command
-def test_help_of_every_command_has_an_example_and_the_options_of_all(command, capsys):
+def test_help_of_every_command_has_an_example_and_the_common_options(command, capsys):
     status, out, err = run(capsys, command, "--help")
     assert (status, err) == (0, "")
     assert f"\n  minitransformer {command} " in out
@@ -50,9 +50,7 @@ def test_version_is_that_of_the_package(capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["start"], ["summary"], ["summary", "base", "--nonsense"]])
-def test_a_line_that_makes_no_command_is_refused_in_one_line_that_says_where_more_is_said(
-    arguments, capsys, empty_folder
-):
+def test_a_wrong_command_line_gets_a_one_line_error_that_points_to_the_help(arguments, capsys, empty_folder):
     outcome = run(capsys, *arguments)
     assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert outcome.err.startswith("minitransformer")
@@ -77,7 +75,7 @@ def test_an_unknown_backend_is_refused_with_the_known_ones(command, capsys):
 
 
 @every_command
-def test_cupy_without_cupy_is_refused_with_how_to_get_it(command, capsys, monkeypatch, empty_folder):
+def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch, empty_folder):
     monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails, as on a machine without it
     outcome = run(capsys, command, *ARGUMENTS.get(command, []), "--backend", "cupy")
     assert_refused(outcome, "CuPy", "not installed", "pip install 'minitransformer[cuda12]'")
@@ -95,13 +93,13 @@ def test_cupy_without_cupy_is_refused_with_how_to_get_it(command, capsys, monkey
         (["summary", "tiny", "--backend", "cupy"], BackendUnavailableError),
     ],
 )
-def test_debug_raises_the_error_itself(arguments, error, monkeypatch):
+def test_debug_raises_the_error(arguments, error, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(error):
         main([*arguments, "--debug"])
 
 
-def test_an_interruption_ends_in_one_line_and_status_130(capsys, monkeypatch):
+def test_an_interruption_prints_one_line_and_ends_with_status_130(capsys, monkeypatch):
     def interrupted(model):
         raise KeyboardInterrupt
 
@@ -109,7 +107,7 @@ def test_an_interruption_ends_in_one_line_and_status_130(capsys, monkeypatch):
     assert run(capsys, "summary", "tiny") == (130, "", "minitransformer summary: stopped\n")
 
 
-def test_python_m_runs_the_same_and_is_quiet_on_stderr(empty_folder):
+def test_python_m_runs_the_same_command_and_prints_nothing_on_stderr(empty_folder):
     command = [sys.executable, "-m", "minitransformer", "gradcheck", "relu"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -117,14 +115,14 @@ def test_python_m_runs_the_same_and_is_quiet_on_stderr(empty_folder):
     assert "1 checks, all right" in done.stdout
 
 
-def test_python_m_hands_the_status_on():
+def test_python_m_returns_the_status():
     done = subprocess.run(
         [sys.executable, "-m", "minitransformer", "summary", "huge"], capture_output=True, check=False
     )
     assert done.returncode == 2
 
 
-def test_reader_that_has_gone_away_is_no_error():
+def test_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -m minitransformer summary base | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""`minitransformer summary`: the paper's parameter counts, worked out here from its architecture."""
+"""`minitransformer summary`: the paper's parameter counts, computed here from its architecture."""
 
 import json
 
@@ -12,9 +12,9 @@ COUNTS = {"base": 63_082_496, "big": 214_245_376}
 
 
 def parameters(N, d_model, d_ff, V):
-    """How many numbers the architecture of paper section 3 learns, with the one shared embedding of section 3.4.
+    """The number of parameters of the architecture in paper section 3, with the shared embedding of section 3.4.
 
-    Biases stand in all projections, as in the authors' code; the heads' matrices together are d_model x d_model.
+    All projections have biases, as in the authors' code. The heads' matrices together are d_model x d_model.
     """
     projection = d_model * d_model + d_model
     attention = 4 * projection  # W^Q, W^K, W^V and W^O
@@ -42,7 +42,7 @@ def test_the_formula_gives_the_known_counts():
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_papers_models_have_the_sizes_and_the_parameters_of_the_paper(name, capsys):
+def test_paper_models_have_the_sizes_and_parameters_of_the_paper(name, capsys):
     N, d_model, d_ff, heads = PAPER[name]
     status, out, err = run(capsys, "summary", name)
     assert (status, err) == (0, "")
@@ -71,10 +71,10 @@ def test_json_prints_the_configuration_and_the_count_as_the_last_line(capsys):
     assert expected.items() <= result["config"].items()
 
 
-def test_an_unknown_configuration_is_refused_with_the_known_ones(capsys):
+def test_error_for_an_unknown_configuration_lists_the_known_ones(capsys):
     assert_refused(run(capsys, "summary", "huge"), "summary: configuration must be one of tiny, base, big, got 'huge'")
 
 
 @pytest.mark.parametrize("size", [0, -3])
-def test_a_vocabulary_of_nothing_is_refused(size, capsys):
+def test_an_empty_vocabulary_is_refused(size, capsys):
     assert_refused(run(capsys, "summary", "tiny", "--vocab-size", size), f"vocab_size must be at least 1, got {size}")

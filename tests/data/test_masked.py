@@ -1,4 +1,4 @@
-"""Hidden tokens: as many as the paper says, each hidden, replaced or left as it says, and the answer is the truth."""
+"""Masked tokens: the shares of the paper are masked, replaced or kept, and the targets are the original tokens."""
 
 import math
 
@@ -20,56 +20,56 @@ def make_task(unknown=False):
 
 
 def draw(task, seed=0, size=4000):
-    """Ids (size, LENGTH), and what becomes of them."""
+    """Ids (size, LENGTH), and the batch that is made from them."""
     ids = task.text_task.batch(np.random.default_rng(seed), size).ids
-    return ids, task.hide(np.random.default_rng(seed + 1), ids)
+    return ids, task.mask_tokens(np.random.default_rng(seed + 1), ids)
 
 
 def within_five_sigma(count, n, share):
     return abs(count - n * share) <= 5 * math.sqrt(n * share * (1 - share))
 
 
-def test_the_mask_is_one_more_id_behind_those_of_the_tokenizer():
+def test_mask_id_comes_after_those_of_the_tokenizer():
     task = make_task()
     assert task.mask_id == task.text_task.tokenizer.vocab_size == 23
     assert task.vocab_size == 24
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_15_percent_are_asked_and_of_these_80_hidden_10_replaced_10_left(seed):
+def test_15_percent_are_predicted_and_of_these_80_masked_10_replaced_10_kept(seed):
     task = make_task()
     ids, batch = draw(task, seed)
-    asked = batch.targets != PAD
-    hidden = asked & (batch.ids == task.mask_id)
-    same = asked & (batch.ids == ids)
-    replaced = asked & ~hidden & ~same
-    count = asked.sum()
+    chosen = batch.targets != PAD
+    masked = chosen & (batch.ids == task.mask_id)
+    same = chosen & (batch.ids == ids)
+    replaced = chosen & ~masked & ~same
+    count = chosen.sum()
     assert within_five_sigma(count, ids.size, 0.15)
-    assert within_five_sigma(hidden.sum(), count, 0.8)
+    assert within_five_sigma(masked.sum(), count, 0.8)
     # one of the 20 letters is the right one, so a random one leaves the token as it is once in 20 times
     assert within_five_sigma(replaced.sum(), count, 0.1 * 19 / 20)
     assert within_five_sigma(same.sum(), count, 0.1 + 0.1 / 20)
 
 
-def test_the_answers_are_the_original_ids_and_nothing_else_changes():
+def test_targets_are_the_original_ids_and_nothing_else_changes():
     ids, batch = draw(make_task())
-    asked = batch.targets != PAD
-    assert np.array_equal(batch.targets[asked], ids[asked])
-    assert np.array_equal(batch.ids[~asked], ids[~asked])
+    chosen = batch.targets != PAD
+    assert np.array_equal(batch.targets[chosen], ids[chosen])
+    assert np.array_equal(batch.ids[~chosen], ids[~chosen])
     assert batch.inputs == (batch.ids,)
 
 
-def test_which_tokens_are_asked_depends_neither_on_the_place_nor_on_the_token():
+def test_choice_depends_neither_on_the_position_nor_on_the_token():
     ids, batch = draw(make_task())
-    asked = batch.targets != PAD
-    for column in asked.T:
+    chosen = batch.targets != PAD
+    for column in chosen.T:
         assert within_five_sigma(column.sum(), len(column), 0.15)
     for token in np.unique(ids):
-        assert within_five_sigma(asked[ids == token].sum(), (ids == token).sum(), 0.15)
+        assert within_five_sigma(chosen[ids == token].sum(), (ids == token).sum(), 0.15)
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_random_replacements_are_tokens_of_the_text_all_of_them_and_equally_often(unknown):
+def test_replacements_are_all_tokens_of_the_text_equally_often(unknown):
     task = make_task(unknown)
     ids, batch = draw(task)
     changed = batch.ids[(batch.ids != ids) & (batch.ids != task.mask_id)]
@@ -79,7 +79,7 @@ def test_random_replacements_are_tokens_of_the_text_all_of_them_and_equally_ofte
         assert within_five_sigma((changed == letter).sum(), len(changed), 1 / len(letters))
 
 
-def test_a_batch_of_training_is_of_the_training_text_and_other_each_time():
+def test_batches_come_from_the_training_text_and_differ():
     task, rng = make_task(), np.random.default_rng(3)
     first, second = task.batch(rng, 5), task.batch(rng, 5)
     assert first.ids.shape == first.targets.shape == (5, LENGTH)
@@ -90,7 +90,7 @@ def test_a_batch_of_training_is_of_the_training_text_and_other_each_time():
             assert task.text_task.tokenizer.decode(text) in CORPUS.train
 
 
-def test_held_out_batches_hide_the_same_tokens_each_time_and_cover_the_text():
+def test_held_out_batches_mask_the_same_tokens_each_time_and_cover_the_text():
     task = make_task()
     first, second = list(task.held_out_batches(7)), list(task.held_out_batches(7))
     assert all(

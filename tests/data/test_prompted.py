@@ -1,4 +1,4 @@
-"""A pair as one sequence: "source eos answer eos", of which the answer alone is asked."""
+"""A pair as one sequence: "source eos answer eos", in which only the answer is predicted."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SOURCE = np.array([[5, 3, 4], [6, 0, 0], [7, 8, 0]])
 ANSWER = np.array([[4, 3, 5, 9], [6, 0, 0, 0], [8, 0, 0, 0]])
 
 
-def test_source_and_answer_stand_in_one_sequence_and_targets_are_the_answer_one_step_on():
+def test_source_and_answer_are_one_sequence_and_targets_are_the_answer_shifted_by_one():
     batch = prompted(make_batch(SOURCE, ANSWER))
     assert batch.inputs[0].tolist() == [
         [5, 3, 4, EOS, 4, 3, 5, 9],
@@ -26,14 +26,14 @@ def test_source_and_answer_stand_in_one_sequence_and_targets_are_the_answer_one_
     ]
 
 
-def test_an_empty_answer_asks_for_the_end_at_once():
+def test_target_of_an_empty_answer_is_eos():
     batch = prompted(make_batch(np.array([[5, 3], [4, 0]]), np.array([[0, 0], [7, 0]])))
     assert batch.ids.tolist() == [[5, 3, EOS], [4, EOS, 7]]
     assert batch.targets.tolist() == [[0, 0, EOS], [0, 7, EOS]]
 
 
 @pytest.mark.parametrize("name", task_names())
-def test_every_toy_task_becomes_streams_that_say_its_own_answers(name):
+def test_sequences_of_every_toy_task_hold_its_answers(name):
     task = get_task(name)
     batch = PromptedTask(task).batch(np.random.default_rng(0), 40)
     assert batch.ids.shape == batch.targets.shape
@@ -48,7 +48,7 @@ def test_every_toy_task_becomes_streams_that_say_its_own_answers(name):
         assert np.array_equal(ids[end + 1 : length], targets[end : length - 1])
 
 
-def test_the_pairs_are_those_of_the_task_and_the_same_for_the_same_seed():
+def test_pairs_are_those_of_the_task_and_the_same_for_the_same_seed():
     task = get_task("sort")
     batch = PromptedTask(task).batch(np.random.default_rng(4), 20)
     pairs = task.batch(np.random.default_rng(4), 20)

@@ -1,4 +1,4 @@
-"""The toy tasks: right answers, padding where it belongs, and a test side that training can never have seen."""
+"""The toy tasks: right answers, padding only at the end, and held-out sequences that training never sees."""
 
 import functools
 
@@ -23,7 +23,7 @@ SOURCES = {"copy": LETTERS, "reverse": LETTERS, "sort": LETTERS, "addition": SUM
 SIDE_SIZE = 20_000
 
 each_task = pytest.mark.parametrize("name", list(SOLUTIONS))
-untimed = settings(deadline=None)  # a busy machine is no failure
+untimed = settings(deadline=None)  # a slow machine is not a failure
 each_side = pytest.mark.parametrize("held_out", [False, True])
 
 
@@ -40,7 +40,7 @@ def _encode_all(task, texts, padding=0):
 
 
 def _lengths(rows):
-    """The number of ids before the padding of each row, eos included; all that follows must be padding."""
+    """The number of ids before the padding of each row, eos included. Only padding may follow."""
     lengths = []
     for row in rows.tolist():
         length = row.index(PAD) if PAD in row else len(row)
@@ -95,7 +95,7 @@ def test_batch_is_laid_out_for_teacher_forcing(name, held_out):
 
 @each_task
 @each_side
-def test_padding_stands_at_the_end_and_no_column_is_all_padding(name, held_out):
+def test_padding_is_at_the_end_and_no_column_is_all_padding(name, held_out):
     for ids in _side(name, held_out):
         assert ids.dtype == np.int64
         assert max(_lengths(ids)) == ids.shape[1]
@@ -113,13 +113,13 @@ def test_batch_of_short_sources_is_cut_to_their_width():
 
 
 @pytest.mark.parametrize("name", ["copy", "reverse", "sort"])
-def test_lengths_cover_all_and_held_out_ones_begin_at_six(name):
+def test_lengths_cover_the_whole_range_and_held_out_ones_begin_at_six(name):
     with_eos = 1
     assert {length - with_eos for length in _lengths(_side(name, False).source)} == set(range(1, 13))
     assert {length - with_eos for length in _lengths(_side(name, True).source)} == set(range(6, 13))
 
 
-def test_addition_has_all_numbers_of_digits_and_held_out_sums_begin_at_six_symbols():
+def test_addition_has_all_numbers_of_digits_and_held_out_sums_have_at_least_six_symbols():
     task = get_task("addition")
     digits = [set(), set()]
     for held_out in (False, True):
@@ -151,7 +151,7 @@ def test_min_len_is_kept(name):
 
 
 @each_task
-def test_all_symbols_come_in_training_and_in_the_test(name):
+def test_all_symbols_occur_in_training_and_held_out_batches(name):
     task = get_task(name)
     all_ids = set(range(EOS + 1, len(task.vocabulary)))
     for held_out in (False, True):
@@ -165,7 +165,7 @@ def test_training_and_held_out_sides_are_disjoint(name):
     assert not texts[0] & texts[1]
     assert not is_held_out(train).any()
     assert is_held_out(test).all()
-    assert min(len(side) for side in texts) > SIDE_SIZE / 4, "the sides must be rich enough to prove something"
+    assert min(len(side) for side in texts) > SIDE_SIZE / 4, "too few different texts for a fair test"
 
 
 @each_task
@@ -178,7 +178,7 @@ def test_about_a_tenth_of_the_sources_is_held_out(name):
 
 @untimed
 @given(texts=st.lists(LETTERS, min_size=1, max_size=6), padding=st.integers(0, 20), data=st.data())
-def test_side_does_not_depend_on_eos_on_padding_or_on_the_other_sources(texts, padding, data):
+def test_split_does_not_depend_on_eos_on_padding_or_on_the_other_sources(texts, padding, data):
     task = get_task("copy")
     order = data.draw(st.permutations(range(len(texts))))
     alone = [bool(is_held_out(task.encode(text)[None])[0]) for text in texts]
@@ -187,17 +187,17 @@ def test_side_does_not_depend_on_eos_on_padding_or_on_the_other_sources(texts, p
         assert is_held_out(ids).tolist() == [alone[i] for i in order]
 
 
-def test_padding_and_eos_behind_a_source_never_change_its_side():
+def test_padding_and_eos_after_a_source_never_change_its_side():
     ids = np.array([[a, b] for a in range(3, 29) for b in range(3, 29)])
     expected = is_held_out(ids)
     assert 0 < expected.sum() < len(ids)
-    for behind in ([PAD], [PAD, PAD, PAD], [EOS], [EOS, PAD]):
-        longer = np.concatenate([ids, np.tile(behind, (len(ids), 1))], axis=1)
+    for ending in ([PAD], [PAD, PAD, PAD], [EOS], [EOS, PAD]):
+        longer = np.concatenate([ids, np.tile(ending, (len(ids), 1))], axis=1)
         assert np.array_equal(is_held_out(longer), expected)
 
 
 def _hash_one_by_one(ids):
-    """FNV-1a over the ids and the finaliser of splitmix64, on Python's unbounded integers."""
+    """FNV-1a over the ids and the finalizer of splitmix64, on Python's unbounded integers."""
     state = 0xCBF29CE484222325
     for i in ids:
         state = ((state ^ i) * 0x100000001B3) % 2**64
@@ -213,7 +213,7 @@ def test_held_out_means_a_hash_in_the_lowest_tenth(ids):
 
 
 def test_held_out_sources_are_the_same_in_every_version():
-    """Frozen: with another split, an old checkpoint would have been trained on what the new test asks."""
+    """The split is frozen: with another one, an old checkpoint would have been trained on sequences of the new test."""
     letters, addition = get_task("copy"), get_task("addition")
     assert _held_out_among(letters, "abcdefghijklmnopqrstuvwxyz") == ["a", "d", "r"]
     assert _held_out_among(letters, ["attention", "transformer", "encoder", "decoder"]) == ["attention"]
@@ -233,7 +233,7 @@ def test_decode_undoes_encode(name, data):
     ids = task.encode(text)
     assert ids.min() > EOS
     assert task.decode(ids) == text
-    assert task.decode([BOS, *ids, EOS, *ids, PAD]) == text, "bos and all from eos on are no text"
+    assert task.decode([BOS, *ids, EOS, *ids, PAD]) == text, "bos, and everything from eos on, is not text"
 
 
 def test_vocabulary_begins_with_the_special_tokens():
@@ -245,8 +245,8 @@ def test_vocabulary_begins_with_the_special_tokens():
 @pytest.mark.parametrize(
     ("name", "text", "symbol"), [("copy", "abCd", "C"), ("addition", "1-2", "-"), ("sort", "é", "é")]
 )
-def test_encode_refuses_a_foreign_symbol_by_name(name, text, symbol):
-    with pytest.raises(ValueError, match=f"got '{symbol}'"):
+def test_encode_refuses_an_unknown_symbol(name, text, symbol):
+    with pytest.raises(ValueError, match=f"unknown symbol '{symbol}'"):
         get_task(name).encode(text)
 
 
@@ -257,7 +257,7 @@ def test_unknown_task_is_refused_with_the_known_ones():
 
 @each_task
 @each_side
-def test_same_seed_draws_the_same_batch_and_another_seed_another(name, held_out):
+def test_same_seed_draws_the_same_batch_and_another_seed_a_different_one(name, held_out):
     task = get_task(name)
     first, again, other = (task.batch(np.random.default_rng(seed), 17, held_out) for seed in (5, 5, 6))
     assert isinstance(first, Batch)

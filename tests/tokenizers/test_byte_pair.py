@@ -1,4 +1,4 @@
-"""Byte pairs in use: no byte is ever lost, merges go in their order and stay inside the words."""
+"""Encoding with byte pairs: no byte is ever lost, merges are applied in order and stay inside words."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ from tests.tokenizers.texts import (
 )
 
 each_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-untimed = settings(deadline=None)  # a busy machine is no failure
+untimed = settings(deadline=None)  # a slow machine is not a failure
 
 
 @untimed
 @given(text=ANY_TEXT | LIKELY_WORDS)
-def test_any_text_comes_back(text):
+def test_any_text_is_decoded_again(text):
     for tokenizer in (BytePairTokenizer(), trained()):
         ids = tokenizer.encode(text)
         assert ids.dtype == np.int64
@@ -41,7 +41,7 @@ def test_any_text_comes_back(text):
 
 @untimed
 @given(data=st.binary(max_size=40), text=ANY_TEXT, cut=st.integers(0, 60))
-def test_any_bytes_come_back(data, text, cut):
+def test_any_bytes_are_decoded_again(data, text, cut):
     for some in (data, text.encode()[cut:], data + text.encode() + data):
         assert trained().decode_bytes(trained().encode_bytes(some)) == some
 
@@ -54,8 +54,8 @@ def test_every_byte_is_a_token():
     assert sorted(singles) == [bytes([byte]) for byte in range(256)]
 
 
-def test_bytes_are_in_the_order_of_gpt2_and_look_as_they_do_there():
-    # some of its file vocab.json
+def test_order_and_visible_letters_of_the_bytes_are_those_of_gpt2():
+    # from its file vocab.json
     gpt2 = {"!": 0, "a": 64, "~": 93, "¡": 94, "ÿ": 187, "Ā": 188, "Ċ": 198, "Ġ": 220, "ł": 254, "Ń": 255}
     assert {letter: BYTE_ORDER.index(from_visible(letter)[0]) for letter in gpt2} == gpt2
     assert to_visible("a é\n".encode()) == "aĠÃ©Ċ"
@@ -72,7 +72,7 @@ def test_half_a_character_is_decoded_as_a_replacement():
     assert tokenizer.decode_bytes(ids[2:]) == b"\xa9\xe2\x82\xac"
 
 
-def test_special_tokens_have_no_text_and_no_text_makes_them():
+def test_special_tokens_have_no_text_and_encoding_never_produces_them():
     tokenizer = trained()
     ids = tokenizer.encode("<eos><pad>")
     assert ids.min() > EOS
@@ -81,21 +81,21 @@ def test_special_tokens_have_no_text_and_no_text_makes_them():
 
 @untimed
 @given(text=SMALL_TEXTS | LIKELY_WORDS | ANY_TEXT)
-def test_tokens_are_those_of_a_naive_encoder(text):
+def test_tokens_equal_those_of_a_naive_encoder(text):
     tokenizer = trained()
     assert token_bytes(tokenizer, tokenizer.encode(text)) == naive_tokens(text, tokenizer.merges)
 
 
 @untimed
 @given(text=SMALL_TEXTS, other=SMALL_TEXTS)
-def test_tokens_of_any_merges_are_those_of_a_naive_encoder(text, other):
+def test_tokens_with_any_merges_equal_those_of_a_naive_encoder(text, other):
     tokenizer = BytePairTokenizer.train(text, SMALLEST + 30, min_count=1)
     assert token_bytes(tokenizer, tokenizer.encode(text + other)) == naive_tokens(text + other, tokenizer.merges)
 
 
 @untimed
 @given(text=LIKELY_WORDS | ANY_TEXT)
-def test_no_token_crosses_the_end_of_a_word(text):
+def test_no_token_crosses_a_word_boundary(text):
     tokenizer = trained()
     words = [word.encode() for word in split_words(text)]
     assert ends(words) <= ends(token_bytes(tokenizer, tokenizer.encode(text)))
@@ -115,7 +115,7 @@ def test_merges_of_a_repeat_go_from_left_to_right():
         assert [len(token) for token in tokens] == [int(token) for token in expected.split()], length
 
 
-def test_a_huge_repeat_comes_back_in_few_tokens():
+def test_a_huge_repeat_is_encoded_in_few_tokens():
     text = "the the " * 5_000 + "a" * 50_000 + " " * 50_000 + "😀" * 10_000
     tokenizer = BytePairTokenizer.train(text, 320)
     ids = tokenizer.encode(text)
@@ -123,7 +123,7 @@ def test_a_huge_repeat_comes_back_in_few_tokens():
     assert len(ids) < 10_100
 
 
-def test_ids_do_not_depend_on_what_was_encoded_before(monkeypatch):
+def test_ids_do_not_depend_on_the_cache(monkeypatch):
     monkeypatch.setattr(byte_pair, "CACHED_WORDS", 3)
     monkeypatch.setattr(byte_pair, "CACHED_LENGTH", 5)
     merges = trained().merges
@@ -143,7 +143,7 @@ def test_empty_text_has_no_ids():
     assert tokenizer.decode_bytes([]) == b""
 
 
-def test_tokens_are_shown_as_text_where_they_are_text():
+def test_tokens_are_shown_as_text_if_they_are_valid_utf8():
     tokenizer = BytePairTokenizer([(b" ", b"a"), (b"\xc3", b"\xa9"), (b"\x82", b"\xac")])
     assert tokenizer.tokens[SMALLEST:] == (" a", "é", "\\x82\\xac")
     assert tokenizer.vocab_size == len(tokenizer.tokens) == 262
@@ -152,13 +152,13 @@ def test_tokens_are_shown_as_text_where_they_are_text():
 @pytest.mark.parametrize(
     ("merges", "complaint"),
     [
-        ([(b"a", b"b"), (b"ab", b"cd")], "merge 1 joins b'ab' and b'cd', but b'cd' is no token"),
-        ([(b"ab", b"c"), (b"a", b"b")], "merge 0 joins b'ab' and b'c', but b'ab' is no token"),
+        ([(b"a", b"b"), (b"ab", b"cd")], "merge 1 joins b'ab' and b'cd': b'cd' is not a token"),
+        ([(b"ab", b"c"), (b"a", b"b")], "merge 0 joins b'ab' and b'c': b'ab' is not a token"),
         ([(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")], "merge 3 makes b'abc', which is a token already"),
-        ([(b"", b"a")], "b'' is no token"),
+        ([(b"", b"a")], "b'' is not a token"),
     ],
 )
-def test_merges_that_no_training_gives_are_refused(merges, complaint):
+def test_impossible_merges_are_refused(merges, complaint):
     with pytest.raises(ValueError, match=complaint):
         BytePairTokenizer(merges)
 
@@ -167,13 +167,13 @@ BROKEN = [("ab\ud800c", "U+D800) at position 2"), ("\udcff", "U+DCFF) at positio
 
 
 @pytest.mark.parametrize(("text", "place"), BROKEN)
-def test_half_a_character_is_refused_with_its_place(text, place):
+def test_half_a_character_is_refused_with_its_position(text, place):
     with pytest.raises(ValueError, match="half a character") as raised:
         trained().encode(text)
     assert place in str(raised.value)
 
 
-def test_what_cannot_be_encoded_or_decoded_is_refused():
+def test_bad_input_of_encode_and_decode_is_refused():
     with pytest.raises(TypeError, match="as a str, got bytes"):
         trained().encode(b"ab")
     with pytest.raises(TypeError, match="encode_bytes takes bytes, got str"):

@@ -1,4 +1,4 @@
-"""Which pairs are merged, and in which order: by hand, against a naive trainer, and whatever the words' order is."""
+"""Which pairs are merged, and in which order: by hand, against a naive trainer, and for any order of the words."""
 
 import itertools
 
@@ -12,19 +12,19 @@ from minitransformer.tokenizers.words import split_words
 from tests.tokenizers.texts import ENGLISH, SMALL_TEXTS, TEXTS, naive_merges, token_bytes
 
 each_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-untimed = settings(deadline=None)  # a busy machine is no failure
+untimed = settings(deadline=None)  # a slow machine is not a failure
 
 
 def test_example_of_the_paper_by_hand():
-    """Sennrich et al. 2016, algorithm 1: low 5 times, lower 2, newest 6, widest 3; here without an end of word."""
+    """Sennrich et al. 2016, algorithm 1: 5 x low, 2 x lower, 6 x newest, 3 x widest. No end-of-word token here."""
     text = "\t".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
     by_hand = [
         ("e", "s"),  # 9 times: 6 in newest and 3 in widest; s, t has 9 too, but "e" comes before "s"
         ("es", "t"),  # 9
-        ("l", "o"),  # 7: 5 in low and 2 in lower; w, e had 8 at first, but 6 of its "e" have gone into "es"
+        ("l", "o"),  # 7: 5 in low and 2 in lower; w, e had 8 at first, but 6 of its "e" are part of "es" now
         ("lo", "w"),  # 7
         ("e", "w"),  # 6 in newest, as n, e and w, est: "e" comes first
-        ("n", "ew"),  # 6, as ew, est: a byte comes before what was merged
+        ("n", "ew"),  # 6, as ew, est: a byte comes before a merged token
         ("new", "est"),  # 6
         ("d", "est"),  # 3 in widest, as w, i and i, d
         ("i", "dest"),  # 3
@@ -45,13 +45,13 @@ def test_example_of_the_paper_by_hand():
 
 @untimed
 @given(text=SMALL_TEXTS, count=st.integers(0, 20), min_count=st.integers(1, 3))
-def test_merges_of_a_small_text_are_those_of_a_naive_trainer(text, count, min_count):
+def test_merges_of_a_small_text_equal_those_of_a_naive_trainer(text, count, min_count):
     tokenizer = BytePairTokenizer.train(text, SMALLEST + count, min_count)
     assert tokenizer.merges == naive_merges(text, count, min_count)
 
 
 @each_text
-def test_merges_of_a_text_are_those_of_a_naive_trainer(text):
+def test_merges_of_a_text_equal_those_of_a_naive_trainer(text):
     tokenizer = BytePairTokenizer.train(text, SMALLEST + 10_000)
     assert tokenizer.merges == naive_merges(text, 10_000, min_count=2)
     assert len(tokenizer.merges) > 25
@@ -78,7 +78,7 @@ def test_merges_do_not_depend_on_the_order_of_the_words():
     assert BytePairTokenizer.train(there, 400).merges == BytePairTokenizer.train(back, 400).merges
 
 
-def test_a_pair_that_occurs_once_is_merged_only_if_that_is_asked_for():
+def test_pair_is_merged_only_if_it_occurs_min_count_times():
     assert BytePairTokenizer.train("abc", 300).merges == []
     assert BytePairTokenizer.train("abc", 300, min_count=1).merges == [(b"a", b"b"), (b"ab", b"c")]
     assert BytePairTokenizer.train("ab\tab\tab", 300, min_count=3).merges == [(b"a", b"b")]
@@ -91,17 +91,17 @@ def test_a_huge_repeat_doubles_its_tokens():
     assert len(tokenizer.encode("a" * 2**16)) == 2**6
 
 
-def test_empty_text_teaches_no_merge():
+def test_empty_text_gives_no_merges():
     assert BytePairTokenizer.train("", vocab_size=1000).vocab_size == SMALLEST
 
 
 @pytest.mark.parametrize("vocab_size", [258, 256, 0, -1])
-def test_vocabulary_without_room_for_all_bytes_is_refused(vocab_size):
+def test_vocabulary_smaller_than_all_bytes_is_refused(vocab_size):
     with pytest.raises(ValueError, match=f"vocab_size must be at least 259, .* 256 bytes, got {vocab_size}"):
         BytePairTokenizer.train(ENGLISH, vocab_size)
 
 
-def test_training_refuses_what_it_cannot_count():
+def test_bad_input_of_training_is_refused():
     with pytest.raises(ValueError, match="min_count must be at least 1, got 0"):
         BytePairTokenizer.train(ENGLISH, 300, min_count=0)
     with pytest.raises(ValueError, match=r"surrogate U\+DC80\) at position 3"):

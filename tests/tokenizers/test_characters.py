@@ -1,4 +1,4 @@
-"""The tokenizer of characters: ids by hand, any text there and back, and no unknown character lost unseen."""
+"""The character tokenizer: ids by hand, any text there and back, and no unknown character lost silently."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from minitransformer.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 ANY_STR = st.text(st.characters(), max_size=40)  # lone surrogates are characters too
 
 
-def test_ids_are_the_sorted_characters_behind_the_special_tokens():
+def test_ids_are_those_of_the_sorted_characters_after_the_special_tokens():
     tokenizer = CharacterTokenizer.train("banana bread\n")
     assert tokenizer.tokens == ("<pad>", "<bos>", "<eos>", "\n", " ", "a", "b", "d", "e", "n", "r")
     assert (tokenizer.tokens[PAD], tokenizer.tokens[BOS], tokenizer.tokens[EOS]) == SPECIAL_TOKENS
@@ -23,7 +23,7 @@ def test_ids_are_the_sorted_characters_behind_the_special_tokens():
 
 
 @given(text=ANY_STR, more=ANY_STR, unknown=st.booleans())
-def test_any_text_of_known_characters_comes_back(text, more, unknown):
+def test_any_text_of_known_characters_is_decoded_again(text, more, unknown):
     tokenizer = CharacterTokenizer.train(text + more, unknown)
     ids = tokenizer.encode(text)
     assert ids.shape == (len(text),)
@@ -31,28 +31,28 @@ def test_any_text_of_known_characters_comes_back(text, more, unknown):
     assert tokenizer.decode(ids) == text
 
 
-def test_special_tokens_have_no_text_and_no_text_makes_them():
+def test_special_tokens_have_no_text_and_encoding_never_produces_them():
     tokenizer = CharacterTokenizer.train("<pad>bos", unknown=True)
     assert tokenizer.decode([BOS, *tokenizer.encode("<pad>"), EOS, *tokenizer.encode("so"), PAD, PAD]) == "<pad>so"
     assert tokenizer.encode("<pad>").min() > 3
 
 
 @pytest.mark.parametrize(("text", "name"), [("abxay", "'x' (U+0078)"), ("abé", "'é' (U+00E9)"), ("ab\0", "U+0000")])
-def test_unknown_character_is_refused_with_its_place(text, name):
+def test_unknown_character_is_refused_with_its_position(text, name):
     with pytest.raises(ValueError, match="does not know the character") as raised:
         CharacterTokenizer.train("ab").encode(text)
     assert name in str(raised.value)
     assert "at position 2" in str(raised.value)
 
 
-def test_unknown_character_becomes_unk_where_that_is_asked_for():
+def test_unknown_character_becomes_unk_if_the_tokenizer_has_it():
     tokenizer = CharacterTokenizer.train("ab", unknown=True)
     assert tokenizer.tokens == ("<pad>", "<bos>", "<eos>", "<unk>", "a", "b")
     assert tokenizer.encode("xaéb").tolist() == [3, 4, 3, 5]
     assert tokenizer.decode([3, 4, 3, 5]) == "\ufffda\ufffdb"
 
 
-def test_empty_text_has_no_ids_and_makes_an_empty_vocabulary():
+def test_empty_text_has_no_ids_and_gives_an_empty_vocabulary():
     tokenizer = CharacterTokenizer.train("")
     assert tokenizer.vocab_size == len(SPECIAL_TOKENS)
     assert tokenizer.encode("").dtype == np.int64
@@ -60,10 +60,8 @@ def test_empty_text_has_no_ids_and_makes_an_empty_vocabulary():
     assert tokenizer.decode([]) == tokenizer.decode(tokenizer.encode("")) == ""
 
 
-@pytest.mark.parametrize(
-    ("characters", "complaint"), [("aba", "'a' stands there twice"), (["a", "bc"], "bc"), ([1], "1")]
-)
-def test_vocabulary_of_anything_but_distinct_characters_is_refused(characters, complaint):
+@pytest.mark.parametrize(("characters", "complaint"), [("aba", "'a' is there twice"), (["a", "bc"], "bc"), ([1], "1")])
+def test_vocabulary_must_be_distinct_characters(characters, complaint):
     with pytest.raises(ValueError, match=complaint):
         CharacterTokenizer(characters)
 
@@ -80,7 +78,7 @@ def test_ids_that_cannot_be_decoded_are_refused():
         tokenizer.decode([3.0])
 
 
-def test_what_is_no_text_is_refused():
+def test_bytes_are_refused():
     for take in (CharacterTokenizer.train, CharacterTokenizer.train("ab").encode):
         with pytest.raises(TypeError, match="as a str, got bytes"):
             take(b"ab")

@@ -1,6 +1,6 @@
-"""Agreement with the library `tokenizers`: the same merges in the same order, the same ids, whatever the text.
+"""Agreement with the library `tokenizers`: the same merges in the same order and the same ids, for any text.
 
-It is compared live where it is installed; what it gave for a few texts is stored for where it is not.
+The comparison is live if the library is installed. Its results for a few texts are stored, and always compared.
 """
 
 import functools
@@ -17,7 +17,7 @@ from minitransformer.tokenizers.visible import to_visible
 from minitransformer.vocabulary import SPECIAL_TOKENS
 from tests.tokenizers.texts import LIKELY_WORDS, SETTLED_TEXT, SMALL_TEXTS, TEXTS, trained
 
-untimed = settings(deadline=None)  # a busy machine is no failure
+untimed = settings(deadline=None)  # a slow machine is not a failure
 # the first merges that tokenizers 0.23.3 learns from each of the texts, with two spaces between them
 STORED = {
     "English": (
@@ -74,7 +74,7 @@ def _library_merges(tokenizer):
 
 @functools.cache
 def _library_twin(ours):
-    """The library's tokenizer with our merges; without special tokens, which it would find in a text."""
+    """The library's tokenizer with our merges, but without special tokens, which it would find in a text."""
     library = _library()
     names = (to_visible(ours.decode_bytes([i])) or SPECIAL_TOKENS[i] for i in range(ours.vocab_size))
     vocabulary = {name: i for i, name in enumerate(names)}
@@ -85,7 +85,7 @@ def _library_twin(ours):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_merges_are_those_that_the_library_gave(name):
+def test_merges_equal_the_stored_ones_of_the_library(name):
     merges = _merges(BytePairTokenizer.train(TEXTS[name], 1000))
     stored = STORED[name].split("  ")
     assert len(stored) == 25
@@ -94,7 +94,7 @@ def test_merges_are_those_that_the_library_gave(name):
 
 @pytest.mark.parametrize("min_count", [1, 2, 3])
 @pytest.mark.parametrize("name", TEXTS)
-def test_merges_of_a_text_are_those_of_the_library(name, min_count):
+def test_merges_of_a_text_equal_those_of_the_library(name, min_count):
     theirs = _train_library(TEXTS[name], 1000, min_count)
     ours = BytePairTokenizer.train(TEXTS[name], 1000, min_count)
     assert _merges(ours) == _library_merges(theirs)
@@ -102,7 +102,7 @@ def test_merges_of_a_text_are_those_of_the_library(name, min_count):
     assert ours.encode(TEXTS[name]).tolist() == theirs.encode(TEXTS[name]).ids
 
 
-def test_merges_of_much_code_are_those_of_the_library():
+def test_merges_of_source_code_equal_those_of_the_library():
     files = sorted(Path(minitransformer.__file__).parent.rglob("*.py"))
     text = "\n".join(file.read_text("utf-8") for file in files)[:300_000]
     theirs, ours = _train_library(text, 2000, 2), BytePairTokenizer.train(text, 2000)
@@ -113,18 +113,18 @@ def test_merges_of_much_code_are_those_of_the_library():
 
 @untimed
 @given(text=SMALL_TEXTS, count=st.integers(0, 30), min_count=st.integers(1, 3))
-def test_merges_of_any_small_text_are_those_of_the_library(text, count, min_count):
+def test_merges_of_any_small_text_equal_those_of_the_library(text, count, min_count):
     theirs = _train_library(text, 259 + count, min_count)
     assert _merges(BytePairTokenizer.train(text, 259 + count, min_count)) == _library_merges(theirs)
 
 
 @untimed
 @given(text=SMALL_TEXTS | LIKELY_WORDS | SETTLED_TEXT)
-def test_ids_of_any_text_are_those_of_the_library(text):
+def test_ids_of_any_text_equal_those_of_the_library(text):
     assert trained().encode(text).tolist() == _library_twin(trained()).encode(text).ids
 
 
 @untimed
 @given(ids=st.lists(st.integers(3, trained().vocab_size - 1), max_size=20))
-def test_text_of_any_ids_is_that_of_the_library(ids):
+def test_text_of_any_ids_equals_that_of_the_library(ids):
     assert trained().decode(ids) == _library_twin(trained()).decode(ids)

@@ -1,4 +1,4 @@
-"""A tokenizer in a file: the same one comes back, people can read it, and a bad file is refused in a sentence."""
+"""A tokenizer in a file: loading restores it, people can read the file, and a bad file gets a clear error."""
 
 import json
 import re
@@ -28,7 +28,7 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_saved_tokenizer_comes_back_the_same(name, tmp_path):
+def test_loaded_tokenizer_equals_the_saved_one(name, tmp_path):
     tokenizer, path = TOKENIZERS[name], tmp_path / "new" / "tokenizer.json"
     save_tokenizer(path, tokenizer)
     loaded = load_tokenizer(path)
@@ -85,15 +85,15 @@ CHARACTERS = {"format": "minitransformer-tokenizer-1", "kind": "characters", "un
 BAD_FILES = {
     "nothing": (b"", "Expecting value"),
     "half a file": (json.dumps(PAIRS)[:-9].encode(), "Unterminated string|Expecting"),
-    "no text": (b"\xff\xfe\xfd{}\x00", "codec can't decode"),
+    "not text": (b"\xff\xfe\xfd{}\x00", "codec can't decode"),
     "too deep": (b"[" * 200_000, "recursion"),
     "a list": (b"[1]", "its format is not minitransformer-tokenizer-1"),
     "no format": ({"kind": "characters"}, "its format is not"),
     "later format": (
         {**PAIRS, "format": "minitransformer-tokenizer-2"},
-        "its format is .*-2, of a newer minitransformer",
+        "its format is .*-2, and this version reads .*-1: upgrade",
     ),
-    "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match what is in it"),
+    "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match its content"),
     "a field too many": ({**PAIRS, "unknown": True}, r"missing nothing, unexpected \['unknown'\]"),
     "no kind": ({"format": PAIRS["format"]}, "it has no 'kind'"),
     "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, got 'words'"),
@@ -103,9 +103,9 @@ BAD_FILES = {
     "merges a number": ({**PAIRS, "merges": 1}, "merges must be a list"),
     "merge of one": ({**PAIRS, "merges": ["ab"]}, "must be two tokens .* got 'ab'"),
     "merge of three": ({**PAIRS, "merges": ["a b c"]}, "must be two tokens"),
-    "merge of none": ({**PAIRS, "merges": ["a "]}, "b'' is no token"),
+    "merge of none": ({**PAIRS, "merges": ["a "]}, "b'' is not a token"),
     "merge of no byte": ({**PAIRS, "merges": ["a €"]}, "'€' in '€' stands for no byte"),
-    "merge too early": ({**PAIRS, "merges": ["ab c"]}, "b'ab' is no token"),
+    "merge too early": ({**PAIRS, "merges": ["ab c"]}, "b'ab' is not a token"),
     "merge twice": ({**PAIRS, "merges": ["a b", "a b"]}, "token already"),
     "no characters": ({**PAIRS, "kind": "characters"}, "it has no 'characters'"),
     "characters a text": ({**CHARACTERS, "characters": "ab"}, "characters must be a list"),
@@ -118,23 +118,23 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_file_is_refused_by_name(name, tmp_path):
+def test_bad_file_is_refused_with_its_path(name, tmp_path):
     content, complaint = BAD_FILES[name]
     path = tmp_path / "bad.json"
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     with pytest.raises(ValueError, match=complaint) as raised:
         load_tokenizer(path)
     assert type(raised.value) is ValueError
-    assert str(raised.value).startswith(f"{path} is not a tokenizer of minitransformer: ")
+    assert str(raised.value).startswith(f"{path} is not a minitransformer tokenizer: ")
 
 
 @pytest.mark.parametrize("content", [PAIRS, CHARACTERS], ids=["byte pairs", "characters"])
-def test_files_that_the_bad_ones_are_made_of_are_good(content, tmp_path):
+def test_files_behind_the_bad_ones_are_good(content, tmp_path):
     (tmp_path / "good.json").write_text(json.dumps(content))
     assert load_tokenizer(tmp_path / "good.json").tokens[-1] in ("ab", "a")
 
 
-def test_missing_file_is_an_error_of_its_own(tmp_path):
+def test_missing_file_and_folder_have_their_own_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_tokenizer(tmp_path / "missing.json")
     with pytest.raises(IsADirectoryError, match="is a folder"):

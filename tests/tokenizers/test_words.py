@@ -1,4 +1,4 @@
-"""The cut into words: what GPT-2's pattern finds, on every character, without a library for it."""
+"""Splitting into words: the same words as GPT-2's pattern, for every character, without the library `regex`."""
 
 import functools
 import sys
@@ -40,21 +40,21 @@ def test_words_of_an_example(text, expected):
 
 
 @given(text=ANY_TEXT)
-def test_words_side_by_side_are_the_text(text):
+def test_joined_words_are_the_text(text):
     assert "".join(split_words(text)) == text
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_words_of_a_text_are_those_of_gpt2(text):
+def test_words_of_a_text_equal_those_of_gpt2(text):
     assert split_words(text) == _gpt2_words()(text)
 
 
 @given(text=SETTLED_TEXT)
-def test_words_of_any_text_are_those_of_gpt2(text):
+def test_words_of_any_text_equal_those_of_gpt2(text):
     assert split_words(text) == _gpt2_words()(text)
 
 
-def test_every_character_is_a_letter_number_space_or_sign_as_in_gpt2():
+def test_every_character_is_classified_as_in_gpt2():
     text = "".join(f"a{character}1{character}?{character} " for character in filter(is_settled, _all_characters()))
     assert len(text) > 500_000
     assert split_words(text) == _gpt2_words()(text)
@@ -71,7 +71,7 @@ def _all_characters():
     return map(chr, range(sys.maxunicode + 1))
 
 
-def test_batches_hold_all_words_in_order_and_fill_the_bar(monkeypatch):
+def test_batches_hold_all_words_in_order_and_advance_the_progress_bar(monkeypatch):
     seen = []
 
     class Bar:
@@ -93,9 +93,9 @@ def test_batches_hold_all_words_in_order_and_fill_the_bar(monkeypatch):
     batches = list(batches_of_words(ENGLISH, "words"))
     assert {len(batch) for batch in batches[:-1]} == {7}
     assert [word for batch in batches for word in batch] == split_words(ENGLISH)
-    assert seen[0] == (None, len(ENGLISH)), "a long text has a bar, on a terminal"
+    assert seen[0] == (None, len(ENGLISH)), "a long text has a progress bar on a terminal"
     assert len(seen) == len(batches) + 1
     assert sum(seen[1:]) == len(ENGLISH)
     seen.clear()
     list(batches_of_words(ENGLISH[1:], "words"))
-    assert seen[0] == (True, len(ENGLISH) - 1), "a short text has none"
+    assert seen[0] == (True, len(ENGLISH) - 1), "a short text has no progress bar"

@@ -1,4 +1,4 @@
-"""Texts of many kinds for the tests of the tokenizers, a naive trainer and a naive encoder to compare with."""
+"""Many kinds of texts for the tests of the tokenizers, with a naive trainer and a naive encoder to compare with."""
 
 import collections
 import functools
@@ -36,7 +36,7 @@ _OLD_UNICODE = unicodedata.ucd_3_2_0
 
 
 def is_settled(character):
-    """Whether a character was there in Unicode 3.2 already: later ones are unknown to some library or other."""
+    """Whether Unicode 3.2 already had a character: some libraries do not know later ones."""
     return _OLD_UNICODE.category(character) not in ("Cn", "Cs")
 
 
@@ -45,12 +45,12 @@ SETTLED_TEXT = st.text(st.characters().filter(is_settled), max_size=60)
 
 @functools.cache
 def trained(vocab_size=500):
-    """A tokenizer that has learnt from all the texts."""
+    """A tokenizer trained on all the texts."""
     return BytePairTokenizer.train("".join(TEXTS.values()), vocab_size)
 
 
 def naive_merges(text, count, min_count):
-    """Algorithm 1 of Sennrich et al. as it stands there: for each merge, count all pairs of all words anew."""
+    """Algorithm 1 of Sennrich et al. as they write it: for each merge, count all pairs of all words again."""
     words = [[bytes([byte]) for byte in word.encode()] for word in split_words(text)]
     rank = {bytes([byte]): place for place, byte in enumerate(BYTE_ORDER)}
     merges = []
@@ -66,7 +66,7 @@ def naive_merges(text, count, min_count):
 
 
 def naive_merge(tokens, pair):
-    """`pair` joined wherever it stands in a list of tokens, from left to right."""
+    """A list of tokens with every `pair` joined, from left to right."""
     joined, place = [], 0
     while place < len(tokens):
         found = tuple(tokens[place : place + 2]) == pair
@@ -76,7 +76,7 @@ def naive_merge(tokens, pair):
 
 
 def naive_tokens(text, merges):
-    """The tokens of a text as bytes: each merge in turn, on each word."""
+    """The tokens of a text as bytes: apply each merge in turn to each word."""
     tokens = []
     for word in split_words(text):
         word = [bytes([byte]) for byte in word.encode()]
@@ -87,12 +87,12 @@ def naive_tokens(text, merges):
 
 
 def token_bytes(tokenizer, ids):
-    """The bytes of each token by itself."""
+    """The bytes of each token."""
     return [tokenizer.decode_bytes([i]) for i in ids]
 
 
 def ends(pieces):
-    """Where each of several pieces ends if they lie one behind the other."""
+    """The positions where the pieces end if they are joined."""
     places, end = set(), 0
     for piece in pieces:
         end += len(piece)
