@@ -151,4 +151,4 @@ def read_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
         with named_in_errors(f"cannot read {path}"), safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path} is not a safetensors file with dtypes that NumPy supports: {error}") from error
+        raise ValueError(f"{path} is not a safetensors file, or has a dtype that NumPy lacks: {error}") from error

@@ -48,7 +48,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
             if isinstance(number, int) and number > MAX_INTEGER:
                 raise ValueError(f"{option} must be at most {MAX_INTEGER}, got {number}")
     if getattr(arguments, "seed", 0) < 0:
-        raise ValueError(f"--seed must be 0 or more, got {arguments.seed}")
+        raise ValueError(f"--seed must be at least 0, got {arguments.seed}")
     for name in ("runs", "plots"):
         if hasattr(arguments, name):
             check_folder(getattr(arguments, name))

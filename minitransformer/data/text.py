@@ -87,7 +87,9 @@ class TextTask:
         self.train_characters, self.held_out_characters = len(corpus.train), len(corpus.held_out)
         for name, ids in (("train on", self.train), ("test on", self.held_out)):
             if len(ids) < length + 1:
-                raise ValueError(f"the text to {name} has {len(ids)} tokens, too few for a window of {length} + 1")
+                raise ValueError(
+                    f"the text to {name} has {len(ids)} tokens, but a window of {length} needs {length + 1}"
+                )
 
     def batch(self, rng: np.random.Generator, size: int) -> TextBatch:
         """`size` windows that start anywhere in the training text."""

@@ -70,6 +70,6 @@ def tokenizer_from_dict(content: dict[str, Any]) -> Tokenizer:
     try:
         return _KINDS[check_choice("kind", content["kind"], tuple(_KINDS))].from_dict(content)
     except KeyError as error:
-        raise ValueError(f"it has no {error}") from error
+        raise ValueError(f"the field {error} is missing") from error
     except TypeError as error:
         raise ValueError(str(error)) from error

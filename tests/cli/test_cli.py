@@ -62,7 +62,7 @@ def test_a_wrong_command_line_gets_a_one_line_error_that_points_to_the_help(argu
 def test_a_negative_seed_is_refused_by_every_command(command, capsys, empty_folder):
     assert_refused(
         run(capsys, command, *ARGUMENTS.get(command, []), "--seed", "-1"),
-        f"{command}: --seed must be 0 or more, got -1",
+        f"{command}: --seed must be at least 0, got -1",
     )
     assert list(empty_folder.iterdir()) == []
 

@@ -107,8 +107,8 @@ def test_generate_refuses_models_that_do_not_speak(capsys, folder):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "fewer than a window"),
-        (b"too short", "fewer than a window"),
+        (b"", "but a window of"),
+        (b"too short", "but a window of"),
         (b"\xff\xfe\x00" * 200, "is not text in UTF-8"),
         (b"abc\0def" * 200, "zero byte"),
     ],

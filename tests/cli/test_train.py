@@ -119,7 +119,7 @@ def empty_folder(tmp_path, monkeypatch):
         (["copy", "--dropout", "1.5"], "dropout must be at least 0 and less than 1, got 1.5"),
         (["copy", "--dropout", "-0.1"], "dropout must be at least 0 and less than 1, got -0.1"),
         (["copy", "--norm", "nonsense"], "norm must be one of post, pre, got 'nonsense'"),
-        (["copy", "--seed", "-7"], "--seed must be 0 or more, got -7"),
+        (["copy", "--seed", "-7"], "--seed must be at least 0, got -7"),
     ],
 )
 def test_bad_input_is_refused_in_one_line_and_nothing_is_written(arguments, message, capsys, empty_folder):

@@ -67,7 +67,7 @@ def test_held_out_batches_are_consecutive_windows_that_cover_the_text(size, held
 )
 def test_a_text_shorter_than_a_window_is_refused(train, held_out, which):
     count = min(train, held_out)
-    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, too few for a window of 5 \+ 1$"):
+    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, but a window of 5 needs 6$"):
         make_task(train, held_out)
 
 
@@ -117,9 +117,7 @@ def test_a_missing_file_or_a_folder_is_refused_with_its_path(tmp_path):
 def test_an_empty_or_short_file_has_no_windows(data, tmp_path):
     corpus = load_text(write(tmp_path, data))
     tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
-    with pytest.raises(
-        ValueError, match=r"^the text to (train|test) on has \d+ tokens, too few for a window of 5 \+ 1$"
-    ):
+    with pytest.raises(ValueError, match=r"^the text to (train|test) on has \d+ tokens, but a window of 5 needs 6$"):
         TextTask(corpus, tokenizer, LENGTH)
 
 

@@ -1,8 +1,8 @@
-"""Everything that is tried: what is wrong, and how a user would come to say it.
+"""The cases: bad input as a user might give it.
 
-A case of the command line is its arguments, in a folder with the files of given.py. A case of the library is a function
-without arguments, and what it is to raise. What is said is not written down here: it stands in REFUSALS.md, which a
-test compares with what is said now.
+A case of the command line is a list of arguments, run in a folder with the files of given.py. A case of the library is
+a function without arguments, and the exception that it must raise. The messages are not written down here, but in
+docs/error-messages.md. A test compares that page with the messages of today.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from typing import NamedTuple
 class Case(NamedTuple):
     """One bad input."""
 
-    where: str  # in the page's first column
-    wrong: str
+    where: str  # the command, option or function: the first column of the page
+    wrong: str  # what is wrong with it: the second column
     arguments: tuple = ()  # of the command line, or
-    call: Callable | None = None  # a function of the library,
-    raises: type | None = None  # which is to raise this
-    patch: Callable | None = None  # takes a pytest.MonkeyPatch: what is to be broken in the system first
-    late: bool = False  # noticed only when something has been said already
+    call: Callable | None = None  # a function of the library
+    raises: type | None = None  # and the exception that it must raise
+    patch: Callable | None = None  # takes a pytest.MonkeyPatch and breaks something in the system first
+    late: bool = False  # noticed only after some output was printed
 
     @property
     def name(self):
-        """For pytest."""
+        """The name of the test."""
         return f"{self.where}: {self.wrong}"
 
 
@@ -37,7 +37,7 @@ def library(where, wrong, raises, call):
 
 
 def all_cases():
-    """Every case there is -> list."""
+    """All cases."""
     from tests.refusals import command_line, files, functions
 
     return [*command_line.CASES, *files.CASES, *functions.CASES]

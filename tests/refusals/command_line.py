@@ -13,7 +13,7 @@ LONG = "x" * 300
 
 
 def disk_full(patch):
-    """A file of more than a hundred bytes cannot be written."""
+    """Writing more than a hundred bytes to a file fails."""
     write = Path.write_bytes
 
     def write_bytes(path, data):
@@ -26,7 +26,7 @@ def disk_full(patch):
 
 
 def may_not_write(patch):
-    """The system lets nobody write, which root could not be shown in any other way."""
+    """Writing fails with a PermissionError. The tests may run as root, for whom permissions do not matter."""
 
     def write_bytes(path, data):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -35,7 +35,7 @@ def may_not_write(patch):
 
 
 def may_not_read(patch):
-    """As above, for reading."""
+    """Reading fails with a PermissionError."""
 
     def read_bytes(path):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -49,7 +49,7 @@ OPTIONS = [
     command("command line", "an unknown option", "train", "copy", "--fly"),
     command("command line", "a line break in an option", "train", "copy", "--fl\ny"),
     command("command line", "an option without its value", "train", "copy", "--steps"),
-    command("command line", "a word for a number", "train", "copy", "--steps", "many"),
+    command("command line", "a word instead of a number", "train", "copy", "--steps", "many"),
     command("command line", "a number of 5,000 digits", "summary", "tiny", "--vocab-size", "1" * 5000),
     command("command line", "a number above 2^63", "summary", "tiny", "--vocab-size", 10**30),
     command("command line", "a seed below 0", "devices", "--seed", -1),
@@ -64,69 +64,69 @@ OPTIONS = [
     command("train", "no sequences in a batch", "train", "copy", "--batch-size", 0),
     command("train", "no warm-up", "train", "copy", "--warmup", 0),
     command("train", "a warm-up of 401 digits", "train", "copy", "--warmup", 10**400),
-    command("train", "a factor that is no number", "train", "copy", "--factor", "nan"),
+    command("train", "a factor of nan", "train", "copy", "--factor", "nan"),
     command("train", "an infinite factor", "train", "copy", "--factor", "inf"),
-    command("train", "dropout of everything", "train", "copy", "--dropout", 1),
+    command("train", "a dropout rate of 1", "train", "copy", "--dropout", 1),
     command("train", "no threads", "train", "copy", "--threads", 0),
-    command("train", "more threads than can be", "train", "copy", "--threads", 10**18),
+    command("train", "too many threads", "train", "copy", "--threads", 10**18),
     command("train", "no steps between checkpoints", *COPY, "--every", 0),
     command("train", "no checkpoint kept", *COPY, "--keep", 0),
-    command("train", "more parts than sequences", *COPY, "--accumulate", 5),
+    command("train", "more parts than sequences in a batch", *COPY, "--accumulate", 5),
     command("train", "--fresh and --resume", "train", "--resume", "runs", "--fresh"),
-    command("train", "own layers for text", *TEXT, "--mine"),
+    command("train", "your own layers, for text", *TEXT, "--mine"),
     command("train on text", "a window of no characters", *TEXT, "--length", 0),
     command("train on text", "a text shorter than a window", *TEXT, "--length", 10**6),
-    command("train on text", "no features", *TEXT, "--d-model", 0),
-    command("train on text", "heads that do not divide the features", *TEXT, "--d-model", 9),
-    command("train on text", "heads of odd width, to be turned in pairs", *TEXT, "--d-model", 12),
+    command("train on text", "a width of 0", *TEXT, "--d-model", 0),
+    command("train on text", "a width that the heads cannot share", *TEXT, "--d-model", 9),
+    command("train on text", "rotary positions with heads of odd width", *TEXT, "--d-model", 12),
     command("train on text", "no layers", *TEXT, "--num-layers", 0),
     command("train on text", "no steps", *TEXT, "--steps", 0),
     command("train on text", "no sequences in a batch", *TEXT, "--batch-size", 0),
     command("train on text", "no warm-up", *TEXT, "--warmup", 0),
     command("train on text", "a learning rate of 0", *TEXT, "--peak", 0),
     command("train on text", "a learning rate below 0", *TEXT, "--peak", -1),
-    command("train on text", "a learning rate that is no number", *TEXT, "--peak", "nan"),
+    command("train on text", "a learning rate of nan", *TEXT, "--peak", "nan"),
     command("summary", "an unknown configuration", "summary", "huge"),
-    command("summary", "no vocabulary", "summary", "tiny", "--vocab-size", 0),
-    command("summary", "more weights than any memory holds", "summary", "tiny", "--vocab-size", 10**15),
+    command("summary", "an empty vocabulary", "summary", "tiny", "--vocab-size", 0),
+    command("summary", "more weights than fit into any memory", "summary", "tiny", "--vocab-size", 10**15),
     command("summary", "no sequences in a batch", "summary", "tiny", "--activations", "--batch-size", 0),
     command("gradcheck", "an unknown row", "gradcheck", "sotfmax"),
-    command("gradcheck", "a file that is not there", "gradcheck", "missing.py:Mine"),
-    command("gradcheck", "a class that is not there", "gradcheck", "own.py:Mine"),
-    command("gradcheck", "a class without a name", "gradcheck", "own.py:"),
-    command("gradcheck", "a number for a class", "gradcheck", "own.py:number"),
-    command("gradcheck", "a class that is no layer", "gradcheck", "own.py:Empty"),
-    command("gradcheck", "a file that is no Python", "gradcheck", "broken.py:Mine"),
+    command("gradcheck", "a missing file", "gradcheck", "missing.py:Mine"),
+    command("gradcheck", "a missing class", "gradcheck", "own.py:Mine"),
+    command("gradcheck", "no name after the colon", "gradcheck", "own.py:"),
+    command("gradcheck", "a number instead of a class", "gradcheck", "own.py:number"),
+    command("gradcheck", "a class that is not a layer", "gradcheck", "own.py:Empty"),
+    command("gradcheck", "a file with a syntax error", "gradcheck", "broken.py:Mine"),
     command("gradcheck", "a file that ends the program", "gradcheck", "leaves.py:Mine"),
     command("gradcheck", "an input of negative length", "gradcheck", "own.py:Empty", "--shape", 2, -3),
     command("bench", "an unknown size", "bench", "giant"),
-    command("bench", "no time", "bench", "tiny", "--seconds", 0),
-    command("bench", "time without end", "bench", "tiny", "--seconds", "inf"),
-    command("bench", "dropout of everything", "bench", "tiny", "--dropout", 1),
+    command("bench", "no time to measure", "bench", "tiny", "--seconds", 0),
+    command("bench", "infinite time to measure", "bench", "tiny", "--seconds", "inf"),
+    command("bench", "a dropout rate of 1", "bench", "tiny", "--dropout", 1),
     command("lengths", "no steps", "lengths", "--steps", 0),
-    command("lengths", "nobody at work", "lengths", "--jobs", 0),
-    command("lesson", "a lesson that there is not", "lesson", "99"),
-    command("lesson", "another seed", "lesson", "01", "--seed", 3),
-    command("start", "an exercise that there is not", "start", "99"),
-    command("check", "an exercise that was not begun", "check", "06", "--folder", "empty_folder"),
+    command("lengths", "no processes", "lengths", "--jobs", 0),
+    command("lesson", "an unknown lesson", "lesson", "99"),
+    command("lesson", "a seed for a lesson", "lesson", "01", "--seed", 3),
+    command("start", "an unknown exercise", "start", "99"),
+    command("check", "an exercise that was not started", "check", "06", "--folder", "empty_folder"),
 ]
 
 FOLDERS = [
     command("--runs", "below a file", *COPY, "--runs", "file/runs"),
     command("--runs", "is a file", *COPY, "--runs", "file"),
-    command("--runs", "may not be written", *COPY, patch=may_not_write),
-    command("--runs", "where no folder can be made", *COPY, "--runs", "/proc/nothing"),
+    command("--runs", "read-only", *COPY, patch=may_not_write),
+    command("--runs", "in a place where no folder can be created", *COPY, "--runs", "/proc/nothing"),
     command("--runs", "a name too long", *COPY, "--runs", LONG),
     command("--runs", "a name with a zero byte", *COPY, "--runs", "a\0b"),
     command("--plots", "is a file", *COPY, "--plots", "file"),
-    command("--plots", "where no file can be made", *COPY, "--plots", "/proc"),
+    command("--plots", "in a place where no file can be created", *COPY, "--plots", "/proc"),
     command("--plots", "on text", *TEXT, "--plots", "file"),
     command("--runs", "of bench", "bench", "tiny", "--runs", "file"),
     command("--runs", "of lengths", "lengths", "--runs", "file"),
     command("--folder", "is a file", "start", "06", "--folder", "file"),
-    command("--folder", "has notes that are a list", "progress", "--folder", "notes_list"),
-    command("--folder", "has notes with a word for a number", "hint", "06", "--folder", "notes_text"),
-    command("--folder", "has half a file of notes", "progress", "--folder", "notes_half"),
+    command("--folder", "its notes are a list", "progress", "--folder", "notes_list"),
+    command("--folder", "its notes have a word instead of a number", "hint", "06", "--folder", "notes_text"),
+    command("--folder", "its notes are cut off", "progress", "--folder", "notes_half"),
     command("disk", "full when a toy model is saved", *COPY, patch=disk_full, late=True),
     command("disk", "full when a checkpoint is saved", *COPY, "--every", 1, patch=disk_full, late=True),
     command("disk", "full when a model of text is saved", *TEXT, patch=disk_full, late=True),

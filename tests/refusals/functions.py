@@ -1,4 +1,4 @@
-"""Arrays and settings that the library cannot take: rank, shape, dtype, range, and no array at all."""
+"""Arrays and settings that the library cannot use: wrong rank, shape, dtype or range, or no array at all."""
 
 import numpy as np
 
@@ -31,27 +31,27 @@ IDS = np.ones((2, 3), dtype=np.int64)
 
 
 def numbers(*shape, dtype=np.float32):
-    """Some numbers."""
+    """An array of some numbers."""
     return np.linspace(-1.0, 1.0, int(np.prod(shape)), dtype=dtype).reshape(shape)
 
 
 def model(source=IDS, target=IDS):
-    """An encoder-decoder."""
+    """The logits of an encoder-decoder."""
     return Transformer(CONFIG)(source, target)
 
 
 def gpt():
-    """A decoder alone."""
+    """A decoder-only model."""
     return GPT(gpt_config(11, **SIZES))
 
 
 def attend(q=(2, 2, 3, 4), k=(2, 2, 5, 4), v=(2, 2, 5, 4), allowed=None, dtype=np.float32):
-    """Attention with arrays of these shapes."""
+    """Attention with q, k and v of these shapes."""
     return scaled_dot_product_attention(numbers(*q), numbers(*k, dtype=dtype), numbers(*v), allowed)
 
 
 def entropy(targets, smoothing=0.0):
-    """The loss of six logits rows of 5."""
+    """The loss of logits of shape (2, 3, 5)."""
     return cross_entropy(numbers(2, 3, 5), targets, smoothing)
 
 
@@ -68,71 +68,78 @@ IDS_CASES = [
     library("Transformer", "one row of ids", ValueError, lambda: model(IDS[0])),
     library("Transformer", "no ids", ValueError, lambda: model(IDS[:, :0])),
     library("Transformer", "an id below 0", IndexError, lambda: model(-IDS)),
-    library("Transformer", "an id behind the vocabulary", IndexError, lambda: model(11 * IDS)),
+    library("Transformer", "an id above the vocabulary", IndexError, lambda: model(11 * IDS)),
     library("Transformer", "more ids than positions", ValueError, lambda: model(np.ones((2, 10), dtype=int))),
     library("Transformer", "two sources and one target", ValueError, lambda: model(IDS, IDS[:1])),
     library("BERT", "one row of segments", ValueError, lambda: BERT(bert_config(11, **SIZES))(IDS, IDS[:1])),
-    library("GPT", "logits' gradient of another vocabulary", ValueError, lambda: wrong_gradient((2, 3, 10))),
-    library("GPT", "logits' gradient of another length", ValueError, lambda: wrong_gradient((2, 2, 11))),
+    library("GPT", "a gradient for another vocabulary size", ValueError, lambda: wrong_gradient((2, 3, 10))),
+    library("GPT", "a gradient for another length", ValueError, lambda: wrong_gradient((2, 2, 11))),
     library("embedding", "an id below 0", IndexError, lambda: embedding(-IDS, numbers(5, 4))),
-    library("greedy_decode", "no room", ValueError, lambda: greedy_decode(Transformer(CONFIG), IDS, 0)),
-    library("generate", "a list for a prompt", TypeError, lambda: generate(GPTState(gpt(), 1, 4), [[1]], 2)),
+    library("greedy_decode", "no new tokens", ValueError, lambda: greedy_decode(Transformer(CONFIG), IDS, 0)),
+    library("generate", "a list as prompt", TypeError, lambda: generate(GPTState(gpt(), 1, 4), [[1]], 2)),
     library("generate", "an empty prompt", ValueError, lambda: generate(GPTState(gpt(), 2, 4), IDS[:, :0], 2)),
-    library("generate", "more than there is room for", ValueError, lambda: generate(GPTState(gpt(), 2, 4), IDS, 5)),
-    library("beam_search", "no beam", ValueError, lambda: beam_search(GPTState(gpt(), 2, 4), 2, 4, 1, beam=0)),
+    library(
+        "generate",
+        "more tokens than fit",
+        ValueError,
+        lambda: generate(GPTState(gpt(), 2, 4), IDS, 5),
+    ),
+    library("beam_search", "a beam of 0", ValueError, lambda: beam_search(GPTState(gpt(), 2, 4), 2, 4, 1, beam=0)),
 ]
 
 ARRAYS = [
     library("softmax", "a list", TypeError, lambda: softmax([1.0, 2.0])),
     library("softmax", "integers", TypeError, lambda: softmax(IDS)),
     library("softmax", "no scores", ValueError, lambda: softmax(numbers(2, 0))),
-    library("softmax", "a number alone", ValueError, lambda: softmax(np.float32(1.0))),
+    library("softmax", "a single number", ValueError, lambda: softmax(np.float32(1.0))),
     library("softmax", "a mask of numbers", TypeError, lambda: softmax(numbers(2, 3), np.ones((2, 3)))),
     library("softmax", "a mask as a list", TypeError, lambda: softmax(numbers(2, 3), [True, False, True])),
     library("softmax", "a mask too short", ValueError, lambda: softmax(numbers(2, 3), np.ones((2, 2), bool))),
-    library("softmax", "a mask of an axis more", ValueError, lambda: softmax(numbers(3), np.ones((2, 3), bool))),
-    library("attention", "a mask without heads", ValueError, lambda: attend(allowed=np.ones((3, 4), bool))),
+    library("softmax", "a mask with too many axes", ValueError, lambda: softmax(numbers(3), np.ones((2, 3), bool))),
+    library("attention", "a mask without the axis of heads", ValueError, lambda: attend(allowed=np.ones((3, 4), bool))),
     library("attention", "keys of another width", ValueError, lambda: attend(k=(2, 2, 5, 3))),
     library("attention", "more values than keys", ValueError, lambda: attend(v=(2, 2, 6, 4))),
-    library("attention", "keys of one sequence for two", ValueError, lambda: attend(k=(1, 2, 5, 4))),
+    library("attention", "keys of one sequence for queries of two", ValueError, lambda: attend(k=(1, 2, 5, 4))),
     library("attention", "keys in float64", TypeError, lambda: attend(dtype=np.float64)),
     library("cross_entropy", "targets of another shape", ValueError, lambda: entropy(IDS.T)),
-    library("cross_entropy", "a target for all", ValueError, lambda: entropy(IDS[0, :1])),
+    library("cross_entropy", "one target for all", ValueError, lambda: entropy(IDS[0, :1])),
     library("cross_entropy", "a target below 0", IndexError, lambda: entropy(-IDS)),
-    library("cross_entropy", "a target behind the vocabulary", IndexError, lambda: entropy(5 * IDS)),
+    library("cross_entropy", "a target above the vocabulary", IndexError, lambda: entropy(5 * IDS)),
     library("cross_entropy", "targets as floats", TypeError, lambda: entropy(IDS.astype(float))),
     library("cross_entropy", "smoothing above 1", ValueError, lambda: entropy(IDS, 1.5)),
-    library("layer_norm", "one gamma for all", ValueError, lambda: layer_norm(numbers(2, 3), *2 * [numbers(1)])),
-    library("linear", "a bias for one", ValueError, lambda: linear(numbers(2, 4), numbers(4, 5), numbers(1))),
-    library("Linear", "another width", ValueError, lambda: Linear(4, 3)(numbers(2, 5))),
+    library("layer_norm", "a gamma of width 1", ValueError, lambda: layer_norm(numbers(2, 3), *2 * [numbers(1)])),
+    library("linear", "a bias of width 1", ValueError, lambda: linear(numbers(2, 4), numbers(4, 5), numbers(1))),
+    library("Linear", "an input of another width", ValueError, lambda: Linear(4, 3)(numbers(2, 5))),
     library("Linear", "float64 into float32", TypeError, lambda: Linear(4, 3)(numbers(2, 4, dtype=float))),
     library("Linear", "a list", TypeError, lambda: Linear(4, 3)([1.0, 2.0, 3.0, 4.0])),
-    library("SelfAttention", "no sequences", ValueError, lambda: SelfAttention(8, 2)(numbers(3, 8))),
+    library("SelfAttention", "an input without the batch axis", ValueError, lambda: SelfAttention(8, 2)(numbers(3, 8))),
     library("SelfAttention", "3 heads of 8 features", ValueError, lambda: SelfAttention(8, 3)),
     library("split_heads", "3 heads of 8 features", ValueError, lambda: split_heads(numbers(1, 2, 8), 3)),
     library("dropout", "a rate above 1", ValueError, lambda: dropout(numbers(2, 3), 1.5)),
-    library("dropout", "a seed for a generator", TypeError, lambda: dropout(numbers(2, 3), 0.5, 7)),
-    library("Dropout", "a rate that is no number", ValueError, lambda: Dropout(NAN)),
+    library("dropout", "a seed instead of a generator", TypeError, lambda: dropout(numbers(2, 3), 0.5, 7)),
+    library("Dropout", "a rate of nan", ValueError, lambda: Dropout(NAN)),
     library("sinusoidal_positions", "an odd width", ValueError, lambda: sinusoidal_positions(3, 5)),
 ]
 
 SETTINGS = [
-    library("TransformerConfig", "a word for a number", TypeError, lambda: TransformerConfig("11")),
-    library("TransformerConfig", "half a feature", TypeError, lambda: TransformerConfig(11, d_model=8.5)),
+    library("TransformerConfig", "a word instead of a number", TypeError, lambda: TransformerConfig("11")),
+    library("TransformerConfig", "a width of 8.5", TypeError, lambda: TransformerConfig(11, d_model=8.5)),
     library("TransformerConfig", "a word for a switch", TypeError, lambda: TransformerConfig(11, bias="false")),
-    library("TransformerConfig", "no end of eps", ValueError, lambda: TransformerConfig(11, norm_eps=np.inf)),
-    library("TransformerConfig", "a list for a name", ValueError, lambda: TransformerConfig(11, norm=["pre"])),
-    library("Transformer", "integers for weights", ValueError, lambda: Transformer(CONFIG, dtype=np.int32)),
+    library("TransformerConfig", "an infinite eps", ValueError, lambda: TransformerConfig(11, norm_eps=np.inf)),
+    library("TransformerConfig", "a list instead of a name", ValueError, lambda: TransformerConfig(11, norm=["pre"])),
+    library("Transformer", "integer weights", ValueError, lambda: Transformer(CONFIG, dtype=np.int32)),
     library("Transformer", "a state that is a list", TypeError, lambda: Transformer(CONFIG).load_state_dict([])),
-    library("TrainingSettings", "half a step", TypeError, lambda: TrainingSettings(steps=2.5)),
-    library("TrainingSettings", "no averaged weights", ValueError, lambda: TrainingSettings(averaged=0)),
+    library("TrainingSettings", "2.5 steps", TypeError, lambda: TrainingSettings(steps=2.5)),
+    library("TrainingSettings", "an average of 0 sets of weights", ValueError, lambda: TrainingSettings(averaged=0)),
     library("TrainingSettings", "a seed below 0", ValueError, lambda: TrainingSettings(seed=-1)),
-    library("Keeper", "half a step", TypeError, lambda: Keeper("runs", 1.5)),
-    library("Sampling", "no temperature", ValueError, lambda: Sampling(np.random.default_rng(0), 0.0)),
+    library("Keeper", "a checkpoint every 1.5 steps", TypeError, lambda: Keeper("runs", 1.5)),
+    library("Sampling", "a temperature of 0", ValueError, lambda: Sampling(np.random.default_rng(0), 0.0)),
     library("get_task", "no name", ValueError, lambda: get_task(None)),
     library("ToyTask.batch", "no pairs", ValueError, lambda: get_task("copy").batch(np.random.default_rng(0), 0)),
-    library("CharacterTokenizer", "two letters in one", ValueError, lambda: CharacterTokenizer(["ab"])),
-    library("BytePairTokenizer", "fewer tokens than bytes", ValueError, lambda: BytePairTokenizer.train("a", 10)),
+    library("CharacterTokenizer", "two letters as one character", ValueError, lambda: CharacterTokenizer(["ab"])),
+    library(
+        "BytePairTokenizer", "a vocabulary that is too small", ValueError, lambda: BytePairTokenizer.train("a", 10)
+    ),
     library("BytePairTokenizer", "half a character", ValueError, lambda: BytePairTokenizer().encode("\ud800")),
     library("use_backend", "an unknown library", ValueError, lambda: use_backend("jax")),
 ]

@@ -1,4 +1,4 @@
-"""The files that the cases are tried on: good ones, and the same damaged in one way each."""
+"""The files that the cases use: good ones, and copies that are each damaged in one way."""
 
 import functools
 import json
@@ -20,12 +20,12 @@ LAYERS = "class Empty:\n    pass\n\n\nnumber = 1\n"
 
 
 def gpt():
-    """The smallest language model of TEXT."""
+    """A very small language model of TEXT."""
     return GPT(gpt_config(TOKENIZER.vocab_size, **SIZES))
 
 
 def sealed(arrays=None, **changes):
-    """The bytes of a checkpoint with a right checksum, whose header is changed: `config={...}`, `version="..."`."""
+    """The bytes of a checkpoint with a valid checksum and a changed header, as in `config={...}`."""
     model = Transformer(TransformerConfig(11, **SIZES))
     config = {"vocab_size": 11, **SIZES, **changes.pop("config", {})}
     header = {
@@ -53,7 +53,7 @@ def flipped(data, place):
 
 
 def checkpoints(good):
-    """{name: bytes} of damaged and hostile checkpoints; `good` is a sound one."""
+    """{name: bytes} of damaged and hostile checkpoints; `good` is a valid one."""
     state = Transformer(TransformerConfig(11, **SIZES)).state_dict()
     tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     training = {"training": {"step": 1}, "about": {}}
@@ -88,7 +88,7 @@ def checkpoints(good):
 
 @functools.cache
 def files():
-    """{name: bytes} of all files that the cases need; made once."""
+    """{name: bytes} of all files that the cases need, created once."""
     import tempfile
     from pathlib import Path
 
@@ -125,7 +125,7 @@ def files():
 
 
 def give(folder):
-    """Put all of them into `folder`."""
+    """Write all of them into `folder`."""
     for name, data in files().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The page REFUSALS.md: every bad input that the tests try, with what is said.
+"""Write docs/error-messages.md: every bad input that the tests try, with its message.
 
 python -m tests.refusals.page
 """
@@ -8,23 +8,27 @@ from pathlib import Path
 from tests.refusals.cases import all_cases
 from tests.refusals.trying import try_all
 
-PAGE = Path(__file__).parents[2] / "REFUSALS.md"
+PAGE = Path(__file__).parents[2] / "docs" / "error-messages.md"
 HEAD = """\
-# What is said to bad input
+# Error messages
 
-Every bad input that the tests try, and what a user is told: one line that says what is wrong, where, and what is
-allowed. The command line then ends with the exit status 2, shows no traceback (`--debug` does), and leaves nothing
-half-written; a folder that cannot be written is noticed before training, not after. The library raises ValueError,
-TypeError, IndexError or OSError with the same words. Written by `python -m tests.refusals.page`; a test compares it
-with what is said.
+This page lists every bad input that the tests try, and the message that it gets. A message is one line: it says what is
+wrong, where, and what is allowed.
+
+On the command line, bad input ends with exit status 2. No traceback is printed (`--debug` prints it), and no
+half-written file is left behind. An output folder that cannot be written is reported before training, not after it.
+The library raises ValueError, TypeError, IndexError or OSError with the same message.
+
+`python -m tests.refusals.page` writes this page, and a test checks that it is up to date. Three dots stand for words
+that come from Python or another library.
 """
 
 
 def make_page():
     """The text of the page."""
-    rows = [(case.where, case.wrong, said) for case, said in try_all(all_cases())]
-    table = "\n".join(f"| {where} | {wrong} | `{escaped(said)}` |" for where, wrong, said in rows)
-    return f"{HEAD}\n{len(rows)} of them:\n\n| where | what is wrong | what is said |\n| --- | --- | --- |\n{table}\n"
+    rows = [(case.where, case.wrong, message) for case, message in try_all(all_cases())]
+    table = "\n".join(f"| {where} | {wrong} | `{escaped(message)}` |" for where, wrong, message in rows)
+    return f"{HEAD}\n{len(rows)} messages:\n\n| where | bad input | message |\n| --- | --- | --- |\n{table}\n"
 
 
 def escaped(text):

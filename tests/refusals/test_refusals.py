@@ -1,4 +1,4 @@
-"""Each bad input is refused in one line, with status 2 or the right exception, and leaves nothing half-written."""
+"""Each bad input gets a one-line message, status 2 or the right exception, and leaves no half-written files."""
 
 import functools
 
@@ -20,31 +20,31 @@ def by_name(cases):
 
 
 @by_name(ON_THE_COMMAND_LINE)
-def test_command_line_is_refused_in_one_line_with_status_2_and_nothing_is_written(case, tmp_path):
+def test_command_line_gets_one_line_and_status_2_and_nothing_is_written(case, tmp_path):
     outcome = try_case(case, tmp_path)
     assert outcome.status == 2, outcome
-    assert outcome.said.startswith("minitransformer")
-    assert outcome.said.count("\n") == 1
-    assert outcome.said.endswith("\n")
-    assert "Traceback" not in outcome.said
-    assert outcome.said[:-1].isprintable()
-    assert "[Errno" not in outcome.said
+    assert outcome.message.startswith("minitransformer")
+    assert outcome.message.count("\n") == 1
+    assert outcome.message.endswith("\n")
+    assert "Traceback" not in outcome.message
+    assert outcome.message[:-1].isprintable()
+    assert "[Errno" not in outcome.message
     assert case.late or outcome.out == ""
     left = {name for name, data in outcome.written.items() if data is not None}
-    assert left == set(), "nothing half-written"
+    assert left == set(), "no half-written file"
     assert case.late or outcome.written == {}, "not even a folder"
 
 
 @by_name(IN_THE_LIBRARY)
-def test_library_raises_the_right_exception_with_one_line(case, tmp_path):
+def test_library_raises_the_right_exception_with_a_one_line_message(case, tmp_path):
     outcome = try_case(case, tmp_path)
     assert type(outcome.error) is case.raises, outcome
-    assert outcome.said
-    assert "\n" not in outcome.said
+    assert outcome.message
+    assert "\n" not in outcome.message
     assert outcome.written == {}
 
 
-def test_names_are_told_apart_and_there_are_enough():
+def test_names_of_the_cases_are_unique():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names) >= 60
 
@@ -55,8 +55,8 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
         main(["train", "shakespeare", "--text", "missing.txt", "--debug"])
 
 
-def test_page_is_what_is_said():
-    assert page() == PAGE.read_text("utf-8"), "write it anew: python -m tests.refusals.page"
+def test_page_is_up_to_date():
+    assert page() == PAGE.read_text("utf-8"), "write it again: python -m tests.refusals.page"
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Trying one case: what is said, how it ends, and what is left behind."""
+"""Try one case: its message, how it ends, and the files that it leaves."""
 
 import contextlib
 import io
@@ -13,8 +13,8 @@ import pytest
 from minitransformer.cli import main
 from tests.refusals.given import give
 
-SAID_BY_OTHERS = (
-    r"(NumPy knows: ).*",
+MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
+    r"(NumPy lacks: ).*",
     r"(cannot be run .*?: \w+: ).*",
     r"(is not JSON: ).*",
     r"(cannot be read \().*(\))",
@@ -22,17 +22,17 @@ SAID_BY_OTHERS = (
 
 
 class Outcome(NamedTuple):
-    """What came of a case."""
+    """The result of a case."""
 
     status: int | None  # of the command line
     error: Exception | None  # of the library
     out: str
-    said: str
-    written: dict  # {name: bytes or None for a folder} of what is there now and was not, or not so
+    message: str
+    written: dict  # {name: bytes, or None for a folder} of everything that is new or changed
 
 
 def try_case(case, folder):
-    """Run it in `folder`, which gets the files of given.py -> Outcome."""
+    """Run it in `folder`, which gets the files of given.py."""
     give(folder)
     before = tree(folder)
     out, err = io.StringIO(), io.StringIO()
@@ -58,10 +58,10 @@ def try_case(case, folder):
                 status = main(list(case.arguments))
             except SystemExit as exit_by_argparse:
                 status = exit_by_argparse.code
-    said = str(error) if error else err.getvalue()
+    message = str(error) if error else err.getvalue()
     now = tree(folder)
     return Outcome(
-        status, error, out.getvalue(), said, {name: now[name] for name in now if before.get(name, 0) != now[name]}
+        status, error, out.getvalue(), message, {name: now[name] for name in now if before.get(name, 0) != now[name]}
     )
 
 
@@ -71,16 +71,16 @@ def tree(folder):
 
 
 def try_all(cases):
-    """(case, what is said) for each, in folders that are gone afterwards."""
+    """(case, message) for each case, in temporary folders."""
     for case in cases:
         with tempfile.TemporaryDirectory() as name:
             outcome = try_case(case, Path(name))
-            yield case, normalised(outcome.said, name)
+            yield case, normalized(outcome.message, name)
 
 
-def normalised(text, folder):
-    """What is the same on every machine: no path of the folder, no process, nothing that other libraries say."""
+def normalized(text, folder):
+    """The part of a message that is the same on every machine: no path of the folder, no words of other libraries."""
     text = text.strip().replace(f"{folder}{os.sep}", "").replace(folder, "FOLDER")
-    for pattern in SAID_BY_OTHERS:
+    for pattern in MESSAGES_OF_OTHERS:
         text = re.sub(pattern, lambda found: f"{found[1]}...{''.join(found.groups()[1:])}", text)
     return text
