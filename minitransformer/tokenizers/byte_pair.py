@@ -17,7 +17,7 @@ from minitransformer.vocabulary import SPECIAL_TOKENS
 SMALLEST = len(SPECIAL_TOKENS) + len(BYTE_ORDER)  # the size of a vocabulary without merges
 CACHED_WORDS, CACHED_LENGTH = 200_000, 100  # how many encoded words are cached, and how long they may be
 
-NO_TOKEN = -1  # in place of an id
+NO_TOKEN = -1  # marks the ends of a word, and tokens that were merged
 
 
 class BytePairTokenizer(Tokenizer):
