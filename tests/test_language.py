@@ -1,0 +1,183 @@
+"""Old names and awkward phrases do not come back: a table of both, and what to say instead.
+
+Each entry is first tried on a text that contains it, so we know that the search works, and then on the finished parts
+of the project. `python -m tests.test_language` prints what is left everywhere else.
+"""
+
+import collections
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# the parts that are finished, and so are held to the table
+FINISHED = (
+    "minitransformer/cli/__init__.py",
+    "minitransformer/cli/parsing.py",
+    "minitransformer/cli/summary.py",
+    "minitransformer/data",
+    "minitransformer/generators.py",
+    "minitransformer/progress.py",
+    "minitransformer/tokenizers",
+    "minitransformer/vocabulary.py",
+    "tests/cli/test_cli.py",
+    "tests/cli/test_summary.py",
+    "tests/data",
+    "tests/test_files.py",
+    "tests/test_process.py",
+    "tests/tokenizers",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+)
+EVERYWHERE = ("minitransformer", "tests", "docs", "README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()  # it quotes them all
+
+# what stands after something, not behind it
+PARTS = (
+    "softmax|sub-?layers?|norms?|layers?|means?|sum|attention|dropout|eos|bos|letters|padding|source|rows?|words?|tokens?|"
+    "ids|vocabulary|tokenizer|texts?|header|end|change|them"
+)
+# (regular expression, what to say instead, an example); names are case-sensitive, and the changelog may mention them
+NAMES = [
+    (r"\bKeyValues\b|\bmake_kvs\b", "KVCache", "from layers.kv import KeyValues"),
+    (r"\b(?:a|an|the|its|each) kv\b(?![ _-]*(?:cache|projection)|\.)", "KV cache", "decoding with a kv"),
+    (r"\w*[Ss]tepwise\w*", "incremental", "import exhibits_stepwise"),
+    (r"\bat_once\b", "micro_batch_size", "backward(batch, at_once=4)"),
+    (r"--accumulate\b|(?<!\.)\baccumulate ?=|[\"']accumulate[\"']", "grad_accumulation_steps", "train(accumulate=3)"),
+    (r"\b(?:settings|arguments|self)\.accumulate\b", "grad_accumulation_steps", "arguments.accumulate"),
+    (r"\b\w*(?:put_away|take_up|taken_up)\w*\b", "save, resume", "def put_away(run):"),
+    (r"\b[Kk]eeper\b", "Checkpointer", "keeper = Keeper(folder)"),
+    (r"\bBegun\b", "ResumedRun", "def resume(path) -> Begun:"),
+    (r"\bWatch(?:er|ing)?\b|\bwatch(?:er|ing)\b", "anomaly hooks, or evaluation callback", "class Watcher:"),
+    (r"\b(?:class|import|except|\w+,) (?:Found|Here|Finding)\b|\b(?:Found|Here|Finding)\(", "one name", "class Here:"),
+    (r"\broom\b(?= ?[=,)\]:]| \+)", "max_new_tokens, or max_len", "def beam_search(log_p, room, beam=4):"),
+    (r"\bALONE\b|\bTeam\b", "ThreadTeam", "from minitransformer.process import Team"),
+    (r"\bwritten_whole\b", "atomic_write", "with written_whole(path) as partial:"),
+    (r"\bREFUSALS\b", "INPUT_ERRORS, or docs/error-messages.md", "see REFUSALS.md"),
+    (r"\bcontinue_prompts\b|\bmodels\.(?:huggingface|pytorch|summary)\b", "the new room's name", "models.huggingface"),
+]  # fmt: skip
+# a space also matches a line break
+PHRASES = [
+    ("what there is", "which: available devices, all lessons, ...", "list what there is to compute on"),
+    ("to be had", "who offers it", "where it is to be had"),
+    ("but for (?:eps|rounding|an?|the|those|that|another)", "except for", "orthogonal to x_hat but for eps"),
+    ("which \\w+ (?:has|have) not(?=\\W*(?:[.,;:)\"|]|$))", "which ... lacks", "erf, which NumPy has not: from it"),
+    ("(?<!there\\s)are none", "there are none, or are empty", "ids that are none"),
+    ("in place of", "instead of", "23 ms in place of 15"),
+    ("(?:derivatives?|gradients?) of (?:the )?\\w+ by(?= (?:x|y|z|the|its|each|every))", "with respect to",
+     "the derivative of the loss by x"),
+    (f"behind (?:the |a |an |its |each |every |all |their )?(?:\\w+ )?(?:{PARTS})", "after", "behind each sub-layer"),
+    ("one behind the other", "one after another", "the arrays, one behind the other"),
+    ("windows?,? (?:\\w+,? ){0,4}side by side", "consecutive windows", "windows that lie side by side"),
+    ("dearer", "costs more", "how much dearer key j is"),
+    ("(?:lets?|letting) (?:itself|themselves) be", "can be", "it lets itself be read"),
+    ("by nobody", "who does it", "a bit is lost by nobody"),
+    ("quite (?:0|1|zero|one)", "exactly 0, or exactly 1", "a weight quite 0 or 1"),
+    ("(?:puts?|putting) (?:it |them |itself |away |(?:the|a|its) \\w+ )?away", "save", "puts the training away"),
+    ("(?:takes?|taken|took) (?:it |them )?up again", "resume", "it can be taken up again"),
+    ("to the same bits", "resuming gives bit-identical results", "goes on to the same bits"),
+    ("(?:is|are) said to", "error messages, or the message for", "what is said to bad input"),
+    ("it should be so that", "this should hold but does not", "it should be so that x = y"),
+    ("anew", "again", "begin anew"),
+]  # fmt: skip
+
+
+class Hit(NamedTuple):
+    """A place where a word of the table stands."""
+
+    path: str
+    line: int
+    words: str
+    instead: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.words!r}: say {self.instead}"
+
+
+def as_regex(phrase):
+    """A phrase as a pattern in which a space is any white space, also a line break in a comment or a quotation."""
+    return re.compile(rf"\b{phrase}(?!\w)".replace(" ", r"(?:\s+(?:[#>]\s+)?)"), re.IGNORECASE | re.MULTILINE)
+
+
+NAME_PATTERNS = [(re.compile(pattern), instead) for pattern, instead, _ in NAMES]
+PHRASE_PATTERNS = [(as_regex(phrase), instead) for phrase, instead, _ in PHRASES]
+
+
+def find_hits(path, text):
+    """All old names and awkward phrases in a text."""
+    patterns = PHRASE_PATTERNS if path == "CHANGELOG.md" else NAME_PATTERNS + PHRASE_PATTERNS
+    for pattern, instead in patterns:
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield Hit(path, line, " ".join(match.group().split()), instead)
+
+
+def hits_in(part):
+    """All hits in a file, or in the source files and pages of a folder."""
+    base = ROOT / part
+    files = [base] if base.is_file() else sorted(f for f in base.rglob("*") if f.suffix in (".py", ".md"))
+    paths = {file.relative_to(ROOT).as_posix(): file for file in files}
+    return [
+        hit for path, file in paths.items() if path != THIS_FILE for hit in find_hits(path, file.read_text("utf-8"))
+    ]
+
+
+@pytest.mark.parametrize(("instead", "example"), [(instead, example) for _, instead, example in (*NAMES, *PHRASES)])
+def test_every_entry_is_found(instead, example):
+    assert instead in [hit.instead for hit in find_hits("README.md", f"Some text.\n{example}\n")]
+
+
+def test_phrases_are_found_across_lines_and_in_any_case():
+    text = '"""In place\n    of a sum,\n    # the gradient of the loss\n    # by x."""'
+    assert [(hit.line, hit.instead) for hit in find_hits("a.py", text)] == [(1, "instead of"), (3, "with respect to")]
+
+
+def test_hit_says_where_it_is_and_what_to_say_instead():
+    (hit,) = find_hits("docs/a.md", "First line.\nIt is to be had.\n")
+    assert str(hit) == "docs/a.md:2: 'to be had': say who offers it"
+
+
+def test_the_changelog_may_mention_old_names():
+    assert list(find_hits("CHANGELOG.md", "`KeyValues` -> `KVCache`")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In place into arrays made in this call; add in place.",
+        "np.add.accumulate(x), itertools.accumulate(x); gradients accumulate.",
+        "the kv projection, and kv.W",
+        "There are none. Here a lock prevents it. Found nothing.",
+        "half a checkpoint is left behind; one name behind which there are two libraries",
+        "the rooms of the house; there is no room for doubt",
+        "minitransformer check 06 --watch, which watches a file",
+        "not for training but for testing; it takes up 10 MB",
+        "two plots side by side; the derivative is multiplied by x",
+        "which it has not seen before",
+    ],
+)
+def test_good_text_passes(text):
+    assert [str(hit) for hit in find_hits("README.md", text)] == []
+
+
+@pytest.mark.parametrize("part", FINISHED)
+def test_finished_part_has_none_of_them(part):
+    assert (ROOT / part).exists(), f"{part} has moved: update FINISHED"
+    hits = hits_in(part)
+    assert not hits, "\n".join(["", *map(str, hits)])
+
+
+def main():
+    """Print every hit, finished or not, and their number in each part of the project."""
+    hits = [hit for part in EVERYWHERE if (ROOT / part).exists() for hit in hits_in(part)]
+    for hit in hits:
+        print(hit)
+    parts = collections.Counter("/".join(hit.path.split("/")[:2]) for hit in hits)
+    for part, count in parts.most_common():
+        print(f"{count:5} {part}")
+
+
+if __name__ == "__main__":
+    main()
