@@ -96,7 +96,7 @@ def test_limit_on_the_file_size_ends_in_a_one_line_error_and_leaves_no_file(tmp_
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "minitransformer train: cannot write runs/copy.safetensors: File too large\n",
+        "minitransformer train: cannot write runs/copy/model.safetensors: File too large\n",
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

@@ -86,7 +86,7 @@ def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch,
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["train", "nonsense"], ValueError),
+        (["train", "copy", "--steps", "0"], ValueError),
         (["summary", "nonsense"], ValueError),
         (["gradcheck", "nonsense"], ValueError),
         (["gradcheck", "relu", "--seed", "-1"], ValueError),

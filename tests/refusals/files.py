@@ -73,7 +73,7 @@ MODELS = [
     command("--resume", "is missing", "train", "--resume", "missing"),
     command("--resume", "is a folder without checkpoints", "train", "--resume", "empty_folder"),
     command("--resume", "is a model whose training is complete", "train", "--resume", "gpt.safetensors"),
-    command("--resume", "lacks the arguments of its training", "train", "--resume", "not_taken_up.safetensors"),
+    command("--resume", "lacks the arguments of its training", "train", "--resume", "no_options.safetensors"),
     command("--resume", "is damaged", "train", "--resume", "bit_of_weight.safetensors"),
 ]
 

@@ -20,8 +20,7 @@ from minitransformer.functional import (
 from minitransformer.layers import Dropout, Linear, SelfAttention
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
-from minitransformer.training import TrainingSettings
-from minitransformer.training.checkpointer import Keeper
+from minitransformer.training import AverageOfLast, Checkpointer, TrainingSettings
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES
 
@@ -130,9 +129,9 @@ SETTINGS = [
     library("Transformer", "integer weights", ValueError, lambda: Transformer(CONFIG, dtype=np.int32)),
     library("Transformer", "a state that is a list", TypeError, lambda: Transformer(CONFIG).load_state_dict([])),
     library("TrainingSettings", "2.5 steps", TypeError, lambda: TrainingSettings(steps=2.5)),
-    library("TrainingSettings", "an average of 0 sets of weights", ValueError, lambda: TrainingSettings(averaged=0)),
+    library("AverageOfLast", "an average of 0 sets of weights", ValueError, lambda: AverageOfLast(10, 0)),
     library("TrainingSettings", "a seed below 0", ValueError, lambda: TrainingSettings(seed=-1)),
-    library("Keeper", "a checkpoint every 1.5 steps", TypeError, lambda: Keeper("runs", 1.5)),
+    library("Checkpointer", "a checkpoint every 1.5 steps", TypeError, lambda: Checkpointer("runs", 1.5)),
     library("Sampling", "a temperature of 0", ValueError, lambda: Sampling(np.random.default_rng(0), 0.0)),
     library("get_task", "no name", ValueError, lambda: get_task(None)),
     library("ToyTask.batch", "no pairs", ValueError, lambda: get_task("copy").batch(np.random.default_rng(0), 0)),

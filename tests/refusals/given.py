@@ -82,7 +82,7 @@ def checkpoints(good):
         "integers": sealed(arrays={name: array.astype(np.int32) for name, array in state.items()}),
         "half_floats": sealed(arrays={name: array.astype(np.float16) for name, array in state.items()}),
         "weightless": sealed(arrays={}),
-        "not_taken_up": sealed(metadata=json.dumps(training)),
+        "no_options": sealed(metadata=json.dumps(training)),
     }
 
 

@@ -43,7 +43,7 @@ def try_case(case, folder):
         contextlib.redirect_stderr(err),
     ):
         patch.chdir(folder)
-        patch.setattr("minitransformer.cli.train.TESTED", 5)
+        patch.setattr("minitransformer.recipes.toy.TESTED", 5)
         if case.patch:
             case.patch(patch)
         if case.call:
