@@ -27,6 +27,7 @@ FINISHED = (
     "tests/data",
     "tests/test_files.py",
     "tests/test_process.py",
+    "tests/test_threads.py",
     "tests/tokenizers",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

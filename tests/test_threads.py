@@ -15,8 +15,7 @@ from minitransformer.backend import backend_name, fused_on_gpu, plain_formulas, 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import ThreadTeam, limit_threads, num_threads
-from minitransformer.training import TrainingSettings, train
-from minitransformer.training import parallel as data_parallel
+from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, parallel, train
 from tests.strict.strict import strict
 
 PATIENCE = 20  # seconds to wait for another thread
@@ -162,13 +161,19 @@ def run_together(*functions):
         return [job.result() for job in [pool.submit(run, function) for function in functions]]
 
 
-def trained(seed, library="numpy", **settings):
+def trained(seed, library="numpy", threads=1, averaging=None, **settings):
     """Train a small model with dropout, and return its losses and the bytes of its weights."""
     sizes = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 32}
     with use_backend(library):
         net = Transformer(TransformerConfig(vocab_size=29, dropout=0.2, attention_dropout=0.1, **sizes), seed=seed)
-        batches = TrainingSettings(steps=12, batch_size=6, warmup=4, seed=seed, average_every=2, **settings)
-        history = train(net, get_task("copy"), batches)
+        history = train(
+            net,
+            get_task("copy"),
+            schedule=functools.partial(noam, d_model=12, warmup=4),
+            settings=TrainingSettings(steps=12, batch_size=6, seed=seed, **settings),
+            averaging=averaging() if averaging else AverageOfLast(12, interval=2),
+            num_threads=threads,
+        )
         return history.losses, b"".join(to_host(parameter.data).tobytes() for parameter in net.parameters())
 
 
@@ -176,7 +181,7 @@ PAIRS = [
     ({"seed": 1}, {"seed": 2}),
     ({"seed": 1}, {"seed": 1}),
     ({"seed": 1}, {"seed": 2, "library": strict}),
-    ({"seed": 1, "accumulate": 3}, {"seed": 2, "ema": 0.9}),
+    ({"seed": 1, "grad_accumulation_steps": 3}, {"seed": 2, "averaging": functools.partial(ExponentialAverage, 0.9)}),
 ]
 
 
@@ -189,11 +194,11 @@ def test_training_in_two_threads_gives_the_same_bits_as_alone(one, other):
         assert run_together(lambda: trained(**one), lambda: trained(**other)) == alone
 
 
-@mock.patch.object(data_parallel, "LEAST", 1)
-def test_training_with_two_teams_gives_the_same_bits_as_alone(monkeypatch):
-    monkeypatch.setattr("minitransformer.training.trainer.num_threads", lambda: 2)
+@mock.patch.object(parallel, "MIN_NUMBERS", 1)
+def test_training_with_two_teams_gives_the_same_bits_as_alone():
+    one, other = {"seed": 1, "threads": 2}, {"seed": 2, "threads": 2, "grad_accumulation_steps": 2}
     before = blas_threads()
-    alone = [trained(seed=1), trained(seed=2, accumulate=2)]
+    alone = [trained(**one), trained(**other)]
     for _ in range(3):
-        assert run_together(lambda: trained(seed=1), lambda: trained(seed=2, accumulate=2)) == alone
+        assert run_together(lambda: trained(**one), lambda: trained(**other)) == alone
     assert blas_threads() == before
