@@ -3,7 +3,7 @@
 import argparse
 import math
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from minitransformer.files import check_folder, reason
 
@@ -13,6 +13,13 @@ MAX_INTEGER = 2**63 - 1
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that reports an error in one line, without the list of all options."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Report unknown options here, with the help of the command itself, instead of in the outer parser."""
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""
