@@ -25,6 +25,7 @@ FINISHED = (
     "tests/cli/test_cli.py",
     "tests/cli/test_summary.py",
     "tests/data",
+    "tests/refusals",
     "tests/test_files.py",
     "tests/test_process.py",
     "tests/test_threads.py",
