@@ -33,7 +33,7 @@ FINISHED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
 )
-EVERYWHERE = ("minitransformer", "tests", "docs", "README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+EVERYWHERE = ("minitransformer", "tests", "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()  # it quotes them all
 
 # what stands after something, not behind it
