@@ -41,7 +41,7 @@ EXHIBITS = (
         "whoever ends first gives the threads back for all",
         "The number of threads belongs to the process: two blocks that overlap must not each restore what they found.",
         process._Limit.__exit__,
-        "self.change(tuple(limit for limit in _Limit.in_force if limit is not self))",
+        "self.change(tuple(limit for limit in _Limit.active if limit is not self))",
         "self.change(())",
     ),
 )
