@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer import kernels
-from minitransformer.backend import backend_name, fused_on_gpu, plain_formulas, to_host, use_backend, xp
+from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
+from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import Team, limit_threads, num_threads
 from minitransformer.training import TrainingSettings, train
@@ -101,15 +101,14 @@ def test_the_threads_of_a_team_see_the_block_of_the_thread_that_they_work_for():
     assert other.map(seen, range(2)) == ["numpy"] * 2
 
 
-@fused_on_gpu
+@fused(lambda x: "fused")
 def which(x):
     """Tells which function was called."""
     return "plain"
 
 
 @back_to_numpy
-def test_plain_formulas_are_for_the_thread_that_asks_and_its_team(monkeypatch):
-    monkeypatch.setattr(kernels, "which", lambda x: "fused", raising=False)
+def test_plain_formulas_are_for_the_thread_that_asks_and_its_team():
     with another_thread() as do, use_backend(CUPY):
         theirs = do(lambda: use_backend(CUPY).__enter__())
         with plain_formulas():

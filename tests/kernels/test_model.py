@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import plain_formulas, to_host, xp
+from minitransformer.backend import to_host, xp
 from minitransformer.data.tasks import get_task
 from minitransformer.kernels import launch
+from minitransformer.kernels.dispatch import plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import Trainer
 from tests.helpers import relative_error

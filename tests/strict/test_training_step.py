@@ -57,7 +57,7 @@ def test_trained_weights_equal_numpys_bit_for_bit(runs):
 
 
 def _rounds(ids):
-    """In how many rounds `add_rows` sums the gradients of the commonest id."""
+    """In how many rounds `scatter_add` sums the gradients of the commonest id."""
     return int(np.ceil(np.log2(np.bincount(ids.ravel()).max())))
 
 

@@ -8,6 +8,7 @@ from minitransformer.core import Parameter
 from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Task
 from minitransformer.exercises.replacement import Replacement
 from minitransformer.training import Adam, noam
+from minitransformer.training.optimizers import adam_update
 
 I, O = 3, 4
 BETA1, BETA2, EPS = 0.9, 0.98, 1e-9
@@ -96,20 +97,20 @@ def uphill(theta, g, m, v, t, lr):
 
 
 def adapt_adam(mine):
-    """The learner's adam_step as the library's method, which writes into views of long vectors."""
+    """The learner's adam_step as the library's function, which changes its arrays in place."""
 
-    def _update(self, data, g, m, v, lr, scale):
-        new = mine(data.copy(), g * scale, m.copy(), v.copy(), self.t, lr)
+    def update(data, grad, m, v, lr, betas, eps, t, *, scale, team):
+        new = mine(data.copy(), grad * scale, m.copy(), v.copy(), t, lr)
         for array, value in zip((data, m, v), new, strict=True):
             array[...] = value
 
-    return _update
+    return update
 
 
 ADAM = Exercise(
     name="13_adam",
     see="lesson 13, parts 2 and 3",
-    replaces={"adam_step": Replacement(Adam._update, adapt_adam, owner=Adam)},
+    replaces={"adam_step": Replacement(adam_update, adapt_adam)},
     hints=(
         "Let the gradient be 4 at the first step. What are m and v then, and of which numbers are they to be the mean?",
         "The weights of the gradients in m do not add up to 1: what m began with has the rest, βᵗ. v has the same "
