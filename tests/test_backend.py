@@ -136,7 +136,8 @@ IMPORT_WITHOUT_CUPY = (
     "from minitransformer.backend import backend_name; print(backend_name())"
 )
 IMPORT_WITH_CUPY = (
-    "import sys, types; cupy = sys.modules['cupy'] = types.ModuleType('cupy'); cupy.is_available = lambda: True\n"
+    "import sys, types; cupy = sys.modules['cupy'] = types.ModuleType('cupy')\n"
+    "cupy.is_available, cupy.ndarray = lambda: True, type('ndarray', (), {})\n"
     "from minitransformer.backend import backend_name; print(backend_name())"
 )
 

@@ -15,10 +15,10 @@ from minitransformer.functional.layer_norm import _layer_norm
 from minitransformer.functional.reductions import column_sum, row_dot, row_max
 from minitransformer.layers import PositionalEncoding
 from minitransformer.training.clipping import clip_factor
-from minitransformer.training.parallel import forward_backward
+from minitransformer.training.loop import forward_backward
 from tests.museum.mutation import planted
 from tests.strict.strict import strict
-from tests.strict.training import new_trainer, train_steps
+from tests.strict.training import SmallTraining, train_steps
 
 # what the mistake is: where, the right text, the wrong one, and how strict complains
 REFUSED = {
@@ -104,8 +104,8 @@ WAITS = {
     ),
     "the loss is logged at once": (
         forward_backward,
-        "return loss, accuracy",
-        "return float(loss), accuracy",
+        "return value, accuracy",
+        "return float(value), accuracy",
         "float()",
     ),
     "a result whose length depends on values": (
@@ -135,7 +135,7 @@ SILENT = {name: mistake[:3] for mistakes in (REFUSED, WAITS, FLOAT64) for name, 
 def _two_steps(module, mistake=None):
     """The meters of two training steps."""
     with use_backend(module), planted(*mistake) if mistake else contextlib.nullcontext():
-        return train_steps(new_trainer(), 2)[1]
+        return train_steps(SmallTraining(), 2)[1]
 
 
 def test_without_a_mistake_nothing_is_found():
