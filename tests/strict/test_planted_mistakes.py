@@ -104,8 +104,8 @@ WAITS = {
     ),
     "the loss is logged at once": (
         forward_backward,
-        "return value, accuracy",
-        "return float(value), accuracy",
+        "return loss, accuracy",
+        "return float(loss), accuracy",
         "float()",
     ),
     "a result whose length depends on values": (
