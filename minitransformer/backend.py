@@ -1,20 +1,19 @@
 """One name, `xp`, for two array libraries: NumPy on the CPU and CuPy on the GPU.
 
-This is the only file that knows CuPy. All mathematics is written against `xp`, which looks up the current library
-at each use, so `from minitransformer.backend import xp` stays right after a switch:
+All mathematics is written against `xp`, which looks up the current library at each use. So
+`from minitransformer.backend import xp` remains valid after a switch:
 
     use_backend("cupy")              # from here on, in this thread
     with use_backend("numpy"): ...   # only inside the block
 
-`numpy` itself keeps meaning the host: data, checkpoints and initial weights are NumPy arrays, and cross over at
-`to_device` and `to_host` alone.
+`numpy` itself always means the host. Data, checkpoints and initial weights are NumPy arrays; they cross to the device
+and back only through `to_device` and `to_host`.
 """
 
-import contextlib
 import contextvars
-import functools
 import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class BackendUnavailableError(RuntimeError):
     """The chosen array library cannot be used here; the message says what is missing and how to get it."""
 
 
-def _import_cupy():
+def _import_cupy() -> Any:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -41,7 +40,7 @@ def _import_cupy():
     return cupy
 
 
-def _find_module(name):
+def _find_module(name: Any) -> Any:
     if hasattr(name, "ndarray"):
         return name
     if name == "numpy":
@@ -52,87 +51,55 @@ def _find_module(name):
 
 
 _at_start = _find_module(os.environ.get("MINITRANSFORMER_BACKEND", "numpy"))
-# the library in use. A context belongs to one thread; a Team hands a copy of the caller's to those that work for it
-_in_use = contextvars.ContextVar("backend", default=_at_start)
+# the library in use. A context belongs to one thread; a Team gives its threads a copy of the caller's context
+_in_use: contextvars.ContextVar[Any] = contextvars.ContextVar("backend", default=_at_start)
 
 
 class _ArrayModule:
-    """Forwards every attribute to the array library in use (0.2 to 0.4 µs a look-up)."""
+    """Forwards every attribute to the array library in use (0.2 to 0.4 µs per look-up)."""
 
-    def __getattr__(self, attribute):
+    def __getattr__(self, attribute: str) -> Any:
         return getattr(_in_use.get(), attribute)
 
 
-xp = _ArrayModule()
+if TYPE_CHECKING:
+    import numpy as xp  # a type checker reads `xp.ndarray` as NumPy's
+else:
+    xp = _ArrayModule()
 
 
 class use_backend:
-    """Switch `xp` to the library `name` from here on, or for the length of a `with` block.
+    """Switch `xp` to the library `name`, from here on or for the length of a `with` block.
 
-    It holds in this thread, and in those of a Team that works for it; other threads see nothing of it, and begin with
-    what the environment variable MINITRANSFORMER_BACKEND says. `name` may also be an array module itself, such as the
-    stand-in for CuPy that the tests use. Raises ValueError for an unknown name and BackendUnavailableError where the
-    library cannot run.
+    The switch holds in this thread and in the threads of a Team that works for it. Other threads do not see it; they
+    start with the library that the environment variable MINITRANSFORMER_BACKEND names. `name` is "numpy", "cupy" or an
+    array module itself, such as the stand-in for CuPy that the tests use.
+
+    Raises ValueError for an unknown name and BackendUnavailableError if the library cannot run here.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: Any) -> None:
         module = _find_module(name)
         self._before = _in_use.get()
         _in_use.set(module)
 
-    def __enter__(self):
+    def __enter__(self) -> "use_backend":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _in_use.set(self._before)
 
 
-def backend_name():
-    """The name of the library in use, "numpy" or "cupy", or that of the module that `use_backend` was given."""
+def backend_name() -> str:
+    """The name of the library in use: "numpy", "cupy", or that of the module that `use_backend` was given."""
     return _in_use.get().__name__
 
 
-def to_device(array):
-    """`array` (from the host, or already there) as an array of the library in use."""
+def to_device(array: Any) -> "xp.ndarray":
+    """`array`, from the host or the device, as an array of the library in use."""
     return array if backend_name() == "numpy" and isinstance(array, np.ndarray) else xp.asarray(array)
 
 
-def to_host(array):
-    """`array` (of any backend) as a NumPy array; on a GPU this waits until it has been computed."""
+def to_host(array: Any) -> np.ndarray:
+    """`array`, of any backend, as a NumPy array. On a GPU this waits until the array has been computed."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
-
-
-KERNELS = "minitransformer.kernels"  # which stands above `functional` and so above this file: imported at first use
-_use_kernels = contextvars.ContextVar("use_kernels", default=True)  # see `plain_formulas`
-
-
-def fused_on_gpu(plain):
-    """Above a plain function: with CuPy, a call goes to the function of the same name in `minitransformer.kernels`.
-
-    That one returns NotImplemented for what it does not know, such as complex numbers. Then, and everywhere else, the
-    plain formula that stands under the decorator is used. On NumPy this costs 0.1 µs a call.
-    """
-
-    @functools.wraps(plain)
-    def dispatch(*args, **kwargs):
-        module = _in_use.get()
-        if module is np or module.__name__ != "cupy" or not _use_kernels.get():
-            return plain(*args, **kwargs)
-        result = getattr(importlib.import_module(KERNELS), plain.__name__)(*args, **kwargs)
-        return plain(*args, **kwargs) if result is NotImplemented else result
-
-    return dispatch
-
-
-@contextlib.contextmanager
-def plain_formulas():
-    """Inside a `with` block the plain formulas are used on a GPU too, so that the kernels can be compared with them.
-
-    As with `use_backend`, a block is of the thread that enters it and of its Team.
-    """
-    before = _use_kernels.get()
-    _use_kernels.set(False)
-    try:
-        yield
-    finally:
-        _use_kernels.set(before)

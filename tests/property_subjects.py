@@ -121,7 +121,7 @@ def attention(n, rng, dtype):
     def forward(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, allowed, n.rate, replayed())
 
-    return function(forward, F.scaled_dot_product_attention_backward, *inputs)
+    return function(forward, lambda dy, cache: F.scaled_dot_product_attention_backward(dy, cache)[:3], *inputs)
 
 
 def cross_entropy(n, rng, dtype):

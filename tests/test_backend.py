@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
 from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
-from minitransformer.functional.scatter import add_rows
+from minitransformer.functional.scatter import scatter_add
 from minitransformer.generators import make_generator
 from tests.helpers import relative_error
 from tests.strict.strict import strict
@@ -136,7 +136,8 @@ IMPORT_WITHOUT_CUPY = (
     "from minitransformer.backend import backend_name; print(backend_name())"
 )
 IMPORT_WITH_CUPY = (
-    "import sys, types; cupy = sys.modules['cupy'] = types.ModuleType('cupy'); cupy.is_available = lambda: True\n"
+    "import sys, types; cupy = sys.modules['cupy'] = types.ModuleType('cupy')\n"
+    "cupy.is_available, cupy.ndarray = lambda: True, type('ndarray', (), {})\n"
     "from minitransformer.backend import backend_name; print(backend_name())"
 )
 
@@ -189,7 +190,7 @@ def test_generator_gives_the_same_stream_for_the_same_seed_only():
     assert abs(np.corrcoef(first, other)[0, 1]) < 0.2
 
 
-def _add_rows_one_by_one(table, ids, rows):
+def _scatter_add_one_by_one(table, ids, rows):
     table = [list(row) for row in table]
     for n, i in enumerate(ids):
         for c in range(len(table[0])):
@@ -200,16 +201,16 @@ def _add_rows_one_by_one(table, ids, rows):
 @pytest.mark.parametrize("module", [np, strict])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("id_dtype", [np.int64, np.int32, np.uint8])
-def test_add_rows_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
+def test_scatter_add_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
     rng = np.random.default_rng(1)
     table, rows = (rng.standard_normal(shape).astype(dtype) for shape in ((7, 3), (11, 3)))
     ids = np.array([6, 2, 2, 0, 6, 2, 4, 0, 6, 6, 2], dtype=id_dtype)
-    expected = _add_rows_one_by_one(table, ids, rows)
+    expected = _scatter_add_one_by_one(table, ids, rows)
     for given_array in (ids, rows):
         given_array.flags.writeable = False
     with use_backend(module):
         there = to_device(table.copy())
-        assert add_rows(there, ids, to_device(rows)) is None
+        assert scatter_add(there, ids, to_device(rows)) is None
         got = to_host(there)
     assert got.dtype == dtype
     assert relative_error(got, expected) < (1e-6 if dtype == np.float32 else 1e-14)
@@ -219,15 +220,15 @@ def test_add_rows_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
 
 @settings(deadline=None)  # a busy machine is no failure
 @given(ids=st.lists(st.integers(0, 4), max_size=30), seed=st.integers(0, 99))
-def test_add_rows_equals_the_naive_loop_for_any_ids(ids, seed):
+def test_scatter_add_equals_the_naive_loop_for_any_ids(ids, seed):
     rng = np.random.default_rng(seed)
     table, rows = (rng.integers(-9, 10, size).astype(float) for size in ((5, 2), (len(ids), 2)))  # so sums are exact
-    expected = _add_rows_one_by_one(table, ids, rows)
-    add_rows(table, np.array(ids, dtype=np.int64), rows)
+    expected = _scatter_add_one_by_one(table, ids, rows)
+    scatter_add(table, np.array(ids, dtype=np.int64), rows)
     np.testing.assert_array_equal(table, expected)
 
 
-def test_add_rows_changes_a_view_in_place():
+def test_scatter_add_changes_a_view_in_place():
     flat = np.zeros(8)
-    add_rows(flat[2:].reshape(3, 2), np.array([1, 1]), np.array([[1.0, 2.0], [3.0, 5.0]]))
+    scatter_add(flat[2:].reshape(3, 2), np.array([1, 1]), np.array([[1.0, 2.0], [3.0, 5.0]]))
     np.testing.assert_array_equal(flat, [0, 0, 0, 0, 4, 7, 0, 0])

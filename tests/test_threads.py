@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from minitransformer import kernels
-from minitransformer.backend import backend_name, fused_on_gpu, plain_formulas, to_host, use_backend, xp
+from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
+from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import ThreadTeam, limit_threads, num_threads
 from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, parallel, train
@@ -100,15 +100,14 @@ def test_threads_of_a_team_use_the_backend_of_their_caller():
     assert other.map(seen, range(2)) == ["numpy"] * 2
 
 
-@fused_on_gpu
+@fused(lambda x: "fused")
 def which(x):
     """Tell which function was called."""
     return "plain"
 
 
 @back_to_numpy
-def test_plain_formulas_hold_in_the_calling_thread_and_its_team(monkeypatch):
-    monkeypatch.setattr(kernels, "which", lambda x: "fused", raising=False)
+def test_plain_formulas_hold_in_the_calling_thread_and_its_team():
     with another_thread() as do, use_backend(CUPY):
         theirs = do(lambda: use_backend(CUPY).__enter__())
         with plain_formulas():

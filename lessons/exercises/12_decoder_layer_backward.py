@@ -24,7 +24,7 @@ def attention(query, key, value, allowed, weights):
     o, cache = functional.scaled_dot_product_attention(query @ Wq, key @ Wk, value @ Wv, allowed)
 
     def back(do):
-        dq, dk, dv = functional.scaled_dot_product_attention_backward(do @ Wo.T, cache)
+        dq, dk, dv, _ = functional.scaled_dot_product_attention_backward(do @ Wo.T, cache)
         return dq @ Wq.T, dk @ Wk.T, dv @ Wv.T
 
     return o @ Wo, back

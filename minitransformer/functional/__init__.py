@@ -1,6 +1,6 @@
 """The mathematics, as pairs of pure functions on arrays: `f(...) -> (y, cache)` and `f_backward(dy, cache) -> dx`.
 
-Nothing here owns a parameter or keeps a state; everything that backward needs is in the cache that forward returns.
+Nothing here owns a parameter or keeps state. Everything that backward needs is in the cache that forward returns.
 Letters used throughout: B batch, T target length, S source length, C = d_model, H heads, D = C / H, F = d_ff,
 V vocabulary, N all leading axes taken together. A gradient is named `d` + the forward name and has its shape.
 """

@@ -1,32 +1,34 @@
 """Activations: functions of each entry alone, between the two matrices of the feed-forward network.
 
-ReLU switches each entry on or off by its sign. The three after it are the entry times its share, y = x G(x), where G
-rises smoothly from 0 to 1; so dy/dx = G(x) + x G'(x), and they differ in what G is, and how G' comes out of it.
+ReLU switches each entry on or off by its sign. The next three multiply the entry by a share of it, y = x G(x), where G
+rises smoothly from 0 to 1, so dy/dx = G(x) + x G'(x). They differ in G, and therefore in G'.
 """
 
 import math
 from typing import NamedTuple
 
-from minitransformer.backend import fused_on_gpu, xp
+from minitransformer import kernels
+from minitransformer.backend import xp
 from minitransformer.functional.erf import normal_cdf, normal_pdf
+from minitransformer.kernels.dispatch import fused
 
 
-def relu(x):
+def relu(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
     """Rectified linear unit (paper section 3.3, the max(0, .) of equation 2), entry by entry, any shape.
 
     Forward    y_i = max(0, x_i)
-    Jacobian   dy_i/dx_j = 1[i = j] 1[x_i > 0]        at the kink x_i = 0 we take 0, as everybody does
+    Jacobian   dy_i/dx_j = 1[i = j] 1[x_i > 0]        at the kink x_i = 0 we take 0, as is usual
     Chain      dx_i = dy_i 1[x_i > 0]
-    Remember   only y: it is positive just where x is, and the next layer keeps the same array as its input
+    Remember   only y: it is positive exactly where x is, and the next layer keeps the same array as its input
     Check      dx is 0 wherever y is 0, and dy elsewhere
     """
     y = xp.maximum(x, 0)
     return y, y
 
 
-@fused_on_gpu
-def relu_backward(dy, y):
-    """dx from dy and the remembered output y, all of one shape; the derivation stands in `relu`."""
+@fused(kernels.relu_backward)
+def relu_backward(dy: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
+    """dx from dy and the remembered output y, all of one shape; see `relu` for the derivation."""
     return dy * (y > 0)
 
 
@@ -37,23 +39,23 @@ class ShareCache(NamedTuple):
     share: xp.ndarray  # G(x), of the shape of x
 
 
-def gelu(x):
+def gelu(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     """Gaussian error linear unit (Hendrycks and Gimpel 2016), exact, entry by entry, any shape; BERT's activation.
 
-    Each entry, times the share of a standard normal distribution that lies below it:
+    Each entry is multiplied by the share of a standard normal distribution that lies below it:
 
     Forward    y_i = x_i Phi(x_i)        Phi(x) = (1 + erf(x / sqrt(2))) / 2
     Jacobian   dy_i/dx_j = 1[i = j] (Phi(x_i) + x_i phi(x_i))        phi(x) = Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi)
     Chain      dx_i = dy_i (Phi(x_i) + x_i phi(x_i))
-    Remember   x and Phi(x), which costs more time than memory
+    Remember   x and Phi(x), whose memory costs less than computing it twice
     Check      gelu(x) - gelu(-x) = x; the slopes at x and -x sum to 1
     """
     share = normal_cdf(x)
     return x * share, ShareCache(x, share)
 
 
-def gelu_backward(dy, cache):
-    """dx from dy, all of one shape; the derivation stands in `gelu`."""
+def gelu_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
+    """dx from dy, all of one shape; see `gelu` for the derivation."""
     x, share = cache
     dx = normal_pdf(x)
     dx *= x
@@ -62,10 +64,10 @@ def gelu_backward(dy, cache):
     return dx
 
 
-CUBIC = 0.044715  # with it, the tanh form is nowhere more than 0.0005 away from the exact one
+CUBIC = 0.044715  # with it, the tanh form differs from the exact one by at most 0.0005
 
 
-def gelu_tanh(x):
+def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     """GELU in its tanh form (Hendrycks and Gimpel 2016, section 2), entry by entry; the activation of GPT-2.
 
     Forward    y_i = x_i G(x_i)        G(x) = (1 + tanh(s(x))) / 2        s(x) = sqrt(2 / pi) (x + 0.044715 x^3)
@@ -86,8 +88,8 @@ def gelu_tanh(x):
     return x * share, ShareCache(x, share)
 
 
-def gelu_tanh_backward(dy, cache):
-    """dx from dy, all of one shape; the derivation stands in `gelu_tanh`."""
+def gelu_tanh_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
+    """dx from dy, all of one shape; see `gelu_tanh` for the derivation."""
     x, share = cache
     dx = x * x
     dx *= 3.0 * CUBIC
@@ -101,7 +103,7 @@ def gelu_tanh_backward(dy, cache):
     return dx
 
 
-def silu(x):
+def silu(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     """Sigmoid linear unit, also called Swish with beta = 1 (Hendrycks and Gimpel 2016; Ramachandran et al. 2017).
 
     Forward    y_i = x_i sigma(x_i)        sigma(x) = 1 / (1 + exp(-x)) = exp(n) / (exp(n) + exp(-p)), with n and p the
@@ -120,8 +122,8 @@ def silu(x):
     return x * share, ShareCache(x, share)
 
 
-def silu_backward(dy, cache):
-    """dx from dy, all of one shape; the derivation stands in `silu`."""
+def silu_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
+    """dx from dy, all of one shape; see `silu` for the derivation."""
     x, share = cache
     dx = 1.0 - share
     dx *= x
@@ -131,19 +133,19 @@ def silu_backward(dy, cache):
     return dx
 
 
-def tanh(x):
-    """The hyperbolic tangent, entry by entry, any shape: what BERT's classifier ends its pooling with.
+def tanh(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
+    """The hyperbolic tangent, entry by entry, any shape: the last step of the pooling in BERT's classifier.
 
     Forward    y_i = tanh(x_i)
     Jacobian   dy_i/dx_j = 1[i = j] (1 - y_i^2)
     Chain      dx_i = dy_i (1 - y_i^2)
     Remember   only y
-    Check      dx is nowhere larger than dy
+    Check      |dx| is nowhere larger than |dy|
     """
     y = xp.tanh(x)
     return y, y
 
 
-def tanh_backward(dy, y):
-    """dx from dy and the remembered output y, all of one shape; the derivation stands in `tanh`."""
+def tanh_backward(dy: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
+    """dx from dy and the remembered output y, all of one shape; see `tanh` for the derivation."""
     return dy * (1.0 - y * y)

@@ -1,14 +1,16 @@
-"""ALiBi, attention with linear biases (Press et al. 2022): the farther a key, the lower its score."""
+"""ALiBi, attention with linear biases (Press et al. 2022): the farther away a key is, the lower its score."""
+
+from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 
 
-def alibi_slopes(num_heads):
-    """How fast each head's scores fall with distance -> one number per head.
+def alibi_slopes(num_heads: int) -> list[float]:
+    """The rate at which each head's scores fall with distance -> one number per head.
 
-    For H a power of two they are a geometric sequence from 2^(-8 / H) to 2^-8; H = 8 has 1/2, 1/4, ... 1/256.
-    Otherwise the heads take the slopes of the next lower power of two, and those left over every other slope of twice
-    as many (section 3; the rule is in the authors' code).
+    If H is a power of two, they are a geometric sequence from 2^(-8 / H) to 2^-8; H = 8 has 1/2, 1/4, ... 1/256.
+    Otherwise, for P the next lower power of two, the first P heads take the slopes of P heads, and the remaining heads
+    every other slope of 2 P heads (section 3; the rule is in the authors' code). Raises ValueError for H < 1.
     """
     if num_heads < 1:
         raise ValueError(f"num_heads must be at least 1, got {num_heads}")
@@ -18,12 +20,12 @@ def alibi_slopes(num_heads):
     return slopes + between[: num_heads - power]
 
 
-def alibi_bias(num_heads, T, S, start=0, dtype="float32"):
-    """What is added to the scores, -slope_h |t - s| -> (H, T, S).
+def alibi_bias(num_heads: int, T: int, S: int, start: int = 0, dtype: DTypeLike = "float32") -> xp.ndarray:
+    """The bias that is added to the scores, -slope_h |t - s| -> (H, T, S).
 
-    Queries stand at positions t = start ... start + T - 1, keys at s = 0 ... S - 1. The paper is causal, so there
-    s <= t; the absolute value serves both directions, where before and behind count the same. Its own code adds
-    slope_h s and leaves out t: the softmax of a query does not see what all its scores have in common.
+    Queries are at positions t = start ... start + T - 1, keys at s = 0 ... S - 1. The paper is causal, so there s <= t;
+    the absolute value also serves attention in both directions, and treats them alike. The authors' code adds slope_h s
+    and leaves out t: adding one number to all scores of a query does not change its softmax.
     """
     slopes = xp.asarray(alibi_slopes(num_heads), dtype=dtype)
     queries, keys = xp.arange(start, start + T, dtype=dtype), xp.arange(S, dtype=dtype)

@@ -1,12 +1,14 @@
 """Softmax, cross-entropy and label smoothing in one step, so that no logarithm of 0 is ever taken."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from minitransformer.backend import fused_on_gpu, xp
-from minitransformer.checks import check_numbers, check_rate, check_targets
+from minitransformer import kernels
+from minitransformer.backend import xp
+from minitransformer.checks import check_integer, check_numbers, check_rate, check_shape, check_targets
 from minitransformer.functional.reductions import row_max, row_mean, row_sum
+from minitransformer.kernels.dispatch import fused
 
-BLOCK = 2**18  # logits worked on at a time: what is read four times should still be in the processor's cache
+BLOCK = 2**18  # logits per block: they are read four times, and should stay in the processor's cache meanwhile
 
 
 class CrossEntropyCache(NamedTuple):
@@ -16,19 +18,21 @@ class CrossEntropyCache(NamedTuple):
     targets: xp.ndarray  # (N,)
     share: xp.ndarray  # (N,), 1 / M for a token that counts and 0 for padding
     smoothing: float
-    shape: tuple  # of the logits
+    shape: tuple[int, ...]  # of the logits
     overwrite: bool
 
 
-@fused_on_gpu
-def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
+def cross_entropy(
+    logits: xp.ndarray, targets: xp.ndarray, smoothing: float = 0.0, pad: int = 0, overwrite: bool = False
+) -> tuple[xp.ndarray, CrossEntropyCache]:
     """Mean cross-entropy in nats between smoothed targets and softmax(logits), over the tokens that are not padding.
 
-    logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) as its source
-    Szegedy et al. (2016) section 7 has it: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
-    the right one included. Tokens with target = pad take no part; M is the number of the others. With none, the loss
-    is 0. With `overwrite`, the logits' own array holds p after forward and dlogits after backward: the largest array
-    of a training step, for a caller that has no more use for what was in it.
+    logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) is that of its
+    source, Szegedy et al. (2016) section 7: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
+    the right one included. Tokens with target = pad do not count; M is the number of the others. If there are none,
+    the loss is 0. With `overwrite`, the logits' own array holds p after forward and dlogits after backward: it is the
+    largest array of a training step, and most callers no longer need the logits. Raises TypeError, ValueError or
+    IndexError for logits, targets, smoothing or pad that cannot be used; targets on a GPU are not compared with V.
 
     Forward    q_v = (1 - eps) 1[v = target] + eps / V      loss = -1/M sum_n sum_v q_nv log p_nv,  p = softmax(z)
                log p_v = z_v - log sum_u exp(z_u)
@@ -39,34 +43,49 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0, overwrite=False):
     """
     check_numbers("logits", logits)
     check_rate("smoothing", smoothing)
+    check_integer("pad", pad)
     V = logits.shape[-1]
     check_targets(targets, logits.shape[:-1], V, pad)
-    p, targets_n = logits.reshape(-1, V), targets.reshape(-1)  # (N, V), (N,)
-    if not overwrite:
-        p = p.copy()
-    counts = targets_n != pad
+    targets_n = targets.reshape(-1)
+    loss, p, share = _cross_entropy(logits.reshape(-1, V), targets_n, smoothing, pad, overwrite)
+    return loss, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape, overwrite)
+
+
+@fused(kernels.cross_entropy)
+def _cross_entropy(logits, targets, smoothing, pad, overwrite):
+    p = logits if overwrite else logits.copy()  # (N, V)
+    counts = targets != pad
     share = counts.astype(logits.real.dtype)  # not after the division: a quotient of integers is float64
     share /= xp.maximum(share.sum(), 1)
     losses = xp.empty(len(p), p.dtype)
     for rows in _blocks(p):
-        losses[rows] = _softmax_and_losses(p[rows], targets_n[rows], smoothing)
-    return losses @ share, CrossEntropyCache(p, targets_n, share, smoothing, logits.shape, overwrite)
+        losses[rows] = _softmax_and_losses(p[rows], targets[rows], smoothing)
+    return losses @ share, p, share
 
 
-@fused_on_gpu
-def cross_entropy_backward(dloss, cache):
-    """dlogits (..., V) from dloss, 1 for the loss itself; the derivation stands in `cross_entropy`."""
+def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
+    """dlogits (..., V) from dloss, 1 for the loss itself; see `cross_entropy` for the derivation.
+
+    dloss is a number or a 0-d array. Raises ValueError for a dloss with axes.
+    """
     p, targets, share, smoothing, shape, overwrite = cache
+    if hasattr(dloss, "shape"):
+        check_shape("dloss", dloss, ())
+    return _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite).reshape(shape)
+
+
+@fused(kernels.cross_entropy_backward)
+def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     dz = p if overwrite else p.copy()
     for rows in _blocks(dz):
         dz_rows = dz[rows]
         dz_rows -= smoothing / dz.shape[-1]
-        dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing  # one entry a row: no index comes twice
+        dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing  # one entry per row: no index occurs twice
         dz_rows *= (share[rows] * dloss)[:, None]
-    return dz.reshape(shape)
+    return dz
 
 
-def _softmax_and_losses(z, targets, smoothing):
+def _softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> xp.ndarray:
     """Turn the logits z (n, V) into softmax(z) in place, and return each row's loss (n,).
 
     -sum_v q_v log p_v, with log p_v = z_v - log(total) and q written out.
@@ -80,7 +99,7 @@ def _softmax_and_losses(z, targets, smoothing):
     return xp.log(total[:, 0]) - (1.0 - smoothing) * right - smoothing * mean
 
 
-def _blocks(rows):
+def _blocks(rows: xp.ndarray) -> list[slice]:
     """Slices that cut (N, V) into blocks of about BLOCK numbers."""
     N, V = rows.shape
     step = max(1, BLOCK // V)

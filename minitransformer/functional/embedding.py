@@ -2,27 +2,30 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import fused_on_gpu, to_device
-from minitransformer.checks import check_ids
-from minitransformer.functional.scatter import add_rows
+import numpy as np
+
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_ids, check_shape
+from minitransformer.functional.scatter import scatter_add
 
 
 class EmbeddingCache(NamedTuple):
     """What `embedding` remembers."""
 
-    ids: object  # (B, T), on the host
+    ids: np.ndarray  # (B, T), on the host
     scale: float
 
 
-def embedding(ids, E, scale=1.0):
+def embedding(ids: np.ndarray, E: xp.ndarray, scale: float = 1.0) -> tuple[xp.ndarray, EmbeddingCache]:
     """Row ids[b, t] of E, times `scale` (paper section 3.4: sqrt(d_model)).
 
-    ids (B, T) integers in 0 ... V - 1 on the host, E (V, C) -> y (B, T, C). It is the product of E with a matrix of
-    ones and zeros, done without multiplying by zeros.
+    ids (B, T) integers in 0 ... V - 1 on the host, E (V, C) -> y (B, T, C). This is the product of a one-hot matrix
+    with E, without the multiplications by zero. Raises TypeError for ids that are not integers, ValueError for no ids,
+    IndexError for an id outside the table.
 
     Forward    y_btc = scale E[ids_bt, c]
     Jacobian   dy_btc/dE_vc = scale 1[ids_bt = v]
-    Chain      dE_vc = scale sum over all (b, t) with ids_bt = v of dy_btc        a token that comes twice gets both
+    Chain      dE_vc = scale sum over all (b, t) with ids_bt = v of dy_btc        a token that occurs twice gets both
     Remember   the ids, on the host, where they can be sorted without waiting for a GPU
     Check      the sum of dE over the vocabulary is scale times the sum of dy over all tokens
     """
@@ -32,11 +35,12 @@ def embedding(ids, E, scale=1.0):
     return y, EmbeddingCache(ids, scale)
 
 
-@fused_on_gpu
-def embedding_backward(dy, cache, dE):
-    """Add the gradient of the table to `dE` (V, C), in place; the derivation stands in `embedding`.
+def embedding_backward(dy: xp.ndarray, cache: EmbeddingCache, dE: xp.ndarray) -> None:
+    """Add the gradient of the table to `dE` (V, C), in place, from dy (B, T, C); see `embedding` for the derivation.
 
-    It adds in place, where its siblings return a new array, because only the rows of tokens that came are touched.
+    It adds in place, unlike the other backward functions, because it touches only the rows of the tokens that occur.
+    Raises ValueError for a dy or dE of the wrong shape, IndexError if dE has fewer rows than the table had.
     """
     ids, scale = cache
-    add_rows(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)
+    check_shape("dy", dy, (*ids.shape, dE.shape[-1]))
+    scatter_add(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)

@@ -1,19 +1,19 @@
-"""The error function, which NumPy has not: from it, the normal distribution that exact GELU asks for."""
+"""The error function, which NumPy lacks, and with it the normal distribution, which exact GELU needs."""
 
 import math
 from typing import NamedTuple
 
 from minitransformer.backend import backend_name, xp
 
-BLOCK = 2**16  # numbers worked on at a time on the host: some twenty steps should find them in the processor's cache
+BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache for some twenty steps
 
 
 class Fit(NamedTuple):
     """A rational function of u = z^2 that is close to atanh(erf(z)) / z for u from 0 to `limit`."""
 
-    limit: float  # where erf has become 1 to the last bit
-    above: tuple  # coefficients of the numerator, of the constant first
-    below: tuple  # of the denominator; the last is 1
+    limit: float  # from here on, erf is 1 to the last bit
+    above: tuple[float, ...]  # coefficients of the numerator, the constant one first
+    below: tuple[float, ...]  # of the denominator; the last is 1
 
 
 SINGLE = Fit(
@@ -50,20 +50,20 @@ DOUBLE = Fit(
 )  # 1.1e-17
 
 
-def erf(x, scale=1.0):
+def erf(x: xp.ndarray, scale: float = 1.0) -> xp.ndarray:
     """The error function of z = scale x, entry by entry: a new array, of any shape, float32, float64 or complex128.
 
         erf(z) = 2 / sqrt(pi) * integral of exp(-t^2) from 0 to z = tanh(z A(z^2) / B(z^2))
 
-    tanh has the right ends already, and bends almost as erf does: its argument, atanh(erf(z)), is z times a smooth and
-    even function of z, which we replace by a quotient of two polynomials, in the manner of Cody (1969), "Rational
-    Chebyshev approximations for the error function". The coefficients are our own, from an exchange algorithm of Remez
-    in 60 digits, which makes the largest relative error of erf itself as small as it can be: of degree 3 for float32,
-    9 else. All of them are positive, so that no digits cancel. With the rounding on the way, the result is right to 4
-    units in the last place, however small z is. GELU's tanh form stops this quotient after two terms.
+    tanh has the right limits and nearly the right shape: its argument, atanh(erf(z)), is z times a smooth and even
+    function of z. We approximate that function by a quotient of two polynomials, in the manner of Cody (1969),
+    "Rational Chebyshev approximations for the error function". The coefficients are our own, from the Remez exchange
+    algorithm in 60 digits, which minimises the largest relative error of erf itself: degree 3 for float32, 9 otherwise.
+    All of them are positive, so no digits cancel. With the rounding errors included, the result is right to 4 units in
+    the last place, however small z is. GELU's tanh form stops this quotient after two terms.
 
-    It is analytic wherever it is not 1 to the last bit, so that complex steps pass through; complex numbers are meant
-    to be near the real axis, as there. A `scale` costs nothing: it goes into the coefficients.
+    The function is analytic wherever it is not 1 to the last bit, so complex steps pass through; complex numbers must
+    be close to the real axis, as they are there. `scale` costs nothing: it goes into the coefficients.
     """
     fit = SINGLE if x.dtype.itemsize == 4 else DOUBLE
     above = [a * scale ** (2 * k + 1) for k, a in enumerate(fit.above)]
@@ -71,13 +71,11 @@ def erf(x, scale=1.0):
     F = x.shape[-1] if x.ndim else 1
     y = xp.empty(x.shape, x.dtype)
     x_rows, y_rows = x.reshape(-1, F), y.reshape(-1, F)
-    limit = xp.full(F, fit.limit / scale**2, x.dtype)  # an array: with a number, NumPy's minimum is five times slower
+    limit = xp.full(F, fit.limit / scale**2, x.dtype)  # an array: NumPy's minimum is five times slower with a number
     for rows in _blocks(x_rows):
         z, t = x_rows[rows], y_rows[rows]
         u = z * z
-        xp.minimum(
-            u, limit, out=u
-        )  # the quotient stays where it is from there on: tanh gives 1, and no power overflows
+        xp.minimum(u, limit, out=u)  # beyond the limit the quotient stays constant: tanh is 1, and no power overflows
         quotient = _polynomial(above, u)
         quotient /= _polynomial(below, u)
         quotient *= z
@@ -85,7 +83,7 @@ def erf(x, scale=1.0):
     return y
 
 
-def _polynomial(coefficients, u):
+def _polynomial(coefficients: list[float], u: xp.ndarray) -> xp.ndarray:
     """c_0 + c_1 u + c_2 u^2 + ..., from the inside out (Horner's rule)."""
     *others, last = coefficients
     p = u * last
@@ -96,7 +94,7 @@ def _polynomial(coefficients, u):
     return p
 
 
-def normal_cdf(x):
+def normal_cdf(x: xp.ndarray) -> xp.ndarray:
     """Phi(x), the share of a standard normal distribution that lies below x: (1 + erf(x / sqrt(2))) / 2."""
     p = erf(x, math.sqrt(0.5))
     p += 1.0
@@ -104,7 +102,7 @@ def normal_cdf(x):
     return p
 
 
-def normal_pdf(x):
+def normal_pdf(x: xp.ndarray) -> xp.ndarray:
     """phi(x) = exp(-x^2 / 2) / sqrt(2 pi), the derivative of `normal_cdf`."""
     p = x * x
     p *= -0.5
@@ -113,8 +111,8 @@ def normal_pdf(x):
     return p
 
 
-def _blocks(rows):
-    """Slices that cut (N, F) into blocks of about BLOCK numbers; a GPU takes all at once."""
+def _blocks(rows: xp.ndarray) -> list[slice]:
+    """Slices that cut (N, F) into blocks of about BLOCK numbers; on a GPU there is one block."""
     N, F = rows.shape
     step = max(1, BLOCK // F) if backend_name() == "numpy" else max(1, N)
     return [slice(start, start + step) for start in range(0, N, step)]

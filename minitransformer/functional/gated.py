@@ -1,9 +1,11 @@
-"""Gated activations (Shazeer 2020, "GLU Variants Improve Transformer"): one half of the features switches the other."""
+"""Gated activations (Shazeer 2020, "GLU Variants Improve Transformer"): one half of the features gates the other."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from minitransformer.backend import xp
 from minitransformer.functional.activations import (
+    ShareCache,
     gelu,
     gelu_backward,
     gelu_tanh,
@@ -18,15 +20,15 @@ class GatedCache(NamedTuple):
 
     up: xp.ndarray  # (..., F)
     gate: xp.ndarray  # (..., F), after its activation
-    activation: object  # what the activation itself remembers
+    activation: ShareCache  # what the activation itself remembers
 
 
-def geglu(x):
-    """GELU of the first half, times the second: x (..., 2F) = (gate | up) -> y (..., F).
+def geglu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
+    """GELU of the first half times the second half: x (..., 2F) = (gate | up) -> y (..., F).
 
-    Without a gate, what a feature says and whether it speaks are one number. Here they are two, and each has a path:
+    Without a gate, one number decides both the value of a feature and whether it passes. Here these are two numbers:
 
-    Forward    y_f = a(g_f) u_f        g = x[..., :F] the gate, u = x[..., F:] what it lets up, a = GELU
+    Forward    y_f = a(g_f) u_f        g = x[..., :F] the gate, u = x[..., F:] what it lets through, a = GELU
     Jacobian   dy_f/dg_h = 1[f = h] a'(g_f) u_f        dy_f/du_h = 1[f = h] a(g_f)
     Chain      dg = a'(g) (dy u), by the activation's own backward        du = dy a(g)
     Remember   u, a(g), and what a remembers
@@ -35,38 +37,40 @@ def geglu(x):
     return _gated(x, gelu)
 
 
-def geglu_backward(dy, cache):
-    """dx (..., 2F) from dy (..., F); the derivation stands in `geglu`."""
+def geglu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
+    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation."""
     return _gated_backward(dy, cache, gelu_backward)
 
 
-def geglu_tanh(x):
-    """As `geglu`, with the tanh form of GELU: "gated-gelu" in T5 version 1.1."""
+def geglu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
+    """As `geglu`, with the tanh form of GELU ("gated-gelu" in T5 version 1.1)."""
     return _gated(x, gelu_tanh)
 
 
-def geglu_tanh_backward(dy, cache):
-    """dx (..., 2F) from dy (..., F); the derivation stands in `geglu`."""
+def geglu_tanh_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
+    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation."""
     return _gated_backward(dy, cache, gelu_tanh_backward)
 
 
-def swiglu(x):
-    """As `geglu`, with a = SiLU; LLaMA's activation."""
+def swiglu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
+    """As `geglu`, with a = SiLU: the activation of LLaMA."""
     return _gated(x, silu)
 
 
-def swiglu_backward(dy, cache):
-    """dx (..., 2F) from dy (..., F); the derivation stands in `geglu`."""
+def swiglu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
+    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation."""
     return _gated_backward(dy, cache, silu_backward)
 
 
-def _gated(x, activation):
+def _gated(x: xp.ndarray, activation: Callable[[Any], tuple[Any, ShareCache]]) -> tuple[xp.ndarray, GatedCache]:
     gate, up = xp.split(x, 2, axis=-1)
     a, cache = activation(gate)
     return a * up, GatedCache(up, a, cache)
 
 
-def _gated_backward(dy, cache, activation_backward):
+def _gated_backward(
+    dy: xp.ndarray, cache: GatedCache, activation_backward: Callable[[Any, ShareCache], Any]
+) -> xp.ndarray:
     up, a, cache_activation = cache
     dgate = activation_backward(dy * up, cache_activation)
     return xp.concatenate([dgate, dy * a], axis=-1)

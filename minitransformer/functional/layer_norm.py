@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
-from minitransformer.backend import fused_on_gpu, xp
+from minitransformer import kernels
+from minitransformer.backend import xp
 from minitransformer.checks import check_numbers, check_shape
 from minitransformer.functional.reductions import column_dot, column_sum, row_dot, row_mean
+from minitransformer.kernels.dispatch import fused
 
 
 class LayerNormCache(NamedTuple):
@@ -15,12 +17,14 @@ class LayerNormCache(NamedTuple):
     gamma: xp.ndarray  # (C,)
 
 
-@fused_on_gpu
-def layer_norm(x, gamma, beta, eps=1e-5):
+def layer_norm(
+    x: xp.ndarray, gamma: xp.ndarray, beta: xp.ndarray, eps: float = 1e-5
+) -> tuple[xp.ndarray, LayerNormCache]:
     """Give each token mean 0 and variance 1 over its features, then a learnt scale and shift.
 
-    x (..., C), gamma (C,), beta (C,) -> y (..., C). The variance is the biased one (divided by C), and eps stands
-    inside the root: [1, 0, 0, 0] becomes 1.732 in its first entry. The paper gives no eps; this is PyTorch's.
+    x (..., C), gamma (C,), beta (C,) -> y (..., C). The variance is the biased one (divided by C), and eps is inside
+    the root: the first entry of [1, 0, 0, 0] becomes 1.732. The paper gives no eps; this is PyTorch's. Raises TypeError
+    or ValueError for an x that is not an array of numbers, and ValueError for a gamma or beta of another shape.
 
     Forward    mu = mean(x)    r = 1 / sqrt(mean((x - mu)^2) + eps)    x_hat = (x - mu) r    y = gamma x_hat + beta
     Jacobian   dx_hat_i/dx_j = r (1[i = j] - 1/C - x_hat_i x_hat_j / C)
@@ -30,25 +34,38 @@ def layer_norm(x, gamma, beta, eps=1e-5):
                dx = r (dx_hat - mean(dx_hat) - x_hat mean(dx_hat x_hat))
                dgamma = sum over tokens of dy x_hat        dbeta = sum over tokens of dy
     Remember   x_hat, r and gamma
-    Check      each row of dx sums to 0; it is orthogonal to x_hat but for eps
+    Check      each row of dx sums to 0; it is orthogonal to x_hat except for eps
     """
     check_numbers("x", x)
+    check_shape("gamma", gamma, x.shape[-1:])
+    check_shape("beta", beta, x.shape[-1:])
+    y, x_hat, rstd = _layer_norm(x, gamma, beta, eps)
+    return y, LayerNormCache(x_hat, rstd, gamma)
+
+
+@fused(kernels.layer_norm)
+def _layer_norm(x, gamma, beta, eps):
     C = x.shape[-1]
-    check_shape("gamma", gamma, (C,))
-    check_shape("beta", beta, (C,))
     x_hat = x - row_mean(x)
     variance = row_dot(x_hat, x_hat) / C
     rstd = 1.0 / xp.sqrt(variance + eps)  # (..., 1)
     x_hat *= rstd
     y = x_hat * gamma
     y += beta
-    return y, LayerNormCache(x_hat, rstd, gamma)
+    return y, x_hat, rstd
 
 
-@fused_on_gpu
-def layer_norm_backward(dy, cache):
-    """(dx, dgamma, dbeta) from dy (..., C); the derivation stands in `layer_norm`."""
-    x_hat, rstd, gamma = cache
+def layer_norm_backward(dy: xp.ndarray, cache: LayerNormCache) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
+    """(dx, dgamma, dbeta) from dy (..., C); see `layer_norm` for the derivation.
+
+    Raises ValueError for a dy of another shape.
+    """
+    check_shape("dy", dy, cache.x_hat.shape)
+    return _layer_norm_backward(dy, *cache)
+
+
+@fused(kernels.layer_norm_backward)
+def _layer_norm_backward(dy, x_hat, rstd, gamma):
     C = dy.shape[-1]
     dy_rows = dy.reshape(-1, C)
     dgamma = column_dot(dy_rows, x_hat.reshape(-1, C))

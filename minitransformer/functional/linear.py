@@ -1,4 +1,4 @@
-"""The affine map y = x W + b, where nearly all of a Transformer's arithmetic happens."""
+"""The affine map y = x W + b, where a Transformer does nearly all of its arithmetic."""
 
 from typing import NamedTuple
 
@@ -14,10 +14,11 @@ class LinearCache(NamedTuple):
     W: xp.ndarray  # (I, O)
 
 
-def linear(x, W, b=None):
+def linear(x: xp.ndarray, W: xp.ndarray, b: xp.ndarray | None = None) -> tuple[xp.ndarray, LinearCache]:
     """y = x W + b, applied to the last axis (paper section 3.2.2, the projections; section 3.3, equation 2).
 
-    x (..., I), W (I, O), b (O,) or None -> y (..., O). We number the leading axes by one n.
+    x (..., I), W (I, O), b (O,) or None -> y (..., O). One index n stands for all leading axes. Raises ValueError for a
+    W or b of another shape.
 
     Forward    y_no = sum_i x_ni W_io + b_o
     Jacobian   dy_no/dx_ni = W_io      dy_no/dW_io = x_ni      dy_no/db_o = 1
@@ -36,8 +37,10 @@ def linear(x, W, b=None):
     return y.reshape(*x.shape[:-1], -1), LinearCache(x, W)
 
 
-def linear_backward(dy, cache, out=None):
-    """(dx, dW, db) from dy (..., O); the derivation stands in `linear`. dW goes into the array `out`, if given."""
+def linear_backward(
+    dy: xp.ndarray, cache: LinearCache, out: xp.ndarray | None = None
+) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
+    """(dx, dW, db) from dy (..., O); see `linear` for the derivation. dW is written into `out`, if given."""
     x, W = cache
     rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
     dx = (dy_rows @ W.T).reshape(x.shape)

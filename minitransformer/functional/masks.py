@@ -1,15 +1,15 @@
-"""Masks: which position may attend to which. Boolean, True = may attend; combine two with `&`."""
+"""Masks: which positions may attend to which. Boolean, True = may attend; combine two with `&`."""
 
 from minitransformer.backend import xp
 
 
-def padding_mask(ids, pad=0):
-    """Let nobody attend to padding: ids (B, S) -> (B, 1, 1, S), to be broadcast over heads and queries."""
+def padding_mask(ids: xp.ndarray, pad: int = 0) -> xp.ndarray:
+    """No position may attend to padding: ids (B, S) -> (B, 1, 1, S), to be broadcast over heads and queries."""
     return (ids != pad)[:, None, None, :]
 
 
-def causal_mask(length):
-    """Let position t attend to positions up to t, itself included -> (1, 1, T, T), lower triangular.
+def causal_mask(length: int) -> xp.ndarray:
+    """Position t may attend to the positions up to t, itself included -> (1, 1, T, T), lower triangular.
 
     With the target shifted right by one this keeps a prediction from seeing its own answer (paper section 3.1).
     """

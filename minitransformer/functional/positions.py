@@ -1,20 +1,22 @@
-"""Tables that depend on positions alone, computed on the host: sinusoids, angles of rotation, buckets of distances."""
+"""Tables that depend only on positions, computed on the host: sinusoids, angles of rotation, buckets of distances."""
 
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from minitransformer.backend import to_device
+from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_positions
 
 
-def sinusoidal_positions(length, d_model, dtype=np.float32):
+def sinusoidal_positions(length: int, d_model: int, dtype: DTypeLike = np.float32) -> np.ndarray:
     """A vector for each position, from sines and cosines of geometrically growing wavelengths -> (length, d_model).
 
     PE[t, 2i] = sin(t / 10000^(2i / d_model))        PE[t, 2i + 1] = cos(t / 10000^(2i / d_model))
 
     The features 2i and 2i + 1 share one frequency, so PE[t + k] is PE[t] with each such pair turned by a fixed angle,
-    and PE[t] . PE[t + k] does not depend on t. Computed in float64 on the host and then cast.
+    and PE[t] . PE[t + k] does not depend on t. Computed in float64 on the host and then cast. Raises ValueError for an
+    odd d_model.
     """
     if d_model % 2:
         raise ValueError(f"sinusoidal positions need an even d_model, got {d_model}")
@@ -26,13 +28,15 @@ def sinusoidal_positions(length, d_model, dtype=np.float32):
     return table
 
 
-def rotary_tables(length, width, base=10000.0, dtype=np.float32):
+def rotary_tables(
+    length: int, width: int, base: float = 10000.0, dtype: DTypeLike = np.float32
+) -> tuple[np.ndarray, np.ndarray]:
     """The cosines and sines by which `rotate` turns each pair of features at each position -> two (length, width / 2).
 
     cos(a[t, i]) and sin(a[t, i])        a[t, i] = t base^(-2i / width)        (Su et al. 2021, equation 15)
 
-    With the base 10000 these are the entries of `sinusoidal_positions`; what there is added, here multiplies.
-    Computed in float64 and then cast.
+    With the base 10000 these are the entries of `sinusoidal_positions`: there they are added, here they multiply.
+    Computed in float64 and then cast. Raises ValueError for an odd width.
     """
     if width % 2:
         raise ValueError(f"rotary positions turn pairs of features, so a head needs an even number, got {width}")
@@ -41,20 +45,22 @@ def rotary_tables(length, width, base=10000.0, dtype=np.float32):
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
 
-def relative_buckets(T, S, num_buckets=32, max_distance=128, bidirectional=True, start=0):
+def relative_buckets(
+    T: int, S: int, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True, start: int = 0
+) -> np.ndarray:
     """The bucket of the distance from each query to each key -> integers (T, S) on the host (Raffel et al. 2020).
 
-    Queries stand at positions start ... start + T - 1, keys at 0 ... S - 1. Bidirectional, the first half of the
-    buckets is for keys at or before the query and the second half for keys behind it; else all are for the past, and
-    keys behind the query, which a causal mask hides, share bucket 0 with the query's own position.
+    Queries are at positions start ... start + T - 1, keys at 0 ... S - 1. If bidirectional, the first half of the
+    buckets is for keys at or before the query and the second half for keys after it. Otherwise all buckets are for the
+    past; keys after the query, which a causal mask hides, share bucket 0 with the query's own position.
 
-    Of the n buckets of a side, the first e = n // 2 hold one distance d each, and the others ever more:
+    Of the n buckets of one direction, the first e = n // 2 hold one distance d each, and the others more and more:
 
         bucket(d) = d                                                            for d < e
         bucket(d) = e + floor((n - e) log(d / e) / log(max_distance / e))        from there on, and n - 1 at most
 
-    No key behind the query has distance 0, so bucket n, the first of the second half, stays empty. It does in T5, too.
-    Raises ValueError for fewer than two buckets a side, or so many that there are no far distances left to share them.
+    No key after the query has distance 0, so bucket n, the first of the second half, stays empty, as in T5. Raises
+    ValueError for fewer than two buckets per direction, or so many that there are no far distances left to share them.
     """
     if bidirectional and num_buckets % 2:
         raise ValueError(f"buckets for two directions must be an even number, got {num_buckets}")
@@ -72,11 +78,11 @@ def relative_buckets(T, S, num_buckets=32, max_distance=128, bidirectional=True,
     return buckets
 
 
-def _least_distances(n, max_distance):
+def _least_distances(n: int, max_distance: int) -> list[int]:
     """The least distance in each of n buckets.
 
-    In whole numbers, as the logarithm may fall on either side of one: d is in bucket e + k or a later one just where
-    (d / e)^(n - e) >= (max_distance / e)^k.
+    Computed in whole numbers, because the logarithm may be rounded to either side of one: d is in bucket e + k or a
+    later one exactly where (d / e)^(n - e) >= (max_distance / e)^k.
     """
     e = n // 2
     least = list(range(e + 1))
@@ -88,10 +94,11 @@ def _least_distances(n, max_distance):
     return least
 
 
-def rows_from(table, start, T):
+def rows_from(table: xp.ndarray, start: int | np.ndarray, T: int) -> xp.ndarray:
     """T rows of `table` (max_len, C) from `start` on -> (T, C), or (B, T, C) for an array of starts (B,) on the host.
 
-    What such an array puts before position 0 is padding in front of a sequence, and gets the row of position 0.
+    A start in such an array may be negative: positions before 0 are padding in front of a sequence, and get row 0.
+    Raises ValueError if a row is outside the table.
     """
     if not isinstance(start, np.ndarray):
         check_positions(start, T, len(table))

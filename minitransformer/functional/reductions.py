@@ -1,19 +1,19 @@
 """Sums, means and maxima along one axis, in the forms that are fast for the short rows of a Transformer.
 
-NumPy's own reductions pay for each row anew; a product with a vector of ones, or a few maxima of whole halves, do
-not (3 to 10 times faster for rows of 13 to 512 floats). Every docstring gives the plain form.
+NumPy's own reductions have a cost per row. A product with a vector of ones, or a few maxima of whole halves, do not:
+they are 3 to 10 times faster for rows of 13 to 512 floats. Every docstring gives the plain form.
 """
 
 from minitransformer.backend import xp
 
-LONG = 1024  # features of a row that is not short
-FEW = 4096  # numbers in an array so small that what counts is the number of calls
+LONG = 1024  # features: longer rows are not short
+FEW = 4096  # numbers: in smaller arrays only the number of calls counts
 
 
-def row_sum(x):
+def row_sum(x: xp.ndarray) -> xp.ndarray:
     """x.sum(axis=-1, keepdims=True)        x (..., C) -> (..., 1)
 
-    Rows as long as a vocabulary go to NumPy's own sum, which adds pairwise: there it is as fast, and more exact.
+    Rows as long as a vocabulary use NumPy's own sum, which adds pairwise: it is as fast there, and more accurate.
     """
     C = x.shape[-1]
     if C > LONG or x.size <= FEW:
@@ -21,24 +21,24 @@ def row_sum(x):
     return (x.reshape(-1, C) @ xp.ones((C, 1), x.dtype)).reshape(*x.shape[:-1], 1)
 
 
-def row_mean(x):
+def row_mean(x: xp.ndarray) -> xp.ndarray:
     """x.mean(axis=-1, keepdims=True)        x (..., C) -> (..., 1)"""
     mean = row_sum(x)
     mean *= 1.0 / x.shape[-1]
     return mean
 
 
-def row_dot(x, y):
+def row_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
     """(x * y).sum(axis=-1, keepdims=True)        x and y (..., C) -> (..., 1)"""
     return xp.einsum("...c,...c->...", x, y)[..., None]
 
 
-def row_max(x):
+def row_max(x: xp.ndarray) -> xp.ndarray:
     """x.max(axis=-1, keepdims=True)        x (..., C) -> (..., 1)
 
-    The larger of the left and the right half, entry by entry, has half the length and the same maximum; the halves
-    may overlap, as no maximum changes by being seen twice. Rows of 16 or less are laid out as columns, whose maximum
-    NumPy takes many rows at a time.
+    The larger of the left and the right half, entry by entry, has half the length and the same maximum. The halves may
+    overlap, because an entry that is compared twice does not change the maximum. Rows of 16 or fewer are laid out as
+    columns, whose maxima NumPy computes many at a time.
     """
     if x.size <= FEW:
         return x.max(axis=-1, keepdims=True)
@@ -52,11 +52,11 @@ def row_max(x):
     return columns.max(axis=0).reshape(*x.shape[:-1], 1)
 
 
-def column_sum(x):
+def column_sum(x: xp.ndarray) -> xp.ndarray:
     """x.sum(axis=0)        x (N, C) -> (C,)"""
     return xp.ones(len(x), x.dtype) @ x
 
 
-def column_dot(x, y):
+def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:
     """(x * y).sum(axis=0)        x and y (N, C) -> (C,)"""
     return xp.einsum("nc,nc->c", x, y)

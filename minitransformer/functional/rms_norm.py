@@ -14,12 +14,12 @@ class RMSNormCache(NamedTuple):
     gamma: xp.ndarray  # (C,)
 
 
-def rms_norm(x, gamma, eps=1e-5):
-    """Give each token the mean square 1 over its features, then a learnt scale (equation 4 of the source).
+def rms_norm(x: xp.ndarray, gamma: xp.ndarray, eps: float = 1e-5) -> tuple[xp.ndarray, RMSNormCache]:
+    """Give each token a mean square of 1 over its features, then a learnt scale (equation 4 of the source).
 
-    x (..., C), gamma (C,) -> y (..., C). Of LayerNorm it keeps what its authors found to matter, that a token's size
-    makes no difference, and leaves out the rest: no mean is taken away, no shift is learnt. The source has no eps;
-    inside the root, it is as in LayerNorm.
+    x (..., C), gamma (C,) -> y (..., C). It keeps the property of LayerNorm that its authors found to matter: the size
+    of a token makes no difference. It leaves out the rest: no mean is subtracted, no shift is learnt. The source has no
+    eps; here it is inside the root, as in LayerNorm.
 
     Forward    r = 1 / sqrt(mean(x^2) + eps)        x_hat = x r        y = gamma x_hat
     Jacobian   dx_hat_i/dx_j = r (1[i = j] - x_hat_i x_hat_j / C)
@@ -28,7 +28,7 @@ def rms_norm(x, gamma, eps=1e-5):
                dx = r (dx_hat - x_hat mean(dx_hat x_hat))
                dgamma = sum over tokens of dy x_hat
     Remember   x_hat, r and gamma
-    Check      dx is orthogonal to x_hat but for eps; of a token with mean 0, y is LayerNorm's with beta = 0
+    Check      dx is orthogonal to x_hat except for eps; for a token with mean 0, y is LayerNorm's with beta = 0
     """
     C = x.shape[-1]
     rrms = row_dot(x, x)
@@ -39,8 +39,8 @@ def rms_norm(x, gamma, eps=1e-5):
     return x_hat * gamma, RMSNormCache(x_hat, rrms, gamma)
 
 
-def rms_norm_backward(dy, cache):
-    """(dx, dgamma) from dy (..., C); the derivation stands in `rms_norm`."""
+def rms_norm_backward(dy: xp.ndarray, cache: RMSNormCache) -> tuple[xp.ndarray, xp.ndarray]:
+    """(dx, dgamma) from dy (..., C); see `rms_norm` for the derivation."""
     x_hat, rrms, gamma = cache
     C = dy.shape[-1]
     dgamma = column_dot(dy.reshape(-1, C), x_hat.reshape(-1, C))

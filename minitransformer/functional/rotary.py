@@ -1,4 +1,4 @@
-"""Rotary positions, RoPE (Su et al. 2021): queries and keys are turned by an angle that grows with their position."""
+"""Rotary positions, RoPE (Su et al. 2021): queries and keys are rotated by an angle that grows with their position."""
 
 from typing import NamedTuple
 
@@ -12,15 +12,16 @@ class RotaryCache(NamedTuple):
     sin: xp.ndarray  # (T, D / 2)
 
 
-def rotate(x, cos, sin):
+def rotate(x: xp.ndarray, cos: xp.ndarray, sin: xp.ndarray) -> tuple[xp.ndarray, RotaryCache]:
     """Turn each pair of features (2i, 2i + 1) in its plane, by the angle a_ti of position t and pair i.
 
-    x (B, H, T, D), cos and sin (T, D / 2) of the angles, from `rotary_tables` -> y (B, H, T, D). Turn q and k alike,
-    and q_t . k_s depends on their positions by t - s alone: one angle undoes the other. v is not turned.
+    x (B, H, T, D), cos and sin (T, D / 2) of the angles, from `rotary_tables` -> y (B, H, T, D). If q and k are turned
+    alike, q_t . k_s depends on their positions only through t - s: one angle undoes the other. v is not turned. Raises
+    TypeError if x and the tables have different precisions.
 
-    Pairs of neighbours are the paper's. The code of GPT-NeoX and LLaMA pairs i with i + D / 2 instead, which is the
-    same but for the order of a head's features: weights of one kind serve the other once the columns of W^Q and W^K
-    are permuted.
+    Pairs of neighbours are the paper's. The code of GPT-NeoX and LLaMA pairs i with i + D / 2 instead. The result is
+    the same except for the order of a head's features: weights of one kind serve the other once the columns of W^Q and
+    W^K are permuted.
 
     Forward    y_2i   = x_2i cos a_ti - x_2i+1 sin a_ti
                y_2i+1 = x_2i sin a_ti + x_2i+1 cos a_ti         as one number: x_2i + j x_2i+1, times e^(j a_ti)
@@ -32,17 +33,17 @@ def rotate(x, cos, sin):
     return _turn(x, cos + 1j * sin), RotaryCache(cos, sin)
 
 
-def rotate_backward(dy, cache):
-    """dx from dy (B, H, T, D): the rotation by the opposite angles; the derivation stands in `rotate`."""
+def rotate_backward(dy: xp.ndarray, cache: RotaryCache) -> xp.ndarray:
+    """dx from dy (B, H, T, D): the rotation by the opposite angles; see `rotate` for the derivation."""
     cos, sin = cache
     return _turn(dy, cos - 1j * sin)
 
 
-def _turn(x, turns):
+def _turn(x: xp.ndarray, turns: xp.ndarray) -> xp.ndarray:
     """The pairs of x (B, H, T, D), as complex numbers, times `turns` (T, D / 2): one product, and no other temporary.
 
-    It is five times as fast as four products of every other feature. A complex x is no such pair but two numbers of
-    its own, as in a complex-step check, so its real and imaginary parts are turned each by itself.
+    This is five times as fast as four products of every other feature. A complex x, as in a complex-step check, does
+    not hold such pairs: its real and its imaginary part are turned separately.
     """
     if x.dtype.kind == "c":
         return _turn(x.real, turns) + 1j * _turn(x.imag, turns)

@@ -2,19 +2,36 @@
 
 import numpy as np
 
-from minitransformer.backend import to_device
+from minitransformer import kernels
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_ids, check_shape
+from minitransformer.kernels.dispatch import fused
 
 
-def add_rows(table, ids, rows):
-    """table[ids[n]] += rows[n] for all n, where an id may come more than once.
+def scatter_add(table: xp.ndarray, ids: np.ndarray, rows: xp.ndarray) -> None:
+    """table[ids[n]] += rows[n] for all n, where the same id may occur several times.
 
-    table (V, C), ids (N,) integers on the host, rows (N, C); `table` is changed in place. The plain form is
-    `np.add.at(table, ids, rows)`. It is slow on the host, and on a GPU the order of its sums changes from run to run.
-    Here the rows are sorted by id, so that equal ones stand together, and then each row at an even place of its run
-    takes the one behind it, each at a place divisible by 4 the one two behind it, and so on: every run's sum is in
-    its first row after log2(longest run) rounds, the same to the last bit each time. Only ids are sorted, so a GPU
-    has nothing to wait for.
+    table (V, C), ids (N,) integers on the host, rows (N, C); `table` is changed in place. The result is that of
+    `np.add.at(table, ids, rows)`, which is slow on the host; on a GPU it adds in an order that changes from run to run.
+    Here the order is fixed, so the bits are the same each time. Raises ValueError for wrong shapes, TypeError for ids
+    that are not integers, IndexError for an id outside the table.
+
+    The rows are sorted by id, which puts rows of one id next to each other: they form a run. In the first round each
+    row at an even place of its run adds the row after it; in the second round each row at a place divisible by 4 adds
+    the row two places after it, and so on. After log2(longest run) rounds the first row of each run is the sum of the
+    run. Only the ids are sorted, and they are on the host, so nothing waits for a GPU.
     """
+    if table.ndim != 2:
+        raise ValueError(f"table must be of shape (V, C), got {tuple(table.shape)}")
+    check_shape("rows", rows, (len(ids), table.shape[1]))
+    check_shape("ids", ids, (len(ids),))
+    if len(ids) > 0:
+        check_ids("ids", ids, len(table))
+    _scatter_add(table, ids, rows)
+
+
+@fused(kernels.scatter_add)
+def _scatter_add(table, ids, rows):
     order = np.argsort(ids, kind="stable")
     sorted_ids = ids[order]
     firsts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))  # where each run starts

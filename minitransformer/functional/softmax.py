@@ -1,21 +1,24 @@
 """Softmax over the last axis, with a mask."""
 
-from minitransformer.backend import fused_on_gpu, xp
+from minitransformer import kernels
+from minitransformer.backend import xp
 from minitransformer.checks import check_mask, check_numbers
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
+from minitransformer.kernels.dispatch import fused
 
 
-@fused_on_gpu
-def softmax(scores, allowed=None, overwrite=False):
+def softmax(
+    scores: xp.ndarray, allowed: xp.ndarray | None = None, overwrite: bool = False
+) -> tuple[xp.ndarray, xp.ndarray]:
     """Turn scores into weights that are positive and sum to 1 (paper section 3.2.1, equation 1).
 
     scores (..., S); allowed, boolean, broadcastable to scores, True = may attend -> p (..., S).
     An entry that is not allowed has the score minus infinity, so its weight is exactly 0 however large its score. A
     row in which nothing is allowed has all weights 0 and the gradient 0, never NaN. Raises TypeError for a mask that is
     not boolean, ValueError for one of a wrong shape. With `overwrite`, p is written into the array of the scores, for a
-    caller that needs them no more.
+    caller that no longer needs them.
 
-    Forward    p_i = exp(s_i) / sum_j exp(s_j)        s less its largest entry first: p does not change, exp cannot
+    Forward    p_i = exp(s_i) / sum_j exp(s_j)        after subtracting the largest s: p does not change, and exp cannot
                                                       overflow
     Jacobian   dp_i/ds_j = p_i (1[i = j] - p_j)
     Chain      ds_j = sum_i dp_i p_i (1[i = j] - p_j) = p_j (dp_j - sum_i dp_i p_i)
@@ -24,6 +27,12 @@ def softmax(scores, allowed=None, overwrite=False):
     """
     check_numbers("scores", scores)
     check_mask(allowed, scores.shape)
+    p = _softmax(scores, allowed, overwrite)
+    return p, p
+
+
+@fused(kernels.softmax)
+def _softmax(scores, allowed, overwrite):
     p = scores if overwrite else scores.copy()
     if allowed is not None:
         xp.copyto(p, -xp.inf, where=~allowed)
@@ -37,12 +46,12 @@ def softmax(scores, allowed=None, overwrite=False):
     if allowed is not None:
         total[total == 0] = 1  # in an empty row: 0 / 1
     p /= total
-    return p, p
+    return p
 
 
-@fused_on_gpu
-def softmax_backward(dp, p):
-    """ds from dp and the remembered weights p, all (..., S); the derivation stands in `softmax`."""
+@fused(kernels.softmax_backward)
+def softmax_backward(dp: xp.ndarray, p: xp.ndarray) -> xp.ndarray:
+    """ds from dp and the remembered weights p, all (..., S); see `softmax` for the derivation."""
     ds = dp - row_dot(dp, p)
     ds *= p
     return ds

@@ -1,21 +1,21 @@
-"""The mathematics once more, as fused kernels for a GPU: each function does in one or two kernels what the plain
-function of the same name does in five to thirty.
+"""Fused GPU kernels for the hot formulas: each takes one or two launches instead of five to thirty.
 
-Nothing is derived here: the formulas and their derivations stand in the plain functions, to which tests hold these.
-Arguments, results and caches are the same, so a plain forward pass may meet a fused backward pass and the reverse.
-`backend.fused_on_gpu`, written above a plain function, sends its calls here when the backend is CuPy. A function that
-cannot take its arguments, such as complex numbers, returns NotImplemented, and the plain formula is used.
+Nothing is derived here. The formulas and their derivations are in `functional` (and Adam's in `training`), which check
+their arguments and then dispatch: `@fused(kernels.softmax)` stands above the plain formula of the softmax (see
+dispatch.py), and tests compare the two. A kernel function takes and returns plain arrays and numbers, exactly as the
+formula does. It returns NotImplemented for arguments that it does not support, such as complex numbers.
 
-Each Python file chooses arrays and numbers of threads; the kernels, in CUDA, stand beside it in the .cu file of the
-same name, and what they share in rows.cuh.
+Each Python file chooses arrays and numbers of threads. The kernels themselves are CUDA source, in the .cu file of the
+same name; rows.cuh holds what they share. CuPy compiles them at the first launch, so importing this package costs
+nothing and needs no CuPy.
 """
 
 from minitransformer.kernels.activations import relu_backward
 from minitransformer.kernels.adam import adam_update
 from minitransformer.kernels.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.kernels.dropout import dropout, dropout_backward
-from minitransformer.kernels.embedding import embedding_backward
 from minitransformer.kernels.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.kernels.scatter import scatter_add
 from minitransformer.kernels.softmax import softmax, softmax_backward
 
 __all__ = [
@@ -24,10 +24,10 @@ __all__ = [
     "cross_entropy_backward",
     "dropout",
     "dropout_backward",
-    "embedding_backward",
     "layer_norm",
     "layer_norm_backward",
     "relu_backward",
+    "scatter_add",
     "softmax",
     "softmax_backward",
 ]

@@ -1,31 +1,29 @@
-"""Layer normalisation on a GPU: one kernel forward; backward one for the rows, and two for the sums of the columns."""
+"""Layer normalisation on a GPU: one kernel forward; backward one for the rows, and two for the column sums."""
+
+from typing import Any
 
 from minitransformer.backend import xp
-from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.kernels.launch import COLUMNS, PARTS, ceil_div, common_real, launch, launch_rows
 
 MOST_CHUNKS, FEWEST_ROWS = 64, 32  # of rows, in the first stage of the sums: enough to keep a large GPU busy
 
 
-def layer_norm(x, gamma, beta, eps=1e-5):
-    """As `functional.layer_norm`."""
+def layer_norm(x: xp.ndarray, gamma: xp.ndarray, beta: xp.ndarray, eps: float) -> Any:
+    """As the formula of `functional.layer_norm`: x (..., C), gamma and beta (C,) -> y, x_hat, rstd."""
     dtype = common_real(x, gamma, beta)
     if dtype is None:
         return NotImplemented
     C = x.shape[-1]
     rows = x.size // C
-    x = xp.ascontiguousarray(x)
+    x, gamma, beta = (xp.ascontiguousarray(array) for array in (x, gamma, beta))
     y, x_hat, rstd = xp.empty_like(x), xp.empty_like(x), xp.empty((*x.shape[:-1], 1), dtype)
-    # made contiguous for the kernel alone: the cache keeps the parameter's own array
-    vectors = xp.ascontiguousarray(gamma), xp.ascontiguousarray(beta)
-    launch_rows("layer_norm", dtype, rows, C, x, *vectors, y, x_hat, rstd, rows, C, dtype.type(eps))
-    return y, LayerNormCache(x_hat, rstd, gamma)
+    launch_rows("layer_norm", dtype, rows, C, x, gamma, beta, y, x_hat, rstd, rows, C, dtype.type(eps))
+    return y, x_hat, rstd
 
 
-def layer_norm_backward(dy, cache):
-    """As `functional.layer_norm_backward`."""
-    x_hat, rstd, gamma = cache
-    dtype = common_real(dy, *cache)
+def layer_norm_backward(dy: xp.ndarray, x_hat: xp.ndarray, rstd: xp.ndarray, gamma: xp.ndarray) -> Any:
+    """As the formula of `functional.layer_norm_backward`: dx, dgamma, dbeta."""
+    dtype = common_real(dy, x_hat, rstd, gamma)
     if dtype is None:
         return NotImplemented
     C = dy.shape[-1]
@@ -36,7 +34,7 @@ def layer_norm_backward(dy, cache):
     return dx, *_column_sums(dy, x_hat, rows, C)
 
 
-def _column_sums(dy, x_hat, rows, C):
+def _column_sums(dy: xp.ndarray, x_hat: xp.ndarray, rows: int, C: int) -> tuple[xp.ndarray, xp.ndarray]:
     """(dgamma, dbeta), both (C,)."""
     rows_of_chunk = max(ceil_div(rows, MOST_CHUNKS), FEWEST_ROWS)
     chunks = ceil_div(rows, rows_of_chunk)

@@ -70,10 +70,10 @@ class MultiHeadAttention(Layer):
 
     def _attend_backward(self, dy, cache):
         """dy (B, T, C) -> dq (B, H, T, D), dk and dv (B, H, S, D)."""
-        dq, dk, dv, *dbias = scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
+        dq, dk, dv, dbias = scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
         if self.positions is not None:
-            if dbias:
-                self.positions.bias_backward(dbias[0], dq.shape[2], dk.shape[2])
+            if dbias is not None:
+                self.positions.bias_backward(dbias, dq.shape[2], dk.shape[2])
             dq, dk = self.positions.rotate_backward(dq), self.positions.rotate_backward(dk)
         return dq, dk, dv
 

@@ -5,19 +5,18 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from minitransformer.backend import fused_on_gpu, xp
-from minitransformer.checks import check_number, check_rate
+from minitransformer import kernels
+from minitransformer.backend import backend_name, xp
+from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import FlatParameter, Parameter
-from minitransformer.process import ALONE
+from minitransformer.kernels.dispatch import fused
+from minitransformer.process import ALONE, Team
 
-BLOCK = 2**16  # numbers updated at a time
+BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache from first to last
 
 
 class Adam:
-    """A running mean of the gradient, divided by the root of a running mean of its square.
-
-    m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2        both start at 0, so step t divides them by 1 - b^t
-    theta <- theta - lr m_hat / (sqrt(v_hat) + eps)        m_hat = m / (1 - b1^t)    v_hat = v / (1 - b2^t)
+    """A running mean of the gradient, divided by the root of a running mean of its square (see `adam_update`).
 
     The first step has the size lr whatever the gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
     the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. `lr` may be set before each step.
@@ -70,32 +69,71 @@ class Adam:
             for parameter in self.flat.pieces:
                 if parameter.data.ndim > 1:
                     parameter.data *= 1.0 - self.lr * self.weight_decay
-        self.adam_update(self.weights, self.flat.grad, self.m, self.v, self.lr, scale)
+        adam_update(
+            self.weights,
+            self.flat.grad,
+            self.m,
+            self.v,
+            self.lr,
+            self.betas,
+            self.eps,
+            self.t,
+            scale=scale,
+            team=self.team,
+        )
 
-    @fused_on_gpu
-    def adam_update(self, data, g, m, v, lr, scale):
-        """Move one parameter: what is worked on together should stay in the processor's cache from first to last."""
-        whole = [array.reshape(-1) for array in (data, g, m, v)]
-        blocks = [slice(start, start + BLOCK) for start in range(0, data.size, BLOCK)]
-        parts = ([array[block] for block in blocks] for array in whole)
-        self.team.map(partial(self._update, lr=lr, scale=scale), *parts)
 
-    def _update(self, data, g, m, v, lr, scale):
-        """The formulas above, in place.
+def adam_update(
+    data: xp.ndarray,
+    grad: xp.ndarray,
+    m: xp.ndarray,
+    v: xp.ndarray,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    t: int,
+    *,
+    scale: Any = 1.0,
+    team: Team = ALONE,
+) -> None:
+    """Step t of Adam (Kingma and Ba 2015, algorithm 1) for one parameter: data, m and v are changed in place.
 
-        With a = 1 - b1^t and b = 1 - b2^t: lr m_hat / (sqrt(v_hat) + eps) = lr sqrt(b) / a m / (sqrt(v) + sqrt(b) eps).
-        """
-        beta1, beta2 = self.betas
-        root = math.sqrt(1.0 - beta2**self.t)
-        work = g * ((1.0 - beta1) * scale)
-        m *= beta1
-        m += work
-        xp.multiply(g, g, out=work)
-        work *= (1.0 - beta2) * scale * scale
-        v *= beta2
-        v += work
-        xp.sqrt(v, out=work)
-        work += root * self.eps
-        xp.divide(m, work, out=work)
-        work *= lr * root / (1.0 - beta1**self.t)
-        data -= work
+    data, grad, m and v have one shape; t counts from 1. The gradient is g = scale grad, where scale is a number or a
+    0-d array. Raises ValueError for other shapes, and for arrays that cannot be changed in place as one flat vector.
+
+    m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2        both start at 0, so step t divides them by 1 - b^t
+    theta <- theta - lr m_hat / (sqrt(v_hat) + eps)        m_hat = m / (1 - b1^t)    v_hat = v / (1 - b2^t)
+
+    With a = 1 - b1^t and b = 1 - b2^t: lr m_hat / (sqrt(v_hat) + eps) = lr sqrt(b) / a m / (sqrt(v) + sqrt(b) eps).
+    """
+    for name, array in (("grad", grad), ("m", m), ("v", v)):
+        check_shape(name, array, data.shape)
+    if hasattr(scale, "shape"):
+        check_shape("scale", scale, ())
+    for name, array in (("data", data), ("m", m), ("v", v)):
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} must be contiguous to be changed in place")
+    beta1, beta2 = betas
+    whole = [array.reshape(-1) for array in (data, grad, m, v)]
+    size = BLOCK if backend_name() == "numpy" else max(data.size, 1)  # a GPU takes all numbers at once
+    blocks = [slice(start, start + size) for start in range(0, data.size, size)]
+    parts = ([array[block] for block in blocks] for array in whole)
+    update = partial(_adam_update, lr=lr, beta1=beta1, beta2=beta2, eps=eps, t=t, scale=scale)
+    team.map(update, *parts)
+
+
+@fused(kernels.adam_update)
+def _adam_update(data, grad, m, v, lr, beta1, beta2, eps, t, scale):
+    root = math.sqrt(1.0 - beta2**t)
+    work = grad * ((1.0 - beta1) * scale)
+    m *= beta1
+    m += work
+    xp.multiply(grad, grad, out=work)
+    work *= (1.0 - beta2) * scale * scale
+    v *= beta2
+    v += work
+    xp.sqrt(v, out=work)
+    work += root * eps
+    xp.divide(m, work, out=work)
+    work *= lr * root / (1.0 - beta1**t)
+    data -= work

@@ -41,10 +41,10 @@ def example(dtype=np.float64):
     return q, k, v, dy, allowed
 
 
-def run(q, k, v, allowed, rate=0.0):
+def run(q, k, v, allowed, rate=0.0, bias=None):
     """Attention under a mask of the host or None, with dropout drawn anew from the same seed at each call."""
     allowed = None if allowed is None else device(allowed)
-    return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11))
+    return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11), bias)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
@@ -68,14 +68,25 @@ def test_attention_backward_equals_complex_step_derivatives(masked, rate):
     allowed = allowed if masked else None
     expected = derivatives(lambda q, k, v: run(q, k, v, allowed, rate)[0], dy, q, k, v)
     _, cache = run(q, k, v, allowed, rate)
-    for got, wanted in zip(scaled_dot_product_attention_backward(dy, cache), expected, strict=True):
+    *gradients, dbias = scaled_dot_product_attention_backward(dy, cache)
+    assert dbias is None
+    for got, wanted in zip(gradients, expected, strict=True):
         assert relative_error(got, wanted) <= 1e-12
+
+
+def test_the_gradient_of_a_bias_is_the_fourth_and_sums_over_the_batch():
+    q, k, v, dy, allowed = example()
+    bias = random_array(np.random.default_rng(8), H, T, S)
+    complex_q = q.astype(np.complex128)  # so that a complex bias can be added to the scores in place
+    expected = derivatives(lambda bias: run(complex_q, k, v, allowed, 0.4, bias=bias)[0], dy, bias)
+    *_, dbias = scaled_dot_product_attention_backward(dy, run(q, k, v, allowed, 0.4, bias=bias)[1])
+    assert relative_error(dbias, expected[0]) <= 1e-12
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_the_key_gradient_sums_to_zero_over_all_keys(rate):
     q, k, v, dy, allowed = example()
-    _, dk, _ = scaled_dot_product_attention_backward(dy, run(q, k, v, allowed, rate)[1])
+    _, dk, _, _ = scaled_dot_product_attention_backward(dy, run(q, k, v, allowed, rate)[1])
     dk = host(dk)
     assert np.abs(dk.sum(axis=2)).max() <= 1e-14 * np.abs(dk).max()
 
@@ -92,7 +103,7 @@ def test_attention_ignores_masked_keys_and_values_and_gives_them_no_gradient():
     other_k[UNSEEN], other_v[UNSEEN] = 1e9 * q[0, :, 0], 1e9
     y, cache = run(q, k, v, allowed)
     assert same(run(q, other_k, other_v, allowed)[0], y)
-    _, dk, dv = scaled_dot_product_attention_backward(dy, cache)
+    _, dk, dv, _ = scaled_dot_product_attention_backward(dy, cache)
     assert (dk[UNSEEN] == 0).all()
     assert (dv[UNSEEN] == 0).all()
 
@@ -103,14 +114,14 @@ def test_a_query_that_may_attend_to_nothing_gets_zero_and_teaches_nothing():
     only_there = np.zeros(dy.shape)
     only_there[EMPTY] = host(dy)[EMPTY]
     assert (y[EMPTY] == 0).all()
-    for gradient in scaled_dot_product_attention_backward(device(only_there), cache):
+    for gradient in scaled_dot_product_attention_backward(device(only_there), cache)[:3]:
         assert (gradient == 0).all()
 
 
 def test_nothing_allowed_anywhere_gives_zeros_and_never_nan():
     q, k, v, dy, _ = example()
     y, cache = run(q, k, v, np.zeros((1, 1, 1, S), dtype=bool))
-    for array in (y, *scaled_dot_product_attention_backward(dy, cache)):
+    for array in (y, *scaled_dot_product_attention_backward(dy, cache)[:3]):
         assert (array == 0).all()
 
 
@@ -133,7 +144,7 @@ def test_attention_keeps_the_dtype_and_writes_to_no_input(dtype):
     q, k, v, dy, allowed = example(dtype)  # q, k, v and dy are read-only
     allowed.setflags(write=False)
     y, cache = run(q, k, v, allowed, 0.4)
-    first = scaled_dot_product_attention_backward(dy, cache)
-    again = scaled_dot_product_attention_backward(dy, cache)  # the cache is unchanged
+    first = scaled_dot_product_attention_backward(dy, cache)[:3]
+    again = scaled_dot_product_attention_backward(dy, cache)[:3]  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
     assert all(same(a, b) for a, b in zip(first, again, strict=True))

@@ -157,7 +157,7 @@ class KeyBias(Layer):
         return self.size * y, cache
 
     def backward(self, dy, cache):
-        dq, dk, dv = F.scaled_dot_product_attention_backward(self.size * dy, cache)
+        dq, dk, dv, _ = F.scaled_dot_product_attention_backward(self.size * dy, cache)
         self.value.grad += dv.sum(axis=(0, 1, 2))
         self.key.grad += dk.sum(axis=(0, 1, 2)) + self.stray * dv.sum(axis=(0, 1, 2))
         return (dq + dk + dv).reshape(SHAPE)

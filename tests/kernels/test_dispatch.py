@@ -1,6 +1,8 @@
-"""`fused_on_gpu`: with CuPy the kernel of the same name is called, everywhere else the plain formula stays."""
+"""`fused`: with CuPy the kernel is called, with every other library the plain formula runs."""
 
+import importlib
 import inspect
+import pkgutil
 import pydoc
 from types import SimpleNamespace
 
@@ -8,32 +10,29 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, kernels
-from minitransformer.backend import fused_on_gpu, plain_formulas, use_backend
-from minitransformer.training import Adam
+from minitransformer.backend import use_backend
+from minitransformer.kernels.dispatch import fused, plain_formulas
+from minitransformer.training import optimizers
+
+calls = []
 
 
-@fused_on_gpu
+def kernel(*args, **kwargs):
+    """A kernel that does not know strings, and notes how it is called."""
+    calls.append((args, kwargs))
+    return NotImplemented if isinstance(args[0], str) else ("fused", args[0])
+
+
+@fused(kernel)
 def double(x, times=1):
     """Two x, so many times."""
     return "plain", x * 2**times
 
 
-@pytest.fixture
-def calls(monkeypatch):
-    """`kernels.double` is there, knows no strings, and notes how it is called."""
-    calls = []
-
-    def fused(*args, **kwargs):
-        calls.append((args, kwargs))
-        return NotImplemented if isinstance(args[0], str) else ("fused", args[0])
-
-    monkeypatch.setattr(kernels, "double", fused, raising=False)
-    return calls
-
-
 @pytest.fixture(autouse=True)
 def numpy_again():
     """Afterwards the library in use is what it was."""
+    calls.clear()
     with use_backend("numpy"):
         yield
 
@@ -42,31 +41,31 @@ def _use(name):
     use_backend(SimpleNamespace(__name__=name, ndarray=np.ndarray))
 
 
-def test_numpy_uses_the_plain_formula(calls):
+def test_numpy_uses_the_plain_formula():
     assert double(3, times=2) == ("plain", 12)
     assert calls == []
 
 
-def test_cupy_uses_the_kernel_and_passes_all_arguments(calls):
+def test_cupy_uses_the_kernel_and_passes_all_arguments():
     _use("cupy")
     assert double(3) == ("fused", 3)
     assert double(4, times=2) == ("fused", 4)
     assert calls == [((3,), {}), ((4,), {"times": 2})]
 
 
-def test_other_libraries_use_the_plain_formula(calls):
+def test_other_libraries_use_the_plain_formula():
     _use("another")
     assert double(3) == ("plain", 6)
     assert calls == []
 
 
-def test_what_the_kernel_does_not_know_goes_to_the_plain_formula(calls):
+def test_what_the_kernel_does_not_know_goes_to_the_plain_formula():
     _use("cupy")
     assert double("a", times=2) == ("plain", "aaaa")
     assert len(calls) == 1
 
 
-def test_plain_formulas_can_be_asked_for_also_within_themselves_and_end_with_an_error(calls):
+def test_plain_formulas_can_be_asked_for_also_within_themselves_and_end_with_an_error():
     _use("cupy")
     with plain_formulas():
         with plain_formulas():
@@ -82,14 +81,21 @@ def test_help_shows_the_plain_function():
     assert "double(x, times=1)\n    Two x, so many times." in text
 
 
-def _signature(function):
-    return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
+def decorated():
+    """{kernel function: the decorated formula} for all of the library."""
+    files = pkgutil.iter_modules(functional.__path__, "minitransformer.functional.")
+    modules = [importlib.import_module(file.name) for file in files] + [optimizers]
+    functions = {value for module in modules for value in vars(module).values() if hasattr(value, "__wrapped__")}
+    return {inspect.getclosurevars(function).nonlocals["kernel"]: function for function in functions}
 
 
-@pytest.mark.parametrize("name", sorted(set(kernels.__all__) - {"adam_update"}))
-def test_kernel_takes_the_arguments_of_the_plain_function(name):
-    assert _signature(getattr(kernels, name)) == _signature(getattr(functional, name))
+def test_every_kernel_function_stands_for_one_formula():
+    assert set(decorated()) == {getattr(kernels, name) for name in kernels.__all__}
 
 
-def test_adams_kernel_takes_the_arguments_of_its_method():
-    assert _signature(kernels.adam_update)[1:] == _signature(Adam._update)[1:]
+@pytest.mark.parametrize("name", kernels.__all__)
+def test_kernel_takes_the_arguments_of_its_formula(name):
+    function = getattr(kernels, name)
+    formula = decorated()[function]
+    assert list(inspect.signature(function).parameters) == list(inspect.signature(formula).parameters)
+    assert formula.__name__.lstrip("_") == name

@@ -1,15 +1,17 @@
 """The kernels that treat every number alike, dropout, ReLU and Adam, give what the plain formulas give."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from minitransformer import kernels
 from minitransformer.backend import to_device, to_host, use_backend, xp
-from minitransformer.core import Parameter
-from minitransformer.functional import dropout_backward, relu, relu_backward
+from minitransformer.functional import dropout, dropout_backward, relu, relu_backward
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.generators import make_generator, random_uint16
-from minitransformer.training import Adam
+from minitransformer.kernels import launch
+from minitransformer.training.optimizers import adam_update
 from tests.helpers import random_host_array
 from tests.kernels.comparing import DTYPES, TOLERANCE, assert_same, fused, plain, relative_error
 
@@ -47,23 +49,21 @@ def test_dropout_drops_just_the_share_of_all_random_numbers_that_it_should(devic
     assert cache.keep.tolist() == [False, False, True, True, True, False, False, True]
 
 
-def test_dropout_without_a_generator_or_a_rate_is_the_identity(device):
-    x = to_device(random_host_array(np.random.default_rng(1), 3, 5))
-    for arguments in [(0.5,), (0.5, None), (0.0, make_generator(0)), (1e-6, make_generator(0))]:
-        y, cache = kernels.dropout(x, *arguments)
-        assert y is x
-        assert cache is None
-    assert kernels.dropout_backward(x, None) is x
+def test_dropout_leaves_other_arrays_to_the_plain_formula(device):
+    complex_x, bits = to_device(np.ones(7, np.complex128)), to_device(np.zeros(7, np.uint16))
+    assert kernels.dropout(complex_x, bits, 5, 1.5) is NotImplemented
+    _, keep = kernels.dropout(to_device(np.ones(7)), bits, 5, 1.5)
+    assert kernels.dropout_backward(complex_x, keep, 1.5) is NotImplemented
+    assert kernels.dropout_backward(to_device(np.ones((2, 7))), keep, 1.5) is NotImplemented
 
 
-def test_dropout_that_is_left_to_the_plain_formula_has_drawn_nothing(device):
+def test_dropout_that_is_left_to_the_plain_formula_draws_once(device):
     rng = make_generator(3)
-    assert kernels.dropout(to_device(np.ones(7, np.complex128)), 0.5, rng) is NotImplemented
-    got, expected = (to_host(random_uint16(one, (50,))) for one in (rng, make_generator(3)))
+    dropout(to_device(np.ones(7, np.complex128)), 0.5, rng)
+    expected = make_generator(3)
+    random_uint16(expected, (7,))
+    got, expected = (to_host(random_uint16(one, (50,))) for one in (rng, expected))
     np.testing.assert_array_equal(got, expected)
-    cache = kernels.dropout(to_device(np.ones(7)), 0.5, rng)[1]
-    assert kernels.dropout_backward(to_device(np.ones(7, np.complex128)), cache) is NotImplemented
-    assert kernels.dropout_backward(to_device(np.ones((2, 7))), cache) is NotImplemented
 
 
 def test_dropout_of_arrays_that_are_not_contiguous(device):
@@ -95,29 +95,33 @@ def test_relu_backward_of_other_arrays(device):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_adam_takes_the_same_steps(device, shape, scale, dtype):
     rng = np.random.default_rng(0)
-    data = random_host_array(rng, *shape, dtype=dtype)
-    settings = {"betas": (0.8, 0.95), "eps": 1e-3}
-    with use_backend("numpy"):
-        parameter = Parameter(data.astype(np.float64))
-        reference = Adam([parameter], **settings)
-    ours = Adam([], **settings)
-    arrays = [to_device(array) for array in (data.copy(), np.zeros_like(data), np.zeros_like(data))]
-    for step in range(1, 4):
-        gradient, lr = random_host_array(rng, *shape, dtype=dtype), 0.1 / step
+    start = random_host_array(rng, *shape, dtype=dtype)
+    reference = [array.astype(np.float64) for array in (start, np.zeros_like(start), np.zeros_like(start))]
+    arrays = [to_device(array) for array in (start.copy(), np.zeros_like(start), np.zeros_like(start))]
+    for t in range(1, 4):
+        gradient, numbers = random_host_array(rng, *shape, dtype=dtype), (0.1 / t, (0.8, 0.95), 1e-3, t)
         with use_backend("numpy"):
-            parameter.grad = gradient
-            reference.step(lr, float(scale))
-        ours.t = step
+            adam_update(reference[0], gradient.astype(np.float64), *reference[1:], *numbers, scale=float(scale))
         on_device = to_device(scale.astype(dtype)) if isinstance(scale, np.ndarray) else scale
-        assert kernels.adam_update(ours, arrays[0], to_device(gradient), *arrays[1:], lr, on_device) is None
-    for got, expected in zip(arrays, (parameter.data, reference.m[0], reference.v[0]), strict=True):
+        with mock.patch.object(launch, "_kernel", wraps=launch._kernel) as find_kernel:
+            adam_update(arrays[0], to_device(gradient), *arrays[1:], *numbers, scale=on_device)
+        assert find_kernel.call_count == 1, "one launch, however long the arrays are"
+    for got, expected in zip(arrays, reference, strict=True):
         assert got.dtype == dtype
         assert relative_error(to_host(got), expected) <= TOLERANCE[np.dtype(dtype)]
 
 
+def test_adam_takes_a_gradient_that_is_not_contiguous(device):
+    gradient = random_host_array(np.random.default_rng(1), 4, 3).T
+    got, expected = ([to_device(np.zeros((3, 4))) for _ in range(3)] for _ in range(2))
+    adam_update(got[0], to_device(gradient), *got[1:], 0.1, (0.9, 0.98), 1e-3, 1)
+    adam_update(expected[0], to_device(gradient.copy()), *expected[1:], 0.1, (0.9, 0.98), 1e-3, 1)
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(to_host(one), to_host(other))
+
+
 def test_adam_leaves_other_arrays_to_the_plain_formula(device):
-    adam, array = Adam([]), to_device(np.ones((3, 4)))
-    adam.t = 1
-    for other in (array.astype(np.complex128), array.astype(np.float32), to_device(np.ones((4, 3))).T):
-        assert kernels.adam_update(adam, array, other, array, array, 0.1, 1.0) is NotImplemented
-        assert kernels.adam_update(adam, other, array, array, array, 0.1, 1.0) is NotImplemented
+    array, numbers = to_device(np.ones((3, 4))), (0.1, 0.9, 0.98, 1e-9, 1, 1.0)
+    for other in (array.astype(np.complex128), array.astype(np.float32)):
+        assert kernels.adam_update(array, other, array, array, *numbers) is NotImplemented
+        assert kernels.adam_update(other, array, array, array, *numbers) is NotImplemented

@@ -3,38 +3,32 @@
 import numpy as np
 import pytest
 
-from minitransformer.backend import plain_formulas, to_host, xp
-from minitransformer.data.tasks import get_task
+from minitransformer.backend import to_host, xp
 from minitransformer.kernels import launch
-from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Trainer
+from minitransformer.kernels.dispatch import plain_formulas
 from tests.helpers import relative_error
 from tests.kernels.cuda_on_cpu import kernels_in
 from tests.strict.meter import measured
+from tests.strict.training import SmallTraining, batches
 
-TASK = get_task("reverse")
-SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1, "max_len": 16}
-RATES = {"dropout": 0.1, "attention_dropout": 0.1, "ffn_dropout": 0.2, "label_smoothing": 0.1}
-
-
-def _trainer(dtype):
-    config = TransformerConfig(vocab_size=len(TASK.vocabulary), **SIZES, **RATES)
-    trainer = Trainer(Transformer(config, seed=1, dtype=dtype), seed=2, max_norm=0.5, threads=1)
-    trainer.optimizer.eps = 1e-3  # else Adam makes full steps of gradients that are 0 but for rounding
-    return trainer
+SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1}
 
 
-def _train(trainer, steps=2):
+def _training(dtype):
+    # a large eps, or else Adam makes full steps along gradients that are 0 except for rounding
+    return SmallTraining(dtype, max_norm=0.5, eps=1e-3, **SIZES)
+
+
+def _train(training, steps=2):
     """Some steps -> the losses, on the device."""
-    rng = np.random.default_rng(3)
-    return [trainer.step(TASK.batch(rng, 3), lr=0.01)[0] for _ in range(steps)]
+    return [training.step(batch, lr=0.01)[0] for batch in batches(steps, 3)]
 
 
 def _results(dtype):
     """The losses, and the last gradient and the weights after some steps, on the host."""
-    trainer = _trainer(dtype)
-    losses = np.array([float(loss) for loss in _train(trainer)])
-    return losses, to_host(trainer.parameters[0].grad), to_host(trainer.parameters[0].data)
+    training = _training(dtype)
+    losses = np.array([float(loss) for loss in _train(training)])
+    return losses, to_host(training.optimizer.flat.grad), to_host(training.optimizer.weights)
 
 
 def test_fused_training_is_that_of_the_plain_formulas(device):
@@ -51,10 +45,10 @@ def counted(device):
     """What a fused step in float32 does, where it can be counted -> its Meter; `xp.launched` has the kernels' names."""
     if device != "cpu":
         pytest.skip("only the stand-in counts")
-    trainer = _trainer(np.float32)
+    training = _training(np.float32)
     xp.launched.clear()
     with measured() as meter:
-        _train(trainer, steps=1)
+        _train(training, steps=1)
     return meter
 
 

@@ -107,7 +107,7 @@ def test_softmax_overwrites_the_scores_if_asked(device, S):
     scores = np.random.default_rng(7).standard_normal((5, S))
     expected, _ = plain(softmax, scores)
     on_device = to_device(scores)
-    p, cache = kernels.softmax(on_device, overwrite=True)
+    p, cache = softmax(on_device, overwrite=True)
     assert p is cache is on_device
     assert_same(to_host(p), expected, np.float64)
 
@@ -119,7 +119,7 @@ def test_softmax_of_arrays_that_are_not_contiguous(device):
     assert_same(fused("softmax", scores), expected, np.float64)
     assert_same(fused("softmax_backward", dp, expected[1]), plain(softmax_backward, dp, expected[1]), np.float64)
     turned = to_device(np.ones((6, 5, 4))).transpose(2, 0, 1)
-    assert kernels.softmax(turned, overwrite=True) is NotImplemented  # which the plain formula can
+    assert kernels.softmax(turned, None, True) is NotImplemented  # which the plain formula can
 
 
 def test_softmax_of_no_rows_is_empty(device):
@@ -130,12 +130,7 @@ def test_softmax_of_no_rows_is_empty(device):
 def test_softmax_leaves_other_numbers_to_the_plain_formula(device):
     for dtype in (np.complex128, np.float16):
         scores = to_device(np.ones((2, 3), dtype))
-        assert kernels.softmax(scores) is NotImplemented
+        assert kernels.softmax(scores, None, False) is NotImplemented
         assert kernels.softmax_backward(scores, scores) is NotImplemented
     single, double = (to_device(np.ones((2, 3), dtype)) for dtype in DTYPES)
     assert kernels.softmax_backward(single, double) is NotImplemented
-
-
-def test_softmax_refuses_a_mask_of_numbers(device):
-    with pytest.raises(TypeError, match="must be boolean"):
-        kernels.softmax(to_device(np.ones((2, 3))), to_device(np.ones((2, 3))))

@@ -2,6 +2,7 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.functional.layer_norm import _layer_norm_backward
 from tests.museum import (
     exhibits_anomaly,
     exhibits_attention,
@@ -61,7 +62,7 @@ EQUIVALENT = (
     Exhibit(
         "LayerNorm's variance also passes its gradient on to the mean",
         "d(variance)/d(mean) is a mean of deviations from the mean: 0.",
-        F.layer_norm_backward,
+        _layer_norm_backward,
         "dx -= x_hat * through_std",
         "dx -= (x_hat - x_hat.mean(axis=-1, keepdims=True)) * through_std",
     ),

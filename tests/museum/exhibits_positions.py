@@ -147,7 +147,7 @@ BUCKETS = (
         "repeated buckets lose gradient",
         "table[ids] += rows counts each id once, whatever the number of pairs at that distance.",
         F.relative_bias_backward,
-        "add_rows(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], sums.T)",
+        "scatter_add(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], sums.T)",
         "dtable[to_device(buckets.reshape(-1)[up_the_first_column_along_the_first_row])] += sums.T",
     ),
     Exhibit(
@@ -175,8 +175,8 @@ BUCKETS = (
         "the gradient of the relative table is that of its last use",
         "T5 has one table for all layers of a stack.",
         F.relative_bias_backward,
-        "add_rows(dtable,",
-        "dtable[...] = 0\n    add_rows(dtable,",
+        "scatter_add(dtable,",
+        "dtable[...] = 0\n    scatter_add(dtable,",
     ),
 )
 

@@ -3,8 +3,8 @@
 from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
+from minitransformer.training import optimizers, session
 from minitransformer.training import parallel as data_parallel
-from minitransformer.training import session
 from minitransformer.training.clipping import clip_factor
 from tests.museum.mutation import Exhibit
 
@@ -73,52 +73,52 @@ ADAM = (
     Exhibit(
         "Adam's second moment takes its share from beta1",
         "Published. Five times too large with the paper's betas, so every step is too small.",
-        training.Adam._update,
+        optimizers._adam_update,
         "work *= (1.0 - beta2) * scale * scale",
         "work *= (1.0 - beta1) * scale * scale",
     ),
     Exhibit(
         "Adam's second moment takes the clipping factor once",
         "v is a mean of squares: a gradient that is halved counts a quarter.",
-        training.Adam._update,
+        optimizers._adam_update,
         "work *= (1.0 - beta2) * scale * scale",
         "work *= (1.0 - beta2) * scale",
     ),
     Exhibit(
         "Adam does not correct its first moment",
         "It starts at 0: without the division by 1 - b^t the first steps are a tenth of what they should be.",
-        training.Adam._update,
-        "work *= lr * root / (1.0 - beta1**self.t)",
+        optimizers._adam_update,
+        "work *= lr * root / (1.0 - beta1**t)",
         "work *= lr * root",
     ),
     Exhibit(
         "Adam adds eps inside the root",
         "Not to be seen at 1e-9, unless the gradient is that small, too.",
-        training.Adam._update,
+        optimizers._adam_update,
         """xp.sqrt(v, out=work)
-    work += root * self.eps""",
-        "xp.sqrt(v + root * root * self.eps, out=work)",
+    work += root * eps""",
+        "xp.sqrt(v + root * root * eps, out=work)",
     ),
     Exhibit(
         "Adam's eps is not scaled with the root that it is added to",
         "With the two corrections drawn into one factor, eps must take part: the paper of Adam calls it eps-hat.",
-        training.Adam._update,
-        "work += root * self.eps",
-        "work += self.eps",
+        optimizers._adam_update,
+        "work += root * eps",
+        "work += eps",
     ),
     Exhibit(
         "Adam makes a new array for the parameters",
         "data = data - step: the model keeps the old array, and silently never moves.",
-        training.Adam._update,
+        optimizers._adam_update,
         "data -= work",
         "data = data - work",
     ),
     Exhibit(
         "Adam moves only the first block of each parameter",
         "Block by block, and never to the second: numbers beyond the first 32,768 silently never move.",
-        training.Adam.adam_update,
-        "range(0, data.size, BLOCK)",
-        "range(0, 1, BLOCK)",
+        optimizers.adam_update,
+        "range(0, data.size, size)",
+        "range(0, 1, size)",
     ),
     Exhibit(
         "Adam's defaults are PyTorch's and not the paper's",

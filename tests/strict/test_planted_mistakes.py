@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import use_backend
-from minitransformer.functional import (
-    cross_entropy,
-    embedding_backward,
-    layer_norm,
-    relu,
-)
-from minitransformer.functional.cross_entropy import _softmax_and_losses
+from minitransformer.functional import cross_entropy, embedding_backward, relu
+from minitransformer.functional.cross_entropy import _cross_entropy, _softmax_and_losses
+from minitransformer.functional.layer_norm import _layer_norm
 from minitransformer.functional.reductions import column_sum, row_dot, row_max
 from minitransformer.layers import PositionalEncoding
 from minitransformer.training.clipping import clip_factor
-from minitransformer.training.parallel import forward_backward
+from minitransformer.training.loop import forward_backward
 from tests.museum.mutation import planted
 from tests.strict.strict import strict
-from tests.strict.training import new_trainer, train_steps
+from tests.strict.training import SmallTraining, train_steps
 
 # what the mistake is: where, the right text, the wrong one, and how strict complains
 REFUSED = {
@@ -76,7 +72,7 @@ REFUSED = {
     ),
     "an assignment to a row that comes twice": (
         embedding_backward,
-        "add_rows(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
+        "scatter_add(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
         "dE[to_device(ids).reshape(-1)] += dy.reshape(-1, dy.shape[-1]) * scale",
         (ValueError, "comes twice"),
     ),
@@ -87,7 +83,7 @@ REFUSED = {
         (IndexError, "-1"),
     ),
     "a NumPy number that makes float64 of float32": (
-        layer_norm,
+        _layer_norm,
         "row_dot(x_hat, x_hat) / C",
         "row_dot(x_hat / __import__('numpy').sqrt(C), x_hat / __import__('numpy').sqrt(C))",
         (TypeError, "float64"),
@@ -113,13 +109,13 @@ WAITS = {
         "float()",
     ),
     "a result whose length depends on values": (
-        cross_entropy,
+        _cross_entropy,
         "return losses @ share,",
         "return losses[counts].mean(),",
         "array[mask]",
     ),
     "somebody looks at it": (
-        cross_entropy,
+        _cross_entropy,
         "losses = xp.empty(",
         "f'{share.sum():.3f}'\n    losses = xp.empty(",
         "format()",
@@ -128,7 +124,7 @@ WAITS = {
 FLOAT64 = {
     "ones without a dtype": (column_sum, "xp.ones(len(x), x.dtype) @ x", "(xp.ones(len(x)) @ x).astype(x.dtype)"),
     "a quotient of integers": (
-        cross_entropy,
+        _cross_entropy,
         "share /= xp.maximum(share.sum(), 1)",
         "share = (counts / xp.maximum(counts.sum(), 1)).astype(p.dtype)",
     ),
@@ -139,7 +135,7 @@ SILENT = {name: mistake[:3] for mistakes in (REFUSED, WAITS, FLOAT64) for name, 
 def _two_steps(module, mistake=None):
     """The meters of two training steps."""
     with use_backend(module), planted(*mistake) if mistake else contextlib.nullcontext():
-        return train_steps(new_trainer(), 2)[1]
+        return train_steps(SmallTraining(), 2)[1]
 
 
 def test_without_a_mistake_nothing_is_found():

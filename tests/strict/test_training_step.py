@@ -8,7 +8,7 @@ import pytest
 from minitransformer.backend import backend_name, to_host, use_backend
 from tests.strict.meter import measured
 from tests.strict.strict import strict
-from tests.strict.training import batches, new_trainer, train_steps
+from tests.strict.training import SmallTraining, batches, train_steps
 
 STEPS = 5
 VARIANTS = {
@@ -24,9 +24,9 @@ def runs(request):
     for module in (np, strict):
         with use_backend(module):
             assert backend_name() == module.__name__
-            trainer = new_trainer(**VARIANTS[request.param])
-            losses, meters = train_steps(trainer, STEPS)
-            found[module.__name__] = losses, meters, to_host(trainer.parameters[0].data)
+            training = SmallTraining(**VARIANTS[request.param])
+            losses, meters = train_steps(training, STEPS)
+            found[module.__name__] = losses, meters, to_host(training.optimizer.weights)
     return found
 
 
@@ -57,7 +57,7 @@ def test_trained_weights_equal_numpys_bit_for_bit(runs):
 
 
 def _rounds(ids):
-    """In how many rounds `add_rows` sums the gradients of the commonest id."""
+    """In how many rounds `scatter_add` sums the gradients of the commonest id."""
     return int(np.ceil(np.log2(np.bincount(ids.ravel()).max())))
 
 
@@ -73,9 +73,9 @@ def test_a_step_uploads_ids_and_their_order_alone(runs):
 
 def test_measuring_the_accuracy_does_not_wait_either():
     with use_backend(strict):
-        trainer = new_trainer()
+        training = SmallTraining()
         with measured() as meter:
-            loss, accuracy = trainer.step(batches(1)[0], 1e-3, measure=True)
+            loss, accuracy = training.step(batches(1)[0], 1e-3, measure=True)
         assert meter.waits == []
         assert 0.0 <= float(accuracy) <= 1.0
         assert float(loss) > 0.0
@@ -83,7 +83,7 @@ def test_measuring_the_accuracy_does_not_wait_either():
 
 def test_evaluation_and_the_state_go_home_by_declared_transfers_alone():
     with use_backend(strict):
-        model = new_trainer().model
+        model = SmallTraining().model
         batch = batches(1)[0]
         with measured() as meter:
             model(batch.source, batch.target_in)

@@ -5,33 +5,43 @@ import numpy as np
 from minitransformer.data.tasks import get_task
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.schedules import noam
-from minitransformer.training.trainer import Trainer
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 from tests.strict.meter import measured
 
 SIZES = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_layers": 2, "max_len": 16}
-DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "ffn_dropout": 0.2, "label_smoothing": 0.1}
+DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "ffn_dropout": 0.2}
 
 
-def new_trainer(**changes):
-    """A trainer of a new model, on one thread; always the same weights and the same dropout."""
-    vocab_size = len(get_task("reverse").vocabulary)
-    config = TransformerConfig(vocab_size=vocab_size, **{**SIZES, **DROPOUT, **changes})
-    return Trainer(Transformer(config, seed=1), seed=2, threads=1)
+class SmallTraining:
+    """A new model and all that its training needs, on one thread; always the same weights and the same dropout."""
+
+    def __init__(self, dtype=np.float32, max_norm=1.0, eps=1e-9, **changes):
+        vocab_size = len(get_task("reverse").vocabulary)
+        config = TransformerConfig(vocab_size=vocab_size, **{**SIZES, **DROPOUT, **changes})
+        self.model = Transformer(config, seed=1, dtype=dtype)
+        self.optimizer = Adam(self.model.parameters(), eps=eps)
+        self.workers = DataParallel(self.model, CrossEntropyLoss(0.1), threads=1, seed=2)
+        self.max_norm = max_norm
+
+    def step(self, batch, lr, measure=False):
+        """One step -> the loss, and the accuracy if measured or None, both still on the device."""
+        self.optimizer.lr = lr
+        loss, _, accuracy = training_step(batch, self.optimizer, self.workers, self.max_norm, measure=measure)
+        return loss, accuracy
 
 
-def batches(count):
-    """`count` batches on the host, always the same, of 7 pairs."""
+def batches(count, size=7):
+    """`count` batches on the host, always the same, of `size` pairs."""
     rng = np.random.default_rng(3)
-    return [get_task("reverse").batch(rng, 7) for _ in range(count)]
+    return [get_task("reverse").batch(rng, size) for _ in range(count)]
 
 
-def train_steps(trainer, count):
+def train_steps(training, count):
     """`count` steps -> the losses, still on the device, and what was measured inside each step."""
     losses, meters = [], []
     for step, batch in enumerate(batches(count), start=1):
         with measured() as meter:
-            loss, _ = trainer.step(batch, noam(step, SIZES["d_model"], warmup=10))
+            loss, _ = training.step(batch, noam(step, SIZES["d_model"], warmup=10))
         losses.append(loss)
         meters.append(meter)
     return losses, meters

@@ -109,7 +109,7 @@ def as_the_librarys(mine, library=scaled_dot_product_attention_backward):
             dq, dk, _ = mine(flat_heads(dp), (q, k, identity, p))  # p I = p, so that dp passes as it is
         factor = cache.scale * math.sqrt(q.shape[-1])  # 1, but for another scale than 1/√D
         results = ((factor * dq, cache.q), (factor * dk, cache.k), (dv, cache.v))
-        return tuple(xp.asarray(value, dtype=dy.dtype).reshape(like.shape) for value, like in results)
+        return *(xp.asarray(value, dtype=dy.dtype).reshape(like.shape) for value, like in results), None
 
     return backward
 

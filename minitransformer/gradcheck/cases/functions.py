@@ -44,7 +44,7 @@ def attention(kind="none", b=B, t=T, s=S, rate=0.0):
         return F.scaled_dot_product_attention(q, k, v, on_device(allowed), rate, make_generator(1))
 
     inputs = {"q": draw(b, H, t, D), "k": draw(b, H, s, D, seed=1), "v": draw(b, H, s, D, seed=2)}
-    return pair(forward, F.scaled_dot_product_attention_backward, **inputs)
+    return pair(forward, lambda dy, cache: F.scaled_dot_product_attention_backward(dy, cache)[:3], **inputs)
 
 
 def cross_entropy(smoothing, padded):
