@@ -26,7 +26,7 @@ from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel, default_threads
+from minitransformer.training.parallel import DataParallel
 from minitransformer.training.run import History, TrainingRun
 from minitransformer.training.settings import TrainingSettings
 
@@ -98,13 +98,10 @@ def train(
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
-    num_threads = num_threads or default_threads(model.config.d_model)
-    run = TrainingRun(model, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads)
-    if resume:
-        run.load_state(*resume)
+    run = TrainingRun(model, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads, resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None)
-    with limit_threads(num_threads), signals, progress:
+    with limit_threads(run.num_threads), signals, progress:
         for step in range(run.step + 1, settings.steps + 1):
             with run.timed():
                 batch = data.batch(run.data_rng, settings.batch_size)

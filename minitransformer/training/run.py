@@ -16,7 +16,7 @@ from minitransformer.training.averaging import Averaging
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.vocabulary import PAD
 
@@ -51,14 +51,18 @@ class TrainingRun:
         settings: TrainingSettings,
         averaging: Averaging | None = None,
         num_threads: int | None = None,
+        resume: tuple[dict, dict] | None = None,
     ) -> None:
         self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
-        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
+        self.num_threads = num_threads or default_threads(model.config.d_model)
+        self.workers = DataParallel(model, loss_fn, self.num_threads, seed=[settings.seed, 2])
         self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
         self.data_rng = np.random.default_rng([settings.seed, 1])
         self.history = History()
         optimizer.team = self.workers.team
+        if resume:
+            self.load_state(*resume)
 
     @property
     def step(self) -> int:
