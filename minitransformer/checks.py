@@ -1,17 +1,21 @@
-"""Refusing bad input early and in one plain sentence: which argument, what was given, what is allowed."""
+"""Argument checks that fail early with one plain sentence: which argument, what is allowed, what was given."""
 
 import math
 import numbers
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.backend import xp
 
 DTYPES = ("float32", "float64", "complex128")
 
 
-def check_dtype(dtype):
-    """`dtype` as a NumPy dtype, if it is one that the library computes in; else ValueError."""
+def check_dtype(dtype: DTypeLike) -> np.dtype:
+    """`dtype` as a NumPy dtype, if the library can compute in it; else ValueError."""
     try:
-        name = "None" if dtype is None else np.dtype(dtype).name  # NumPy takes None for float64
+        name = "None" if dtype is None else np.dtype(dtype).name  # NumPy would read None as float64
     except TypeError:
         name = str(dtype)
     if name not in DTYPES:
@@ -19,7 +23,7 @@ def check_dtype(dtype):
     return np.dtype(name)
 
 
-def check_heads(d_model, num_heads):
+def check_heads(d_model: int, num_heads: int) -> None:
     """ValueError unless `num_heads` divides `d_model` into equal parts."""
     for name, value in (("d_model", d_model), ("num_heads", num_heads)):
         check_integer(name, value)
@@ -29,15 +33,15 @@ def check_heads(d_model, num_heads):
         )
 
 
-def check_choice(name, value, allowed):
-    """`value`, if it is among `allowed`; else ValueError with the list of what is."""
+def check_choice(name: str, value: str, allowed: Collection[str]) -> str:
+    """`value`, if it is among `allowed`; else ValueError with the list of allowed values."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")
     return value
 
 
-def check_integer(name, value, least=-math.inf):
-    """`value`, if it is a whole number of at least `least`; else TypeError or ValueError."""
+def check_integer(name: str, value: int, least: float = -math.inf) -> int:
+    """`value`, if it is a whole number (else TypeError) of at least `least` (else ValueError)."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < least:
@@ -45,44 +49,44 @@ def check_integer(name, value, least=-math.inf):
     return value
 
 
-def check_number(name, value):
-    """`value`, if it is a number; else TypeError. It may be infinite, or none (nan)."""
+def check_number(name: str, value: float) -> float:
+    """`value`, if it is a real number; else TypeError. Infinity and nan are allowed."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     return value
 
 
-def check_switch(name, value):
-    """`value`, if it is True or False; else TypeError: "false" would be true."""
+def check_switch(name: str, value: bool) -> bool:
+    """`value`, if it is True or False; else TypeError, because the string "false" would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return value
 
 
-def check_rate(name, rate):
-    """`rate`, if it is a probability below 1; else TypeError or ValueError."""
+def check_rate(name: str, rate: float) -> float:
+    """`rate`, if it is a number (else TypeError) of at least 0 and less than 1 (else ValueError)."""
     if not 0.0 <= check_number(name, rate) < 1.0:
         raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
     return rate
 
 
-def check_width(layer_name, x, width, dtype):
+def check_width(layer_name: str, x: xp.ndarray, width: int, dtype: np.dtype) -> None:
     """TypeError or ValueError unless `x` (..., width) can enter a layer whose weights have `dtype`.
 
-    A complex array may meet real weights and the reverse, as in a complex-step check; float32 and float64 may not
-    be mixed, because the result would silently be float64.
+    Complex input with real weights is allowed, and the reverse: a complex-step check needs both. float32 and float64
+    must not be mixed, because the result would silently be float64.
     """
     if not hasattr(x, "dtype"):
         raise TypeError(f"{layer_name} takes an array, got a {type(x).__name__}")
     if x.dtype is dtype and x.ndim > 1 and x.shape[-1] == width:
-        return  # the usual case, and one of a few tests that count when tokens are decoded one by one
+        return  # the usual case: this check must be cheap, as it runs for every token in incremental decoding
     if x.ndim < 2 or x.shape[-1] != width:
         raise ValueError(f"{layer_name} takes an array of shape (..., {width}), got {tuple(x.shape)}")
     if x.dtype.kind not in "fc" or (x.dtype.kind == dtype.kind and x.dtype != dtype):
         raise TypeError(f"{layer_name} has weights of {dtype} and cannot take an input of {x.dtype}")
 
 
-def check_numbers(name, x):
+def check_numbers(name: str, x: xp.ndarray) -> None:
     """TypeError or ValueError unless `x` is an array of floating-point numbers with at least one in its last axis."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     if kind is None:
@@ -93,17 +97,17 @@ def check_numbers(name, x):
         raise ValueError(f"{name} must have at least one number in its last axis, got the shape {tuple(x.shape)}")
 
 
-def check_shape(name, x, shape):
-    """ValueError unless `x` has just this shape: a smaller one would often be broadcast, and mean something else."""
+def check_shape(name: str, x: xp.ndarray, shape: Sequence[int]) -> None:
+    """ValueError unless `x` has exactly this shape: a smaller one would often be broadcast without an error."""
     if tuple(x.shape) != tuple(shape):
         raise ValueError(f"{name} must be of shape {tuple(shape)}, got {tuple(x.shape)}")
 
 
-def check_attention(q, k, v):
-    """TypeError or ValueError unless the three are as `scaled_dot_product_attention` takes them.
+def check_attention(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> None:
+    """TypeError or ValueError unless q, k and v have the shapes and dtypes that attention needs.
 
-    One may have fewer leading axes than the others, and is then the same for all of them. But one of a length of 1,
-    where the others have more, would have a gradient of their length, and is refused.
+    An array may have fewer leading axes than the others; it is then the same for all of them. A leading axis of length
+    1 where the others are longer is refused: its gradient would have the length of the others.
     """
     if _are_usual(q, k, v):
         return
@@ -118,8 +122,8 @@ def check_attention(q, k, v):
         raise ValueError(f"q, k and v must be of shape (B, H, T, D), (B, H, S, D) and (B, H, S, D), got {shapes}")
 
 
-def _are_usual(q, k, v):
-    """Whether nothing is wrong for sure: a few tests, as they count when tokens are decoded one by one."""
+def _are_usual(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> bool:
+    """Whether the arrays are valid in the usual way: a few cheap tests, run for every token in incremental decoding."""
     if not hasattr(q, "dtype") or not hasattr(k, "dtype") or not hasattr(v, "dtype"):
         return False
     shape, shape_k, shape_v = q.shape, k.shape, v.shape
@@ -135,22 +139,22 @@ def _are_usual(q, k, v):
     )
 
 
-def check_generator(rng):
-    """TypeError unless `rng` is a generator of random numbers, as `numpy.random.default_rng(seed)` is, or None."""
+def check_generator(rng: np.random.Generator | None) -> None:
+    """TypeError unless `rng` is None or a random generator such as `numpy.random.default_rng(seed)`."""
     if rng is not None and not hasattr(rng, "integers"):
         raise TypeError(f"rng must be a numpy.random.Generator or None, got a {type(rng).__name__}")
 
 
-def check_positions(start, T, max_len):
-    """ValueError unless the positions start ... start + T - 1 are among the `max_len` that there are."""
+def check_positions(start: int, T: int, max_len: int) -> None:
+    """ValueError unless the positions start ... start + T - 1 are all in 0 ... max_len - 1."""
     if start < 0:
         raise ValueError(f"a sequence starts at position 0 or later, got start = {start}")
     if max_len < start + T:
         raise ValueError(f"the sequence is {start + T} tokens long, but there are only {max_len} positions")
 
 
-def check_names(complaint, given, wanted):
-    """ValueError, beginning with `complaint`, unless the two dictionaries have the same names; TypeError for others."""
+def check_names(complaint: str, given: Mapping, wanted: Mapping) -> None:
+    """ValueError, beginning with `complaint`, unless both have the same names; TypeError if `given` is no mapping."""
     if not hasattr(given, "keys"):
         raise TypeError(f"{complaint}: it must be a dictionary, got a {type(given).__name__}")
     missing, unexpected = wanted.keys() - given.keys(), given.keys() - wanted.keys()
@@ -160,10 +164,10 @@ def check_names(complaint, given, wanted):
         )
 
 
-def check_mask(allowed, shape):
+def check_mask(allowed: xp.ndarray | None, shape: Sequence[int]) -> None:
     """TypeError unless `allowed` is None or boolean, ValueError unless it can be broadcast to scores of `shape`.
 
-    Numbers would leave open whether 1 means look or ignore.
+    A mask of numbers is refused because it would not be clear whether 1 means "may attend" or "ignore".
     """
     if allowed is None:
         return
@@ -173,7 +177,7 @@ def check_mask(allowed, shape):
         raise TypeError(f"allowed must be boolean with True = may attend, got an array of {allowed.dtype}")
     given, more = allowed.shape, len(shape) - allowed.ndim
     if more >= 0:
-        for axis, length in enumerate(given):  # a loop, as this too counts when tokens are decoded one by one
+        for axis, length in enumerate(given):  # a loop is the cheapest test, and this runs for every decoded token
             if length != 1 and length != shape[more + axis]:
                 break
         else:
@@ -181,10 +185,10 @@ def check_mask(allowed, shape):
     raise ValueError(f"allowed must be broadcastable to the scores {tuple(shape)}, got the shape {tuple(given)}")
 
 
-def check_ids(name, ids, vocab_size):
+def check_ids(name: str, ids: np.ndarray, vocab_size: int) -> None:
     """TypeError, ValueError or IndexError unless `ids` is a non-empty integer array with 0 <= id < vocab_size.
 
-    Checked on the host: NumPy would wrap a negative id silently, and CuPy every id that is out of range.
+    Without this check on the host, NumPy would silently wrap negative ids, and CuPy all ids that are out of range.
     """
     _check_array_of_ids(name, ids)
     if ids.size == 0:
@@ -195,14 +199,14 @@ def check_ids(name, ids, vocab_size):
         raise IndexError(f"{name} has the token id {bad}, but the vocabulary has the ids 0 to {vocab_size - 1}")
 
 
-def _check_array_of_ids(name, ids):
+def _check_array_of_ids(name: str, ids: np.ndarray | xp.ndarray) -> None:
     if not hasattr(ids, "dtype"):
         raise TypeError(f"{name} must be an array of integer token ids, got a {type(ids).__name__}")
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
 
 
-def check_batch_of_ids(name, ids, vocab_size, max_len):
+def check_batch_of_ids(name: str, ids: np.ndarray, vocab_size: int, max_len: int) -> None:
     """As `check_ids`, and also ValueError unless `ids` is (B, T) with T <= max_len."""
     _check_array_of_ids(name, ids)
     if ids.ndim != 2:
@@ -212,10 +216,10 @@ def check_batch_of_ids(name, ids, vocab_size, max_len):
         raise ValueError(f"{name} is {ids.shape[1]} tokens long, but the model has only {max_len} positions")
 
 
-def check_targets(targets, shape, vocab_size, pad):
+def check_targets(targets: np.ndarray | xp.ndarray, shape: Sequence[int], vocab_size: int, pad: int) -> None:
     """TypeError, ValueError or IndexError unless `targets`, of `shape`, are ids of the vocabulary or `pad`.
 
-    Their range is looked at on the host alone: a GPU would have to be waited for.
+    The range is checked only for arrays on the host: for an array on a GPU the check would have to wait for the GPU.
     """
     _check_array_of_ids("targets", targets)
     check_shape("targets", targets, shape)

@@ -1,39 +1,45 @@
 """Parameter and Layer: the two ideas every other file builds on.
 
-The protocol has three lines. What backward needs is returned by forward, not hidden in the layer, so that a layer
-may be used twice in one model and each use keeps its own memory:
+The protocol has three lines. forward returns what backward needs instead of hiding it in the layer, so one layer can
+be used twice in a model and each use has its own cache:
 
-    y, cache = layer.forward(x)             use it and remember
-    dx       = layer.backward(dy, cache)    adds to Parameter.grad, returns dLoss/dx
-    y        = layer(x)                     just use it; the cache is dropped at once
+    y, cache = layer.forward(x)             compute, and return what backward needs
+    dx       = layer.backward(dy, cache)    add to every Parameter.grad, return dLoss/dx
+    y        = layer(x)                     forward without the cache
 """
 
 import copy
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.checks import check_names
 
+AnyLayer = TypeVar("AnyLayer", bound="Layer")
+
 
 class Parameter:
-    """An array that is learnt: `data`, and `grad` of the same shape and dtype, to which every backward adds.
+    """A learnt array: `data`, and `grad` of the same shape and dtype, to which every backward pass adds.
 
-    Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` merely notes
-    that the gradient is zero. It is cleared when somebody looks at it, or overwritten by the first backward pass that
-    asks `overwritable`. Until there is a gradient, there is no array for it.
+    Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` only notes
+    that the gradient is zero. It is cleared when `grad` is read, or overwritten by the first backward pass that asks
+    for `overwritable`. A parameter without a gradient has no array for it.
     """
 
-    def __init__(self, data):
+    data: xp.ndarray
+
+    def __init__(self, data: np.ndarray | xp.ndarray) -> None:
         self.data = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
-        self._grad = None  # or an array like `data`
+        self._grad: xp.ndarray | None = None  # or an array like `data`
         self._is_zero = False  # whether the gradient is zero, whatever its array holds
 
     @property
-    def grad(self):
+    def grad(self) -> xp.ndarray:
         """The gradient, an array like `data`."""
         if self._grad is None:
             self._grad = xp.zeros_like(self.data)
@@ -43,60 +49,60 @@ class Parameter:
         return self._grad
 
     @grad.setter
-    def grad(self, array):
-        """Copy `array` into the gradient's own array, which a vector of all gradients may be looking at."""
+    def grad(self, array: xp.ndarray) -> None:
+        """Copy `array` into the gradient's own array, which may be a view into a vector of all gradients."""
         if array is not self._grad:  # as it is after `grad += x`
             self.grad[...] = array
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Make the gradient zero, without touching its array yet."""
         self._is_zero = True
 
-    def take_grad(self):
-        """The gradient, or None where there is none: from here on there is none, and its array is the caller's."""
+    def take_grad(self) -> xp.ndarray | None:
+        """Return the gradient, or None if there is none, and forget it: its array belongs to the caller now."""
         gradient = None if self._is_zero else self._grad
         self._grad = None
         return gradient
 
-    def overwritable(self):
-        """The gradient's array if the gradient is zero, to write one's own into it before `add_grad`; else None."""
+    def overwritable(self) -> xp.ndarray | None:
+        """The gradient's array if the gradient is zero, else None. A caller may write into it before `add_grad`."""
         return self._grad if self._is_zero else None
 
-    def add_grad(self, gradient):
-        """grad += gradient, an array that is ours from now on.
+    def add_grad(self, gradient: xp.ndarray) -> None:
+        """grad += gradient. The array `gradient` belongs to this parameter from now on.
 
-        It may be the one that `overwritable` gave, with the sum already in it.
+        It may be the array that `overwritable` returned; it then already holds the whole gradient.
         """
         if gradient is self._grad or self._grad is None:
             self._grad, self._is_zero = gradient, False
         else:
             self.grad += gradient
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Parameter(shape={tuple(self.data.shape)}, dtype={self.data.dtype})"
 
 
 class Layer:
     """A differentiable function that may own parameters and other layers.
 
-    A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`. Parameters are
-    found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in which `__init__`
-    sets them. There is no training mode: `rng=None` means that dropout is the identity.
+    A subclass defines `forward(x, rng=None)`, which returns `(y, cache)`, and `backward(dy, cache)`, which returns dx.
+    Parameters are found by walking the attributes: a Parameter, a Layer, or a list or tuple of them, in the order in
+    which `__init__` sets them. There is no training mode: with `rng=None`, dropout is the identity.
     """
 
-    def forward(self, x, rng=None):
-        """Return the output and what backward needs to remember of this use."""
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Return the output and the cache that backward needs for this use of the layer: (y, cache)."""
         raise NotImplementedError(f"{type(self).__name__} has no forward yet")
 
-    def backward(self, dy, cache):
-        """Add dLoss/dparameter to every `Parameter.grad` and return dLoss/dx, where dy is dLoss/dy."""
+    def backward(self, *inputs: Any, **options: Any) -> Any:
+        """Add dLoss/dparameter to every `Parameter.grad` and return dLoss/dx, from dy = dLoss/dy and the cache."""
         raise NotImplementedError(f"{type(self).__name__} has no backward yet")
 
-    def __call__(self, *inputs, **options):
-        """The output alone, for when no backward will follow."""
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """The output of forward without the cache, for use without a backward pass."""
         return self.forward(*inputs, **options)[0]
 
-    def _members(self):
+    def _members(self) -> Iterator[tuple[str, Any]]:
         """(name, attribute) in the order of `__init__`, the items of lists and tuples one by one."""
         for name, value in vars(self).items():
             if isinstance(value, (list, tuple)):
@@ -104,51 +110,52 @@ class Layer:
             else:
                 yield name, value
 
-    def children(self):
+    def children(self) -> Iterator[tuple[str, "Layer"]]:
         """(name, Layer) for each layer directly inside this one, in the order of `__init__`."""
         return ((name, member) for name, member in self._members() if isinstance(member, Layer))
 
-    def _named_uses(self):
-        """(name, Parameter) for each use of a parameter in this layer and all inside it."""
+    def _named_uses(self) -> Iterator[tuple[str, Parameter]]:
+        """(name, Parameter) for each use of a parameter in this layer and in the layers inside it."""
         for name, member in self._members():
             if isinstance(member, Parameter):
                 yield name, member
             elif isinstance(member, Layer):
                 yield from ((f"{name}.{inner}", parameter) for inner, parameter in member._named_uses())
 
-    def named_parameters(self):
-        """(name, Parameter) for each parameter, once, even if several layers share it: the first name counts."""
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """(name, Parameter) for each parameter once. A parameter that several layers share has its first name."""
         seen = set()
         for name, parameter in self._named_uses():
             if id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield name, parameter
 
-    def parameters(self):
+    def parameters(self) -> list[Parameter]:
         """Every parameter, once."""
         return [parameter for _, parameter in self.named_parameters()]
 
-    def num_parameters(self):
-        """How many numbers are learnt; a shared matrix counts once."""
+    def num_parameters(self) -> int:
+        """The number of learnt numbers; a shared matrix counts once."""
         return sum(parameter.data.size for parameter in self.parameters())
 
-    def replica(self):
-        """This layer once more, for another thread: its parameters share all `data` and have gradients of their own."""
+    def replica(self: AnyLayer) -> AnyLayer:
+        """A copy for another thread: its parameters share their `data` with this layer and have their own gradients."""
         return copy.deepcopy(self, {id(parameter): Parameter(parameter.data) for parameter in self.parameters()})
 
-    def zero_grad(self):
-        """Set every gradient to zero, as each training step must before its backward passes add to them."""
+    def zero_grad(self) -> None:
+        """Set every gradient to zero: every training step does this before its backward pass."""
         for parameter in self.parameters():
             parameter.zero_grad()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, np.ndarray]:
         """{name: a copy of the data on the host} for every parameter."""
         return {name: np.array(to_host(parameter.data)) for name, parameter in self.named_parameters()}
 
-    def load_state_dict(self, state):
-        """Copy `state` into the parameters in place, so that views and shared parameters stay what they are.
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Copy `state` into the parameters in place, so that views stay views and shared parameters stay shared.
 
-        Raises ValueError, before anything is changed, if a name is missing or unexpected or a shape or dtype differs.
+        Raises ValueError if a name is missing or unexpected, or if a shape or dtype differs, and TypeError if `state`
+        is not a dictionary of arrays. In both cases no parameter has changed.
         """
         own = dict(self.named_parameters())
         check_names(f"state does not fit this {type(self).__name__}", state, own)
@@ -166,12 +173,12 @@ class Layer:
 
 
 class FlatParameter(Parameter):
-    """One long vector whose pieces are the `data` and `grad` of other parameters."""
+    """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it."""
 
-    def __init__(self, pieces):
+    def __init__(self, pieces: Sequence[Parameter]) -> None:
         super().__init__(xp.concatenate([piece.data.reshape(-1) for piece in pieces]))
         self.pieces = list(pieces)
-        self._grad = xp.zeros_like(self.data)
+        self._grad: xp.ndarray = xp.zeros_like(self.data)
         start = 0
         for piece in pieces:
             shape = piece.data.shape
@@ -182,28 +189,28 @@ class FlatParameter(Parameter):
             start = part.stop
 
     @property
-    def grad(self):
-        """The vector of all pieces' gradients; those that are only noted as zero are cleared first."""
+    def grad(self) -> xp.ndarray:
+        """The gradients of all pieces as one vector (N,); those only noted as zero are cleared first."""
         for piece in self.pieces:
             _ = piece.grad
         return self._grad
 
     @grad.setter
-    def grad(self, array):
-        """Copy `array` into the vector, which stays where the pieces see it."""
+    def grad(self, array: xp.ndarray) -> None:
+        """Copy `array` into the vector, so that the pieces' gradients stay views into it."""
         if array is not self._grad:  # as it is after `grad *= 2`
             self.grad[...] = array
 
-    def zero_grad(self):
-        """Make all pieces' gradients zero."""
+    def zero_grad(self) -> None:
+        """Make the gradients of all pieces zero."""
         for piece in self.pieces:
             piece.zero_grad()
 
 
-def flatten_parameters(layer):
-    """One long Parameter whose pieces are the parameters of `layer` from now on -> FlatParameter.
+def flatten_parameters(layer: Layer) -> FlatParameter:
+    """Join all parameters of `layer` into one vector -> FlatParameter.
 
-    Each `data` and `grad` of `layer` becomes a view into the one vector, with its values kept, so that clipping and
-    Adam are a few calls on one array in place of a few for each of hundreds of small ones.
+    Each `data` and `grad` of `layer` becomes a view into that vector and keeps its values. Clipping and Adam then need
+    a few calls on one array instead of a few calls for each of hundreds of small arrays.
     """
     return FlatParameter(layer.parameters())

@@ -2,14 +2,16 @@
 
     MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O        head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
-The per-head matrices W_i^Q (C, D) of the paper stand side by side in one W^Q (C, C): the columns of head i are its
-i-th run of D. So the number of parameters does not depend on the number of heads.
+The per-head matrices W_i^Q (C, D) of the paper are side by side in one W^Q (C, C): columns i D ... (i + 1) D - 1 belong
+to head i. So the number of parameters does not depend on the number of heads.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.checks import check_heads, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import (
@@ -18,6 +20,9 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
     split_heads,
 )
+from minitransformer.functional.attention import AttentionCache
+from minitransformer.functional.linear import LinearCache
+from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.linear import Linear
 
@@ -25,21 +30,21 @@ from minitransformer.layers.linear import Linear
 class SelfAttentionCache(NamedTuple):
     """What `SelfAttention` remembers."""
 
-    qkv: object
-    attention: object
-    output: object
+    qkv: LinearCache
+    attention: AttentionCache
+    output: LinearCache
 
 
 class CrossAttentionCache(NamedTuple):
     """What `CrossAttention` remembers."""
 
-    q: object
-    kv: object
-    attention: object
-    output: object
+    q: LinearCache
+    kv: LinearCache
+    attention: AttentionCache
+    output: LinearCache
 
 
-def parts(x, count):
+def parts(x: xp.ndarray, count: int) -> list[xp.ndarray]:
     """The parts of x (..., count C), views (..., C): `xp.split(x, count, axis=-1)` without its cost on small arrays."""
     C = x.shape[-1] // count
     return [x[..., i * C : (i + 1) * C] for i in range(count)]
@@ -48,11 +53,15 @@ def parts(x, count):
 class MultiHeadAttention(Layer):
     """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back.
 
-    `positions` is an `AttentionPositions` or None (the paper: positions are in the input). `scale` multiplies the
-    scores; None is the paper's 1 / sqrt(D).
+    `positions` is an `AttentionPositions` or None (the paper: positions are added to the input). `scale` multiplies the
+    scores; None means the paper's 1 / sqrt(D).
     """
 
-    def __init__(self, num_heads, dropout_rate, positions, scale):
+    output: Linear
+
+    def __init__(
+        self, num_heads: int, dropout_rate: float, positions: AttentionPositions | None, scale: float | None
+    ) -> None:
         self.num_heads = num_heads
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)
         self.positions = positions
@@ -79,30 +88,33 @@ class MultiHeadAttention(Layer):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Queries, keys and values all from the same sequence, projected by one matrix W^Q | W^K | W^V (C, 3C).
+    """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, 3C).
 
-    The key's third of the bias has gradient exactly 0: adding one vector to all keys adds the same number to all
-    scores of a query, which the softmax does not see. It is kept because PyTorch has it.
+    The third of the bias that belongs to the keys has a gradient of exactly 0: adding one vector to all keys adds the
+    same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Raises
+    ValueError unless `num_heads` divides `d_model`, and for a dropout rate outside [0, 1).
     """
 
     def __init__(
         self,
-        d_model,
-        num_heads,
+        d_model: int,
+        num_heads: int,
         *,
-        dropout_rate=0.0,
-        positions=None,
-        scale=None,
-        bias=True,
-        rng=None,
-        dtype=np.float32,
-    ):
+        dropout_rate: float = 0.0,
+        positions: AttentionPositions | None = None,
+        scale: float | None = None,
+        bias: bool = True,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         check_heads(d_model, num_heads)
         super().__init__(num_heads, dropout_rate, positions, scale)
         self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
-    def forward(self, x, allowed=None, rng=None):
+    def forward(
+        self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, SelfAttentionCache]:
         """x (B, T, C), allowed broadcastable to (B, H, T, T), True = may attend -> y (B, T, C)."""
         qkv, cache_qkv = self.qkv.forward(x)  # (B, T, 3C)
         q, k, v = parts(qkv, 3)
@@ -110,16 +122,17 @@ class SelfAttention(MultiHeadAttention):
         y, cache_output = self.output.forward(merged)
         return y, SelfAttentionCache(cache_qkv, cache_attention, cache_output)
 
-    def backward(self, dy, cache):
+    def backward(self, dy: xp.ndarray, cache: SelfAttentionCache) -> xp.ndarray:
         """dy (B, T, C) -> dx (B, T, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
 
-    def extend(self, x, kv_cache, allowed=None):
-        """Outputs y (B, n, C) for n new tokens x (B, n, C), in decoding: their keys and values join `kv_cache`.
+    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding -> y (B, n, C). Appends their keys and values to `kv_cache`.
 
-        allowed is broadcastable to (B, H, n, S), with S the tokens in the cache afterwards.
+        allowed is broadcastable to (B, H, n, S), where S is the number of tokens in the cache afterwards. Raises
+        ValueError if the cache is too short.
         """
         start = kv_cache.length
         q, k, v = (split_heads(part, self.num_heads) for part in parts(self.qkv(x), 3))  # (B, H, n, D)
@@ -134,17 +147,33 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Queries from the decoder, keys and values from the encoder's output, the memory (paper section 3.2.3).
 
-    The two projections have W^Q (C, C) and W^K | W^V (C, 2C).
+    The two projections have the matrices W^Q (C, C) and W^K | W^V (C, 2C). Raises ValueError as `SelfAttention` does.
     """
 
-    def __init__(self, d_model, num_heads, *, dropout_rate=0.0, scale=None, bias=True, rng=None, dtype=np.float32):
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        dropout_rate: float = 0.0,
+        scale: float | None = None,
+        bias: bool = True,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         check_heads(d_model, num_heads)
         super().__init__(num_heads, dropout_rate, None, scale)
         self.q = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
         self.kv = Linear(d_model, d_model, blocks=2, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
-    def forward(self, x, memory, allowed=None, rng=None):
+    def forward(
+        self,
+        x: xp.ndarray,
+        memory: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, CrossAttentionCache]:
         """x (B, T, C), memory (B, S, C), allowed broadcastable to (B, H, T, S), True = may attend -> y (B, T, C)."""
         q, cache_q = self.q.forward(x)
         kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
@@ -153,7 +182,7 @@ class CrossAttention(MultiHeadAttention):
         y, cache_output = self.output.forward(merged)
         return y, CrossAttentionCache(cache_q, cache_kv, cache_attention, cache_output)
 
-    def backward(self, dy, cache):
+    def backward(self, dy: xp.ndarray, cache: CrossAttentionCache) -> tuple[xp.ndarray, xp.ndarray]:
         """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
@@ -161,16 +190,16 @@ class CrossAttention(MultiHeadAttention):
         dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
         return dx, dmemory
 
-    def read(self, memory):
-        """The keys and values of the memory (B, S, C) -> KVCache, computed once for all tokens that will be decoded."""
+    def read(self, memory: xp.ndarray) -> KVCache:
+        """The keys and values of the memory (B, S, C), computed once for all tokens that will be decoded -> KVCache."""
         B, S, C = memory.shape
         k, v = (split_heads(part, self.num_heads) for part in parts(self.kv(memory), 2))
         kv_cache = KVCache((B, self.num_heads, S, C // self.num_heads), memory.dtype)
         kv_cache.append(k, v)
         return kv_cache
 
-    def extend(self, x, kv_cache, allowed=None):
-        """The outputs y (B, n, C) of n new tokens x (B, n, C) that look at what `read` has given."""
+    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding -> y (B, n, C). They attend to the `kv_cache` that `read` returned."""
         q = split_heads(self.q(x), self.num_heads)
         y, _ = scaled_dot_product_attention(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
         return self.output(merge_heads(y))

@@ -1,12 +1,20 @@
 """The decoder (paper section 3.1, the right half of figure 1)."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.core import Layer
+from minitransformer.layers.attention_positions import AttentionPositions
+from minitransformer.layers.kv_cache import KVCache
+from minitransformer.layers.residual import ResidualCache
 from minitransformer.layers.stack import (
     LayerStack,
+    StackCache,
+    StackConfig,
     add_and_norm,
     make_cross_attention,
     make_feed_forward,
@@ -17,34 +25,55 @@ from minitransformer.layers.stack import (
 class DecoderLayerCache(NamedTuple):
     """What `DecoderLayer` remembers."""
 
-    self_attention: object
-    cross_attention: object
-    feed_forward: object
+    self_attention: ResidualCache
+    cross_attention: ResidualCache
+    feed_forward: ResidualCache
 
 
 class DecoderLayer(Layer):
-    """Masked self-attention, cross-attention to the memory, the feed-forward network; each in its residual."""
+    """Masked self-attention, cross-attention to the memory, feed-forward network; each in a residual connection."""
 
-    def __init__(self, config, *, positions=None, rng=None, dtype=np.float32):
+    def __init__(
+        self,
+        config: StackConfig,
+        *,
+        positions: AttentionPositions | None = None,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         self.self_attention = add_and_norm(make_self_attention(config, positions, rng, dtype), config, dtype)
         self.cross_attention = add_and_norm(make_cross_attention(config, rng, dtype), config, dtype)
         self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
 
-    def forward(self, x, memory, allowed=None, memory_allowed=None, rng=None):
+    def forward(
+        self,
+        x: xp.ndarray,
+        memory: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        memory_allowed: xp.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, DecoderLayerCache]:
         """x (B, T, C), memory (B, S, C), allowed for (B, H, T, T), memory_allowed for (B, H, T, S) -> y (B, T, C)."""
         a, cache_self = self.self_attention.forward(x, allowed, rng=rng)
         c, cache_cross = self.cross_attention.forward(a, memory, memory_allowed, rng=rng)
         y, cache_network = self.feed_forward.forward(c, rng=rng)
         return y, DecoderLayerCache(cache_self, cache_cross, cache_network)
 
-    def backward(self, dy, cache):
+    def backward(self, dy: xp.ndarray, cache: DecoderLayerCache) -> tuple[xp.ndarray, xp.ndarray]:
         """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C)."""
         dc = self.feed_forward.backward(dy, cache.feed_forward)
         da, dmemory = self.cross_attention.backward(dc, cache.cross_attention)
         return self.self_attention.backward(da, cache.self_attention), dmemory
 
-    def extend(self, x, kv_cache, memory_kv_cache, allowed=None, memory_allowed=None):
-        """Outputs y (B, n, C) for n new tokens x (B, n, C); `memory_kv_cache` is from `CrossAttention.read`."""
+    def extend(
+        self,
+        x: xp.ndarray,
+        kv_cache: KVCache,
+        memory_kv_cache: KVCache,
+        allowed: xp.ndarray | None = None,
+        memory_allowed: xp.ndarray | None = None,
+    ) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding -> y (B, n, C); `memory_kv_cache` is from `CrossAttention.read`."""
         a = self.self_attention.extend(x, kv_cache, allowed)
         return self.feed_forward(self.cross_attention.extend(a, memory_kv_cache, memory_allowed))
 
@@ -52,32 +81,50 @@ class DecoderLayer(Layer):
 class Decoder(LayerStack):
     """N decoder layers, each of which reads the same memory."""
 
-    def __init__(self, config, *, rng=None, dtype=np.float32):
+    layers: list[DecoderLayer]
+
+    def __init__(
+        self, config: StackConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+    ) -> None:
         super().__init__(config, DecoderLayer, bidirectional=False, rng=rng, dtype=dtype)
 
-    def forward(self, x, memory, allowed=None, memory_allowed=None, rng=None):
+    def forward(  # type: ignore[override]  # a stack takes any context, a decoder the memory and two masks
+        self,
+        x: xp.ndarray,
+        memory: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        memory_allowed: xp.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, StackCache]:
         """As `DecoderLayer.forward`, through all layers."""
         return super().forward(x, memory, allowed, memory_allowed, rng=rng)
 
-    def backward(self, dy, cache):
-        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers, as each one read the memory.
+    def backward(self, dy: xp.ndarray, cache: StackCache) -> tuple[xp.ndarray, xp.ndarray]:
+        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers, because each reads the memory.
 
-        Empties `cache.layers`, so that memory is freed on the way.
+        Empties `cache.layers`, so that each layer's cache is freed after its use.
         """
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
-        dmemory = 0.0
+        dmemory: Any = 0.0
         for layer in reversed(self.layers):
             dy, dmemory_layer = layer.backward(dy, cache.layers.pop())
             dmemory = dmemory + dmemory_layer
         return dy, dmemory
 
-    def read(self, memory):
-        """The keys and values that each layer's cross-attention makes of memory (B, S, C) -> a KV cache a layer."""
+    def read(self, memory: xp.ndarray) -> list[KVCache]:
+        """The keys and values of memory (B, S, C) for each layer's cross-attention -> one KV cache for each layer."""
         return [layer.cross_attention.sublayer.read(memory) for layer in self.layers]
 
-    def extend(self, x, kv_caches, memory_kv_caches, allowed=None, memory_allowed=None):
-        """Outputs y (B, n, C) for n new tokens x (B, n, C), in decoding: two KV caches for each layer."""
+    def extend(
+        self,
+        x: xp.ndarray,
+        kv_caches: Sequence[KVCache],
+        memory_kv_caches: Sequence[KVCache],
+        allowed: xp.ndarray | None = None,
+        memory_allowed: xp.ndarray | None = None,
+    ) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding, with two KV caches for each layer -> y (B, n, C)."""
         for layer, kv_cache, memory_kv_cache in zip(self.layers, kv_caches, memory_kv_caches, strict=True):
             x = layer.extend(x, kv_cache, memory_kv_cache, allowed, memory_allowed)
         return x if self.norm is None else self.norm(x)

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.checks import check_choice
 from minitransformer.core import Layer
 from minitransformer.functional import (
@@ -22,6 +24,10 @@ from minitransformer.functional import (
     swiglu,
     swiglu_backward,
 )
+from minitransformer.functional.activations import ShareCache
+from minitransformer.functional.dropout import DropoutCache
+from minitransformer.functional.gated import GatedCache
+from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.linear import Linear
 
@@ -42,33 +48,43 @@ ACTIVATIONS = {
 class FeedForwardCache(NamedTuple):
     """What `FeedForward` remembers."""
 
-    expand: object
-    activation: object
-    dropout: object
-    contract: object
+    expand: LinearCache
+    activation: xp.ndarray | ShareCache | GatedCache
+    dropout: DropoutCache | None
+    contract: LinearCache
 
 
 class FeedForward(Layer):
-    """Two linear maps with an activation between them, for each token alone (paper section 3.3, equation 2).
+    """Two linear maps with an activation between them, applied to each token alone (paper section 3.3, equation 2).
 
-    x (..., C) -> y (..., C), with d_ff features between. Dropout inside is not in the paper's text; its default is off.
+    x (..., C) -> y (..., C), with d_ff features in between. Dropout inside is not in the paper; it is off by default.
 
     activation="relu", the paper:                FFN(x) = max(0, x W1 + b1) W2 + b2
-    "gelu", "gelu_tanh", "silu":                 another function a in place of max(0, .)
+    "gelu", "gelu_tanh", "silu":                 another function a instead of max(0, .)
     "geglu", "geglu_tanh", "swiglu", gated:      FFN(x) = (a(x W + b) * (x V + c)) W2 + b2
 
-    Of a gated one, `expand` has W | V (C, 2F) side by side: the gate, and what it lets up. bias=False leaves out all
-    three of b, c and b2. Raises ValueError for an activation that is not among ACTIVATIONS.
+    With a gated activation, `expand` holds W | V (C, 2F) side by side: the gate, and the values that it scales.
+    bias=False leaves out b, c and b2. Raises ValueError for an activation that is not among ACTIVATIONS.
     """
 
-    def __init__(self, d_model, d_ff, *, activation="relu", bias=True, dropout_rate=0.0, rng=None, dtype=np.float32):
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str = "relu",
+        bias: bool = True,
+        dropout_rate: float = 0.0,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         self.activation = check_choice("activation", activation, ACTIVATIONS)
         blocks = 2 if activation in GATED else 1
         self.expand = Linear(d_model, d_ff, blocks=blocks, bias=bias, rng=rng, dtype=dtype)
         self.dropout = Dropout(dropout_rate)
         self.contract = Linear(d_ff, d_model, bias=bias, rng=rng, dtype=dtype)
 
-    def forward(self, x, rng=None):
+    def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, FeedForwardCache]:
         """x (..., C) -> y (..., C)."""
         activate, _ = ACTIVATIONS[self.activation]
         h, cache_expand = self.expand.forward(x)  # (..., F), or (..., 2F) if gated
@@ -77,7 +93,7 @@ class FeedForward(Layer):
         y, cache_contract = self.contract.forward(d)
         return y, FeedForwardCache(cache_expand, cache_activation, cache_dropout, cache_contract)
 
-    def backward(self, dy, cache):
+    def backward(self, dy: xp.ndarray, cache: FeedForwardCache) -> xp.ndarray:
         """dy (..., C) -> dx (..., C)."""
         _, activate_backward = ACTIVATIONS[self.activation]
         dd = self.contract.backward(dy, cache.contract)  # (..., F)

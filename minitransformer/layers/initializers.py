@@ -1,15 +1,18 @@
-"""Initial weights, always drawn on the host with NumPy, so that a model starts equal on every device."""
+"""Initial weights, always drawn on the host with NumPy, so that a model starts the same on every device."""
 
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
-def xavier_uniform(rng, fan_in, fan_out, blocks=1, dtype=np.float32):
+def xavier_uniform(
+    rng: np.random.Generator | None, fan_in: int, fan_out: int, blocks: int = 1, dtype: DTypeLike = np.float32
+) -> np.ndarray:
     """Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) -> (fan_in, blocks * fan_out).
 
-    The paper does not give its initialisation; this is what PyTorch's `nn.Transformer` takes. `blocks` independent
-    matrices stand side by side. With rng=None the weights are zeros: enough where only shapes matter.
+    The paper does not say how it initialises weights; PyTorch's `nn.Transformer` uses this distribution. `blocks`
+    independent matrices are side by side. With rng=None the weights are zeros, for uses where only shapes matter.
     """
     if rng is None:
         return np.zeros((fan_in, blocks * fan_out), dtype)
@@ -17,8 +20,10 @@ def xavier_uniform(rng, fan_in, fan_out, blocks=1, dtype=np.float32):
     return rng.uniform(-bound, bound, (fan_in, blocks * fan_out)).astype(dtype)
 
 
-def normal(rng, shape, std, dtype=np.float32):
-    """Normal with mean 0 and standard deviation `std`; zeros with rng=None."""
+def normal(
+    rng: np.random.Generator | None, shape: tuple[int, ...], std: float, dtype: DTypeLike = np.float32
+) -> np.ndarray:
+    """Normal with mean 0 and standard deviation `std` -> array of `shape`; zeros with rng=None."""
     if rng is None:
         return np.zeros(shape, dtype)
     return (std * rng.standard_normal(shape)).astype(dtype)

@@ -1,11 +1,16 @@
-"""Add & Norm: the residual connection around every sub-layer, and where the normalisation stands."""
+"""Add & Norm: the residual connection around every sub-layer, with the normalisation after or before the sub-layer."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.checks import check_choice
 from minitransformer.core import Layer
+from minitransformer.functional.dropout import DropoutCache
+from minitransformer.functional.layer_norm import LayerNormCache
+from minitransformer.functional.rms_norm import RMSNormCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.normalization import make_norm
 
@@ -15,9 +20,9 @@ NORMS = ("post", "pre")
 class ResidualCache(NamedTuple):
     """What `Residual` remembers."""
 
-    sublayer: object
-    dropout: object
-    norm: object
+    sublayer: Any  # the sub-layer's own cache
+    dropout: DropoutCache | None
+    norm: LayerNormCache | RMSNormCache
 
 
 class Residual(Layer):
@@ -27,29 +32,33 @@ class Residual(Layer):
     norm="pre", most models since (Xiong et al. 2020), where a
     clear path leads from the last layer to the first:             y = x + Dropout(Sublayer(Norm(x)))
 
-    Norm is LayerNorm, as in the paper, or another that `normalization` names; `norm_eps` is its eps.
-
-    The sub-layer may take more inputs than x (the memory, a mask); they pass through untouched.
+    Norm is LayerNorm, as in the paper, or the one named by `normalization`; `norm_eps` is its eps. The sub-layer may
+    take more inputs than x (the memory, a mask), which are passed on unchanged. Raises ValueError for an unknown `norm`
+    or `normalization` and for a dropout rate outside [0, 1).
     """
+
+    sublayer: Any  # a SelfAttention, CrossAttention or FeedForward
 
     def __init__(
         self,
-        sublayer,
-        d_model,
+        sublayer: Layer,
+        d_model: int,
         *,
-        dropout_rate=0.0,
-        norm="post",
-        normalization="layer",
-        norm_eps=1e-5,
-        dtype=np.float32,
-    ):
+        dropout_rate: float = 0.0,
+        norm: str = "post",
+        normalization: str = "layer",
+        norm_eps: float = 1e-5,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         self.placement = check_choice("norm", norm, NORMS)
         self.sublayer = sublayer
         self.dropout = Dropout(dropout_rate)
         self.norm = make_norm(normalization, d_model, norm_eps, dtype)
 
-    def forward(self, x, *context, rng=None):
-        """x (B, T, C), context as the sub-layer takes it -> y (B, T, C)."""
+    def forward(
+        self, x: xp.ndarray, *context: xp.ndarray | None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, ResidualCache]:
+        """x (B, T, C), and the sub-layer's further inputs -> y (B, T, C)."""
         if self.placement == "post":
             s, cache_sublayer = self.sublayer.forward(x, *context, rng=rng)
             d, cache_dropout = self.dropout.forward(s, rng)
@@ -61,8 +70,8 @@ class Residual(Layer):
             y = x + d
         return y, ResidualCache(cache_sublayer, cache_dropout, cache_norm)
 
-    def backward(self, dy, cache):
-        """dy (B, T, C) -> dx, or a tuple (dx, dmemory) around cross-attention.
+    def backward(self, dy: xp.ndarray, cache: ResidualCache) -> Any:
+        """dy (B, T, C) -> dx (B, T, C), or a tuple (dx, dmemory) if the sub-layer is cross-attention.
 
         Two paths lead from x to y, past the sub-layer and through it, so dx is the sum of two gradients.
         """
@@ -77,14 +86,14 @@ class Residual(Layer):
             dx = dy + self.norm.backward(dn, cache.norm)
         return (dx, *dcontext) if dcontext else dx
 
-    def extend(self, x, *context):
-        """As forward, for decoding: what the sub-layer's `extend` makes of new tokens x (B, n, C) -> y (B, n, C)."""
+    def extend(self, x: xp.ndarray, *context: Any) -> xp.ndarray:
+        """As forward, for n new tokens x (B, n, C) in decoding, with the sub-layer's `extend` -> y (B, n, C)."""
         if self.placement == "post":
             return self.norm(x + self.sublayer.extend(x, *context))
         return x + self.sublayer.extend(self.norm(x), *context)
 
     def _sublayer_backward(self, ds, cache):
-        """The sub-layer's gradients, with that of x apart from those of further inputs."""
+        """The sub-layer's gradients: (dx, the gradients of its further inputs)."""
         gradients = self.sublayer.backward(ds, cache)
         dx, *dcontext = gradients if isinstance(gradients, tuple) else (gradients,)
         return dx, dcontext

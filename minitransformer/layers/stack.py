@@ -1,24 +1,99 @@
-"""The stack of layers that encoder, decoder and GPT share, and the sub-layers that a configuration asks for."""
+"""The stack of layers that encoder, decoder and GPT share, and what makes its sub-layers for a configuration."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.core import Layer
+from minitransformer.functional.layer_norm import LayerNormCache
+from minitransformer.functional.rms_norm import RMSNormCache
 from minitransformer.layers.attention import CrossAttention, SelfAttention
+from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.normalization import make_norm
 from minitransformer.layers.positions import make_attention_positions
 from minitransformer.layers.residual import Residual
 
 
+class StackConfig(Protocol):
+    """The fields of a configuration that a stack reads; `models.config.TransformerConfig` explains and checks them."""
+
+    @property
+    def d_model(self) -> int:
+        """C, features per token."""
+
+    @property
+    def num_heads(self) -> int:
+        """H."""
+
+    @property
+    def d_ff(self) -> int:
+        """F, features inside the feed-forward network."""
+
+    @property
+    def num_layers(self) -> int:
+        """The number of layers."""
+
+    @property
+    def max_len(self) -> int:
+        """The number of positions."""
+
+    @property
+    def dropout(self) -> float:
+        """The rate on every sub-layer's output."""
+
+    @property
+    def attention_dropout(self) -> float:
+        """The rate on the attention weights."""
+
+    @property
+    def ffn_dropout(self) -> float:
+        """The rate inside the feed-forward network."""
+
+    @property
+    def norm(self) -> str:
+        """ "post" or "pre"."""
+
+    @property
+    def has_final_norm(self) -> bool:
+        """Whether a normalisation follows the last layer."""
+
+    @property
+    def normalization(self) -> str:
+        """A name in `NORMALIZATIONS`."""
+
+    @property
+    def norm_eps(self) -> float:
+        """The eps of every normalisation."""
+
+    @property
+    def positions(self) -> str:
+        """A name in `POSITIONS`."""
+
+    @property
+    def activation(self) -> str:
+        """A name in `ACTIVATIONS`."""
+
+    @property
+    def bias(self) -> bool:
+        """Whether every Linear has a bias."""
+
+    @property
+    def scale_scores(self) -> bool:
+        """Whether scores are multiplied by 1 / sqrt(D)."""
+
+
 class StackCache(NamedTuple):
-    """What a stack remembers: a list that backward empties, layer by layer, and the final norm's cache or None."""
+    """What a stack remembers."""
 
-    layers: list
-    norm: object
+    layers: list  # each layer's cache; backward empties the list, layer by layer
+    norm: LayerNormCache | RMSNormCache | None
 
-    def attention_weights(self, sublayer="self_attention"):
+    def attention_weights(self, sublayer: str = "self_attention") -> list[xp.ndarray]:
         """The weights (B, H, T, S) of every layer's attention called `sublayer`, first layer first -> list."""
         return [getattr(cache, sublayer).sublayer.attention.weights for cache in self.layers]
 
@@ -27,10 +102,20 @@ class LayerStack(Layer):
     """N layers of one kind, and a normalisation after the last if `config.has_final_norm` (needed with pre-norm).
 
     `layer_class` is `EncoderLayer` or `DecoderLayer`. Positions that act inside self-attention are shared by all
-    layers; `bidirectional` says whether tokens see later ones, as the mask given to forward lets them.
+    layers; `bidirectional` says whether the mask given to forward lets tokens see later ones.
     """
 
-    def __init__(self, config, layer_class, *, bidirectional, rng=None, dtype=np.float32):
+    layers: list[Any]  # of `layer_class`
+
+    def __init__(
+        self,
+        config: StackConfig,
+        layer_class: Callable[..., Layer],
+        *,
+        bidirectional: bool,
+        rng: np.random.Generator | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
         self.positions = make_attention_positions(
             config.positions,
             config.num_heads,
@@ -43,12 +128,14 @@ class LayerStack(Layer):
         self.layers = [
             layer_class(config, positions=self.positions, rng=rng, dtype=dtype) for _ in range(config.num_layers)
         ]
-        self.norm = None
+        self.norm: Layer | None = None
         if config.has_final_norm:
             self.norm = make_norm(config.normalization, config.d_model, config.norm_eps, dtype)
 
-    def forward(self, x, *context, rng=None):
-        """x (B, T, C) through all layers -> y (B, T, C); each layer is given the same context (memory, masks)."""
+    def forward(
+        self, x: xp.ndarray, *context: xp.ndarray | None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, StackCache]:
+        """x (B, T, C) through all layers -> y (B, T, C). Every layer gets the same context (memory, masks)."""
         caches = []
         for layer in self.layers:
             x, cache = layer.forward(x, *context, rng=rng)
@@ -58,23 +145,25 @@ class LayerStack(Layer):
             x, cache_norm = self.norm.forward(x)
         return x, StackCache(caches, cache_norm)
 
-    def backward(self, dy, cache):
-        """dy (B, T, C) -> dx (B, T, C). Empties `cache.layers`, so that memory is freed on the way."""
+    def backward(self, dy: xp.ndarray, cache: StackCache) -> Any:
+        """dy (B, T, C) -> dx (B, T, C). Empties `cache.layers`, so that each layer's cache is freed after its use."""
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
         for layer in reversed(self.layers):
             dy = layer.backward(dy, cache.layers.pop())
         return dy
 
-    def extend(self, x, kv_caches, *context):
-        """Outputs y (B, n, C) for n new tokens x (B, n, C), in decoding: one KV cache for each layer."""
+    def extend(self, x: xp.ndarray, kv_caches: Sequence[KVCache], *context: Any) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding, with one KV cache for each layer -> y (B, n, C)."""
         for layer, kv_cache in zip(self.layers, kv_caches, strict=True):
             x = layer.extend(x, kv_cache, *context)
         return x if self.norm is None else self.norm(x)
 
 
-def make_self_attention(config, positions, rng, dtype):
-    """The self-attention that `config` asks for."""
+def make_self_attention(
+    config: StackConfig, positions: AttentionPositions | None, rng: np.random.Generator | None, dtype: DTypeLike
+) -> SelfAttention:
+    """The self-attention for `config`."""
     return SelfAttention(
         config.d_model,
         config.num_heads,
@@ -87,8 +176,8 @@ def make_self_attention(config, positions, rng, dtype):
     )
 
 
-def make_cross_attention(config, rng, dtype):
-    """The cross-attention that `config` asks for."""
+def make_cross_attention(config: StackConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> CrossAttention:
+    """The cross-attention for `config`."""
     return CrossAttention(
         config.d_model,
         config.num_heads,
@@ -100,8 +189,8 @@ def make_cross_attention(config, rng, dtype):
     )
 
 
-def make_feed_forward(config, rng, dtype):
-    """The feed-forward network that `config` asks for."""
+def make_feed_forward(config: StackConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
+    """The feed-forward network for `config`."""
     return FeedForward(
         config.d_model,
         config.d_ff,
@@ -113,8 +202,8 @@ def make_feed_forward(config, rng, dtype):
     )
 
 
-def add_and_norm(sublayer, config, dtype):
-    """`sublayer` inside the residual connection and the normalisation that `config` asks for."""
+def add_and_norm(sublayer: Layer, config: StackConfig, dtype: DTypeLike) -> Residual:
+    """`sublayer` inside a residual connection with dropout and normalisation, for `config`."""
     return Residual(
         sublayer,
         config.d_model,
