@@ -33,7 +33,7 @@ def check_heads(d_model: int, num_heads: int) -> None:
         )
 
 
-def check_choice(name: str, value: str, allowed: Collection[str]) -> str:
+def check_choice(name: str, value: str | None, allowed: Collection[str]) -> str:
     """`value`, if it is among `allowed`; else ValueError with the list of allowed values."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}")

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.checks import check_integer
+from minitransformer.decoding.interfaces import DecodingState
 from minitransformer.decoding.sampling import log_softmax
 from minitransformer.vocabulary import EOS, PAD
 
@@ -12,29 +14,41 @@ from minitransformer.vocabulary import EOS, PAD
 class Hypothesis(NamedTuple):
     """One answer."""
 
-    ids: tuple  # without bos, ending in eos if there was room
+    ids: tuple[int, ...]  # without bos, ending in eos unless max_new_tokens came first
     log_prob: float  # the sum over its tokens
-    score: float  # log_prob over the length penalty
+    score: float  # log_prob divided by the length penalty
 
 
-def length_penalty(length, alpha=0.6):
-    """((5 + length) / 6)^alpha: a sum of log probabilities only falls, so without it short answers win."""
+Alive = tuple[tuple[int, ...], float]  # (ids, log_prob) of a hypothesis that has not ended
+
+
+def length_penalty(length: int, alpha: float = 0.6) -> float:
+    """((5 + length) / 6)^alpha. Each token lowers the sum of log probabilities, so without it short answers win."""
     return ((5 + length) / 6) ** alpha
 
 
-def beam_search(state, batch, max_new_tokens, bos, beam=4, alpha=0.6, eos=EOS):
+def beam_search(
+    state: DecodingState,
+    batch: int,
+    max_new_tokens: int,
+    bos: int,
+    beam: int = 4,
+    alpha: float = 0.6,
+    eos: int | None = EOS,
+) -> list[list[Hypothesis]]:
     """For each of `batch` sequences its finished hypotheses, the best first -> list of lists of Hypothesis.
 
-    `state` must hold batch * beam rows, those of one sequence side by side. At every step, of the extensions of a
-    sequence, those among the best `beam` that end in eos are finished, and the best `beam` that do not live on. A
-    sequence is done when no living hypothesis could still beat its best finished one, so only the first answer is
-    sure to be the best that was within reach; what is alive when there is no more room counts as finished. With
-    beam = 1 and alpha = 0 it is greedy decoding. `beam` and `alpha` default to the paper's.
+    `state` must hold batch * beam rows, with the rows of one sequence next to each other. At every step the extensions
+    of a sequence are ranked: those among the best `beam` that end in eos are finished, and the best `beam` of those
+    that do not end stay alive. A sequence is done when no living hypothesis can still beat its best finished one, so
+    only the first answer is sure to be the best of the search. Hypotheses that are alive after max_new_tokens count as
+    finished. With beam = 1 and alpha = 0 this is greedy decoding. The defaults of `beam` and `alpha` are the paper's.
+    Raises ValueError if beam or max_new_tokens is less than 1.
     """
-    if beam < 1 or max_new_tokens < 1:
-        raise ValueError(f"beam and max_new_tokens must be at least 1, got {beam} and {max_new_tokens}")
-    alive = [[((), 0.0)] for _ in range(batch)]  # per sequence: (ids, log_prob), the best first
-    finished = [[] for _ in range(batch)]
+    check_integer("beam", beam, least=1)
+    check_integer("max_new_tokens", max_new_tokens, least=1)
+    alive: list[list[Alive]] = [[((), 0.0)] for _ in range(batch)]  # per sequence, the best first
+    finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
     last = np.full((batch * beam, 1), bos)
     for length in range(1, max_new_tokens + 1):
         log_p = log_softmax(to_host(state.extend(last))).reshape(batch, beam, -1)
@@ -57,11 +71,11 @@ def beam_search(state, batch, max_new_tokens, bos, beam=4, alpha=0.6, eos=EOS):
 
 
 def _extend(alive, finished, log_p, beam, eos, alpha):
-    """Extend the living hypotheses of one sequence by one token -> the new living ones, and the row each came from."""
+    """Extend the living hypotheses of one sequence by one token -> the new living ones, and each one's parent row."""
     V = log_p.shape[-1]
     totals = np.array([log_prob for _, log_prob in alive])[:, None] + log_p[: len(alive)]  # (alive, V)
     living, rows = [], []
-    for rank, place in enumerate(_largest(totals.ravel(), 2 * beam)):  # eos comes once a row: enough others are left
+    for rank, place in enumerate(_largest(totals.ravel(), 2 * beam)):  # at most `beam` of these end in eos
         row, token = divmod(place, V)
         ids, log_prob = (*alive[row][0], token), float(totals[row, token])
         if token == eos:
@@ -74,16 +88,16 @@ def _extend(alive, finished, log_p, beam, eos, alpha):
 
 
 def _largest(x, count):
-    """The places of the `count` largest entries of x (N,), the largest first, of equal ones the first."""
+    """The indices of the `count` largest entries of x (N,), the largest first; of equal ones the first comes first."""
     count = min(count, len(x))
     if not count:
         return []
-    places = np.flatnonzero(x >= np.partition(x, -count)[-count])  # few: quicker than to sort all
+    places = np.flatnonzero(x >= np.partition(x, -count)[-count])  # few, so this is faster than sorting all of x
     return places[np.argsort(-x[places], kind="stable")][:count].tolist()
 
 
 def _is_done(alive, finished, max_new_tokens, alpha):
-    """Whether no living hypothesis can come out above the best finished one, however kindly it goes on."""
+    """Whether no living hypothesis can still beat the best finished one, even if its next tokens were certain."""
     if not alive or not finished:
         return not alive
     penalty = length_penalty(max_new_tokens if alpha > 0 else len(alive[0][0]) + 1, alpha)
@@ -95,5 +109,5 @@ def _hypothesis(ids, log_prob, alpha):
 
 
 def _filled(items, count, filler):
-    """The items, and fillers up to `count`: rows of the batch that nobody looks at."""
+    """The items, followed by fillers up to `count`, for rows of the batch whose output is ignored."""
     return list(items) + [filler] * (count - len(items))

@@ -1,36 +1,42 @@
-"""A pre-norm GPT folded for reading one token at a time: the same function of fewer and smaller steps.
+"""A pre-norm GPT folded for reading one token at a time: the same function in fewer and smaller steps.
 
-For one token a call of NumPy costs more than its arithmetic (about 0.5 us a call), and the plain layers make a hundred
+For one token, a call of NumPy costs more than its arithmetic (about 0.5 us a call), and the plain layers make a hundred
 calls. What is constant while a text is decoded is multiplied into the matrices once, before the first token:
 
-    Centred    With pre-norm, nothing looks at the residual stream x but norms, and LayerNorm begins by taking away the
-               mean of x. x is a sum: token vectors E, positions P, and of each sub-layer h V + c. So the means of the
-               rows of E, P, V and of c are taken away beforehand: every summand has mean 0, and so has x.
+    Centred    With pre-norm, only norms read the residual stream x, and LayerNorm begins by subtracting the mean of x.
+               x is a sum of token vectors E, positions P, and h V + c of each sub-layer. So the means of the rows of
+               E, P, V and of c are subtracted in advance: every summand has mean 0, and so has x.
     Norm       For such an x, LayerNorm is  gamma u sqrt(C) + beta,  u = x / sqrt(x . x + C eps),  and RMSNorm the same
                for every x, without beta.
-    Behind it  A norm is followed by a product:  (gamma u sqrt(C) + beta) W + b = u W' + b',
+    After it   A norm is followed by a product:  (gamma u sqrt(C) + beta) W + b = u W' + b',
                W' = sqrt(C) diag(gamma) W,  b' = beta W + b.
     Scores     The scale of the scores, 1 / sqrt(D), is multiplied into the columns of W' and b' that give q.
 
-Equal to the plain layers up to rounding; tests/models/test_folded.py holds them equal.
+The result equals that of the plain layers up to rounding; tests/decoding/test_folded.py compares them.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids
+from minitransformer.decoding.interfaces import DecoderOnly
 from minitransformer.functional import rows_from, softmax
+from minitransformer.layers import EncoderLayer, LayerNorm, Linear, RMSNorm
 from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.kv_cache import KVCache
 
 
 class Affine(NamedTuple):
     """u W + b, for an array of a few rows."""
 
     W: xp.ndarray  # (I, O)
-    b: object  # (O,) or None
+    b: xp.ndarray | None  # (O,)
 
-    def __call__(self, u):
+    def __call__(self, u: xp.ndarray) -> xp.ndarray:
         """u (B, I) -> (B, O)."""
         y = u @ self.W
         if self.b is not None:
@@ -38,68 +44,69 @@ class Affine(NamedTuple):
         return y
 
 
-def behind_norm(norm, W, b):
-    """What follows `norm`, a LayerNorm or RMSNorm, as a function of u: W' and b', new arrays."""
+def after_norm(norm: LayerNorm | RMSNorm, W: xp.ndarray, b: xp.ndarray | None) -> Affine:
+    """The product with W (C, O), plus b (O,), that follows `norm`, as a function of u: W' and b', new arrays."""
     gamma, beta = norm.gamma.data, getattr(norm, "beta", None)
     shifts = ([] if beta is None else [beta.data @ W]) + ([] if b is None else [b])
     return Affine(gamma[:, None] * W * math.sqrt(len(gamma)), sum(shifts, xp.zeros_like(W[0])) if shifts else None)
 
 
 class Unit:
-    """u = x / sqrt(x . x + C eps), row by row, whose length is 1 but for eps: what a norm makes of a centred x."""
+    """u = x / sqrt(x . x + C eps), row by row: a norm of a centred x without its gamma. Except for eps, |u| is 1."""
 
-    def __init__(self, norm):
+    def __init__(self, norm: LayerNorm | RMSNorm) -> None:
         gamma = norm.gamma.data
         self.ones = xp.ones((len(gamma), 1), gamma.dtype)  # a product with ones is the fastest sum of a short row
         self.eps = xp.full(1, len(gamma) * norm.eps, gamma.dtype)
 
-    def __call__(self, x):
+    def __call__(self, x: xp.ndarray) -> xp.ndarray:
         """x (B, C) -> u (B, C)."""
         return x / xp.sqrt((x * x) @ self.ones + self.eps)
 
 
-def centred(rows):
-    """rows (..., C) less their means, so that each has mean 0."""
+def centred(rows: xp.ndarray) -> xp.ndarray:
+    """rows (..., C) minus their means, so that each row has mean 0."""
     return rows - rows.mean(axis=-1, keepdims=True)
 
 
-def bias_of(linear):
-    """The bias of a Linear, or None."""
+def bias_of(linear: Linear) -> xp.ndarray | None:
+    """The bias (O,) of a Linear, or None."""
     return None if linear.b is None else linear.b.data
 
 
 class FoldedBlock:
-    """One pre-norm layer. `centre` is `centred` where the norm is LayerNorm, and leaves all as it is for RMSNorm."""
+    """One pre-norm layer. `centre` is `centred` if the norm is LayerNorm, and the identity for RMSNorm."""
 
-    def __init__(self, layer, centre):
+    def __init__(self, layer: EncoderLayer, centre: Callable[[xp.ndarray], xp.ndarray]) -> None:
         attention, network = layer.self_attention.sublayer, layer.feed_forward.sublayer
         self.num_heads, self.positions = attention.num_heads, attention.positions
-        self.unit = Unit(layer.self_attention.norm)  # both norms of a layer have the same width and eps
-        self.qkv = behind_norm(layer.self_attention.norm, attention.qkv.W.data, bias_of(attention.qkv))
+        norms: Any = layer.self_attention.norm, layer.feed_forward.norm
+        self.unit = Unit(norms[0])  # both norms of a layer have the same width and eps
+        self.qkv = after_norm(norms[0], attention.qkv.W.data, bias_of(attention.qkv))
         self._scale_queries(attention.scale)
         self.activate, _ = ACTIVATIONS[network.activation]
-        self.expand = behind_norm(layer.feed_forward.norm, network.expand.W.data, bias_of(network.expand))
+        self.expand = after_norm(norms[1], network.expand.W.data, bias_of(network.expand))
         self.output, self.contract = (
             Affine(centre(linear.W.data), None if linear.b is None else centre(linear.b.data))
             for linear in (attention.output, network.contract)
         )
 
     def _scale_queries(self, scale):
-        """Multiply the scores' scale, by default 1 / sqrt(D), into what gives q."""
+        """Multiply the scale of the scores, by default 1 / sqrt(D), into the columns that give q."""
         C = self.qkv.W.shape[1] // 3
         scale = math.sqrt(self.num_heads / C) if scale is None else scale
         self.qkv.W[:, :C] *= scale
         if self.qkv.b is not None:
             self.qkv.b[:C] *= scale
 
-    def extend(self, x, kv_cache, allowed):
-        """The residual stream x (B, C) of one new token of each text, changed in place."""
+    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None) -> None:
+        """Update the residual stream x (B, C) of one new token of each text, in place."""
         x += self.output(self._attend(self.qkv(self.unit(x)), kv_cache, allowed))
         h, _ = self.activate(self.expand(self.unit(x)))
         x += self.contract(h)
 
     def _attend(self, qkv, kv_cache, allowed):
-        """qkv (B, 3C) -> the heads' outputs side by side (B, C), as `SelfAttention.extend` for one token."""
+        """qkv (B, 3C) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend` for one token."""
         B, start = len(qkv), kv_cache.length
         qkv = qkv.reshape(B, 3, self.num_heads, 1, -1)
         q, k, v = qkv[:, 0], qkv[:, 1], qkv[:, 2]  # (B, H, 1, D)
@@ -116,21 +123,24 @@ class FoldedBlock:
 
 
 class FoldedGPT:
-    """All of a GPT for one token at a time. It has its own copies of the weights, as they are when it is made."""
+    """A whole GPT for one token at a time. It copies the weights: later changes of the model do not reach it."""
 
-    def __init__(self, model):
-        E, positions = model.embedding.tokens, model.embedding.positions
-        norm, output = model.blocks.norm, model.output
+    def __init__(self, model: DecoderOnly) -> None:
+        E, output = model.embedding.tokens, model.output
+        positions: Any = model.embedding.positions
+        norm: Any = model.blocks.norm
         centre = centred if hasattr(norm, "beta") else lambda rows: rows
         self.E = centre(E.E.data * E.scale)
         self.P = None
         if positions is not None:
             self.P = centre(positions.table if hasattr(positions, "table") else positions.P.data)
         self.blocks = [FoldedBlock(layer, centre) for layer in model.blocks.layers]
-        self.output = behind_norm(norm, output.E.data.T * output.scale, None)
+        self.output = after_norm(norm, output.E.data.T * output.scale, None)
         self.unit = Unit(norm)
 
-    def extend(self, ids, kv_caches, allowed, start):
+    def extend(
+        self, ids: np.ndarray, kv_caches: Sequence[KVCache], allowed: xp.ndarray | None, start: int | np.ndarray
+    ) -> xp.ndarray:
         """ids (B, 1) on the host, at position `start`, a number or one for each text (B,) -> logits (B, V)."""
         check_ids("ids", ids, len(self.E))
         x = self.E[to_device(ids[:, 0])]  # (B, C)
@@ -141,7 +151,7 @@ class FoldedGPT:
         return self.output(self.unit(x))
 
 
-def fold(model):
-    """The folded form of a GPT -> FoldedGPT, or None if there is a look at x that is no norm, as with post-norm."""
+def fold(model: DecoderOnly) -> FoldedGPT | None:
+    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm."""
     config = model.config
     return FoldedGPT(model) if config.norm == "pre" and config.has_final_norm else None

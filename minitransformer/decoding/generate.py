@@ -1,39 +1,57 @@
-"""Generating token by token, from any model whose state can be extended (see decoding/incremental.py)."""
+"""Generating token by token, from any decoding state (see decoding/incremental.py)."""
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.checks import check_integer
+from minitransformer.decoding.interfaces import DecodingState
 from minitransformer.decoding.sampling import Greedy, forbid_repeats, log_softmax
 from minitransformer.vocabulary import EOS, PAD
 
 
 class Generated(NamedTuple):
-    """What was said: each row ends in eos, if there was room, and is padded behind it."""
+    """The new tokens: each row ends in eos, unless max_new_tokens came first, and is padded after eos."""
 
     ids: np.ndarray  # (B, T)
-    log_probs: np.ndarray  # (B, T), of each token as the model sees it, before sharpening and cutting; 0 for padding
+    log_probs: np.ndarray  # (B, T), of each token under the model, before temperature, top-k and top-p; 0 for padding
 
 
-def generate(state, prompt, max_new_tokens, choose=None, **options):
-    """All that `generate_tokens` yields -> Generated."""
-    ids, log_probs = zip(*generate_tokens(state, prompt, max_new_tokens, choose, **options), strict=True)
+def generate(
+    state: DecodingState,
+    prompt: np.ndarray,
+    max_new_tokens: int,
+    choose: Callable[[np.ndarray], np.ndarray] | None = None,
+    *,
+    eos: int | None = EOS,
+    no_repeat: int = 0,
+) -> Generated:
+    """All that `generate_tokens` yields for these arguments, with T <= max_new_tokens -> Generated."""
+    steps = generate_tokens(state, prompt, max_new_tokens, choose, eos=eos, no_repeat=no_repeat)
+    ids, log_probs = zip(*steps, strict=True)
     return Generated(np.stack(ids, axis=1), np.stack(log_probs, axis=1))
 
 
-def generate_tokens(state, prompt, max_new_tokens, choose=None, *, eos=EOS, no_repeat=0):
-    """Yield (ids (B,), log_probs (B,)) step by step, until all rows have said `eos`.
+def generate_tokens(
+    state: DecodingState,
+    prompt: np.ndarray,
+    max_new_tokens: int,
+    choose: Callable[[np.ndarray], np.ndarray] | None = None,
+    *,
+    eos: int | None = EOS,
+    no_repeat: int = 0,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (ids (B,), log_probs (B,)) step by step, until every row has produced `eos`.
 
-    `prompt` (B, n) is what the model reads first: bos for an encoder-decoder, the beginning of a text for GPT.
-    `choose` takes log p (B, V) to ids (B,); greedy by default. With `eos=None` nothing ends a row early. With
-    `no_repeat` = n > 0 no run of n tokens comes twice, prompt included; a row that has nothing else to say ends.
-    Raises ValueError for max_new_tokens or no_repeat that mean nothing.
+    The model reads `prompt` (B, n) first: bos for an encoder-decoder, the beginning of a text for GPT. `choose` maps
+    log p (B, V) to ids (B,); the default is greedy. With `eos=None` no row ends early. With `no_repeat` = n > 0 no
+    sequence of n tokens occurs twice, prompt included; a row without an allowed token ends. Raises ValueError if
+    max_new_tokens is less than 1 or no_repeat less than 0.
     """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if no_repeat < 0:
-        raise ValueError(f"no_repeat must be 0 or more, got {no_repeat}")
+    check_integer("max_new_tokens", max_new_tokens, least=1)
+    check_integer("no_repeat", no_repeat, least=0)
     choose = choose or Greedy()
     said = ids = prompt
     rows, finished = np.arange(len(prompt)), np.zeros(len(prompt), dtype=bool)
@@ -42,7 +60,7 @@ def generate_tokens(state, prompt, max_new_tokens, choose=None, *, eos=EOS, no_r
         if no_repeat:
             choices = forbid_repeats(log_p, said, no_repeat)
             speechless = np.isneginf(choices).all(axis=-1)
-            choices[speechless] = log_p[speechless]  # whatever they choose is not said
+            choices[speechless] = log_p[speechless]  # their choice is replaced by padding below
             finished |= speechless
         token = choose(choices).astype(prompt.dtype)
         log_probs = log_p[rows, token]

@@ -1,46 +1,46 @@
-"""Incremental decoding: reading a sequence token by token, with the keys and values of earlier tokens kept.
+"""Incremental decoding: a sequence is read token by token, and the keys and values of earlier tokens are kept.
 
-Whatever chooses the next token sees the same interface on every model:
+Decoding states of all models have the same interface (see interfaces.py):
 
     state = model.decoding_state(source, max_new_tokens)
-    logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the one after them
+    logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them
     state.select(rows)             keep these sequences, in this order, as beam search does
     state.prompt                   ids (B, n): what to read first
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
-from minitransformer.decoding.folded import fold
+from minitransformer.decoding.folded import FoldedGPT, fold
+from minitransformer.decoding.interfaces import DecoderOnly, EncoderDecoder
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers.kv_cache import KVCache
+from minitransformer.layers.stack import StackConfig
 from minitransformer.vocabulary import BOS, PAD
 
 
-def check_max_len(max_len):
-    """ValueError unless at least one token can be read."""
-    if max_len < 1:
-        raise ValueError(f"a decoding state must be able to read at least 1 token, got {max_len}")
-
-
-def check_rows(ids, batch):
-    """ValueError unless ids (B, n) continue as many sequences as the state has; a single row would be broadcast."""
+def check_rows(ids: np.ndarray, batch: int) -> None:
+    """TypeError or ValueError unless `ids` is (batch, n): a single row would be broadcast to all sequences."""
     if not hasattr(ids, "ndim"):
         raise TypeError(f"the next tokens must be an array of ids, got a {type(ids).__name__}")
     if ids.ndim != 2 or len(ids) != batch:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 
 
-def make_kv_caches(config, batch, max_len, dtype):
+def make_kv_caches(config: StackConfig, batch: int, max_len: int, dtype: DTypeLike) -> list[KVCache]:
     """An empty KV cache for each layer, for `batch` sequences of at most `max_len` tokens."""
     H = config.num_heads
     shape = (batch, H, max_len, config.d_model // H)
     return [KVCache(shape, dtype) for _ in range(config.num_layers)]
 
 
-def allowed_for_new(kv_cache, count):
-    """The mask under which each of `count` new tokens sees all cached ones, itself and the new ones before it.
+def allowed_for_new(kv_cache: KVCache, count: int) -> xp.ndarray | None:
+    """The mask (1, 1, n, S) with which n = `count` new tokens attend to cached tokens and, causally, to new ones.
 
     None for one token, which may attend to everything.
     """
@@ -50,11 +50,12 @@ def allowed_for_new(kv_cache, count):
 class TransformerState:
     """The decoder of an encoder-decoder, for one batch of sources (B, S).
 
-    It reads padding among the target's tokens too, but no token attends to it, as in the whole model.
+    It may read padding among the target's tokens, but no token attends to it, as in the whole model. Raises ValueError
+    if `max_new_tokens` is less than 1.
     """
 
-    def __init__(self, model, source, max_new_tokens):
-        check_max_len(max_new_tokens)
+    def __init__(self, model: EncoderDecoder, source: np.ndarray, max_new_tokens: int) -> None:
+        check_integer("max_new_tokens", max_new_tokens, least=1)
         self.model = model
         self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
         memory, _ = model.encode(source)
@@ -63,7 +64,7 @@ class TransformerState:
         self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
         self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
 
-    def extend(self, ids):
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
         """ids (B, n) on the host -> logits (B, V)."""
         check_rows(ids, len(self.allowed))
         model, kv_cache = self.model, self.kv_caches[0]
@@ -75,16 +76,16 @@ class TransformerState:
         y = model.decoder.extend(x, self.kv_caches, self.memory_kv_caches, allowed, self.source_allowed)
         return model.output(y[:, -1:])[:, 0]
 
-    def select(self, rows):
-        """rows: integers on the host."""
-        rows = to_device(np.asarray(rows))
-        self.source_allowed, self.allowed = self.source_allowed[rows], self.allowed[rows]
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
+        kept = to_device(np.asarray(rows))
+        self.source_allowed, self.allowed = self.source_allowed[kept], self.allowed[kept]
         for kv_cache in (*self.kv_caches, *self.memory_kv_caches):
-            kv_cache.select(rows)
+            kv_cache.select(kept)
 
 
-def left_padded(ids):
-    """ids (B, T) padded at the end -> the same padded in front, and the number of padding tokens (B,) of each row."""
+def left_padded(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,)."""
     padding = (ids == PAD).sum(axis=1)
     where = (np.arange(ids.shape[1]) - padding[:, None]) % ids.shape[1]
     return np.take_along_axis(ids, where, axis=1), padding
@@ -94,32 +95,33 @@ class GPTState:
     """A decoder-only model, for `batch` texts of at most `max_len` tokens that begin with `padding` (B,) tokens of PAD.
 
     Prompts of different lengths are padded on the left, so that all end, and continue, at the same place. No token
-    attends to the padding, and the first token after it is at position 0. `prompt` is None here;
-    `GPT.decoding_state` sets it.
+    attends to the padding, and the first token after it is at position 0. `prompt` (B, 0) is empty, except in a state
+    made by `for_prompts`. Raises ValueError if `max_len` is less than 1.
     """
 
-    def __init__(self, model, batch, max_len, padding=None):
-        check_max_len(max_len)
+    def __init__(self, model: DecoderOnly, batch: int, max_len: int, padding: np.ndarray | None = None) -> None:
+        check_integer("max_len", max_len, least=1)
         self.model = model
-        self.prompt = None
         self.batch = check_integer("batch", batch, least=0)
+        self.prompt = np.empty((batch, 0), dtype=np.int64)
         self.kv_caches = make_kv_caches(model.config, batch, max_len, model.output.E.data.dtype)
         self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
-        self.folded = None  # the model folded for single tokens, made when the first one comes alone
+        self.folded: FoldedGPT | None = None  # made when a token is read alone for the first time
 
     @classmethod
-    def for_prompts(cls, model, prompts, max_new_tokens):
+    def for_prompts(cls, model: DecoderOnly, prompts: np.ndarray, max_new_tokens: int) -> "GPTState":
         """A state that continues `prompts` (B, T), padded at the end, by at most `max_new_tokens` tokens."""
-        check_max_len(max_new_tokens)
+        check_integer("max_new_tokens", max_new_tokens, least=1)
         prompt, padding = left_padded(prompts)
         state = cls(model, len(prompt), prompt.shape[1] + max_new_tokens, padding)
         state.prompt = prompt
         return state
 
-    def extend(self, ids):
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
         """ids (B, n) on the host -> logits (B, V)."""
         check_rows(ids, self.batch)
-        model, start = self.model, self.kv_caches[0].length
+        model = self.model
+        start: Any = self.kv_caches[0].length  # with padding, one start for each sequence
         allowed = allowed_for_new(self.kv_caches[0], ids.shape[1])
         if self.padding is not None:
             seen = to_device(np.arange(start + ids.shape[1]) >= self.padding[:, None])[:, None, None, :]
@@ -133,30 +135,30 @@ class GPTState:
         y = model.blocks.extend(x, self.kv_caches, allowed)
         return model.output(y[:, -1:])[:, 0]
 
-    def select(self, rows):
-        """rows: integers on the host."""
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
         if self.padding is not None:
             self.padding = self.padding[rows]
         self.batch = len(rows)
-        rows = to_device(np.asarray(rows))
+        kept = to_device(np.asarray(rows))
         for kv_cache in self.kv_caches:
-            kv_cache.select(rows)
+            kv_cache.select(kept)
 
 
 class SlidingState:
     """A decoder-only model that reads beyond its window: when the window is full, it starts again with the later half.
 
-    A model that was trained on windows of T tokens knows nothing of position T + 1. `window` is T, by default the
-    model's `max_len`. Each token costs one row of attention, except for those at which half a window is read again.
+    A model trained on windows of T tokens has never seen position T + 1. `window` is T, by default the model's
+    `max_len`. Each token costs one row of attention, except for those at which half a window is read again.
     """
 
-    def __init__(self, model, batch, window=None):
+    def __init__(self, model: DecoderOnly, batch: int, window: int | None = None) -> None:
         self.model, self.batch = model, batch
         self.window = window or model.config.max_len
         self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
         self.state = GPTState(model, batch, self.window)
 
-    def extend(self, ids):
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
         """ids (B, n) on the host -> logits (B, V)."""
         self.read = np.concatenate([self.read, ids], axis=1)
         if self.read.shape[1] > self.window:
@@ -164,7 +166,7 @@ class SlidingState:
             self.state = GPTState(self.model, self.batch, self.window)
         return self.state.extend(ids)
 
-    def select(self, rows):
-        """rows: integers on the host."""
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
         self.read, self.batch = self.read[rows], len(rows)
         self.state.select(rows)

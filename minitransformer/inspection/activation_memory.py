@@ -1,45 +1,53 @@
-"""Everything that a training step keeps between forward and backward, read off the caches themselves."""
+"""Activation memory: the arrays that a training step keeps between forward and backward, found in its caches."""
 
 import dataclasses
 import itertools
 import math
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import use_backend
+from minitransformer.core import Layer, Parameter
 from minitransformer.functional import cross_entropy
+from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
-# lengths of a small model to try, all prime, so that a length, or a product of two, names its letters
+# lengths of a small model to try, chosen so that each length, and each product of two, identifies its letters
 PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "D": 22, "F": 13, "V": 17, "L": 19}
 
 
 class Kept(NamedTuple):
     """An array that some cache holds."""
 
-    name: str  # where, in the names of caches
-    letters: tuple  # its shape in letters, such as ("B", "T", "3C")
-    shape: tuple  # its shape in numbers
+    name: str  # where it is, in the names of caches
+    letters: tuple[str, ...]  # its shape in letters, such as ("B", "T", "3C")
+    shape: tuple[int, ...]  # its shape in numbers
     dtype: str
-    bytes: int  # of one
-    count: int  # how many layers keep one like it
+    bytes: int  # of one such array
+    count: int  # type: ignore[assignment]  # the number of layers that keep such an array (hides tuple.count)
 
 
-def kept_activations(config, batch, source_length, target_length, kind=Transformer):
-    """The arrays that one float32 training step of the model `config` keeps, in the order of forward -> list of Kept.
+def kept_activations(
+    config: TransformerConfig,
+    batch: int,
+    source_length: int,
+    target_length: int,
+    kind: type[Layer] = Transformer,
+) -> list[Kept]:
+    """The arrays that one float32 training step of a model for `config` keeps, in the order of forward -> list of Kept.
 
-    `kind` is the model's class; GPT and BERT read the target alone.
-    One step of a model with the same layers and switches but small, distinct sizes is run, dropout included, and its
-    caches are walked; the lengths in their shapes are then replaced by the real ones. Parameters are not counted, nor
-    is an array twice that two caches share. The layers of a stack are one row, `layers.*`. That step is always run with
-    NumPy, which can tell whose memory an array shows.
+    `kind` is the model's class; GPT and BERT read only the target. The function runs one step, with dropout, of a model
+    with the same layers and switches but small, distinct sizes, walks its caches, and replaces the lengths in their
+    shapes by the real ones. Parameters do not count, and an array that two caches share counts once. The layers of a
+    stack are one row, `layers.*`. The step always runs on NumPy, where the owner of an array's memory is known.
     """
     real = {**_real_sizes(config), "B": batch, "S": source_length, "T": target_length}
     real = _with_products(real)
     letters_of = {length: letters for letters, length in _with_products(PRIMES).items()}
-    rows = {}
+    rows: dict[str, Kept] = {}
     with use_backend("numpy"):
         step = _small_step(config, kind)
     for name, array in _distinct_arrays(step):
@@ -53,10 +61,10 @@ def kept_activations(config, batch, source_length, target_length, kind=Transform
     return list(rows.values())
 
 
-def count_parameters(config, kind=Transformer):
-    """How many numbers a model of `config` learns, without making it.
+def count_parameters(config: TransformerConfig, kind: type[Layer] = Transformer) -> int:
+    """The number of learnt numbers of a model for `config`, without making that model.
 
-    The lengths in the shapes of a small one's parameters are replaced by the real ones.
+    The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones.
     """
     real, small = (_with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (_real_sizes(config), PRIMES))
     real_of = {length: real[letters] for letters, length in small.items() if length}
@@ -71,7 +79,7 @@ def _real_sizes(config):
 
 
 def _with_products(lengths):
-    """The lengths, and those made of them: C = H D, 2C, 3C, D/2, and the flattened B T and B S."""
+    """The lengths, and products of them: C = H D, 2C, 3C, 2F, D/2, and the flattened B T and B S."""
     C = lengths["H"] * lengths["D"]
     made = {
         "C": C,
@@ -85,14 +93,15 @@ def _with_products(lengths):
     return {**made, **lengths}
 
 
-def _small_model(config, kind):
+def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = PRIMES
-    sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "num_heads": P["H"], "d_ff": P["F"], "max_len": P["L"]}
-    return kind(dataclasses.replace(config, **sizes), seed=None)
+    C = P["H"] * P["D"]
+    small = dataclasses.replace(config, vocab_size=P["V"], d_model=C, num_heads=P["H"], d_ff=P["F"], max_len=P["L"])
+    return kind(small, seed=None)
 
 
-def _small_step(config, kind):
-    """The parameters of a small model of the same make, and the caches of a forward pass with its loss."""
+def _small_step(config: TransformerConfig, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
+    """The parameters of a small model with the same layers, and the caches of a forward pass with its loss."""
     model, B = _small_model(config, kind), PRIMES["B"]
     source, target = np.ones((B, PRIMES["S"]), int), np.ones((B, PRIMES["T"]), int)
     inputs = (source, target) if kind is Transformer else (target,)
@@ -101,8 +110,8 @@ def _small_step(config, kind):
     return model.parameters(), {"model": cache, "loss": cache_loss}
 
 
-def _distinct_arrays(step):
-    """(name, array) for each block of memory in the caches that is no parameter, once."""
+def _distinct_arrays(step: tuple[list[Parameter], dict[str, Any]]) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array), once for each block of memory in the caches that is not a parameter."""
     parameters, caches = step
     seen = {_memory(parameter.data) for parameter in parameters}
     for name, array in itertools.chain.from_iterable(_walk(cache, key) for key, cache in caches.items()):
@@ -112,7 +121,7 @@ def _distinct_arrays(step):
 
 
 def _owner(array):
-    """The array whose memory a view shows: what is kept alive is the whole of it."""
+    """The array that owns the memory of a view: a view keeps all of it alive."""
     while array.base is not None and isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -1,44 +1,54 @@
-"""How much memory training needs, from the configuration alone: known before the model is made and the memory gone."""
+"""The memory estimate: how much memory training needs, from the configuration alone, before the model is made."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
+from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
-PROCESS = 10_000_000  # what NumPy's matrix product and the program's own code take when they are first used
-ARRAYS_SAVED = 3  # as long as the weights, in a checkpoint: the weights, and Adam's two means
+PROCESS = 10_000_000  # bytes that NumPy's matrix product and the program's own code take when they are first used
+ARRAYS_SAVED = 3  # arrays of the size of the weights in a checkpoint: the weights, and Adam's two means
 
 
 class TrainingMemory(NamedTuple):
-    """Bytes, by what they are for."""
+    """Bytes by purpose."""
 
     weights: int
     gradients: int  # of each member of the team
     moments: int  # Adam's two running means
     averages: int  # copies of the weights, for their mean
-    kept: int  # what forward keeps for backward
-    work: int  # the largest arrays of a single layer, which come and go
-    saving: int  # copies that are made to write a checkpoint
+    kept: int  # activation memory: what forward keeps for backward
+    work: int  # the largest temporary arrays of a single layer
+    saving: int  # copies made to write a checkpoint
 
     @property
-    def total(self):
-        """The most that is held at one time.
+    def total(self) -> int:
+        """The peak in bytes.
 
-        When a checkpoint is written, `kept` and `work` are free again. Averages are taken in the last steps alone, so
-        that a checkpoint that holds them is rare, and not counted.
+        When a checkpoint is written, `kept` and `work` are free again. Averages are taken only in the last steps, so a
+        checkpoint that holds them is rare and does not count.
         """
         always = self.weights + self.gradients + self.moments + PROCESS
         return always + max(self.averages + self.kept + self.work, self.saving)
 
 
-def training_memory(config, rows, lengths, kind=Transformer, members=1, averages=0):
-    """What training a model of `config` takes at its peak -> TrainingMemory.
+def training_memory(
+    config: TransformerConfig,
+    rows: int,
+    lengths: Sequence[int],
+    kind: type[Layer] = Transformer,
+    members: int = 1,
+    averages: int = 0,
+) -> TrainingMemory:
+    """The peak memory of training a model for `config` -> TrainingMemory.
 
-    `rows` sequences are computed at one time, by all `members` of a team together, and `lengths` are those of source
-    and target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights are taken on the way.
-    Compared with the peaks of processes that train (tests/models/test_memory.py) it is within a fifth.
+    `rows` sequences are computed at one time, by all `members` of a team together; `lengths` are those of source and
+    target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights are taken in training.
+    tests/inspection/test_memory_estimate.py holds the estimate within a fifth of the peak of a training process.
     """
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
@@ -50,15 +60,15 @@ def training_memory(config, rows, lengths, kind=Transformer, members=1, averages
         averages=averages * one_copy,
         kept=kept,
         work=_work(config, rows, max(lengths)),
-        saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, then the bytes of every array, then all in one piece
+        saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, the bytes of every array, the whole file
     )
 
 
 def _work(config, rows, length):
-    """One layer's temporaries: two arrays as large as its largest one inside, and six of its input's size.
+    """The temporary arrays of one layer: two of the size of its largest inner array, and six of the size of its input.
 
-    Its largest is the feed-forward network's inner activation or the attention weights; dropout on these takes a third
-    one. A block of logits, on which the loss works, is larger only in very small models.
+    The largest inner array is the feed-forward network's activation or the attention weights; dropout on the latter
+    needs a third one. A block of logits, which the loss works on, is larger only in very small models.
     """
     N = rows * length
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)

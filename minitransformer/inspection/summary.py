@@ -1,7 +1,8 @@
-"""A model as a table: its layers, the shape of what each puts out, and how many numbers it learns."""
+"""A model as a table: its layers, the shape of each output, and the number of parameters."""
 
 from typing import NamedTuple
 
+from minitransformer.core import Layer
 from minitransformer.layers import (
     CrossAttention,
     Embedding,
@@ -22,19 +23,20 @@ LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, *
 class Row(NamedTuple):
     """One line of the table."""
 
-    name: str  # where it stands in the model, as in the names of parameters
+    name: str  # its place in the model, as in the names of parameters
     kind: str  # its class
     output: str  # the shape of its output, in letters
-    parameters: int  # of this layer that no line above has counted
-    note: str  # says so if there are others
+    parameters: int  # the learnt numbers of this layer, without those counted in a line above
+    note: str  # says so if the layer shares parameters with a line above
 
 
-def summarize(model):
-    """The layers of an encoder-decoder from the input up -> list of Row; shared parameters count where they come first.
+def summarize(model: Layer) -> list[Row]:
+    """The layers of an encoder-decoder, from the input to the output -> list of Row.
 
-    The parameters of all rows add up to the model's.
+    Shared parameters count in the first row that has them, so the rows add up to the model's number of parameters.
     """
-    rows, seen = [], set()
+    rows: list[Row] = []
+    seen: set[int] = set()  # ids of parameters
     for name, layer in _leaves(model):
         parameters = layer.parameters()
         new = [parameter for parameter in parameters if id(parameter) not in seen]

@@ -3,15 +3,19 @@
     model = load_huggingface("folder/of/gpt2")                                     # config.json and model.safetensors
     model = model_from_huggingface(theirs.state_dict(), theirs.config.to_dict())   # a model in memory
 
-Their names, and ours, stand in huggingface_tables.py. Text becomes their ids with their tokenizers, and their special
-ids are not ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
+huggingface_tables.py lists their names and ours. Their models need their own tokenizers, and their special ids differ
+from ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
 """
 
 import json
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_dtype, check_names
@@ -22,15 +26,15 @@ from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
 from minitransformer.models.transformer import Transformer
 
-MODELS = {"gpt2": GPT, "bert": BERT, "t5": Transformer}
-PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": ""}  # may stand before their names
-# what is in their states and is no weight, or belongs to a head that we do not have
+MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer}
+PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": ""}  # their names may begin with it
+# tensors in their states that are not weights, or belong to a head that we do not have
 IGNORED = {
     "gpt2": r"h\.\d+\.attn\.(bias|masked_bias)",
     "bert": r"embeddings\.position_ids|embeddings\.token_type_ids|cls\.seq_relationship\.(weight|bias)",
     "t5": r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
 }
-# second names of one tensor, which may be there or not
+# second names of one tensor, which may be present or not
 COPIES = {
     "gpt2": {"lm_head.weight": "wte.weight"},
     "bert": {
@@ -41,11 +45,14 @@ COPIES = {
 }
 
 
-def load_huggingface(folder, *, dtype=np.float32, **changes):
+def load_huggingface(
+    folder: str | os.PathLike[str], *, dtype: DTypeLike = np.float32, **changes: Any
+) -> GPT | BERT | Transformer:
     """The model in `folder`, from its files config.json and model.safetensors -> GPT, BERT or Transformer.
 
-    `changes` replaces fields of the configuration, such as dropout, or max_len of a T5. Raises FileNotFoundError for a
-    missing file, and ValueError, naming it, for what we cannot represent and for tensors that do not fit.
+    `changes` replaces fields of our TransformerConfig, such as dropout, or max_len of a T5. Raises FileNotFoundError
+    for a missing file, and ValueError, with the name, for a setting that we cannot represent or a tensor that does not
+    fit.
     """
     config, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
     try:
@@ -56,12 +63,14 @@ def load_huggingface(folder, *, dtype=np.float32, **changes):
     return model_from_huggingface(state, theirs, dtype=dtype, **changes)
 
 
-def model_from_huggingface(state, theirs, *, dtype=np.float32, **changes):
+def model_from_huggingface(
+    state: Mapping[str, Any], theirs: Mapping[str, Any], *, dtype: DTypeLike = np.float32, **changes: Any
+) -> GPT | BERT | Transformer:
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
     dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
     weights = {name: array.astype(dtype, copy=False) for name, array in from_huggingface(state, theirs).items()}
-    options = {}
+    options: dict[str, int | None] = {}
     if theirs["model_type"] == "bert":
         classes = weights.get("head.classes.b")
         options["num_segments"] = len(weights["embedding.segments.E"])
@@ -71,15 +80,15 @@ def model_from_huggingface(state, theirs, *, dtype=np.float32, **changes):
     return model
 
 
-def from_huggingface(state, theirs):
-    """The weights of a model of theirs by our names -> {our name: array}, as copies on the host.
+def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The weights of one of their models under our names -> {our name: array}, as copies on the host.
 
-    `state` {their name: tensor, or anything else that `numpy.asarray` takes} is from GPT2LMHeadModel, BertForMaskedLM
-    (also with what BertForPreTraining has beside it), BertForSequenceClassification or T5ForConditionalGeneration, and
-    `theirs` their configuration as a dictionary. The names stand in `gpt2_table`, `bert_table` and `t5_table`.
+    `state` {their name: tensor, or anything else that `numpy.asarray` accepts} is from GPT2LMHeadModel, BertForMaskedLM
+    (or BertForPreTraining, which has one more head), BertForSequenceClassification or T5ForConditionalGeneration, and
+    `theirs` is their configuration as a dictionary. `gpt2_table`, `bert_table` and `t5_table` list the names.
 
-    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape, or if a tensor that
-    should be another one's second name is not equal to it.
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has a wrong shape, or if two names of one
+    tensor have different values.
     """
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
     if config.num_layers > len(state):
@@ -110,7 +119,7 @@ def _table(kind, config, theirs, classes):
 
 
 def _plain_name(name, prefix):
-    """Without the prefix, and with a normalisation's arrays as they are called today; old files have gamma and beta."""
+    """`name` without the prefix, with the current names of a normalisation's arrays: old files have gamma and beta."""
     name = name.removeprefix(prefix)
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
@@ -120,12 +129,12 @@ def _to_numpy(tensor):
 
 
 def _merge_copies(given, copies, wanted, theirs):
-    """Leave one name for each tensor: the one that is `wanted`, or both if both are."""
+    """Keep one name for each tensor: the one that is `wanted`, or both if both are."""
     for copy, name in copies.items():
         if name not in given and copy in given:
             given[name] = given[copy]
         if copy in wanted and theirs.get("tie_word_embeddings") and name in given:
-            given.setdefault(copy, given[name])  # T5 1.1, which newer files call tied; where it is so, they say it once
+            given.setdefault(copy, given[name])  # newer files of T5 1.1 are called tied, and then may hold it once
         elif copy not in wanted and copy in given and not np.array_equal(given.pop(copy), given[name]):
             raise ValueError(
                 f"by its config the Hugging Face state has one tensor as {copy} and {name}, but they differ"

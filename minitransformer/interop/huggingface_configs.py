@@ -1,13 +1,15 @@
-"""What the config.json of a Hugging Face model says, as our configuration.
+"""The config.json of a Hugging Face model, translated into our configuration.
 
-Their libraries leave out of the file what is as usual, so what is usual there stands here. What our models cannot do is
-refused by the name that it has in the file.
+Their libraries leave default values out of the file, so their defaults are listed here. What our models cannot
+represent raises an error with the name that it has in the file.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_choice
 from minitransformer.models.bert import bert_config
+from minitransformer.models.config import TransformerConfig
 from minitransformer.models.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
 
@@ -69,12 +71,13 @@ GPT2_ACTIVATIONS |= {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "s
 T5_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gated-gelu": "geglu_tanh", "gated-silu": "swiglu"}
 
 
-def config_from_huggingface(theirs, **changes):
+def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> TransformerConfig:
     """The config.json of a Hugging Face GPT-2, BERT or T5, as a dictionary -> TransformerConfig.
 
-    Which of them it is, its "model_type" says; `changes` replaces single fields of ours. Their T5 has, when it learns,
-    one more dropout, behind the last normalisation of each stack, and no longest sequence; our `max_len` is what it was
-    trained on, if the file says that, or 512. Raises ValueError, naming it, for what we cannot represent.
+    Its "model_type" says which model it is; `changes` replaces single fields of our configuration. In training, their
+    T5 has one more dropout, after the last normalisation of each stack. It also has no longest sequence; our `max_len`
+    is the length it was trained on, if the file gives it, or 512. Raises ValueError, with its name, for a setting that
+    we cannot represent, and TypeError unless `theirs` is a dictionary.
     """
     if not isinstance(theirs, dict):
         raise TypeError(f"the configuration must be a dictionary, got a {type(theirs).__name__}")
@@ -82,7 +85,7 @@ def config_from_huggingface(theirs, **changes):
     given = {**kind.usual, **theirs}
     for name, needed in kind.needed.items():
         if given[name] != needed:
-            raise ValueError(f"our model can only have {name} = {needed!r}, and this one has {given[name]!r}")
+            raise ValueError(f"our model can only have {name} = {needed!r}, but this one has {given[name]!r}")
     return kind.translate(given, changes)
 
 
@@ -90,7 +93,7 @@ def _gpt2(given, changes):
     if given["embd_pdrop"] != given["resid_pdrop"]:
         raise ValueError(
             f"our model has one dropout rate for embd_pdrop and resid_pdrop, "
-            f"and this one has {given['embd_pdrop']} and {given['resid_pdrop']}"
+            f"but this one has {given['embd_pdrop']} and {given['resid_pdrop']}"
         )
     check_choice("activation_function", given["activation_function"], GPT2_ACTIVATIONS)
     choices = {
@@ -113,7 +116,7 @@ def _bert(given, changes):
     if given["classifier_dropout"] not in (None, rate):
         raise ValueError(
             f"our model has one dropout rate for classifier_dropout and hidden_dropout_prob, "
-            f"and this one has {given['classifier_dropout']} and {rate}"
+            f"but this one has {given['classifier_dropout']} and {rate}"
         )
     choices = {
         "d_model": given["hidden_size"],
@@ -132,15 +135,15 @@ def _t5(given, changes):
     C, H, N, rate = given["d_model"], given["num_heads"], given["num_layers"], given["dropout_rate"]
     if given["d_kv"] * H != C:
         raise ValueError(
-            f"our model can only have d_kv = d_model / num_heads = {C} / {H}, and this one has {given['d_kv']}"
+            f"our model can only have d_kv = d_model / num_heads = {C} / {H}, but this one has {given['d_kv']}"
         )
     if given["num_decoder_layers"] not in (None, N):
         raise ValueError(
             f"our model has as many num_decoder_layers as num_layers, "
-            f"and this one has {given['num_decoder_layers']} and {N}"
+            f"but this one has {given['num_decoder_layers']} and {N}"
         )
     check_choice("feed_forward_proj", given["feed_forward_proj"], T5_ACTIVATIONS)
-    # version 1.1 says so by not being tied; newer files say that all are, and how they are scaled
+    # old files mark version 1.1 by not being tied; newer files call all tied and have a field for the scaling
     scaled = given.get("scale_decoder_outputs", given.get("tie_word_embeddings") is not False)
     choices = {
         "d_model": C,
@@ -160,11 +163,11 @@ def _t5(given, changes):
 
 
 class Kind(NamedTuple):
-    """A family of models of theirs."""
+    """One of their families of models."""
 
-    usual: dict  # what holds where the file says nothing
-    needed: dict  # what must hold, as ours know nothing else
-    translate: Any  # (dictionary without gaps, changes) -> TransformerConfig
+    usual: dict[str, Any]  # their defaults, for fields that the file leaves out
+    needed: dict[str, Any]  # values that our models require
+    translate: Callable[[dict[str, Any], dict[str, Any]], TransformerConfig]  # from (complete dictionary, changes)
 
 
 KINDS = {

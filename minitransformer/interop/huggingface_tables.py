@@ -1,8 +1,8 @@
-"""Which of our weights is which of a Hugging Face model's: the tables behind `from_huggingface`.
+"""The names of weights in Hugging Face models and in ours: the tables that `from_huggingface` uses.
 
-PyTorch keeps a matrix transposed, (out, in), as BERT and T5 do; GPT-2's are (in, out), as ours. Where theirs has three
-matrices for queries, keys and values, ours has them side by side in one. In the tables below C = d_model, F = d_ff,
-`i` counts the layers, and a line for a Linear or a normalisation stands for both of its arrays:
+BERT and T5 store a matrix transposed, (out, in), as PyTorch does; the matrices of GPT-2 are (in, out), like ours. Where
+their model has three matrices for queries, keys and values, ours has one with the three side by side. In the tables
+below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a normalisation means both of its arrays:
 
     theirs weight, bias        ours W, b of a Linear, or gamma, beta of a normalisation
 """
@@ -10,18 +10,19 @@ matrices for queries, keys and values, ours has them side by side in one. In the
 from typing import NamedTuple
 
 from minitransformer.layers.feed_forward import GATED
+from minitransformer.models.config import TransformerConfig
 
 
 class Source(NamedTuple):
-    """Where one of our arrays comes from: one or more of theirs, which stand side by side in ours."""
+    """Where one of our arrays comes from: one or more of their tensors, which are side by side in ours."""
 
-    names: tuple
-    shape: tuple  # of each
+    names: tuple[str, ...]
+    shape: tuple[int, ...]  # of each tensor
     transposed: bool = False
 
 
-def gpt2_table(config):
-    """{our name: Source} for GPT2LMHeadModel, whose "transformer." before all names but lm_head is taken away.
+def gpt2_table(config: TransformerConfig) -> dict[str, Source]:
+    """{our name: Source} for GPT2LMHeadModel, without the prefix "transformer." that all names but lm_head have.
 
     theirs                                    ours
     wte.weight               (V, C)           embedding.tokens.E
@@ -52,10 +53,10 @@ def gpt2_table(config):
     return table
 
 
-def bert_table(config, num_segments, num_classes):
+def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | None) -> dict[str, Source]:
     """{our name: Source} for BertForMaskedLM or, with `num_classes`, for BertForSequenceClassification.
 
-    "bert." before the names of all but the heads is taken away.
+    The names are without the prefix "bert." that all tensors outside the heads have.
 
         theirs                                           ours
         embeddings.word_embeddings.weight                embedding.tokens.E              (V, C)
@@ -105,8 +106,8 @@ def _bert_layer(ours, theirs, config):
     }
 
 
-def t5_table(config):
-    """{our name: Source} for T5ForConditionalGeneration; nothing in it has a bias.
+def t5_table(config: TransformerConfig) -> dict[str, Source]:
+    """{our name: Source} for T5ForConditionalGeneration, which has no biases.
 
         theirs                                           ours
         shared.weight                         (V, C)     source_embedding.tokens.E
@@ -126,7 +127,7 @@ def t5_table(config):
         block.i.layer.2.layer_norm            (C,)       layers.i.feed_forward.norm
         final_layer_norm                      (C,)       norm
 
-    all but the first two with `encoder.` or `decoder.` before them, on both sides.
+    All but the first two have the prefix `encoder.` or `decoder.` on both sides.
     """
     C, V = config.d_model, config.vocab_size
     table = {"source_embedding.tokens.E": Source(("shared.weight",), (V, C))}
@@ -166,7 +167,7 @@ def _t5_layer(ours, theirs, config, in_decoder):
 
 
 def _linear(ours, names, fan_in, fan_out, *, transposed=True, bias=True):
-    """Our Linear, from as many of theirs as there are names, each (fan_in, fan_out)."""
+    """Our Linear, from one or more of theirs, each (fan_in, fan_out)."""
     shape = (fan_out, fan_in) if transposed else (fan_in, fan_out)
     table = {f"{ours}.W": Source(tuple(f"{name}.weight" for name in names), shape, transposed)}
     if bias:

@@ -1,26 +1,30 @@
 """Exchanging weights with PyTorch: the state_dict of a `torch.nn.Transformer`, and ours.
 
-The two hold the same numbers under other names and in another layout: PyTorch keeps every matrix transposed, (out, in),
-and packs the three input projections of an attention along its first axis. `torch.nn.Transformer` has no embeddings
-and no output projection, so only the two stacks take part. This file does not need torch: a tensor is recognised by
-its method `detach`.
+Both hold the same numbers under different names and in a different layout: PyTorch stores every matrix transposed,
+(out, in), and packs the three input projections of an attention along the first axis. `torch.nn.Transformer` has no
+embeddings and no output projection, so only the two stacks are exchanged. This file does not need torch: a tensor is
+recognised by its method `detach`.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_names
 from minitransformer.layers.feed_forward import GATED
+from minitransformer.models.config import TransformerConfig
 
-EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # ours alone
+EMBEDDINGS = ("source_embedding.", "target_embedding.", "output.")  # torch.nn.Transformer has none of these
 
 
-def from_pytorch(state_dict, config):
+def from_pytorch(state_dict: Mapping[str, Any], config: TransformerConfig) -> dict[str, np.ndarray]:
     """The stacks of a model with `config` from the state_dict of a `torch.nn.Transformer` -> {our name: array}.
 
-    `state_dict` maps PyTorch's names to tensors, or to anything else that `numpy.asarray` takes. The result has the
-    names `encoder.*` and `decoder.*` of `Transformer.state_dict`, as copies on the host. To merge it with a model's
-    own embeddings:
+    `state_dict` maps PyTorch's names to tensors, or to anything else that `numpy.asarray` accepts. The result has the
+    names `encoder.*` and `decoder.*` of `Transformer.state_dict`; its arrays are copies on the host. To merge it with
+    the embeddings of a model:
 
         model.load_state_dict(model.state_dict() | from_pytorch(theirs.state_dict(), model.config))
 
@@ -40,13 +44,13 @@ def from_pytorch(state_dict, config):
         norm3                                feed_forward.norm
 
     and for each matrix its bias, and after the stack `norm.weight` and `norm.bias` as `norm.gamma` and `norm.beta`.
-    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape, and for a config that
-    no `torch.nn.Transformer` can follow.
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has a wrong shape, and for a config that
+    `torch.nn.Transformer` cannot represent.
     """
     table = _table(config)
     given = {name: _to_numpy(tensor) for name, tensor in state_dict.items()}
     _check("the PyTorch state", given, {theirs: _their_shape(ours) for theirs, ours in table.items()})
-    state = {}
+    state: dict[str, np.ndarray] = {}
     for theirs, ours in table.items():
         ends = np.cumsum([shape[-1] for shape in ours.values()])
         pieces = np.split(given[theirs], ends[:-1], axis=0)
@@ -54,14 +58,14 @@ def from_pytorch(state_dict, config):
     return state
 
 
-def to_pytorch(state, config):
+def to_pytorch(state: Mapping[str, Any], config: TransformerConfig) -> dict[str, np.ndarray]:
     """The inverse of `from_pytorch`: {our name: array} -> {PyTorch's name: array}, as copies on the host.
 
-    `state` is what `Transformer.state_dict` returns; its embeddings, if they are there, are left out. To load it:
+    `state` is what `Transformer.state_dict` returns; its embeddings, if any, are left out. To load the result:
 
         theirs.load_state_dict({name: torch.from_numpy(array) for name, array in to_pytorch(...).items()})
 
-    Raises ValueError, naming the tensors, if one is missing or unexpected or has another shape.
+    Raises ValueError, naming the tensors, if one is missing or unexpected or has a wrong shape.
     """
     table = _table(config)
     given = {name: _to_numpy(array) for name, array in state.items() if not name.startswith(EMBEDDINGS)}
@@ -71,7 +75,7 @@ def to_pytorch(state, config):
 
 
 def _table(config):
-    """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch's may be several of ours."""
+    """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch may hold several of our arrays."""
     if config.normalization != "layer" or config.activation in GATED or not config.bias:
         raise ValueError(
             "torch.nn.Transformer has LayerNorm, biases and no gates: it has no place for the weights of a model with "
@@ -117,7 +121,7 @@ def _feed_forward(C, F):
 
 
 def _linear(theirs, fan_in, fan_outs):
-    """A matrix and its bias; `fan_outs` has the width of each of our layers that PyTorch packs into the one."""
+    """A matrix and its bias; `fan_outs` has the width of each of our layers that PyTorch packs into one tensor."""
     return {
         f"{theirs}weight": {f"{ours}.W": (fan_in, fan_out) for ours, fan_out in fan_outs.items()},
         f"{theirs}bias": {f"{ours}.b": (fan_out,) for ours, fan_out in fan_outs.items()},
@@ -129,12 +133,12 @@ def _norm(theirs, ours, C):
 
 
 def _under(prefix, table):
-    """The same table with `prefix` before all names of both sides."""
+    """The same table with `prefix` before all names, theirs and ours."""
     return {prefix + theirs: {prefix + name: shape for name, shape in ours.items()} for theirs, ours in table.items()}
 
 
 def _their_shape(ours):
-    """Ours transposed (nothing to do for a bias), with all widths together along the first axis."""
+    """The shapes of ours transposed (a bias stays as it is) and packed along the first axis."""
     shapes = list(ours.values())
     return (sum(shape[-1] for shape in shapes), *shapes[0][:-1])
 

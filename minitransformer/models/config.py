@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 from minitransformer.checks import check_choice, check_heads, check_integer, check_number, check_rate, check_switch
 from minitransformer.layers.feed_forward import ACTIVATIONS
@@ -9,15 +10,22 @@ from minitransformer.layers.normalization import NORMALIZATIONS
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 
-SWITCHES = ("tie_embeddings", "tie_output", "bias", "scale_embeddings", "scale_scores", "scale_output")
-SWITCHES += ("starts_with_padding",)
+SWITCHES = (
+    "tie_embeddings",
+    "tie_output",
+    "bias",
+    "scale_embeddings",
+    "scale_scores",
+    "scale_output",
+    "starts_with_padding",
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
     """Sizes and switches of an encoder-decoder; the defaults are the paper's base model (table 3).
 
-    Raises ValueError or TypeError, naming the field, for values that no model can have.
+    Raises ValueError or TypeError, naming the field, for invalid values.
     """
 
     vocab_size: int  # V, shared by source and target
@@ -32,19 +40,19 @@ class TransformerConfig:
     norm: str = "post"  # "post" as in the paper, or "pre"; see layers/residual.py
     final_norm: bool | None = None  # a normalisation after each stack; None: only with pre-norm, which needs it
     tie_embeddings: bool = True  # source, target and output share one matrix (section 3.4)
-    tie_output: bool = True  # the output, too; False: only source and target share one, as in T5 version 1.1
-    max_len: int = 1024  # positions; the paper's sinusoids have no limit, our table does
+    tie_output: bool = True  # the output too; False: only source and target share one, as in T5 version 1.1
+    max_len: int = 1024  # positions; the paper's sinusoids have no limit, but our table of them has one
     positions: str = "sinusoidal"  # or "learned", "relative", "rope", "alibi", "none"; see layers/positions.py
     normalization: str = "layer"  # "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py
-    norm_eps: float = 1e-5  # inside the root of every normalisation; the paper gives none
+    norm_eps: float = 1e-5  # inside the root of every normalisation; the paper does not give it
     activation: str = "relu"  # or "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py
     bias: bool = True  # in every Linear; T5 and LLaMA have none
-    scale_embeddings: bool = True  # by sqrt(d_model) on the way in (section 3.4); GPT, BERT and T5 do not
-    scale_scores: bool = True  # by 1 / sqrt(d_k) (equation 1); T5 does not
-    scale_output: bool = False  # by 1 / sqrt(d_model) before the logits: T5, where the embeddings are tied
-    starts_with_padding: bool = False  # the target's first token is padding, and is seen all the same: T5
+    scale_embeddings: bool = True  # multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not
+    scale_scores: bool = True  # multiply by 1 / sqrt(d_k) (equation 1); T5 does not
+    scale_output: bool = False  # multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings
+    starts_with_padding: bool = False  # the target's first token is padding, but may be attended to: T5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):
             check_integer(name, getattr(self, name), least=1)
         for name in ("dropout", "attention_dropout", "ffn_dropout", "label_smoothing"):
@@ -77,32 +85,32 @@ class TransformerConfig:
         return {"max_len * d_model": self.max_len * self.d_model}
 
     @property
-    def has_final_norm(self):
+    def has_final_norm(self) -> bool:
         """Whether a normalisation follows the last layer of each stack."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm
 
     @property
-    def has_tied_output(self):
-        """Whether the output projection has the (source) embeddings' own matrix."""
+    def has_tied_output(self) -> bool:
+        """Whether the output projection uses the matrix of the (source) embeddings."""
         return self.tie_embeddings and self.tie_output
 
 
-_NAMED = {
+_NAMED: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": 128},
     "base": {},
     "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
 }
 
 
-def config_names():
+def config_names() -> tuple[str, ...]:
     """The names that `named_config` knows."""
     return tuple(_NAMED)
 
 
-def named_config(name, vocab_size, **changes):
+def named_config(name: str, vocab_size: int, **changes: Any) -> TransformerConfig:
     """The configuration called `name`: "tiny" (for the toy tasks), "base" or "big" (paper table 3).
 
-    `changes` replaces single fields. Raises ValueError for an unknown name.
+    `changes` replaces single fields. Raises ValueError for an unknown name, and as TransformerConfig does.
     """
     check_choice("configuration", name, config_names())
     return TransformerConfig(vocab_size=vocab_size, **{**_NAMED[name], **changes})

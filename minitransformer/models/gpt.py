@@ -1,17 +1,20 @@
 """Decoder-only: the encoder's layers under a causal mask, to predict each next token (Radford et al. 2018, 2019)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from minitransformer.backend import xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask
 from minitransformer.layers import EncoderLayer, InputEmbedding, OutputProjection
+from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
-from minitransformer.layers.stack import LayerStack
+from minitransformer.layers.stack import LayerStack, StackCache
 from minitransformer.models.config import TransformerConfig
 
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT
@@ -20,13 +23,16 @@ STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in
 class GPTCache(NamedTuple):
     """What `GPT` remembers."""
 
-    embedding: object
-    blocks: object
-    output: object
+    embedding: InputEmbeddingCache
+    blocks: StackCache
+    output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
-def gpt_config(vocab_size, **changes):
-    """GPT-2's choices: pre-norm, learned positions, GELU in its tanh form, no label smoothing; `changes` replaces."""
+def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
+    """GPT-2's choices (Radford et al. 2019): pre-norm, learned positions, the tanh form of GELU, no label smoothing.
+
+    `changes` replaces fields of the TransformerConfig, such as d_model. Raises ValueError or TypeError as that does.
+    """
     gpt2 = {
         "norm": "pre",
         "positions": "learned",
@@ -38,15 +44,26 @@ def gpt_config(vocab_size, **changes):
 
 
 class GPT(Layer):
-    """A language model after `config` (see `gpt_config`): logits (B, T, V) of the token after each of ids (B, T).
+    """A language model for `config` (see `gpt_config`): logits (B, T, V) of the token after each of ids (B, T).
 
-    Beside the Transformer only the mask changes: there is no source, and no token sees a later one. Padding at the end
-    of a sequence needs no mask of its own, as nothing before it sees it.
+    Compared with the Transformer only the mask changes: there is no source, and no token sees a later one. Padding at
+    the end of a sequence needs no mask of its own, because no earlier token sees it.
     """
 
     config_class = TransformerConfig
+    config: TransformerConfig
+    embedding: InputEmbedding
+    blocks: LayerStack
+    output: OutputProjection
 
-    def __init__(self, config, *, seed=0, dtype=np.float32):
+    def __init__(self, config: TransformerConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
+        """Make a model with new weights: token vectors E (V, C), `config.num_layers` blocks, the output projection.
+
+        `seed` chooses the initial weights: normal with standard deviation 0.02 for E and learnt positions, as in GPT-2
+        (with `config.scale_embeddings`, 1 / sqrt(C) and 1), and Xavier uniform for the matrices. None makes them zero,
+        for uses where only shapes matter. `dtype` is float32 for training, float64 or complex128 for proofs;
+        ValueError for any other.
+        """
         dtype = check_dtype(dtype)
         self.config = config
         rng = None if seed is None else np.random.default_rng(seed)
@@ -59,24 +76,31 @@ class GPT(Layer):
         output_E = E if config.has_tied_output else Parameter(normal(rng, (V, C), std, dtype))
         self.output = OutputProjection(output_E, C**-0.5 if config.scale_output else 1.0)
 
-    def forward(self, ids, rng=None):
-        """ids (B, T) on the host -> logits (B, T, V)."""
+    def forward(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTCache]:
+        """ids (B, T) on the host -> logits (B, T, V).
+
+        Raises TypeError for ids that are not integers, ValueError for a wrong shape or T > max_len, and IndexError for
+        ids outside the vocabulary.
+        """
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.embedding.forward(ids, rng)
         y, cache_blocks = self.blocks.forward(x, causal_mask(ids.shape[1]), rng=rng)
         logits, cache_output = self.output.forward(y)
         return logits, GPTCache(cache_embedding, cache_blocks, cache_output)
 
-    def backward(self, dlogits, cache):
-        """dlogits (B, T, V) -> None, as ids have no gradient."""
+    def backward(self, dlogits: xp.ndarray, cache: GPTCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
         dy = self.output.backward(dlogits, cache.output)
         dx = self.blocks.backward(dy, cache.blocks)
         self.embedding.backward(dx, cache.embedding)
 
-    def attention_weights(self, ids):
+    def attention_weights(self, ids: np.ndarray) -> list[xp.ndarray]:
         """ids (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
         return self.forward(ids)[1].blocks.attention_weights()
 
-    def decoding_state(self, prompts, max_new_tokens):
-        """Continue prompts (B, T), padded at the end, by at most `max_new_tokens` -> GPTState (incremental.py)."""
+    def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> GPTState:
+        """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> GPTState.
+
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
+        """
         return GPTState.for_prompts(self, prompts, max_new_tokens)

@@ -1,27 +1,30 @@
 """The Transformer of the paper: an encoder that reads the source, a decoder that writes the target (figure 1)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from minitransformer.backend import to_device
+from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding.incremental import TransformerState
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import Decoder, Encoder, InputEmbedding, OutputProjection
+from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
+from minitransformer.layers.stack import StackCache
 from minitransformer.models.config import TransformerConfig
 from minitransformer.vocabulary import PAD
 
 
-def t5_config(vocab_size, **changes):
-    """T5's choices (Raffel et al. 2020); `changes` replaces.
+def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
+    """T5's choices (Raffel et al. 2020); `changes` replaces fields of the TransformerConfig.
 
-    Pre-norm with RMSNorm and no biases, a learnt number for each distance, no 1 / sqrt(d_k), embeddings as they are on
-    the way in and by 1 / sqrt(d_model) on the way out, no label smoothing, and padding as the target's first token.
-    Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
+    Pre-norm with RMSNorm and no biases, a learnt number for each distance, scores without 1 / sqrt(d_k), embeddings
+    not scaled in the input and scaled by 1 / sqrt(d_model) in the output, no label smoothing, and padding as the
+    target's first token. Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
     """
     t5 = {
         "norm": "pre",
@@ -41,16 +44,16 @@ def t5_config(vocab_size, **changes):
 class EncodeCache(NamedTuple):
     """What `Transformer.encode` remembers."""
 
-    embedding: object
-    encoder: object
+    embedding: InputEmbeddingCache
+    encoder: StackCache
 
 
 class DecodeCache(NamedTuple):
     """What `Transformer.decode` remembers."""
 
-    embedding: object
-    decoder: object
-    output: object
+    embedding: InputEmbeddingCache
+    decoder: StackCache
+    output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
 class TransformerCache(NamedTuple):
@@ -63,21 +66,32 @@ class TransformerCache(NamedTuple):
 class AttentionWeights(NamedTuple):
     """Who attends to whom: for each kind of attention a list with one array for each layer, first layer first."""
 
-    encoder: list  # of (B, H, S, S)
-    decoder: list  # of (B, H, T, T)
-    cross: list  # of (B, H, T, S)
+    encoder: list[xp.ndarray]  # of (B, H, S, S)
+    decoder: list[xp.ndarray]  # of (B, H, T, T)
+    cross: list[xp.ndarray]  # of (B, H, T, S)
 
 
 class Transformer(Layer):
-    """An encoder-decoder after `config`; with the default switches, the model of the paper.
+    """An encoder-decoder for `config`; with the default switches, the model of the paper.
 
-    `seed` chooses the initial weights (None: zeros, where only shapes matter); `dtype` is float32 to train, float64
-    to prove. Sequences are ids with padding = 0 at their end, which nobody attends to.
+    Sequences are ids with padding = 0 at their end, which no token attends to.
     """
 
     config_class = TransformerConfig
+    config: TransformerConfig
+    source_embedding: InputEmbedding
+    target_embedding: InputEmbedding
+    encoder: Encoder
+    decoder: Decoder
+    output: OutputProjection
 
-    def __init__(self, config, *, seed=0, dtype=np.float32):
+    def __init__(self, config: TransformerConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
+        """Make a model with new weights: E (V, C), shared three times if tied, and two stacks (sections 3.1 and 3.4).
+
+        `seed` chooses the initial weights; None makes them zero, for uses where only shapes matter. The paper does not
+        say how it initialises: here E has standard deviation 1 / sqrt(C), and the matrices are Xavier uniform. `dtype`
+        is float32 for training, float64 or complex128 for proofs; ValueError for any other.
+        """
         dtype = check_dtype(dtype)
         self.config = config
         rng = None if seed is None else np.random.default_rng(seed)
@@ -93,16 +107,16 @@ class Transformer(Layer):
         self.output = OutputProjection(output_E, config.d_model**-0.5 if config.scale_output else 1.0)
 
     def _positions(self, rng, dtype):
-        """What is added to the token vectors, in the size of those."""
+        """The layer that adds positions to the token vectors, with initial values of their size; or None."""
         config = self.config
         std = 1.0 if config.scale_embeddings else config.d_model**-0.5
         return make_input_positions(config.positions, config.max_len, config.d_model, std=std, rng=rng, dtype=dtype)
 
     def _embedding_matrices(self, rng, dtype):
-        """E (V, C) for source, target and output: one shared Parameter (section 3.4), two, or three of their own.
+        """E (V, C) for source, target and output: one shared Parameter (section 3.4), two, or three.
 
-        Standard deviation 1 / sqrt(C): times sqrt(C) it is 1, like the sinusoids' size, and the first logits are of
-        order 1.
+        The standard deviation is 1 / sqrt(C): times sqrt(C) it is 1, about the size of the sinusoids, and the initial
+        logits are of order 1.
         """
         V, C = self.config.vocab_size, self.config.d_model
 
@@ -114,33 +128,42 @@ class Transformer(Layer):
         output = source if self.config.has_tied_output else draw()
         return source, target, output
 
-    def forward(self, source, target, rng=None):
+    def forward(
+        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, TransformerCache]:
         """source (B, S) and target (B, T) ids on the host -> logits (B, T, V) of the token after each target token.
 
-        Raises TypeError, ValueError or IndexError for ids of a wrong kind, shape or range, or too many.
+        Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
+        and IndexError for ids outside the vocabulary.
         """
         memory, cache_encode = self.encode(source, rng)
         logits, cache_decode = self.decode(target, memory, source, rng)
         return logits, TransformerCache(cache_encode, cache_decode)
 
-    def backward(self, dlogits, cache):
-        """dlogits (B, T, V) -> None, as ids have no gradient."""
+    def backward(self, dlogits: xp.ndarray, cache: TransformerCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
         dmemory = self.decode_backward(dlogits, cache.decode)
         self.encode_backward(dmemory, cache.encode)
 
-    def encode(self, source, rng=None):
+    def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, EncodeCache]:
         """source (B, S) ids -> memory (B, S, C)."""
         check_batch_of_ids("source", source, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.source_embedding.forward(source, rng)
         memory, cache_encoder = self.encoder.forward(x, self._source_allowed(source), rng)
         return memory, EncodeCache(cache_embedding, cache_encoder)
 
-    def encode_backward(self, dmemory, cache):
+    def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
         """dmemory (B, S, C) -> None."""
         dx = self.encoder.backward(dmemory, cache.encoder)
         self.source_embedding.backward(dx, cache.embedding)
 
-    def decode(self, target, memory, source, rng=None):
+    def decode(
+        self,
+        target: np.ndarray,
+        memory: xp.ndarray,
+        source: np.ndarray,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[xp.ndarray, DecodeCache]:
         """target (B, T) ids, memory (B, S, C) of source (B, S) ids -> logits (B, T, V)."""
         check_batch_of_ids("target", target, self.config.vocab_size, self.config.max_len)
         if not len(target) == len(source) == len(memory):
@@ -154,14 +177,14 @@ class Transformer(Layer):
         logits, cache_output = self.output.forward(z)
         return logits, DecodeCache(cache_embedding, cache_decoder, cache_output)
 
-    def decode_backward(self, dlogits, cache):
+    def decode_backward(self, dlogits: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
         """dlogits (B, T, V) -> dmemory (B, S, C)."""
         dz = self.output.backward(dlogits, cache.output)
         dy, dmemory = self.decoder.backward(dz, cache.decoder)
         self.target_embedding.backward(dy, cache.embedding)
         return dmemory
 
-    def attention_weights(self, source, target):
+    def attention_weights(self, source: np.ndarray, target: np.ndarray) -> AttentionWeights:
         """source (B, S) and target (B, T) ids -> AttentionWeights."""
         _, (encode, decode) = self.forward(source, target)
         return AttentionWeights(
@@ -170,12 +193,15 @@ class Transformer(Layer):
             decode.decoder.attention_weights("cross_attention"),
         )
 
-    def decoding_state(self, source, max_new_tokens):
-        """Encode source (B, S), to decode at most `max_new_tokens` -> TransformerState (decoding/incremental.py)."""
+    def decoding_state(self, source: np.ndarray, max_new_tokens: int) -> TransformerState:
+        """Encode source (B, S), to decode at most `max_new_tokens` tokens -> TransformerState.
+
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
+        """
         return TransformerState(self, source, max_new_tokens)
 
-    def target_allowed(self, ids, start=0):
-        """Which of the target's ids (B, T), the first at position `start`, are seen -> (B, 1, 1, T)."""
+    def target_allowed(self, ids: np.ndarray, start: int = 0) -> xp.ndarray:
+        """Which of the target's ids (B, T), the first at position `start`, may be attended to -> (B, 1, 1, T)."""
         seen = padding_mask(to_device(ids), PAD)
         if self.config.starts_with_padding and start == 0:
             seen[..., 0] = True

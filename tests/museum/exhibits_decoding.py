@@ -1,7 +1,7 @@
 """Bugs of decoding: how the next token is chosen, where a sequence ends, which sequences live on."""
 
 from minitransformer import decoding, evaluation
-from minitransformer.decoding import beam, sampling
+from minitransformer.decoding import beam, incremental, sampling
 from tests.museum.mutation import Exhibit
 
 CHOOSING = (
@@ -81,7 +81,7 @@ GENERATING = (
     Exhibit(
         "decoding starts with another token than training",
         "The model was never asked what follows eos.",
-        decoding.greedy_decode,
+        incremental.TransformerState.__init__,
         "((len(source), 1), BOS,",
         "((len(source), 1), BOS + 1,",
     ),

@@ -7,14 +7,14 @@ EXHIBITS = (
     Exhibit(
         "the shift of a norm is lost when it is folded",
         "beta is 0 in a new model, and only there does nobody miss it. Where does beta W go?",
-        folded.behind_norm,
+        folded.after_norm,
         "[] if beta is None else [beta.data @ W]",
         "[]",
     ),
     Exhibit(
         "the scale of a norm is folded into the columns",
         "diag(gamma) W scales rows: gamma belongs to what goes in. With a square W no shape complains.",
-        folded.behind_norm,
+        folded.after_norm,
         "gamma[:, None] * W",
         "W * gamma.sum()",
     ),

@@ -37,8 +37,8 @@ EXHIBITS = (
         "the padding of the source is not selected with the rest",
         "One row then looks at padding, or misses its last words, by the length of another's source.",
         incremental.TransformerState.select,
-        "self.source_allowed[rows], self.allowed[rows]",
-        "self.source_allowed, self.allowed[rows]",
+        "self.source_allowed[kept], self.allowed[kept]",
+        "self.source_allowed, self.allowed[kept]",
     ),
     Exhibit(
         "new tokens stand at position 0 again",
