@@ -6,6 +6,7 @@ it can see, and then the whole package.
 
 import ast
 import fnmatch
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +58,8 @@ HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the 
 RANDOM_NAMES = {"default_rng", "Generator", "SFC64"}
 AXIS_LENGTHS = set("BCDFHIMNOSTV")
 ONE_NUMBER_EACH = {"sqrt", "exp", "log", "sin", "cos", "tanh", "power", "square"}
+# parts whose public functions and methods are annotated
+ANNOTATED = {"checks", "core", "decoding", "inspection", "interop", "layers", "models"}
 MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 300, 40
 
 
@@ -126,6 +129,16 @@ def foreign_imports(source):
                 yield line, f"{first} may be imported by {', '.join(allowed) or 'nobody'}"
 
 
+def _annotations(function):
+    """The annotations of a function's parameters and of what it returns, None where there is none."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for argument in [*named, *filter(None, (arguments.vararg, arguments.kwarg))]:
+        if argument.arg not in ("self", "cls"):
+            yield argument.annotation
+    yield function.returns
+
+
 def numpy_where_xp_belongs(source):
     if source.part not in ("functional", "layers") or source.path in HOST_FILES:
         return
@@ -179,13 +192,31 @@ def global_randomness(source):
             yield node.lineno, f"{ast.unparse(node)} draws from a state that all share: take a Generator"
 
 
-def _public_definitions(nodes, prefix=""):
+def _public_definitions(nodes, prefix="", methods=()):
+    """(name, node) of each public class, function and method, and of the special methods called `methods`."""
     for node in nodes:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if node.name.startswith("_") and node.name not in methods:
             continue
         yield prefix + node.name, node
         if isinstance(node, ast.ClassDef):
-            yield from _public_definitions(node.body, f"{prefix}{node.name}.")
+            yield from _public_definitions(node.body, f"{prefix}{node.name}.", methods)
+
+
+def missing_annotations(source):
+    if source.part not in ANNOTATED:
+        return
+    for name, node in _public_definitions(ast.parse(source.text).body, methods=("__init__", "__call__")):
+        if isinstance(node, ast.ClassDef):
+            bases = {ast.unparse(base) for base in node.bases}
+            decorators = {ast.unparse(each).split("(")[0].split(".")[-1] for each in node.decorator_list}
+            if "NamedTuple" in bases or "dataclass" in decorators:
+                for field in node.body:
+                    if isinstance(field, ast.AnnAssign) and re.search(r"\bobject\b", ast.unparse(field.annotation)):
+                        yield field.lineno, f"{name}.{ast.unparse(field.target)} is any object: give its type"
+        elif None in _annotations(node):
+            yield node.lineno, f"{name} is not fully annotated"
 
 
 def missing_docstrings(source):
@@ -243,6 +274,12 @@ BROKEN_RULES = [
     (global_randomness, "layers/a.py", "xp.random.seed(0)", "xp.random.seed draws from a state"),
     (global_randomness, "data/a.py", "import random", "import of random"),
     (global_randomness, "data/a.py", "from numpy.random import rand", "import of numpy.random.rand"),
+    (missing_annotations, "core.py", "def f(x: int, *rest) -> int: pass", "f is not fully annotated"),
+    (missing_annotations, "core.py", "def f(x: int): pass", "f is not fully annotated"),
+    (missing_annotations, "layers/a.py", "class A:\n    def f(self, *, x) -> int: pass", "A.f is not fully annotated"),
+    (missing_annotations, "layers/a.py", "class A:\n    def __init__(self): pass", "A.__init__ is not fully annotated"),
+    (missing_annotations, "layers/a.py", "class A(NamedTuple):\n    x: tuple[object, int]", "A.x is any object"),
+    (missing_annotations, "models/a.py", "@dataclass(frozen=True)\nclass A:\n    x: object = 1", "A.x is any object"),
     (missing_docstrings, "core.py", "x = 1", "the file has no docstring"),
     (missing_docstrings, "core.py", '"""."""\ndef f(): pass', "f has no docstring"),
     (missing_docstrings, "core.py", '"""."""\nclass A:\n    """."""\n    def f(self): pass', "A.f has no docstring"),
@@ -260,6 +297,8 @@ def test_rule_sees_what_breaks_it(rule, path, text, complaint):
 def test_rules_let_good_code_pass():
     text = '"""."""\nimport numpy as np\nfrom minitransformer.core import Layer\nrng = np.random.default_rng(0)\n'
     text += "def _f(x, dtype=np.float32):\n    return x * math.sqrt(2), xp.sqrt(x), np.zeros(3, dtype)\n"
+    text += 'def f(self, x: np.ndarray, *rest: object) -> None:\n    """."""\n    y: np.ndarray = x\n'
+    text += 'class A(NamedTuple):\n    """."""\n    x: int\n'
     for rule in {rule for rule, *_ in BROKEN_RULES} - {numpy_where_xp_belongs}:
         assert list(rule(Source("layers/a.py", text))) == []
     assert list(numpy_where_xp_belongs(Source("layers/a.py", text.replace("np.random.", "")))) == []
