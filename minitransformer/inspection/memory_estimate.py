@@ -10,7 +10,7 @@ from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
-PROCESS = 10_000_000  # bytes that NumPy's matrix product and the program's own code take when they are first used
+PROCESS = 7_000_000  # bytes that NumPy's matrix product and the program's own code take when they are first used
 ARRAYS_SAVED = 3  # arrays of the size of the weights in a checkpoint: the weights, and Adam's two means
 
 

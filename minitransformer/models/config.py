@@ -73,14 +73,14 @@ class TransformerConfig:
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
 
-    def least_weights(self):
+    def least_weights(self) -> dict[str, int]:
         """Lower bounds on the number of weights, by the fields that they follow from: for checking a file's claims."""
         return {
             "vocab_size * d_model": self.vocab_size * self.d_model,
             "d_ff * d_model * num_layers": self.d_ff * self.d_model * self.num_layers,
         }
 
-    def table_sizes(self):
+    def table_sizes(self) -> dict[str, int]:
         """Sizes of tables that are computed and not stored, by the fields that they follow from."""
         return {"max_len * d_model": self.max_len * self.d_model}
 
