@@ -1,6 +1,6 @@
-"""Beam search against the list of all sequences there are, and against greedy decoding.
+"""Beam search against the list of all sequences, and against greedy decoding.
 
-Where the beam is as wide as the list is long nothing is ever dropped, so the answer must be the best there is.
+A beam as wide as the list drops nothing, so its answer must be the best of all sequences.
 """
 
 import itertools
@@ -35,7 +35,7 @@ def search(logits_of, max_new_tokens, beam, sources=(0,), **options):
 
 
 def all_sequences(V, max_new_tokens, eos=EOS):
-    """All that can be said: up to the first eos, or to the end of the room."""
+    """All possible answers: up to the first eos, or up to max_new_tokens."""
     others = [token for token in range(V) if token != eos]
     for length in range(1, max_new_tokens + 1):
         for beginning in itertools.product(others, repeat=length - 1):
@@ -77,33 +77,33 @@ def test_length_penalty_is_the_papers(length, alpha, expected):
 
 
 @every_alpha
-@pytest.mark.parametrize(("V", "room"), SIZES)
-def test_wide_beam_finds_the_best_of_all_sequences(V, room, alpha):
+@pytest.mark.parametrize(("V", "max_new_tokens"), SIZES)
+def test_wide_beam_finds_the_best_of_all_sequences(V, max_new_tokens, alpha):
     for seed in range(3):
         logits_of = random_script(seed, V)
-        (hypotheses,), _ = search(logits_of, room, wide_enough(V, room), alpha=alpha)
-        check_same(hypotheses[0], *ranked(logits_of, V, room, alpha)[0])
+        (hypotheses,), _ = search(logits_of, max_new_tokens, wide_enough(V, max_new_tokens), alpha=alpha)
+        check_same(hypotheses[0], *ranked(logits_of, V, max_new_tokens, alpha)[0])
 
 
 @every_alpha
-@pytest.mark.parametrize(("V", "room"), SIZES)
-def test_without_early_stopping_a_wide_beam_ranks_all_sequences_there_are(V, room, alpha, monkeypatch):
+@pytest.mark.parametrize(("V", "max_new_tokens"), SIZES)
+def test_without_early_stopping_a_wide_beam_ranks_all_sequences(V, max_new_tokens, alpha, monkeypatch):
     monkeypatch.setattr("minitransformer.decoding.beam._is_done", lambda *state: False)
     logits_of = random_script(7, V)
-    (hypotheses,), steps = search(logits_of, room, wide_enough(V, room), alpha=alpha)
-    expected = ranked(logits_of, V, room, alpha)
-    assert steps == room
+    (hypotheses,), steps = search(logits_of, max_new_tokens, wide_enough(V, max_new_tokens), alpha=alpha)
+    expected = ranked(logits_of, V, max_new_tokens, alpha)
+    assert steps == max_new_tokens
     assert len(hypotheses) == len(expected)
     for got, row in zip(hypotheses, expected, strict=True):
         check_same(got, *row)
 
 
-def test_without_eos_all_answers_fill_the_room():
-    V, room, beam = 4, 3, 64
+def test_without_eos_all_answers_have_max_new_tokens():
+    V, max_new_tokens, beam = 4, 3, 64
     logits_of = random_script(8, V)
-    (hypotheses,), _ = search(logits_of, room, beam, alpha=0.6, eos=None)
-    expected = ranked(logits_of, V, room, 0.6, eos=None)
-    assert len(hypotheses) == len(expected) == V**room
+    (hypotheses,), _ = search(logits_of, max_new_tokens, beam, alpha=0.6, eos=None)
+    expected = ranked(logits_of, V, max_new_tokens, 0.6, eos=None)
+    assert len(hypotheses) == len(expected) == V**max_new_tokens
     for got, row in zip(hypotheses, expected, strict=True):
         check_same(got, *row)
 
@@ -215,7 +215,8 @@ def test_several_sources_at_once_give_what_each_gives_alone(beam, alpha):
         assert hypotheses == alone
 
 
-@pytest.mark.parametrize(("beam", "room"), [(0, 4), (-1, 4), (2, 0), (2, -5)])
-def test_no_beam_or_no_room_is_refused(beam, room):
-    with pytest.raises(ValueError, match=f"^beam and max_new_tokens must be at least 1, got {beam} and {room}$"):
-        beam_search(ScriptedState(random_script(0, 4), [0]), 1, room, BOS, beam=beam)
+@pytest.mark.parametrize(("beam", "max_new_tokens"), [(0, 4), (-1, 4), (2, 0), (2, -5)])
+def test_beam_or_max_new_tokens_below_1_is_refused(beam, max_new_tokens):
+    name, value = ("beam", beam) if beam < 1 else ("max_new_tokens", max_new_tokens)
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {value}$"):
+        beam_search(ScriptedState(random_script(0, 4), [0]), 1, max_new_tokens, BOS, beam=beam)

@@ -1,4 +1,4 @@
-"""Generating token by token: where rows end, what their probabilities are, what is not said twice, and how lazily."""
+"""Generating token by token: where rows end, their probabilities, no_repeat, and that steps are taken lazily."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,12 @@ def bos(B):
 
 
 def said_of(ids, eos=EOS):
-    """What each row said: up to its eos."""
+    """Each row's tokens up to its eos."""
     return [row[: row.index(eos) + 1] if eos in row else row for row in ids.tolist()]
 
 
 def naive_greedy(logits_of, source, prompt, count, no_repeat=0, eos=EOS):
-    """One row by the definition: the likeliest token that may be said, until eos, or until nothing may be said."""
+    """One row by the definition: the most likely allowed token, until eos, or until no token is allowed."""
     said = list(prompt)
     for _ in range(count):
         log_p = naive_log_softmax([*map(float, logits_of(source, tuple(said)))])
@@ -73,7 +73,7 @@ def test_without_a_choice_it_is_greedy(seed):
     assert answers == [naive_greedy(logits_of, source, [BOS], 7) for source in range(6)]
 
 
-def test_another_eos_ends_rows_and_none_ends_nothing():
+def test_another_eos_ends_rows_and_eos_none_ends_no_row():
     logits_of = random_script(1, V)
     for eos in (3, None):
         ids = generate(ScriptedState(logits_of, range(4)), bos(4), 12, choose_at_random(), eos=eos).ids
@@ -106,7 +106,7 @@ def test_tokens_come_as_soon_as_they_are_chosen():
     assert np.array_equal(np.stack(taken, axis=1), all_at_once)
 
 
-def test_generating_ends_with_the_last_row_and_asks_no_more():
+def test_generating_ends_with_the_last_row_and_takes_no_more_steps():
     table = {(): {3: 1.0}, (3,): {4: 1.0}, (3, 4): {EOS: 1.0}}
     state = ScriptedState(script(table, V), [0])
     assert generate(state, bos(1), 30).ids.tolist() == [[3, 4, EOS]]
@@ -115,7 +115,7 @@ def test_generating_ends_with_the_last_row_and_asks_no_more():
 
 @pytest.mark.parametrize("no_repeat", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_no_repeat_equals_the_naive_loop_and_says_nothing_twice(no_repeat, seed):
+def test_no_repeat_equals_the_naive_loop_and_repeats_nothing(no_repeat, seed):
     rare_eos = random_script(seed, V, scale=1.0)
 
     def logits_of(source, said):
@@ -138,7 +138,7 @@ def test_no_repeat_equals_the_naive_loop_and_says_nothing_twice(no_repeat, seed)
     assert changed, "the model must want to repeat itself"
 
 
-def test_a_row_with_nothing_left_to_say_ends_and_the_others_go_on():
+def test_a_row_without_an_allowed_token_ends_and_the_others_go_on():
     def logits_of(source, said):
         return [0.0, 0.0, -50.0, 1.0, 2.0]
 
@@ -152,7 +152,7 @@ def test_a_row_with_nothing_left_to_say_ends_and_the_others_go_on():
     assert generate(ScriptedState(logits_of, [0]), np.array([[3, 1, 4, 0, 2]]), 9, no_repeat=1).ids.tolist() == [[PAD]]
 
 
-def test_same_seed_says_the_same_and_another_something_else():
+def test_the_same_seed_gives_the_same_tokens_and_another_seed_others():
     def answers(seed):
         return generate(ScriptedState(random_script(5, V), range(8)), bos(8), 6, choose_at_random(seed)).ids.tolist()
 
@@ -177,15 +177,15 @@ def test_ids_have_the_dtype_of_the_prompt_and_log_probs_that_of_the_logits(dtype
 
 
 @pytest.mark.parametrize(
-    ("room", "no_repeat", "complaint"),
+    ("max_new_tokens", "no_repeat", "complaint"),
     [
         (0, 0, "max_new_tokens must be at least 1, got 0"),
         (-3, 0, "max_new_tokens must be at least 1, got -3"),
-        (5, -1, "no_repeat must be 0 or more, got -1"),
+        (5, -1, "no_repeat must be at least 0, got -1"),
     ],
 )
-def test_values_that_mean_nothing_are_refused(room, no_repeat, complaint):
+def test_values_out_of_range_are_refused(max_new_tokens, no_repeat, complaint):
     state = ScriptedState(random_script(0, V), [0])
     with pytest.raises(ValueError, match=f"^{complaint}$"):
-        generate(state, bos(1), room, no_repeat=no_repeat)
+        generate(state, bos(1), max_new_tokens, no_repeat=no_repeat)
     assert state.steps == 0

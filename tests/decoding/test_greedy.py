@@ -1,4 +1,4 @@
-"""Greedy decoding against a naive loop, one row at a time, and against a scripted model that says what it is told."""
+"""Greedy decoding against a naive loop over single rows, and with a scripted model whose output is known."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.helpers import device, host, randomize
 
 
 def _greedy_one_row(model, source, max_new_tokens):
-    """The definition: read all so far with the whole model, take the likeliest last token, until eos."""
+    """The definition: run the whole model on all tokens so far and append the most likely next token, until eos."""
     said = []
     while len(said) < max_new_tokens and EOS not in said:
         logits = host(model(np.array([source]), np.array([[BOS, *said]])))[0, -1].tolist()
@@ -20,7 +20,7 @@ def _greedy_one_row(model, source, max_new_tokens):
 
 
 def _talkative_model(norm, seed):
-    """Random weights that answer each source differently; most random models say one token for ever."""
+    """Random weights with a different answer for each source; most random models repeat one token for ever."""
     sizes = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_layers": 1, "max_len": 24}
     config = TransformerConfig(vocab_size=7, norm=norm, tie_embeddings=False, **sizes)
     model = randomize(Transformer(config, seed=None, dtype=np.float64), seed, scale=0.4)
@@ -84,18 +84,18 @@ def test_row_is_padded_after_its_eos_whatever_the_model_says():
     assert decoded.tolist() == [[4, EOS, PAD, PAD], [5, 6, 7, EOS], [EOS, PAD, PAD, PAD]]
 
 
-def test_decoding_ends_as_soon_as_all_rows_have_said_eos():
+def test_decoding_ends_when_all_rows_have_produced_eos():
     model = ScriptedModel([[4, EOS], [5, 6, EOS], [EOS]])
     assert greedy_decode(model, SOURCE, 50).shape == (3, 3)
     assert len(model.read) == 3
 
 
-@pytest.mark.parametrize("room", [1, 2, 5])
-def test_no_more_tokens_than_asked_for(room):
+@pytest.mark.parametrize("max_new_tokens", [1, 2, 5])
+def test_no_more_than_max_new_tokens_are_generated(max_new_tokens):
     model = ScriptedModel([[4], [5, EOS], [6]])
-    decoded = greedy_decode(model, SOURCE, room)
-    assert decoded.tolist() == [[4] * room, [5, EOS, PAD, PAD, PAD][:room], [6] * room]
-    assert len(model.read) == room
+    decoded = greedy_decode(model, SOURCE, max_new_tokens)
+    assert decoded.tolist() == [[4] * max_new_tokens, [5, EOS, PAD, PAD, PAD][:max_new_tokens], [6] * max_new_tokens]
+    assert len(model.read) == max_new_tokens
 
 
 def test_source_is_read_once_and_each_step_reads_one_more_token_from_bos_on():
@@ -110,17 +110,17 @@ def test_source_is_read_once_and_each_step_reads_one_more_token_from_bos_on():
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_decoded_ids_are_of_the_dtype_of_the_source_which_is_only_read(dtype):
+def test_decoded_ids_have_the_dtype_of_the_source_which_is_not_written_to(dtype):
     source = SOURCE.astype(dtype)
     source.flags.writeable = False
     decoded = greedy_decode(ScriptedModel([[4], [5, EOS], [6]]), source, 4)
     assert decoded.dtype == dtype
 
 
-@pytest.mark.parametrize("room", [0, -3])
-def test_room_for_no_token_is_refused(room):
-    with pytest.raises(ValueError, match=f"max_new_tokens must be at least 1, got {room}"):
-        greedy_decode(ScriptedModel([[4], [5], [6]]), SOURCE, room)
+@pytest.mark.parametrize("max_new_tokens", [0, -3])
+def test_max_new_tokens_below_1_is_refused(max_new_tokens):
+    with pytest.raises(ValueError, match=f"max_new_tokens must be at least 1, got {max_new_tokens}"):
+        greedy_decode(ScriptedModel([[4], [5], [6]]), SOURCE, max_new_tokens)
 
 
 EXPECTED = np.array([[4, 5, EOS, PAD], [6, EOS, PAD, PAD], [7, 8, 3, EOS], [3, EOS, PAD, PAD]])
@@ -149,5 +149,5 @@ def test_exact_match_counts_a_row_with_any_fault_as_wrong(row, wrong):
     assert exact_match(decoded, EXPECTED) == exact_match(EXPECTED, decoded) == 0.75
 
 
-def test_exact_match_of_an_answer_cut_short_counts_only_the_rows_that_were_done():
+def test_exact_match_of_truncated_answers_counts_only_complete_rows():
     assert exact_match(EXPECTED[:, :2], EXPECTED) == 0.5

@@ -1,4 +1,4 @@
-"""Decoding step by step gives the logits of the whole model, however the tokens come and wherever the rows go."""
+"""Incremental decoding gives the logits of the whole model, for any pieces and after any selection of rows."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
 
-T, ROOM = 5, 8
+T, MAX_LEN = 5, 8
 TARGET = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T)
 PIECES = [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2), (5,)]
 POSITIONS = ["sinusoidal", "learned", "relative", "rope", "alibi", "none"]
@@ -19,7 +19,7 @@ every_position = pytest.mark.parametrize("positions", POSITIONS)
 
 
 def check_pieces(state, ids, pieces, expected, bound=1e-12):
-    """Assert that after each piece the state gives what the whole model says at the last token of it."""
+    """Assert that after each piece the state returns the whole model's logits at its last token."""
     end = 0
     for count in pieces:
         logits, end = state.extend(ids[:, end : end + count]), end + count
@@ -36,43 +36,43 @@ def build_gpt(positions="learned", **changes):
 @every_split
 def test_transformer_in_pieces_equals_the_whole(norm, tied, pieces):
     model = build_random(norm, tied)
-    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
 
 
 @every_position
 @pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1), (2, 3)])
 def test_transformer_in_pieces_equals_the_whole_wherever_its_positions_act(positions, pieces):
     model = build_random("post", False, positions=positions)
-    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, pieces, model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, pieces, model(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("switch", [{"scale_embeddings": False}, {"scale_scores": False}, {"scale_output": True}])
 def test_every_scale_of_the_model_holds_in_decoding(switch):
     model = build_random("pre", True, **switch)
-    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, (1, 3, 1), model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 3, 1), model(SOURCE, TARGET))
 
 
 @every_switch
 def test_float32_stays_float32_and_close(norm, tied):
     model = build_random(norm, tied, dtype="float32")
-    assert model.decoding_state(SOURCE, ROOM).extend(TARGET).dtype == np.float32
-    check_pieces(model.decoding_state(SOURCE, ROOM), TARGET, (1, 1, 2, 1), model(SOURCE, TARGET), bound=5e-6)
+    assert model.decoding_state(SOURCE, MAX_LEN).extend(TARGET).dtype == np.float32
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), TARGET, (1, 1, 2, 1), model(SOURCE, TARGET), bound=5e-6)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @every_split
-def test_padding_among_the_tokens_is_seen_by_nobody(norm, pieces):
+def test_no_token_attends_to_padding_among_the_tokens(norm, pieces):
     model, target = build_random(norm, False), np.array([[1, 0, 3, 0, 9], [1, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
-    check_pieces(model.decoding_state(SOURCE, ROOM), target, pieces, expected)
-    assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter what stands there"
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), target, pieces, expected)
+    assert relative_error(model(SOURCE, TARGET), expected) > 1e-3, "it must matter which tokens are there"
 
 
 @every_split
 def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces):
     model, target = build_random("post", False, starts_with_padding=True), np.array([[0, 0, 3, 0, 9], [0, 5, 0, 4, 0]])
     expected = model(SOURCE, target)
-    check_pieces(model.decoding_state(SOURCE, ROOM), target, pieces, expected)
+    check_pieces(model.decoding_state(SOURCE, MAX_LEN), target, pieces, expected)
     model.target_embedding.tokens.E.data[0] += 1.0
     assert relative_error(model(SOURCE, target), expected) > 1e-3, "the first must be seen"
 
@@ -81,13 +81,13 @@ def test_only_the_first_token_is_seen_where_sequences_start_with_padding(pieces)
 @pytest.mark.parametrize("count", [1, 4])
 def test_padding_of_the_source_changes_nothing(norm, count):
     model = build_random(norm, True)
-    check_pieces(model.decoding_state(pad(SOURCE, count), ROOM), TARGET, (1, 2, 2), model(SOURCE, TARGET))
+    check_pieces(model.decoding_state(pad(SOURCE, count), MAX_LEN), TARGET, (1, 2, 2), model(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
 def test_selected_rows_go_on_as_if_they_had_been_alone_from_the_start(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
-    state = model.decoding_state(SOURCE, ROOM)
+    state = model.decoding_state(SOURCE, MAX_LEN)
     state.extend(target[:, :3])
     state.select(rows)
     check_pieces(state, target[rows, 3:], (1, 1), model(SOURCE[rows], target[rows])[:, 3:])
@@ -95,7 +95,7 @@ def test_selected_rows_go_on_as_if_they_had_been_alone_from_the_start(rows):
 
 def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
     model, sources = build_random("pre", True), np.arange(2)
-    state, said = model.decoding_state(SOURCE, ROOM), TARGET[:, :0]
+    state, said = model.decoding_state(SOURCE, MAX_LEN), TARGET[:, :0]
     for step, rows in enumerate([[1, 0, 1], [2, 2, 0], [1, 0]]):
         state.select(rows)
         sources = sources[rows]
@@ -104,36 +104,39 @@ def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
         assert relative_error(logits, model(SOURCE[sources], said)[:, -1]) <= 1e-12
 
 
-def test_memory_is_taken_once():
-    state = build_random("post", True).decoding_state(SOURCE, ROOM)
-    kvs = [*state.kv_caches, *state.memory_kv_caches]
-    arrays = [array for kv in kvs for array in (kv.k, kv.v)]
+def test_kv_caches_are_allocated_once():
+    state = build_random("post", True).decoding_state(SOURCE, MAX_LEN)
+    kv_caches = [*state.kv_caches, *state.memory_kv_caches]
+    arrays = [array for kv_cache in kv_caches for array in (kv_cache.k, kv_cache.v)]
     assert len(arrays) == 8
     for t in range(4):
         state.extend(TARGET[:, t : t + 1])
-    assert all(after is before for after, before in zip((a for kv in kvs for a in (kv.k, kv.v)), arrays, strict=True))
-    assert [kv.length for kv in kvs] == [4, 4, 5, 5]
+    assert all(
+        after is before
+        for after, before in zip((a for kv_cache in kv_caches for a in (kv_cache.k, kv_cache.v)), arrays, strict=True)
+    )
+    assert [kv_cache.length for kv_cache in kv_caches] == [4, 4, 5, 5]
 
 
 def test_two_states_of_one_model_do_not_disturb_each_other():
     model = build_random("post", False)
-    first, second = model.decoding_state(SOURCE, ROOM), model.decoding_state(SOURCE[::-1], ROOM)
+    first, second = model.decoding_state(SOURCE, MAX_LEN), model.decoding_state(SOURCE[::-1], MAX_LEN)
     for t in range(T):
         here, there = first.extend(TARGET[:, t : t + 1]), second.extend(TARGET[::-1, t : t + 1])
         assert relative_error(there[::-1], here) <= 1e-14
     assert relative_error(here, model(SOURCE, TARGET)[:, -1]) <= 1e-12
 
 
-@pytest.mark.host_only  # on a GPU the order of a sum may depend on how its numbers lie in memory
-def test_the_same_pieces_give_the_same_bits_in_any_room():
+@pytest.mark.host_only  # on a GPU the order of a sum may depend on the layout of its numbers in memory
+def test_the_same_pieces_give_the_same_bits_for_any_max_new_tokens():
     model = build_random("post", True)
-    states = [model.decoding_state(SOURCE, room) for room in (T, ROOM, 30)]
+    states = [model.decoding_state(SOURCE, max_new_tokens) for max_new_tokens in (T, MAX_LEN, 30)]
     for t in range(T):
         exact, *others = [state.extend(TARGET[:, t : t + 1]) for state in states]
         assert all(same(other, exact) for other in others)
 
 
-def test_more_tokens_than_there_is_room_for_are_refused_and_change_nothing():
+def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     model = build_random("post", True)
     state = model.decoding_state(SOURCE, 3)
     state.extend(TARGET[:, :2])
@@ -143,17 +146,19 @@ def test_more_tokens_than_there_is_room_for_are_refused_and_change_nothing():
     assert relative_error(logits, model(SOURCE, TARGET[:, :3])[:, -1]) <= 1e-12
 
 
-@pytest.mark.parametrize("room", [0, -3])
-def test_no_room_at_all_is_refused(room):
+@pytest.mark.parametrize("max_new_tokens", [0, -3])
+def test_max_new_tokens_below_1_is_refused(max_new_tokens):
     for model in (build_random("post", True), build_gpt()):
-        with pytest.raises(ValueError, match=f"^a decoding state must be able to read at least 1 token, got {room}$"):
-            model.decoding_state(SOURCE, room)
+        with pytest.raises(ValueError, match=f"^max_new_tokens must be at least 1, got {max_new_tokens}$"):
+            model.decoding_state(SOURCE, max_new_tokens)
+    with pytest.raises(ValueError, match=f"^max_len must be at least 1, got {max_new_tokens}$"):
+        GPTState(build_gpt(), 2, max_new_tokens)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (2,), (2, 1, 1)])
-def test_tokens_for_other_than_the_rows_there_are_is_refused(shape):
+def test_tokens_for_another_number_of_rows_are_refused(shape):
     ids = np.ones(shape, dtype=int)
-    for state in (build_random("post", True).decoding_state(SOURCE, ROOM), GPTState(build_gpt(), 2, ROOM)):
+    for state in (build_random("post", True).decoding_state(SOURCE, MAX_LEN), GPTState(build_gpt(), 2, MAX_LEN)):
         with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(2, n\), got \("):
             state.extend(ids)
         state.select([1, 0, 0, 1])
@@ -161,16 +166,16 @@ def test_tokens_for_other_than_the_rows_there_are_is_refused(shape):
             state.extend(ids)
 
 
-def test_unknown_tokens_are_refused_by_their_number():
+def test_tokens_outside_the_vocabulary_are_refused():
     with pytest.raises(IndexError, match="token id 11, but the vocabulary has the ids 0 to 10"):
-        build_random("post", True).decoding_state(SOURCE, ROOM).extend(np.array([[1], [V]]))
+        build_random("post", True).decoding_state(SOURCE, MAX_LEN).extend(np.array([[1], [V]]))
 
 
 @every_position
 @every_split
 def test_gpt_in_pieces_equals_the_whole(positions, pieces):
     model = build_gpt(positions)
-    check_pieces(GPTState(model, 2, ROOM), TARGET, pieces, model(TARGET))
+    check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -190,8 +195,8 @@ def test_gpt_texts_padded_on_the_left_go_on_as_if_alone(positions, norm):
             assert relative_error(got, expected[0, -1]) <= 1e-12
 
 
-def test_gpt_reads_a_text_of_its_own_length_and_no_more():
-    state = GPTState(build_gpt(max_len=4), 2, ROOM)
+def test_gpt_reads_max_len_tokens_and_no_more():
+    state = GPTState(build_gpt(max_len=4), 2, MAX_LEN)
     state.extend(TARGET[:, :4])
     with pytest.raises(ValueError, match="4 positions"):
         state.extend(TARGET[:, 4:])
@@ -200,7 +205,7 @@ def test_gpt_reads_a_text_of_its_own_length_and_no_more():
 def test_state_of_the_transformer_reads_its_source_once(monkeypatch):
     read, encode = [], Transformer.encode
     monkeypatch.setattr(Transformer, "encode", lambda self, source: read.append(source) or encode(self, source))
-    state = build_random("post", True).decoding_state(SOURCE, ROOM)
+    state = build_random("post", True).decoding_state(SOURCE, MAX_LEN)
     state.extend(TARGET[:, :2])
     state.extend(TARGET[:, 2:3])
     assert len(read) == 1

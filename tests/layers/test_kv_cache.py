@@ -1,6 +1,6 @@
-"""Decoding's memory: what `extend` makes of a sequence in pieces is what `forward` makes of it as a whole.
+"""The KV cache: `extend` on the pieces of a sequence gives the same outputs as `forward` on the whole sequence.
 
-The equality is exact to rounding, whatever the pieces; bit for bit where both take their sums in the same order.
+They are equal up to rounding for any pieces, and bit for bit where both add in the same order.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 
 B, T, S, H, C, D = 2, 5, 7, 3, 12, 4
-ROOM = 8  # more than needed
+MAX_LEN = 8  # more than needed
 PIECES = [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2), (5,)]
 POSITIONS = {
     "none": lambda: None,
@@ -27,11 +27,11 @@ every_split = pytest.mark.parametrize("pieces", PIECES)
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
-def empty_kv(room=ROOM):
-    """A kv that has NaN where nothing has been written, so that whoever looks there is found out."""
-    kv = KVCache((B, H, room, D), np.float64)
-    kv.k[...] = kv.v[...] = np.nan
-    return kv
+def empty_kv_cache(max_len=MAX_LEN):
+    """A KV cache that is NaN where nothing has been written, so that a read there cannot go unnoticed."""
+    kv_cache = KVCache((B, H, max_len, D), np.float64)
+    kv_cache.k[...] = kv_cache.v[...] = np.nan
+    return kv_cache
 
 
 def memory_allowed():
@@ -39,7 +39,7 @@ def memory_allowed():
 
 
 def in_pieces(extend, x, pieces):
-    """y of extend(new tokens, who may attend to whom), piece by piece, side by side again."""
+    """y (B, T, C) of extend(new tokens, mask), called on one piece after the other."""
     mask, y, start = causal_mask(T), device(np.zeros((B, T, C), x.dtype)), 0
     for count in pieces:
         end = start + count
@@ -54,56 +54,56 @@ def example(seed=40, dtype=np.float64):
     return random_array(rng, B, T, C, dtype=dtype), random_array(rng, B, S, C, dtype=dtype)
 
 
-def test_what_was_appended_is_there_in_order():
-    rng, kv = np.random.default_rng(41), KVCache((B, H, 6, D), np.float64)
+def test_append_returns_everything_appended_so_far_in_order():
+    rng, kv_cache = np.random.default_rng(41), KVCache((B, H, 6, D), np.float64)
     k, v = random_array(rng, B, H, 6, D), random_array(rng, B, H, 6, D)
     for start, end in [(0, 1), (1, 4), (4, 6)]:
-        keys, values = kv.append(k[:, :, start:end], v[:, :, start:end])
-        assert kv.length == end
+        keys, values = kv_cache.append(k[:, :, start:end], v[:, :, start:end])
+        assert kv_cache.length == end
         assert same(keys, k[:, :, :end])
         assert same(values, v[:, :, :end])
 
 
-def test_memory_is_taken_once_and_what_append_gives_out_is_a_view_of_it():
-    rng, kv = np.random.default_rng(42), empty_kv()
-    k, v = kv.k, kv.v
+def test_arrays_are_allocated_once_and_append_returns_views_of_them():
+    rng, kv_cache = np.random.default_rng(42), empty_kv_cache()
+    k, v = kv_cache.k, kv_cache.v
     for count in (1, 3, 2):
-        keys, values = kv.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
-        assert kv.k is k
-        assert kv.v is v
+        keys, values = kv_cache.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
+        assert kv_cache.k is k
+        assert kv_cache.v is v
         k[1, 2, 0, 3], v[0, 1, 0, 2] = 77.0, 88.0
         assert keys[1, 2, 0, 3] == 77.0
         assert values[0, 1, 0, 2] == 88.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_keys_and_values_have_the_dtype_asked_for(dtype):
-    kv = KVCache((B, H, 6, D), dtype)
-    assert kv.k.dtype == kv.v.dtype == dtype
+def test_keys_and_values_have_the_given_dtype(dtype):
+    kv_cache = KVCache((B, H, 6, D), dtype)
+    assert kv_cache.k.dtype == kv_cache.v.dtype == dtype
 
 
 @pytest.mark.parametrize(("count", "number"), [(2, 6), (9, 13)])
-def test_more_than_there_is_room_for_is_refused_and_changes_nothing(count, number):
-    rng, kv = np.random.default_rng(43), KVCache((B, H, 5, D), np.float64)
-    keys, _ = kv.append(*(random_array(rng, B, H, 4, D) for _ in range(2)))
+def test_appending_beyond_max_len_is_refused_and_changes_nothing(count, number):
+    rng, kv_cache = np.random.default_rng(43), KVCache((B, H, 5, D), np.float64)
+    keys, _ = kv_cache.append(*(random_array(rng, B, H, 4, D) for _ in range(2)))
     before = keys.copy()
     message = f"^the KV cache holds 5 positions, and this would be number {number}$"
     with pytest.raises(ValueError, match=message):
-        kv.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
-    assert kv.length == 4
-    assert same(kv.k[:, :, :4], before)
-    last, _ = kv.append(*(random_array(rng, B, H, 1, D) for _ in range(2)))  # what fits is still welcome
+        kv_cache.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
+    assert kv_cache.length == 4
+    assert same(kv_cache.k[:, :, :4], before)
+    last, _ = kv_cache.append(*(random_array(rng, B, H, 1, D) for _ in range(2)))  # what fits can still be appended
     assert same(last[:, :, :4], before)
 
 
 @pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
-def test_select_reorders_keys_and_values_and_leaves_the_room(rows):
-    rng, kv = np.random.default_rng(44), KVCache((B, H, 6, D), np.float64)
+def test_select_reorders_keys_and_values_and_keeps_max_len(rows):
+    rng, kv_cache = np.random.default_rng(44), KVCache((B, H, 6, D), np.float64)
     k, v = random_array(rng, B, H, 2, D), random_array(rng, B, H, 2, D)
-    kv.append(k, v)
-    kv.select(device(np.array(rows)))
+    kv_cache.append(k, v)
+    kv_cache.select(device(np.array(rows)))
     k_new, v_new = (random_array(rng, len(rows), H, 4, D) for _ in range(2))
-    keys, values = kv.append(k_new, v_new)
+    keys, values = kv_cache.append(k_new, v_new)
     for got, old, new in ((keys, k, k_new), (values, v, v_new)):
         assert got.shape == (len(rows), H, 6, D)
         assert same(got[:, :, 2:], new)
@@ -115,8 +115,8 @@ def test_select_reorders_keys_and_values_and_leaves_the_room(rows):
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_self_attention_in_pieces_equals_the_whole(positions, pieces):
     layer = randomize(SelfAttention(C, H, positions=POSITIONS[positions](), dtype=np.float64))
-    (x, _), kv = example(), empty_kv()
-    y = in_pieces(lambda new, allowed: layer.extend(new, kv, allowed), x, pieces)
+    (x, _), kv_cache = example(), empty_kv_cache()
+    y = in_pieces(lambda new, allowed: layer.extend(new, kv_cache, allowed), x, pieces)
     assert relative_error(y, layer(x, causal_mask(T))) <= 1e-12
 
 
@@ -124,14 +124,14 @@ def test_self_attention_in_pieces_equals_the_whole(positions, pieces):
 @every_split
 def test_cross_attention_in_pieces_equals_the_whole(pieces, scale):
     layer, (x, memory) = randomize(CrossAttention(C, H, scale=scale, dtype=np.float64)), example()
-    kv = layer.read(memory)
-    y = in_pieces(lambda new, _: layer.extend(new, kv, memory_allowed()), x, pieces)
+    kv_cache = layer.read(memory)
+    y = in_pieces(lambda new, _: layer.extend(new, kv_cache, memory_allowed()), x, pieces)
     assert relative_error(y, layer(x, memory, memory_allowed())) <= 1e-12
 
 
 def test_self_attention_keeps_its_scale_in_decoding():
-    layer, (x, _), kv = randomize(SelfAttention(C, H, scale=1.0, dtype=np.float64)), example(), empty_kv()
-    y = in_pieces(lambda new, allowed: layer.extend(new, kv, allowed), x, (1, 4))
+    layer, (x, _), kv_cache = randomize(SelfAttention(C, H, scale=1.0, dtype=np.float64)), example(), empty_kv_cache()
+    y = in_pieces(lambda new, allowed: layer.extend(new, kv_cache, allowed), x, (1, 4))
     assert relative_error(y, layer(x, causal_mask(T))) <= 1e-12
 
 
@@ -139,12 +139,12 @@ def test_self_attention_keeps_its_scale_in_decoding():
 @every_split
 def test_encoder_layer_and_encoder_in_pieces_equal_the_whole(pieces, norm):
     x, _ = example()
-    layer, kv = randomize(EncoderLayer(config(norm=norm), dtype=np.float64)), empty_kv()
-    y = in_pieces(lambda new, allowed: layer.extend(new, kv, allowed), x, pieces)
+    layer, kv_cache = randomize(EncoderLayer(config(norm=norm), dtype=np.float64)), empty_kv_cache()
+    y = in_pieces(lambda new, allowed: layer.extend(new, kv_cache, allowed), x, pieces)
     assert relative_error(y, layer(x, causal_mask(T))) <= 1e-12
     stack = randomize(Encoder(config(norm=norm), dtype=np.float64))
-    kvs = [empty_kv() for _ in stack.layers]
-    y = in_pieces(lambda new, allowed: stack.extend(new, kvs, allowed), x, pieces)
+    kv_caches = [empty_kv_cache() for _ in stack.layers]
+    y = in_pieces(lambda new, allowed: stack.extend(new, kv_caches, allowed), x, pieces)
     assert relative_error(y, stack(x, causal_mask(T))) <= 1e-12
 
 
@@ -152,16 +152,20 @@ def test_encoder_layer_and_encoder_in_pieces_equal_the_whole(pieces, norm):
 @every_split
 def test_decoder_layer_in_pieces_equals_the_whole(pieces, norm):
     layer, (x, memory) = randomize(DecoderLayer(config(norm=norm), dtype=np.float64)), example()
-    kv, memory_kv = empty_kv(), layer.cross_attention.sublayer.read(memory)
-    y = in_pieces(lambda new, allowed: layer.extend(new, kv, memory_kv, allowed, memory_allowed()), x, pieces)
+    kv_cache, memory_kv_cache = empty_kv_cache(), layer.cross_attention.sublayer.read(memory)
+    y = in_pieces(
+        lambda new, allowed: layer.extend(new, kv_cache, memory_kv_cache, allowed, memory_allowed()), x, pieces
+    )
     assert relative_error(y, layer(x, memory, causal_mask(T), memory_allowed())) <= 1e-12
 
 
-def decoder_in_pieces(norm, pieces, dtype=np.float64, room=ROOM):
+def decoder_in_pieces(norm, pieces, dtype=np.float64, max_len=MAX_LEN):
     """y of a decoder in pieces, and of the same decoder as a whole."""
     decoder, (x, memory) = randomize(Decoder(config(norm=norm), dtype=dtype)), example(dtype=dtype)
-    kvs, memory_kvs = [KVCache((B, H, room, D), dtype) for _ in decoder.layers], decoder.read(memory)
-    y = in_pieces(lambda new, allowed: decoder.extend(new, kvs, memory_kvs, allowed, memory_allowed()), x, pieces)
+    kv_caches, memory_kv_caches = [KVCache((B, H, max_len, D), dtype) for _ in decoder.layers], decoder.read(memory)
+    y = in_pieces(
+        lambda new, allowed: decoder.extend(new, kv_caches, memory_kv_caches, allowed, memory_allowed()), x, pieces
+    )
     return y, decoder(x, memory, causal_mask(T), memory_allowed())
 
 
@@ -177,8 +181,8 @@ def test_decoder_in_pieces_equals_the_whole(norm, pieces, dtype, bound):
 @pytest.mark.host_only  # on a GPU the order of a sum may depend on how its numbers lie in memory
 @both_norms
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_sequence_that_is_read_at_once_gives_the_bits_of_the_whole(norm, dtype):
-    # in smaller pieces the rows of scores are shorter, and their sums are taken in another order
+def test_a_sequence_read_in_one_piece_is_bit_identical_to_the_whole(norm, dtype):
+    # in smaller pieces the rows of scores are shorter, so their sums are taken in a different order
     y, expected = decoder_in_pieces(norm, (T,), dtype)
     assert same(y, expected)
 
@@ -186,7 +190,7 @@ def test_a_sequence_that_is_read_at_once_gives_the_bits_of_the_whole(norm, dtype
 @pytest.mark.host_only
 @both_norms
 @every_split
-def test_how_much_room_there_is_changes_no_bit(norm, pieces):
+def test_max_len_changes_no_bit(norm, pieces):
     y, _ = decoder_in_pieces(norm, pieces)
-    for room in (T, 31):
-        assert same(decoder_in_pieces(norm, pieces, room=room)[0], y)
+    for max_len in (T, 31):
+        assert same(decoder_in_pieces(norm, pieces, max_len=max_len)[0], y)

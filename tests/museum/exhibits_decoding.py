@@ -209,7 +209,7 @@ BEAM = (
         "len(alive[0][0])",
     ),
     Exhibit(
-        "what is alive at the end of the room is lost",
+        "what is alive after max_new_tokens is lost",
         "An answer that was cut off is an answer, and often the best there is.",
         decoding.beam_search,
         "for ids, log_prob in alive[i]]",

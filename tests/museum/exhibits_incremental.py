@@ -1,4 +1,4 @@
-"""Bugs of reading token by token: what is remembered of the tokens read, where the new ones stand, who sees whom."""
+"""Bugs of incremental decoding: the KV cache, the positions of new tokens, and the masks."""
 
 from minitransformer.decoding import incremental
 from minitransformer.layers import attention, kv_cache
