@@ -72,13 +72,14 @@ def clock() -> Clock:
 
 def cupy_clock(call: Callable[[], Any], count: int) -> list[float]:
     """The seconds between events of CuPy's stream."""
-    events = [xp.cuda.Event() for _ in range(count + 1)]
+    events = [xp.cuda.Event() for _ in range(count + 1)]  # type: ignore[attr-defined]  # CuPy's
     events[0].record()
     for event in events[1:]:
         call()
         event.record()
     events[-1].synchronize()
-    return [xp.cuda.get_elapsed_time(a, b) / 1e3 for a, b in itertools.pairwise(events)]
+    milliseconds = xp.cuda.get_elapsed_time  # type: ignore[attr-defined]
+    return [milliseconds(a, b) / 1e3 for a, b in itertools.pairwise(events)]
 
 
 def pytorch_clock(call: Callable[[], Any], count: int) -> list[float]:

@@ -49,7 +49,7 @@ class ToyOptions(TrainOptions):
 class ToyRecipe(Recipe):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
-    smaller_options = ("--config",)
+    smaller_options: tuple[str, ...] = ("--config",)
 
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
         self.name = name
@@ -118,9 +118,9 @@ class ToyRecipe(Recipe):
         example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
         weights, queries, keys = last_attention(model, example)
         vocabulary = get_task(self.name).vocabulary
-        queries, keys = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
+        rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
         title = f"Where each output token of “{self.name}” looks, last decoder layer"
-        plotting.plot_attention(weights, queries, keys, attention_path, title)
+        plotting.plot_attention(weights, rows, columns, attention_path, title)
         return [loss_path, attention_path]
 
     def report(self, result: dict[str, Any], evaluated: Any, data: Any) -> list[str]:

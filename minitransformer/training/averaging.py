@@ -4,7 +4,7 @@ Late in training the weights circle around a good place with a radius that the l
 to the centre than any of them.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.checks import check_integer
@@ -74,7 +74,7 @@ class ExponentialAverage:
         if not 0 <= decay < 1:
             raise ValueError(f"decay must be at least 0 and less than 1, got {decay}")
         self.decay, self.t = decay, 0
-        self.mean: xp.ndarray | float = 0.0
+        self.mean: Any = 0.0  # (N,) after the first update
 
     def update(self, step: int, weights: xp.ndarray) -> None:
         """Take in the weights (N,) after one more step."""

@@ -75,8 +75,8 @@ class Checkpointer:
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
 
 class SavedRun(NamedTuple):

@@ -39,7 +39,7 @@ class DataParallel:
     ) -> None:
         self.team = Team(threads or (num_threads() if backend_name() == "numpy" else 1))
         self.loss_fn = loss_fn
-        self.replicas = [model] + [model.replica() for _ in range(self.team.size - 1)]
+        self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
         self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
 
@@ -50,7 +50,8 @@ class DataParallel:
 
         The gradients add up in the model. Returns the loss of the whole batch, and its accuracy if measured or None.
         """
-        members = threads_that_pay(self.team.size, *batch.targets.shape, self.replicas[0].config.d_model)
+        B, T = batch.targets.shape
+        members = threads_that_pay(self.team.size, B, T, self.replicas[0].config.d_model)
         if members == 1:
             return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
         parts = split_batch(batch, members)
