@@ -44,7 +44,7 @@ def test_folded_model_keeps_every_scale(switch):
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
-def test_folded_model_does_not_look_at_padding_in_front():
+def test_folded_model_does_not_attend_to_padding_on_the_left():
     model, alone = build_gpt("learned"), IDS[:1, 2:]
     padded = np.concatenate([np.zeros((1, 2), dtype=IDS.dtype), alone], axis=1)
     both = np.concatenate([padded, IDS[1:2]])
@@ -54,7 +54,7 @@ def test_folded_model_does_not_look_at_padding_in_front():
 
 
 @pytest.mark.parametrize("changes", [{"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}])
-def test_what_looks_at_the_stream_without_a_norm_is_not_folded(changes):
+def test_a_model_that_reads_the_stream_without_a_norm_is_not_folded(changes):
     model = build_gpt(**changes)
     state = GPTState(model, len(IDS), 2)
     state.extend(IDS[:, :1])
@@ -62,7 +62,7 @@ def test_what_looks_at_the_stream_without_a_norm_is_not_folded(changes):
     assert relative_error(state.extend(IDS[:, 1:2]), host(model(IDS))[:, 1]) <= 1e-12
 
 
-def test_folding_leaves_the_model_as_it_was():
+def test_folding_does_not_change_the_model():
     model = build_gpt("sinusoidal")
     before = {name: array.copy() for name, array in model.state_dict().items()}
     table = host(model.embedding.positions.table).copy()
@@ -87,7 +87,7 @@ def test_unit_divides_each_row_by_its_length():
     assert relative_error(Unit(norm)(device(x)), np.array(expected)) <= 1e-14
 
 
-def test_folded_model_refuses_what_the_model_refuses():
+def test_folded_model_refuses_the_same_ids_as_the_model():
     model = build_gpt("learned", max_len=2)
     state = GPTState(model, 1, 5)
     for bad, error in ((np.array([[11]]), IndexError), (np.array([[-1]]), IndexError), (np.array([[0.5]]), TypeError)):

@@ -85,7 +85,7 @@ def test_padding_of_the_source_changes_nothing(norm, count):
 
 
 @pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
-def test_selected_rows_go_on_as_if_they_had_been_alone_from_the_start(rows):
+def test_selected_rows_continue_as_if_decoded_alone(rows):
     model, target = build_random("post", False), np.array([[1, 6, 0, 8, 9], [1, 5, 7, 4, 10]])  # one with padding
     state = model.decoding_state(SOURCE, MAX_LEN)
     state.extend(target[:, :3])

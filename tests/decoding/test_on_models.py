@@ -20,7 +20,7 @@ def log_probs_of(logits, ids):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_log_probs_of_the_transformers_answers_are_those_of_the_whole_model(sampled):
+def test_log_probs_of_a_transformers_answers_equal_the_whole_models(sampled):
     model, bos = build_random("post", False), np.full((3, 1), BOS)
     choose = Sampling(np.random.default_rng(3), temperature=0.6, top_k=4) if sampled else None
     ids, log_probs = generate(model.decoding_state(SOURCES, 7), bos, 7, choose, eos=None)
@@ -29,7 +29,7 @@ def test_log_probs_of_the_transformers_answers_are_those_of_the_whole_model(samp
     assert relative_error(log_probs.sum(axis=1), expected.sum(axis=1)) <= 1e-12
 
 
-def test_gpt_goes_on_with_a_prompt_that_is_read_at_once():
+def test_gpt_continues_a_prompt_read_in_one_piece():
     model, prompt = build_gpt(), np.array([[5, 3, 8, 4], [9, 3, 10, 7]])
     choose = Sampling(np.random.default_rng(1), top_p=0.9)
     ids, log_probs = generate(GPTState(model, 2, 9), prompt, 6, choose, eos=None)
@@ -50,7 +50,7 @@ def test_beam_search_gives_each_source_of_a_batch_the_answers_it_gets_alone(beam
             assert relative_error(got, expected) <= 1e-12
 
 
-def test_log_prob_of_a_hypothesis_is_that_of_the_whole_model():
+def test_log_prob_of_a_hypothesis_equals_the_whole_models():
     model, beam = build_random("pre", True), 5
     found = beam_search(model.decoding_state(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
     assert len({hypothesis.ids for hypotheses in found for hypothesis in hypotheses}) > 10

@@ -55,7 +55,7 @@ def test_log_softmax_of_huge_logits_overflows_nowhere_and_keeps_the_dtype(dtype)
     assert relative_error(got[0, 2:], expected[0, 2:]) <= 1e-4
 
 
-def test_greedy_takes_the_likeliest_and_of_equal_ones_the_first():
+def test_greedy_takes_the_most_likely_token_and_the_first_of_equal_ones():
     assert Greedy()(np.array([[-3.0, -1.0, -2.0], [-1.0, -5.0, -1.0], [-4.0, -2.0, -2.0]])).tolist() == [1, 0, 1]
 
 
@@ -78,12 +78,12 @@ def test_of_equally_likely_tokens_the_first_are_kept():
 
 
 @pytest.mark.parametrize(("top_p", "kept"), [(0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.89, 3), (0.91, 4)])
-def test_top_p_keeps_the_token_that_crosses_p_and_none_behind_it(top_p, kept):
+def test_top_p_keeps_the_token_that_crosses_p_and_none_after_it(top_p, kept):
     p = Sampling(None, top_p=top_p).probabilities(np.log(np.array([[0.15, 0.5, 0.1, 0.25]])))
     assert (p > 0).sum() == kept
 
 
-def test_top_p_counts_the_shares_of_what_temperature_and_top_k_have_left():
+def test_top_p_applies_after_temperature_and_top_k():
     log_p = np.log(np.array([[0.4, 0.3, 0.2, 0.1]]))
     flat = Sampling(None, temperature=50.0, top_p=0.6).probabilities(log_p)
     assert (flat > 0).sum() == 3  # nearly 1/4 each: two are not enough, while 0.4 + 0.3 would be
@@ -91,7 +91,7 @@ def test_top_p_counts_the_shares_of_what_temperature_and_top_k_have_left():
     assert (cut > 0).sum() == 1  # 4/7 of what is left, while 0.4 would not be enough
 
 
-def test_the_plain_sampling_is_from_the_model_and_leaves_impossible_tokens_impossible():
+def test_plain_sampling_uses_the_models_probabilities_and_keeps_zeros():
     log_p = example().copy()
     log_p[1, 3] = log_p[2, 0] = log_p[2, V - 1] = -np.inf
     for sampling in (Sampling(None), Sampling(None, top_k=V, top_p=1.0), Sampling(None, 1.0, None, 1.0)):
@@ -147,7 +147,7 @@ def test_towards_temperature_0_it_is_greedy(dtype, temperature):
     assert np.array_equal(Sampling(np.random.default_rng(7), temperature)(log_p), Greedy()(log_p))
 
 
-def test_top_k_1_is_greedy_also_between_equals_and_so_is_a_tiny_top_p():
+def test_top_k_1_and_a_tiny_top_p_are_greedy_even_between_equals():
     log_p = log_softmax(np.random.default_rng(8).integers(0, 4, (300, V)).astype(float))
     for options in ({"top_k": 1}, {"top_p": 1e-12}, {"temperature": 5.0, "top_k": 1, "top_p": 0.9}):
         assert np.array_equal(Sampling(np.random.default_rng(9), **options)(log_p), Greedy()(log_p))
@@ -181,7 +181,7 @@ def test_same_seed_draws_the_same_tokens():
         ({"top_p": math.nan}, "top_p must be greater than 0 and at most 1, got nan"),
     ],
 )
-def test_values_that_mean_nothing_are_refused(options, complaint):
+def test_values_out_of_range_are_refused(options, complaint):
     with pytest.raises(ValueError, match=f"^{complaint}$"):
         Sampling(np.random.default_rng(0), **options)
 

@@ -51,7 +51,7 @@ def traced(function):
 
 
 @pytest.mark.parametrize(("kind", "positions"), [(GPT, "rope"), (GPT, "relative"), (BERT, "learned"), (BERT, "alibi")])
-def test_what_models_of_one_sequence_keep_is_what_their_caches_hold(kind, positions):
+def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positions):
     config = config_of(positions=positions, dropout=0.1, attention_dropout=0.1)
     model, batch = kind(config), batch_for(kind, config, 9, 40)
     rng = np.random.default_rng(0)
@@ -76,7 +76,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_property):
+def test_the_estimate_is_within_a_tenth_of_the_arrays_peak(case, record_property):
     kind, config, rows, length = CASES[case]
     batch = batch_for(kind, config, rows, length)
 
@@ -94,7 +94,7 @@ def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_pro
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
 @pytest.mark.parametrize("name", ["tiny", "small", "medium"])
-def test_the_estimate_is_within_a_fifth_of_what_a_whole_process_takes(name, monkeypatch):
+def test_the_estimate_is_within_a_fifth_of_a_whole_process(name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     size = SIZES[name]
     memory = training_memory(size.config(0.1), size.batch, (size.length, size.length))
@@ -120,7 +120,7 @@ print(resident_peak() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
-def test_where_the_weights_are_most_of_it_the_estimate_counts_the_copies_of_a_checkpoint(monkeypatch):
+def test_the_estimate_counts_the_copies_of_a_checkpoint_of_a_large_model(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     result = subprocess.run([sys.executable, "-c", SAVING], capture_output=True, text=True, check=True)
     config = TransformerConfig(29, d_model=384, num_heads=4, d_ff=1536, num_layers=2, max_len=16)

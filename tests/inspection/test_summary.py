@@ -55,13 +55,13 @@ def test_each_row_counts_the_parameters_of_its_own_layer(norm, tied, final_norm)
 
 
 @every_switch
-def test_a_shared_matrix_is_noted_where_it_comes_again_and_nowhere_else(norm, tied, final_norm):
+def test_a_shared_matrix_is_noted_from_its_second_row_on(norm, tied, final_norm):
     noted = [row.name for row in summarize(build(norm, tied, final_norm)) if row.note]
     assert noted == (["target_embedding.tokens", "output"] if tied else [])
 
 
 @every_switch
-def test_the_rows_stand_in_the_order_of_the_model_and_come_once(norm, tied, final_norm):
+def test_the_rows_are_in_the_order_of_the_model_without_repeats(norm, tied, final_norm):
     rows = summarize(build(norm, tied, final_norm))
     has_final_norm = norm == "pre" if final_norm is None else final_norm
     encoder = ["SelfAttention", "LayerNorm", "FeedForward", "LayerNorm"]

@@ -74,7 +74,7 @@ def test_a_model_takes_another_dtype_and_changes_of_the_configuration(name):
     assert {parameter.data.dtype.name for parameter in model.parameters()} == {"float64"}
 
 
-def test_a_t5_reads_longer_sequences_if_asked():
+def test_a_t5_can_be_given_a_larger_max_len():
     model = model_from_huggingface(make_state("t5"), T5_FILE, max_len=700)
     ids = np.ones((1, 600), int)
     assert model(ids, ids[:, :1]).shape == (1, 1, 11)
@@ -88,7 +88,7 @@ def test_results_are_contiguous_copies_of_the_dtype_given(name):
     assert not any(np.shares_memory(a, b) for a in made.values() for b in state.values())
 
 
-def test_queries_keys_and_values_stand_side_by_side_and_matrices_are_transposed_but_for_gpt2():
+def test_queries_keys_and_values_are_joined_and_all_but_gpt2s_matrices_transposed():
     bert, t5, gpt2 = (make_state(name) for name in ("bert", "t5 1.1", "gpt2"))
     own = from_huggingface(bert, BERT_FILE)
     theirs = [bert[f"encoder.layer.1.attention.self.{name}.weight"].T for name in ("query", "key", "value")]
@@ -142,7 +142,7 @@ def test_buffers_and_the_weights_of_other_heads_are_left_out(name):
 
 
 @pytest.mark.parametrize(("name", "prefix"), [("gpt2", "transformer."), ("bert", "bert."), ("bert classes", "bert.")])
-def test_the_name_of_their_model_may_stand_before_the_others(name, prefix):
+def test_names_may_begin_with_the_name_of_their_model(name, prefix):
     state = make_state(name)
     renamed = {theirs if theirs[:3] == "cls" else prefix + theirs: array for theirs, array in state.items()}
     assert_same_weights(from_huggingface(renamed, FILES[name]), from_huggingface(state, FILES[name]))
@@ -168,7 +168,7 @@ TIED = [
 
 
 @pytest.mark.parametrize(("name", "copy", "original"), TIED)
-def test_a_tied_tensor_may_stand_under_both_names_or_either_and_not_differ(name, copy, original):
+def test_a_tied_tensor_may_have_either_name_or_both_with_equal_values(name, copy, original):
     state = make_state(name)
     expected = from_huggingface(state, FILES[name])
     assert_same_weights(from_huggingface({**state, copy: state[original]}, FILES[name]), expected)
@@ -179,7 +179,7 @@ def test_a_tied_tensor_may_stand_under_both_names_or_either_and_not_differ(name,
         from_huggingface({**state, copy: state[original] + 1}, FILES[name])
 
 
-def test_an_output_of_its_own_is_kept_apart_and_shared_only_where_the_file_says_that_all_is_tied():
+def test_an_untied_output_is_kept_and_shared_only_where_the_file_says_all_is_tied():
     state = make_state("t5 1.1")
     model = model_from_huggingface(state, T5_1_1_FILE)
     assert model.source_embedding.tokens.E is model.target_embedding.tokens.E
@@ -270,7 +270,7 @@ def test_a_missing_file_is_named(missing, tmp_path):
         load_huggingface(tmp_path)
 
 
-def test_a_file_of_something_else_is_refused_by_its_path(tmp_path):
+def test_a_file_of_another_kind_is_refused_with_its_path(tmp_path):
     save(tmp_path, make_state("gpt2"), GPT2_FILE)
     (tmp_path / "model.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"model\.safetensors is not a safetensors file"):

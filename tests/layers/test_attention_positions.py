@@ -41,7 +41,7 @@ def example(length=T, dtype=np.float64):
     return random_array(np.random.default_rng(66), B, H, length, D, dtype=dtype)
 
 
-def test_by_default_attention_knows_of_no_positions():
+def test_the_base_class_changes_nothing():
     positions, x = AttentionPositions(), example()
     assert positions.rotate(x, START) is x
     assert positions.rotate_backward(x, START) is x
@@ -51,7 +51,7 @@ def test_by_default_attention_knows_of_no_positions():
 
 
 @every_bias
-def test_biases_turn_nothing(name):
+def test_biases_rotate_nothing(name):
     positions, x = BIASES[name](), example()
     assert positions.rotate(x, START) is x
     assert positions.rotate_backward(x, START) is x
@@ -71,7 +71,7 @@ def test_rotary_positions_rotate_by_the_tables_of_their_positions(start):
     assert same(positions.rotate_backward(x, start), rotate_backward(x, tables))
 
 
-def test_tokens_that_come_later_are_turned_as_in_the_whole():
+def test_later_tokens_are_rotated_as_in_the_whole():
     positions, x = rotary(), example(MAX_LEN)
     whole, back = positions.rotate(x), positions.rotate_backward(x)
     for start in range(MAX_LEN - T + 1):
@@ -105,7 +105,7 @@ def test_alibi_positions_give_the_bias_of_the_function(start):
 
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("start", [0, START])
-def test_relative_positions_look_their_table_up(start, bidirectional):
+def test_relative_positions_look_up_their_table(start, bidirectional):
     positions = randomize(RelativePositions(H, **BUCKETS, bidirectional=bidirectional, **F64))
     buckets = relative_buckets(T, S, **BUCKETS, bidirectional=bidirectional, start=start)
     assert same(positions.bias(T, S, start), relative_bias(positions.table.data, buckets)[0])
@@ -120,7 +120,7 @@ def test_later_queries_get_their_rows_of_the_whole(name):
 
 
 @every_bias
-def test_the_bias_depends_on_the_distance_alone(name):
+def test_the_bias_depends_only_on_the_distance(name):
     bias = host(BIASES[name]().bias(T, S, START))
     for head in bias:
         for offset in range(1 - T, S):
@@ -129,7 +129,7 @@ def test_the_bias_depends_on_the_distance_alone(name):
 
 
 @every_bias
-def test_what_is_remembered_is_never_taken_for_another_call(name):
+def test_a_remembered_bias_is_not_used_for_another_call(name):
     positions = BIASES[name]()
     for asked in [(T, S, 0), (T, S, 0), (T, S, START), (T + 1, S, START), (T, S + 1, START), (T, S, START)]:
         assert same(positions.bias(*asked), BIASES[name]().bias(*asked))
@@ -137,7 +137,7 @@ def test_what_is_remembered_is_never_taken_for_another_call(name):
 
 @pytest.mark.host_only  # a GPU is fed by one thread
 @every_bias
-def test_threads_that_share_positions_each_get_what_they_asked_for(name):
+def test_threads_that_share_positions_get_their_own_bias(name):
     positions, lengths = BIASES[name](), range(1, 9)
     expected = {length: BIASES[name]().bias(length, length) for length in lengths}
 
@@ -148,7 +148,7 @@ def test_threads_that_share_positions_each_get_what_they_asked_for(name):
         assert all(pool.map(ask, lengths))
 
 
-def test_relative_positions_see_that_their_table_has_changed():
+def test_relative_positions_notice_a_changed_table():
     positions = BIASES["relative"]()
     before = host(positions.bias(T, S)).copy()
     positions.table.data += 1.0
@@ -168,7 +168,7 @@ def test_every_backward_adds_the_sums_over_the_buckets_to_the_gradient(start, bi
     assert relative_error(positions.table.grad, host(expected)) <= 1e-14
 
 
-def test_a_replica_shares_the_table_and_has_a_gradient_of_its_own():
+def test_a_replica_shares_the_table_and_has_its_own_gradient():
     positions = BIASES["relative"]()
     positions.bias(T, S)
     replica = positions.replica()

@@ -71,7 +71,7 @@ def test_the_memory_gets_the_sum_of_the_gradients_of_all_layers():
     assert relative_error(dmemory, from_first + from_second) <= 1e-12
 
 
-def test_every_sublayer_draws_a_dropout_mask_of_its_own():
+def test_every_sublayer_draws_its_own_dropout_mask():
     decoder, (x, memory) = Decoder(config(dropout=0.4), dtype=np.float64), example()
     _, cache = decoder.forward(x, memory, *masks(), make_generator(6))
     kept = [sublayer.dropout.keep for layer in cache.layers for sublayer in layer]

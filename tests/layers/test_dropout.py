@@ -25,6 +25,6 @@ def test_dropout_layer_without_a_generator_does_not_scale():
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5])
-def test_a_rate_that_is_no_probability_below_one_is_refused(rate):
+def test_a_rate_outside_0_to_1_is_refused(rate):
     with pytest.raises(ValueError, match=f"dropout rate must be at least 0 and less than 1, got {rate}"):
         Dropout(rate)

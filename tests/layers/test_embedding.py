@@ -72,13 +72,13 @@ def test_an_id_outside_the_vocabulary_is_named_with_the_vocabulary(bad, position
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bool"])
-def test_ids_that_are_no_integers_are_refused_by_their_dtype(dtype):
+def test_ids_that_are_not_integers_are_refused_with_their_dtype(dtype):
     with pytest.raises(TypeError, match=f"ids must be integer token ids, got an array of {dtype}"):
         Embedding(table())(IDS.astype(dtype))
 
 
 @pytest.mark.parametrize("shape", [(0, T), (B, 0)])
-def test_no_ids_at_all_are_refused_with_their_shape(shape):
+def test_empty_ids_are_refused_with_their_shape(shape):
     with pytest.raises(ValueError, match=rf"ids is empty: got token ids of shape \({shape[0]}, {shape[1]}\)"):
         Embedding(table())(np.zeros(shape, np.int64))
 

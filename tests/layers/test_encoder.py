@@ -42,7 +42,7 @@ def test_encoder_layer_equals_its_naive_pieces(norm):
 
 @pytest.mark.parametrize("final_norm", [None, False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_encoder_is_its_layers_in_order_and_a_norm_where_asked(norm, final_norm):
+def test_encoder_is_its_layers_in_order_and_an_optional_norm(norm, final_norm):
     encoder = randomize(Encoder(config(norm=norm, final_norm=final_norm), dtype=np.float64))
     x, allowed = example()
     expected = x
@@ -55,14 +55,14 @@ def test_encoder_is_its_layers_in_order_and_a_norm_where_asked(norm, final_norm)
     assert relative_error(encoder(x, allowed), expected) <= 1e-12
 
 
-def test_encoder_has_the_number_of_layers_asked_for_each_with_its_own_weights():
+def test_encoder_has_num_layers_layers_each_with_its_own_weights():
     encoder = Encoder(config(num_layers=3), rng=np.random.default_rng(34))
     first, *others = (layer.self_attention.sublayer.qkv.W.data for layer in encoder.layers)
     assert len(others) == 2
     assert not any(same(first, other) for other in others)
 
 
-def test_every_sublayer_draws_a_dropout_mask_of_its_own():
+def test_every_sublayer_draws_its_own_dropout_mask():
     encoder, (x, allowed) = Encoder(config(dropout=0.4), dtype=np.float64), example()
     _, cache = encoder.forward(x, allowed, make_generator(5))
     masks = [sub.dropout.keep for layer in cache.layers for sub in (layer.self_attention, layer.feed_forward)]

@@ -33,7 +33,7 @@ def test_feed_forward_equals_equation_2_token_by_token():
     assert relative_error(layer(x), np.apply_along_axis(naive_feed_forward, -1, host(x), layer)) <= 1e-12
 
 
-def test_dropout_stands_between_the_two_maps():
+def test_dropout_is_between_the_two_maps():
     layer, x = make(rate=0.4), example()
     keep, _ = dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))
     with_dropout, without = layer(x, rng=make_generator(2)), layer(x)

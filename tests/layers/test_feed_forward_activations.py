@@ -95,6 +95,6 @@ def test_each_layer_of_a_stack_has_the_network_of_its_config(layer):
     assert (network.expand.b, network.contract.b) == (None, None)
 
 
-def test_an_unknown_activation_is_refused_with_the_list_of_those_that_are():
+def test_an_unknown_activation_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*swiglu, got 'tanh'"):
         FeedForward(C, F, activation="tanh")

@@ -30,7 +30,7 @@ def test_blocks_are_drawn_independently_with_the_bound_of_one_block():
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) <= 4 / math.sqrt(one.size)
 
 
-def test_normal_weights_have_the_standard_deviation_asked_for():
+def test_normal_weights_have_the_given_standard_deviation():
     weights = normal(np.random.default_rng(2), (400, 300), 0.25, np.float64)
     assert abs(weights.mean()) <= 4 * 0.25 / math.sqrt(weights.size)
     assert abs(weights.std() / 0.25 - 1) <= 0.01

@@ -20,7 +20,7 @@ def test_linear_layer_equals_a_sum_over_input_features():
     assert relative_error(layer(x), expected) <= 1e-12
 
 
-def test_blocks_are_maps_side_by_side():
+def test_blocks_are_independent_maps_in_one_matrix():
     layer, x = randomize(Linear(I, O, blocks=3, dtype=np.float64)), example()
     y, x, W, b = (host(array) for array in (layer(x), x, layer.W.data, layer.b.data))
     assert y.shape == (B, T, 3 * O)
@@ -47,6 +47,6 @@ def test_one_token_without_a_leading_axis_is_refused():
 
 
 @pytest.mark.parametrize(("weights", "given"), [("float32", "float64"), ("float64", "float32"), ("float32", "int64")])
-def test_another_dtype_than_that_of_the_weights_is_refused_by_both_names(weights, given):
+def test_input_of_another_dtype_is_refused_with_both_dtypes(weights, given):
     with pytest.raises(TypeError, match=f"weights of {weights} and cannot take an input of {given}"):
         Linear(I, O, dtype=weights)(np.zeros((B, T, I), given))

@@ -32,7 +32,7 @@ def test_a_norm_is_made_by_its_name_with_its_eps_and_dtype(kind):
     assert set(NORMALIZATIONS) == set(KINDS)
 
 
-def test_an_unknown_normalisation_is_refused_with_those_that_are():
+def test_an_unknown_normalisation_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="normalization must be one of layer, rms, got 'batch'"):
         Residual(Linear(C, C), C, normalization="batch")
 

@@ -48,7 +48,7 @@ def test_a_learnt_vector_gets_the_gradients_of_all_sequences_and_of_both_uses(st
 
 
 @each_added
-def test_tokens_that_come_later_get_what_they_get_in_the_whole(kind):
+def test_later_tokens_get_the_positions_they_have_in_the_whole(kind):
     layer, x = ADDED[kind](), example(MAX_LEN)
     whole = layer(x)
     for start in range(MAX_LEN - T + 1):
@@ -81,7 +81,7 @@ def test_learnt_positions_refuse_another_dtype_and_width():
 
 
 @pytest.mark.parametrize("std", [0.02, 1.0])
-def test_learnt_positions_start_normal_with_the_size_that_is_asked_for(std):
+def test_learnt_positions_are_drawn_with_the_given_std(std):
     first, again, other = (LearnedPositions(64, 48, std=std, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert 0.95 * std < host(first.P.data).std() < 1.05 * std
     assert same(first.P.data, again.P.data)
@@ -109,7 +109,7 @@ def test_each_kind_acts_on_the_input_or_inside_attention_or_nowhere():
             assert made is None if expected is None else type(made) is expected
 
 
-def test_what_is_made_has_the_sizes_and_the_dtype_that_were_asked_for():
+def test_position_layers_have_the_given_sizes_and_dtype():
     table, cos = input_positions("sinusoidal").table, attention_positions("rope").cos
     relative = attention_positions("relative").table.data
     alibi = attention_positions("alibi").bias(2, 5)
@@ -125,13 +125,13 @@ def test_the_size_of_learnt_positions_is_passed_on():
     assert 0.95 < host(made.P.data).std() < 1.05
 
 
-def test_relative_positions_are_told_whether_queries_see_what_is_behind_them():
+def test_relative_positions_are_told_whether_queries_see_later_keys():
     behind = {kind: host(attention_positions("relative", bidirectional=kind).bias(1, 4)) for kind in (True, False)}
     assert len(np.unique(behind[True])) == behind[True].size
     assert len(np.unique(behind[False])) == 3, "one number for each head"
 
 
 @pytest.mark.parametrize("make", [input_positions, attention_positions])
-def test_an_unknown_kind_is_refused_with_those_that_are_known(make):
+def test_an_unknown_kind_is_refused_with_the_known_ones(make):
     with pytest.raises(ValueError, match=r"positions must be one of sinusoidal, learned, .*, none, got 'rotary'"):
         make("rotary")

@@ -18,7 +18,7 @@ def test_each_token_gets_the_vector_of_its_position():
     assert relative_error(y, expected) <= 1e-12
 
 
-def test_positions_have_nothing_to_learn():
+def test_positions_have_no_parameters():
     assert PositionalEncoding(MAX_LEN, C).parameters() == []
 
 

@@ -55,14 +55,14 @@ def test_the_paper_placement_is_the_default():
     assert Residual(Linear(C, C), C).placement == "post"
 
 
-def test_a_silent_sublayer_leaves_the_clear_path_of_pre_norm():
+def test_with_a_sublayer_of_zeros_pre_norm_is_the_identity():
     layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="pre", dtype=np.float64), example(), example() + 1
     y, cache = layer.forward(x)  # weights of zero
     assert same(y, x)
     assert same(layer.backward(dy, cache), dy)
 
 
-def test_a_silent_sublayer_leaves_the_norm_of_post_norm():
+def test_with_a_sublayer_of_zeros_post_norm_is_the_norm():
     norm = LayerNorm(C, dtype=np.float64)
     layer, x, dy = Residual(Linear(C, C, dtype=np.float64), C, norm="post", dtype=np.float64), example(), example() + 1
     y, cache = layer.forward(x)
@@ -72,7 +72,7 @@ def test_a_silent_sublayer_leaves_the_norm_of_post_norm():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_further_inputs_pass_through_untouched_and_get_their_gradient_unnormalised(norm):
+def test_further_inputs_are_passed_on_unchanged_and_get_their_gradients(norm):
     attention = CrossAttention(C, 2, dtype=np.float64)
     layer = randomize(Residual(attention, C, norm=norm, dtype=np.float64))
     x, memory = example(), random_array(np.random.default_rng(32), B, S, C)

@@ -20,7 +20,7 @@ def test_rms_norm_layer_equals_its_formula_token_by_token():
     assert relative_error(layer(x), expected) <= 1e-14
 
 
-def test_rms_norm_layer_starts_with_scale_one_and_has_nothing_else_to_learn():
+def test_rms_norm_layer_starts_with_scale_one_and_has_no_other_parameter():
     layer, x = RMSNorm(C, dtype=np.float64), example()
     expected = np.apply_along_axis(naive_rms_norm, -1, host(x), np.ones(C))
     assert relative_error(layer(x), expected) <= 1e-14

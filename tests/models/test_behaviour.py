@@ -268,7 +268,7 @@ def test_a_single_sequence_is_refused_with_its_shape(which):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_sources_and_targets_that_are_no_pairs_are_refused_with_both_numbers(count):
+def test_different_numbers_of_sources_and_targets_are_refused(count):
     with pytest.raises(ValueError, match=f"must be of one batch, got 2, {count} and 2 sequences"):
         build("post", True)(SOURCE, np.full((count, 4), 3))
 
@@ -280,7 +280,7 @@ def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
         model.decode(np.full((2, 4), 3), memory, SOURCE)
 
 
-def test_a_list_of_ids_is_refused_in_a_sentence():
+def test_a_list_of_ids_is_refused():
     with pytest.raises(TypeError, match="source must be an array of integer token ids, got a list"):
         build("post", True)([[3, 4]], SOURCE)
 
@@ -295,7 +295,7 @@ def test_a_list_of_ids_is_refused_in_a_sentence():
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
     ],
 )
-def test_a_configuration_that_no_model_can_have_is_refused_by_its_field(changes, message):
+def test_an_invalid_configuration_is_refused_by_its_field(changes, message):
     with pytest.raises(ValueError, match=message):
         build(**{"norm": "post", "tied": True, **changes})
 

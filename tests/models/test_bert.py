@@ -45,7 +45,7 @@ def loss_and_gradients(model, ids, targets):
 
 
 @every_head
-def test_every_logit_depends_on_every_real_token_before_and_behind(num_classes):
+def test_every_logit_depends_on_every_real_token_before_and_after(num_classes):
     model = build_random(num_classes)
     logits = host(model(IDS, SEGMENT_IDS))
     for row, t in zip(*np.nonzero(IDS), strict=True):
@@ -109,7 +109,7 @@ def test_each_segments_vector_gets_the_gradient_of_its_own_tokens():
     assert relative_error(host(model.embedding.positions.P.grad).sum(axis=0), gradient[2]) <= 1e-13
 
 
-def test_the_class_is_read_off_the_first_token_alone():
+def test_the_class_depends_only_on_the_output_of_the_first_token():
     model = build_random(CLASSES)
     x = np.random.default_rng(3).standard_normal((2, 5, C))
     logits = host(model.head(device(x)))
@@ -121,7 +121,7 @@ def test_the_class_is_read_off_the_first_token_alone():
     assert same(model.head(device(other)), logits)
 
 
-def test_the_masked_loss_ignores_what_is_not_asked():
+def test_the_masked_loss_ignores_tokens_that_are_not_masked():
     model = build_random()
     loss, gradients = loss_and_gradients(model, IDS, ANSWERS)
     log_p = host(model(IDS))
@@ -149,7 +149,7 @@ def test_the_loss_at_initialisation_is_near_ln_v(positions):
     assert abs(float(loss) - math.log(size)) < 0.2
 
 
-def test_the_loss_of_classes_at_initialisation_is_near_its_own_logarithm():
+def test_the_classifier_loss_at_initialisation_is_near_ln_k():
     ids = np.random.default_rng(60).integers(3, V, (50, 9))
     loss, _ = cross_entropy(build(CLASSES)(ids), device(np.arange(50) % (CLASSES - 1) + 1))
     assert abs(float(loss) - math.log(CLASSES)) < 0.5
@@ -187,7 +187,7 @@ def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden(
 
 
 @every_head
-def test_a_checkpoint_brings_back_the_class_its_head_the_configuration_and_the_weights(num_classes, tmp_path):
+def test_a_checkpoint_restores_class_head_configuration_and_weights(num_classes, tmp_path):
     model = build_random(num_classes)
     save_checkpoint(tmp_path / "bert", model, task="masked")
     loaded, metadata = load_checkpoint(tmp_path / "bert")
@@ -212,7 +212,7 @@ def test_the_choices_are_those_of_bert_and_can_be_changed():
     assert bert_config(50, norm="pre").norm == "pre"
 
 
-def test_a_segment_that_is_not_there_is_refused_as_one():
+def test_an_unknown_segment_is_refused():
     with pytest.raises(IndexError, match="segments has the token id 4, but the vocabulary has the ids 0 to 3"):
         build()(IDS, np.full_like(IDS, SEGMENTS))
 

@@ -54,7 +54,7 @@ def test_names_are_listed_and_an_unknown_one_is_refused_with_them():
         ("pre", False, False),
     ],
 )
-def test_a_final_norm_comes_with_pre_norm_unless_asked_otherwise(norm, final_norm, expected):
+def test_a_final_norm_comes_with_pre_norm_by_default(norm, final_norm, expected):
     assert TransformerConfig(**SMALL, norm=norm, final_norm=final_norm).has_final_norm is expected
 
 
@@ -77,13 +77,13 @@ def test_a_size_below_one_is_refused_by_its_field(field, value):
 
 @pytest.mark.parametrize("value", [1.0, 1.5, -0.1, math.nan])
 @pytest.mark.parametrize("field", ["dropout", "attention_dropout", "ffn_dropout", "label_smoothing"])
-def test_a_rate_that_is_no_probability_below_one_is_refused_by_its_field(field, value):
+def test_a_rate_outside_0_to_1_is_refused_by_its_field(field, value):
     with pytest.raises(ValueError, match=f"^{field} must be at least 0 and less than 1, got {value}$"):
         TransformerConfig(**{**SMALL, field: value})
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 12])
-def test_any_number_of_heads_that_divides_d_model_will_do(heads):
+def test_every_number_of_heads_that_divides_d_model_is_accepted(heads):
     assert TransformerConfig(**{**SMALL, "num_heads": heads}).num_heads == heads
 
 

@@ -74,7 +74,7 @@ def test_an_eps_below_zero_is_refused(eps):
 
 
 @pytest.mark.parametrize("switches", [{"normalization": "rms"}, {"bias": False}, *({"activation": a} for a in GATED)])
-def test_what_pytorchs_transformer_cannot_hold_is_not_converted(switches):
+def test_what_pytorchs_transformer_cannot_represent_is_refused(switches):
     made = config(**switches)
     state = Transformer(made, seed=None).state_dict()
     for convert in (from_pytorch, to_pytorch):

@@ -53,7 +53,7 @@ def test_padding_at_the_end_changes_nothing(positions, count):
 
 
 @every_position
-def test_a_token_sees_itself_and_what_is_before_it(positions):
+def test_a_token_attends_to_itself_and_earlier_tokens(positions):
     model = build_random(positions)
     logits = host(model(IDS))
     for t in range(IDS.shape[1]):
@@ -79,7 +79,7 @@ def test_padding_on_the_left_changes_nothing_when_it_is_announced(positions):
 
 
 @every_position
-def test_what_stands_in_announced_padding_changes_nothing(positions):
+def test_ids_in_announced_padding_change_nothing(positions):
     model, padding = build_random(positions), np.array([1, 3])
     ids = np.array([[0, 3, 8, 9, 4], [0, 0, 0, 5, 7]])
     other = ids + 2 * (np.arange(5) < padding[:, None])
@@ -160,7 +160,7 @@ def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
 
 
 @every_position
-def test_a_checkpoint_brings_back_the_class_the_configuration_and_the_weights(positions, tmp_path):
+def test_a_checkpoint_restores_class_configuration_and_weights(positions, tmp_path):
     model = build_random(positions)
     save_checkpoint(tmp_path / "gpt", model, step=3)
     loaded, metadata = load_checkpoint(tmp_path / "gpt")
@@ -188,6 +188,6 @@ def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
 
 
 @pytest.mark.parametrize("shape", [(4,), (1, MAX_LEN + 1), (0, 3)])
-def test_what_is_no_batch_of_ids_or_too_long_is_refused(shape):
+def test_ids_of_a_wrong_shape_or_length_are_refused(shape):
     with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
         build()(np.ones(shape, int))

@@ -56,7 +56,7 @@ def decoded(model):
     return model.decoder(model.target_embedding(TARGET), memory, device(seen), device(padding))
 
 
-def test_token_vectors_enter_as_they_are():
+def test_token_vectors_are_not_scaled_in_the_input():
     model = build_random()
     assert same(model.source_embedding(SOURCE), host(model.source_embedding.tokens.E.data)[SOURCE])
 
@@ -161,7 +161,7 @@ def test_the_first_logits_favour_no_token(version):
 
 
 @every_version
-def test_a_checkpoint_brings_back_every_switch(version, tmp_path):
+def test_a_checkpoint_restores_every_switch(version, tmp_path):
     model = build_random(**version)
     save_checkpoint(tmp_path / "t5", model)
     loaded, _ = load_checkpoint(tmp_path / "t5")
@@ -169,7 +169,7 @@ def test_a_checkpoint_brings_back_every_switch(version, tmp_path):
     assert same(loaded(SOURCE, TARGET), model(SOURCE, TARGET))
 
 
-def test_the_papers_model_has_none_of_this():
+def test_the_papers_model_has_none_of_t5s_choices():
     paper, t5 = (dataclasses.asdict(config) for config in (TransformerConfig(V), t5_config(V)))
     assert {name for name in paper if paper[name] != t5[name]} == {
         "norm", "normalization", "norm_eps", "bias", "positions", "label_smoothing",
