@@ -76,7 +76,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_estimate_is_within_a_tenth_of_the_arrays_peak(case, record_property):
+def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_property):
     kind, config, rows, length = CASES[case]
     batch = batch_for(kind, config, rows, length)
 
@@ -94,7 +94,7 @@ def test_the_estimate_is_within_a_tenth_of_the_arrays_peak(case, record_property
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
 @pytest.mark.parametrize("name", ["tiny", "small", "medium"])
-def test_the_estimate_is_within_a_fifth_of_a_whole_process(name, monkeypatch):
+def test_the_estimate_is_within_a_fifth_of_what_a_whole_process_takes(name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     size = SIZES[name]
     memory = training_memory(size.config(0.1), size.batch, (size.length, size.length))

@@ -157,7 +157,7 @@ def test_outputs_and_all_gradients_keep_the_dtype_and_no_input_is_written(name, 
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, shapes) in CASES.items() if shapes])
-def test_an_output_depends_only_on_its_own_row_of_the_batch(name):
+def test_an_output_depends_on_its_own_row_of_the_batch_alone(name):
     make, call, shapes = CASES[name]
     layer, inputs = randomize(make(np.float64)), draw(shapes, np.float64, seed=58)
     others = [x.copy() for x in inputs]
@@ -169,7 +169,7 @@ def test_an_output_depends_only_on_its_own_row_of_the_batch(name):
 
 
 @every_layer
-def test_zero_grad_clears_every_gradient(name):
+def test_zero_grad_forgets_every_gradient(name):
     make, call, shapes = CASES[name]
     layer = randomize(make(np.float64))
     forward_and_backward(layer, call, draw(shapes, np.float64, seed=59))
