@@ -152,4 +152,5 @@ class ThreadTeam:
 
 SINGLE_THREAD = ThreadTeam(1)
 
-Team, ALONE = ThreadTeam, SINGLE_THREAD  # the old names
+Team = ThreadTeam  # the old names
+ALONE = SINGLE_THREAD

@@ -1,6 +1,7 @@
 """The position-wise feed-forward network, with the paper's activation or one of its successors."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,12 +32,12 @@ from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.linear import Linear
 
-GATED = {  # from 2F features to F
+GATED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # from 2F features to F
     "geglu": (geglu, geglu_backward),
     "geglu_tanh": (geglu_tanh, geglu_tanh_backward),  # T5 version 1.1
     "swiglu": (swiglu, swiglu_backward),  # LLaMA
 }
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "relu": (relu, relu_backward),  # the paper
     "gelu": (gelu, gelu_backward),  # BERT
     "gelu_tanh": (gelu_tanh, gelu_tanh_backward),  # GPT-2

@@ -54,7 +54,7 @@ class TrainingRun:
         resume: tuple[dict, dict] | None = None,
     ) -> None:
         self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
-        self.num_threads = num_threads or default_threads(model.config.d_model)
+        self.num_threads = num_threads or default_threads(model.config.d_model)  # type: ignore[attr-defined]
         self.workers = DataParallel(model, loss_fn, self.num_threads, seed=[settings.seed, 2])
         self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
