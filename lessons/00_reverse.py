@@ -10,6 +10,7 @@
 
 # %%
 import time
+from functools import partial
 
 import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
@@ -20,7 +21,7 @@ from minitransformer.decoding import greedy_decode
 from minitransformer.evaluation import exact_match as library_exact_match
 from minitransformer.functional import cross_entropy
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import TrainingSettings, train
+from minitransformer.training import AverageOfLast, TrainingSettings, cosine, train
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 lesson = begin("00_reverse")
@@ -234,9 +235,10 @@ print(f"before training: loss {loss_before:.3f} = ln V {uniform:.3f} + boldness 
 # default word is one of them.
 
 # %%
-settings = TrainingSettings(steps=lesson.pick(full=1000, fast=200), batch_size=64, peak=3e-3, warmup=50)
+settings = TrainingSettings(steps=lesson.pick(full=1000, fast=200), batch_size=64)
+schedule = partial(cosine, steps=settings.steps, peak=3e-3, warmup=50)
 started = time.perf_counter()
-history = train(model, task, settings)
+history = train(model, task, schedule=schedule, settings=settings, averaging=AverageOfLast(settings.steps))
 seconds = time.perf_counter() - started
 print(f"{settings.steps} steps in {seconds:.1f} s; loss of the last 20 steps {np.mean(history.losses[-20:]):.4f} nats")
 

@@ -11,6 +11,7 @@
 # %%
 import importlib
 import itertools
+from functools import partial
 
 import numpy as np
 from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
@@ -20,7 +21,7 @@ from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers import FeedForward, Linear
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import TrainingSettings, train
+from minitransformer.training import AverageOfLast, TrainingSettings, cosine, train
 
 lesson = begin("02_linear_relu")
 
@@ -398,10 +399,12 @@ def train_with(backward):
     task.max_len = 8
     sizes = {"d_model": 64, "num_heads": 2, "d_ff": 128, "num_layers": 1, "dropout": 0.0, "label_smoothing": 0.0}
     model = Transformer(TransformerConfig(len(task.vocabulary), **sizes), seed=0)
+    steps = lesson.pick(full=700, fast=40)
+    schedule, averaging = partial(cosine, steps=steps, peak=3e-3, warmup=50), AverageOfLast(steps)
     module = importlib.import_module(Linear.__module__)  # the file in which the layer finds its backward
     library_backward, module.linear_backward = module.linear_backward, backward
     try:
-        history = train(model, task, TrainingSettings(steps=lesson.pick(full=700, fast=40), peak=3e-3, warmup=50))
+        history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps), averaging=averaging)
     finally:
         module.linear_backward = library_backward
     batch = task.held_out_batch(np.random.default_rng(5), lesson.pick(full=500, fast=20))

@@ -386,7 +386,7 @@ print("size of dE from source, target, output, without √C:", np.round(sizes[Fa
 # the same for all forms.
 
 # %%
-from minitransformer.training import Trainer, noam
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 
 C = 64
 STEPS, SEEDS = lesson.pick(300, 20), lesson.pick(2, 1)
@@ -399,11 +399,12 @@ for name, (scaled, size) in FORMS.items():
         changes = {"dropout": 0.0, "num_layers": 1, "label_smoothing": 0.0, "scale_embeddings": scaled}
         model = Transformer(named_config("tiny", len(task.vocabulary), **changes), seed=seed)
         model.output.E.data *= size / C**-0.5
-        trainer, batches = Trainer(model, seed=0), np.random.default_rng([seed, 1])
+        optimizer, workers = Adam(model.parameters()), DataParallel(model, CrossEntropyLoss())
+        batches = np.random.default_rng([seed, 1])
         losses = []
         for step in range(1, STEPS + 1):
-            rate = noam(step, C, warmup=100, factor=0.3)
-            losses.append(float(trainer.step(task.batch(batches, 32), rate)[0]))
+            optimizer.lr = noam(step, C, warmup=100, factor=0.3)
+            losses.append(float(training_step(task.batch(batches, 32), optimizer, workers)[0]))
             bar.update()
         curves[name].append(losses)
 bar.close()

@@ -10,6 +10,7 @@
 
 # %%
 import math
+from functools import partial
 
 import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
@@ -388,7 +389,7 @@ from minitransformer.evaluation import mean_loss
 from minitransformer.layers import Linear
 from minitransformer.models import GPT, gpt_config
 from minitransformer.models.gpt import GPTCache
-from minitransformer.training import TrainingSettings, train
+from minitransformer.training import TrainingSettings, cosine, train
 
 SYMBOLS, T, C = 16, 8, 32
 HONEST, ONE_TOO_MANY = np.tril(np.ones((T, T), bool)), np.tril(np.ones((T, T), bool), 1)
@@ -493,14 +494,14 @@ lesson.check("multiplied after: sees too many", leak_test(reaches["multiplied af
 
 # %%
 steps = lesson.pick(full=2000, fast=120)
-settings = TrainingSettings(steps=steps, batch_size=64, peak=1e-2, warmup=50, average_every=0)
+settings, schedule = TrainingSettings(steps, batch_size=64), partial(cosine, steps=steps, peak=1e-2, warmup=50)
 fresh = Noise().batch(np.random.default_rng(99), 4000)
 floor, leaky_floor = math.log(SYMBOLS), math.log(SYMBOLS) / T
 history, models, final = {}, {}, {}
 print(f"nats per token; ln 16 = {floor:.4f}, ln 16 / 8 = {leaky_floor:.4f}")
 for name in ("honest", "one too many", "multiplied after"):
     models[name] = make(name)
-    history[name] = train(models[name], Noise(), settings).losses
+    history[name] = train(models[name], Noise(), schedule=schedule, settings=settings).losses
     final[name] = mean_loss(models[name], [fresh])
     print(f"  {name:18} first step {history[name][0]:.4f}   at the end, on fresh noise {final[name]:.4f}")
 
@@ -639,7 +640,8 @@ lesson.quote("(7 ln 8 + ln 16) / 8 = 2.17", 7, 8, 16, 8, one_bit)
 green = np.convolve(history["multiplied after"], np.ones(10) / 10, mode="valid")
 lesson.check("multiplied after: loss of the steps 90 to 120 less one bit's", abs(green[90:110].mean() - one_bit), 0.15)
 young = make("multiplied after")
-train(young, Noise(), TrainingSettings(steps=100, batch_size=64, peak=1e-2, warmup=50, average_every=0))
+schedule = partial(cosine, steps=100, peak=1e-2, warmup=50)
+train(young, Noise(), schedule=schedule, settings=TrainingSettings(steps=100, batch_size=64))
 x, _ = young.embedding.forward(fresh.ids)
 *_, p_young, _, _ = young.blocks.forward(x, HONEST)[1].layers[0].self_attention.sublayer
 kept = (p_young * HONEST).sum(axis=-1)[:, 3]

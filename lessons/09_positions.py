@@ -26,7 +26,7 @@ from minitransformer.layers import (
 )
 from minitransformer.models.config import TransformerConfig
 from minitransformer.progress import tqdm
-from minitransformer.training import Trainer
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, training_step
 
 lesson = begin("09_positions")
 rng = np.random.default_rng(9)
@@ -350,7 +350,7 @@ LETTERS, FIRST = 8, 3  # ids 0, 1 and 2 mean padding, begin and end (lesson 14),
 
 
 class Words(NamedTuple):
-    """A batch as the library's Trainer wants it."""
+    """A batch as the library's `training_step` wants it."""
 
     source: np.ndarray
     targets: np.ndarray
@@ -398,10 +398,12 @@ curves = {}  # name -> (seeds, steps / every), the share of letters that are rig
 runs = [(name, seed) for name in (*names, "none") for seed in range(lesson.pick(full=2, fast=1))]
 for name, seed in tqdm(runs, unit="run", disable=None):
     reader = Reader(None if name == "none" else table_of(name, T, C), seed)
-    trainer, data = Trainer(reader, threads=1), np.random.default_rng([seed, 1])
+    optimizer, workers = Adam(reader.parameters()), DataParallel(reader, CrossEntropyLoss(), threads=1)
+    data = np.random.default_rng([seed, 1])
     shares = []
     for step in range(1, steps + 1):
-        trainer.step(words(data, 64), lr=3e-3 * min(1, step / 50))
+        optimizer.lr = 3e-3 * min(1, step / 50)
+        training_step(words(data, 64), optimizer, workers)
         if step % every == 0:
             shares.append((reader(test.source).argmax(axis=-1) == test.targets).mean())
     curves.setdefault(name, []).append(shares)

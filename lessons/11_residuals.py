@@ -352,7 +352,7 @@ for placement in ("post", "pre"):
 # The backward pass is a loop, so we can note the length of the gradient between any two sub-layers as it goes by.
 
 # %%
-from minitransformer.core import Layer, Parameter, flatten_parameters
+from minitransformer.core import Layer, Parameter
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers import LayerNorm, SelfAttention
 from minitransformer.layers.embedding import Embedding, OutputProjection
@@ -443,14 +443,15 @@ STEPS, LR, WARMUP = lesson.pick(200, 12), 0.006, 100
 def train(placement, warmup, seed=1, lr=LR, steps=STEPS):
     """-> the loss and the lengths of dx at each step, the spread at each step, and the model."""
     model, rng = Stack(placement, seed), np.random.default_rng(seed + 100)
-    optimizer = Adam([flatten_parameters(model)])
+    optimizer = Adam(model.parameters())
     losses, lengths, spreads = [], [], []
     for step in range(1, steps + 1):
         loss, length = model.measure(rng.integers(0, LETTERS, (B, S)))
         losses.append(loss)
         lengths.append(length)
         spreads.append(model.spread())
-        optimizer.step(lr * min(1.0, step / warmup) if warmup else lr)
+        optimizer.lr = lr * min(1.0, step / warmup) if warmup else lr
+        optimizer.step()
     return np.array(losses), np.array(lengths), np.array(spreads), model
 
 

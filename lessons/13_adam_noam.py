@@ -247,7 +247,8 @@ for s in range(1, 101):
     factor, lr = clip(gradients, 1.0), noam(s, 512, 40)
     library_factor = clip_factor(grad_norm(parameters), 1.0)
     worst_clip = max(worst_clip, error(factor, library_factor))
-    optimizer.step(training.noam(s, 512, 40), scale=library_factor)
+    optimizer.lr = training.noam(s, 512, 40)
+    optimizer.step(scale=library_factor)
     mine = [adam_step(p, g * factor, m, v, s, lr) for (p, m, v), g in zip(mine, gradients, strict=True)]
     worst = max(worst, *(error(a[0], p.data) for a, p in zip(mine, parameters, strict=True)))
 lesson.check("100 steps with clipping and warm-up equal the library's Adam", worst, 1e-12)
@@ -307,7 +308,6 @@ lesson.quote("SGD has 0.93 of its way along the flat axis still to go", flat["SG
 lesson.quote("0.97 left. Both weights now see", flat["Adam, turned"])
 lesson.check("Adam on the bowl with straight axes: distance left", flat["Adam"], 1e-6)
 
-from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, named_config
@@ -321,10 +321,10 @@ def make_model(dtype="float32"):
     return Transformer(named_config("tiny", len(task.vocabulary), **sizes), seed=0, dtype=dtype)
 
 
-def gradients_of(model, weights, rng):
+def gradients_of(model, rng):
     """Fill all gradients from one batch of 32 -> the loss."""
     source, target_in, target_out = task.batch(rng, 32)
-    weights.zero_grad()
+    model.zero_grad()
     logits, cache = model.forward(source, target_in)
     loss, cache_loss = cross_entropy(logits, target_out)
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
@@ -335,15 +335,16 @@ def gradients_of(model, weights, rng):
 def train(kind, lr, warmup=0):
     """Losses of STEPS steps; the rate rises in a straight line over `warmup` steps and then stays."""
     model, rng, losses = make_model(), np.random.default_rng(3), []
-    weights = flatten_parameters(model)  # all weights as one long vector
-    optimizer = training.Adam([weights])
+    optimizer = training.Adam(model.parameters())  # which makes all weights one long vector
     for s in range(1, STEPS + 1):
-        losses.append(gradients_of(model, weights, rng))
+        losses.append(gradients_of(model, rng))
         rate = lr * min(1.0, s / warmup) if warmup else lr
         if kind == "adam":
-            optimizer.step(rate)
+            optimizer.lr = rate
+            optimizer.step()
         else:
-            weights.data -= rate * weights.grad
+            for parameter in model.parameters():
+                parameter.data -= rate * parameter.grad
     return np.array(losses)
 
 
@@ -369,13 +370,12 @@ for (kind, lr, warmup), last in end.items():
 KEY_STEPS, C, biases = lesson.pick(300, 30), 32, {}
 for dtype in ("float32", "float64"):
     model, rng, sizes = make_model(dtype), np.random.default_rng(4), []
-    weights = flatten_parameters(model)
-    optimizer = training.Adam([weights])
+    optimizer = training.Adam(model.parameters(), lr=0.001)
     bias = model.encoder.layers[0].self_attention.sublayer.qkv.b  # query | key | value
     for _ in range(KEY_STEPS):
-        gradients_of(model, weights, rng)
+        gradients_of(model, rng)
         sizes.append(np.abs(bias.grad.reshape(3, C)).mean(axis=1))
-        optimizer.step(0.001)
+        optimizer.step()
     gradient, moved = np.mean(sizes, axis=0), np.abs(bias.data.reshape(3, C)).mean(axis=1)
     biases[dtype] = gradient, moved
     print(f"{dtype}: mean |gradient| query {gradient[0]:.1e}, key {gradient[1]:.1e};"
@@ -485,7 +485,7 @@ lesson.claim("a weight without influence on the loss stays where it is", "wrong"
 # %% [markdown]
 # ## Exercise
 #
-# 1. (15 minutes) Leave the bias correction out of `adam_step`, let `train` use it on `weights.data` in place of
+# 1. (15 minutes) Leave the bias correction out of `adam_step`, let `train` use it on each `parameter.data` in place of
 #    `training.Adam`, and train the copy model with lr = 0.003 and β₂ = 0.999, with and without warm-up. Does warm-up
 #    make up for it? (It passes if you can say why from the figure.)
 # 2. (10 minutes) A model has 100 weight arrays, and its author counts s up once per array instead of once per step.

@@ -14,7 +14,6 @@ import itertools
 import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
 
-from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
 from minitransformer.decoding import greedy_decode
@@ -22,7 +21,7 @@ from minitransformer.evaluation import decode_and_score
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.progress import tqdm
-from minitransformer.training import Adam, Trainer, noam
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 lesson = begin("14_copy_reverse")
@@ -245,24 +244,24 @@ def exact_match(written, y):
 
 
 # %% [markdown]
-# The loop. `flatten_parameters` lays all weights side by side in one long vector, so that Adam is a few operations on
-# one array. `noam` is the learning rate of lesson 13: it rises for 100 steps, then falls like 1/√step.
+# The loop. `Adam` lays all weights side by side in one long vector, so that a step is a few operations on one array.
+# `noam` is the learning rate of lesson 13: it rises for 100 steps, then falls like 1/√step.
 
 
 # %%
 def learn(model, task, steps, seed=1, change=lambda batch: batch):
     """Train the model -> the loss of each step. `change` may spoil a batch, for the experiments further down."""
-    weights = flatten_parameters(model)
-    optimizer = Adam([weights])
+    optimizer = Adam(model.parameters())
     rng = np.random.default_rng(seed)
     losses = []
     for step in tqdm(range(1, steps + 1), disable=None, unit="step"):
         batch = change(task.batch(rng, 64))
-        weights.zero_grad()
+        optimizer.zero_grad()
         logits, cache = model.forward(batch.source, batch.target_in)
         loss, dlogits = loss_and_gradient(logits, batch.target_out, model.config.label_smoothing)
         model.backward(dlogits, cache)
-        optimizer.step(noam(step, model.config.d_model, warmup=100, factor=0.3))
+        optimizer.lr = noam(step, model.config.d_model, warmup=100, factor=0.3)
+        optimizer.step()
         losses.append(float(loss))
     return losses
 
@@ -352,8 +351,8 @@ lesson.check("rows 0 to 2 move, when input tokens 3 to 5 change, by", moved[:3].
 lesson.check("row 3 does move, by", moved[3], at_least=1e-3)
 
 # %% [markdown]
-# The loop is checked against the library's `Trainer`: same weights, same batches, three steps in float64. (Our loop
-# does not clip the gradient; a `Trainer` with an infinite limit does not either.)
+# The loop is checked against the library's `training_step`: same weights, same batches, three steps in float64. (Our
+# loop does not clip the gradient; `training_step` with an infinite limit does not either.)
 
 # %%
 tasks = {}
@@ -364,12 +363,12 @@ V = len(tasks["copy"].vocabulary)
 choices = {"d_model": 32, "num_heads": 2, "d_ff": 128, "num_layers": 1, "max_len": 64}
 config = TransformerConfig(V, **choices, dropout=0.0, label_smoothing=eps)
 ours = learn(Transformer(config, seed=0, dtype="float64"), tasks["reverse"], steps=3)
-trainer = Trainer(Transformer(config, seed=0, dtype="float64"), max_norm=np.inf, threads=1)
-batches = np.random.default_rng(1)
-theirs = [
-    float(trainer.step(tasks["reverse"].batch(batches, 64), noam(step, config.d_model, 100, 0.3))[0])
-    for step in (1, 2, 3)
-]
+other = Transformer(config, seed=0, dtype="float64")
+optimizer, workers = Adam(other.parameters()), DataParallel(other, CrossEntropyLoss(eps), threads=1)
+batches, theirs = np.random.default_rng(1), []
+for step in (1, 2, 3):
+    optimizer.lr = noam(step, config.d_model, 100, 0.3)
+    theirs.append(float(training_step(tasks["reverse"].batch(batches, 64), optimizer, workers, max_norm=np.inf)[0]))
 lesson.check("three steps of our loop = of the library's", error(ours, theirs), 1e-12)
 
 # %% [markdown]

@@ -16,7 +16,6 @@ import zlib
 import numpy as np
 from lab import ROOT, begin, plt
 
-from minitransformer.core import flatten_parameters
 from minitransformer.data import get_task, tasks
 from minitransformer.decoding import greedy_decode
 from minitransformer.evaluation import exact_match
@@ -241,15 +240,15 @@ def loss_of(model, batch):
 
 def train_on(model, next_batch, steps):
     """The loop of lesson 14 -> the last loss."""
-    weights = flatten_parameters(model)
-    optimizer = Adam([weights])
+    optimizer = Adam(model.parameters())
     for step in range(1, steps + 1):
         batch = next_batch()
-        weights.zero_grad()
+        optimizer.zero_grad()
         logits, cache = model.forward(*batch.inputs)
         loss, cache_loss = cross_entropy(logits, batch.targets, pad=PAD)
         model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-        optimizer.step(noam(step, model.config.d_model, warmup=100, factor=0.3))
+        optimizer.lr = noam(step, model.config.d_model, warmup=100, factor=0.3)
+        optimizer.step()
     return float(loss)
 
 

@@ -11,6 +11,7 @@
 # %%
 import itertools
 import time
+from functools import partial
 
 import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
@@ -19,7 +20,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from minitransformer import decoding
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig, named_config
-from minitransformer.training import TrainingSettings, train
+from minitransformer.training import CrossEntropyLoss, TrainingSettings, noam, train
 
 lesson = begin("16_decoding")
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of a sequence, as in all lessons
@@ -302,12 +303,12 @@ for name, dtype in dtypes.items():
     model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0), dtype=dtype)
     kept_weights = snapshots[name] = {}
 
-    def watch(step, history, model=model, kept_weights=kept_weights):
-        if step % 20 == 0:
-            kept_weights[step] = model.state_dict()
+    def keep(step, history, model=model, kept_weights=kept_weights):
+        kept_weights[step] = model.state_dict()
 
-    settings = TrainingSettings(steps=STEPS, batch_size=32, warmup=100, factor=0.3, average_every=0)
-    train(model, task, settings, watch)
+    settings = TrainingSettings(steps=STEPS, batch_size=32, eval_interval=20)
+    schedule = partial(noam, d_model=model.config.d_model, warmup=100, factor=0.3)
+    train(model, task, schedule=schedule, loss_fn=CrossEntropyLoss(0.1), settings=settings, evaluate=keep)
     tests[name] = task.held_out_batch(np.random.default_rng(1), TESTS)
 
 source, target = tests["sort"].source[:8], tests["sort"].target_in[:8]

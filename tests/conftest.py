@@ -19,6 +19,7 @@ ON_EVERY_BACKEND = (
     "functional/",
     "layers/",
     "models/",
+    "evaluation/",
     "training/",
     "decoding/",
     "gradcheck/test_cases.py",

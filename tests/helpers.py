@@ -4,8 +4,17 @@ import numpy as np
 
 from minitransformer.backend import to_device as device
 from minitransformer.backend import to_host as host
+from minitransformer.training import (
+    Adam,
+    CrossEntropyLoss,
+    DataParallel,
+    Diagnostics,
+    GradientAccumulation,
+    training_step,
+)
 
 __all__ = [
+    "Trainer",
     "complex_step",
     "derivatives",
     "device",
@@ -83,3 +92,32 @@ def derivatives(function, dy, *inputs):
         return (dy * function(*inputs)).sum()
 
     return [complex_step(loss, x) for x in inputs]
+
+
+class Trainer:
+    """The steps of `train`, one call each, at any learning rate and on any batch."""
+
+    def __init__(
+        self,
+        model,
+        seed=0,
+        threads=None,
+        label_smoothing=0.1,
+        max_norm=1.0,
+        grad_accumulation_steps=1,
+        detect_anomaly=False,
+    ):
+        self.model, self.max_norm = model, max_norm
+        self.optimizer = Adam(model.parameters())
+        self.workers = DataParallel(model, CrossEntropyLoss(label_smoothing), threads, [seed, 2])
+        self.optimizer.team = self.workers.team
+        self.diagnostics = Diagnostics(self.workers, detect_anomaly)
+        self.micro_batches = GradientAccumulation(self.workers, grad_accumulation_steps)
+
+    def step(self, batch, lr, measure=False):
+        """-> the loss, and the accuracy if measured or None."""
+        self.optimizer.lr = lr
+        loss, _, accuracy = training_step(
+            batch, self.optimizer, self.micro_batches, self.max_norm, self.diagnostics, measure
+        )
+        return loss, accuracy

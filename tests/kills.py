@@ -21,24 +21,22 @@ from minitransformer.files import read_safetensors
 from minitransformer.progress import tqdm
 
 STEPS = 60
-TRAIN = ("train", "copy", "--steps", str(STEPS), "--every", "5", "--dropout", "0.1", "--batch-size", "4")
+TRAIN = ("train", "copy", "--steps", str(STEPS), "--checkpoint-interval", "5", "--dropout", "0.1", "--batch-size", "4")
 
 
 def start(folder, resume):
-    """Begin the training, or go on with it, in a process of its own."""
-    arguments = ["train", "--resume", "runs/copy.training"] if resume else list(TRAIN)
-    if resume:
-        arguments += ["--every", "5"]
+    """Start the run, or resume it, in a process of its own."""
+    arguments = ("train", "--resume", "runs/copy") if resume else TRAIN
     command = [sys.executable, "-m", "minitransformer", *arguments]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def wait_for_work(process, folder, in_writing):
     """Until the process has begun to train (a checkpoint is new), or is just writing one -> whether it still runs."""
-    training = folder / "runs" / "copy.training"
-    before = {path.name for path in training.glob("step-*")}
+    checkpoints = folder / "runs" / "copy" / "checkpoints"
+    before = {path.name for path in checkpoints.glob("step-*")}
     while process.poll() is None:
-        names = {path.name for path in training.glob("step-*")}
+        names = {path.name for path in checkpoints.glob("step-*")}
         if any(name.endswith(".partial") for name in names) if in_writing else names - before:
             return True
         time.sleep(0.0005)
@@ -51,7 +49,7 @@ def kill_again_and_again(folder, count, rng, progress=lambda: None):
     -> (kills, how many of them left half a checkpoint behind, the weights of each ending). Raises AssertionError where
     a resumed training fails.
     """
-    kills, halves, endings, resume = 0, 0, [], False
+    run, kills, halves, endings, resume = folder / "runs" / "copy", 0, 0, [], False
     while kills < count or not endings or resume:
         process, in_writing = start(folder, resume), rng.random() < 0.25
         if kills < count and wait_for_work(process, folder, in_writing):
@@ -59,15 +57,15 @@ def kill_again_and_again(folder, count, rng, progress=lambda: None):
             process.kill()
         complaint = process.communicate()[1]
         if process.returncode == 0:
-            endings.append(read_safetensors(folder / "runs" / "copy.safetensors")[0])
-            (folder / "runs" / "copy.safetensors").unlink()
+            endings.append(read_safetensors(run / "model.safetensors")[0])
+            (run / "model.safetensors").unlink()
             resume = False
             continue
         assert process.returncode < 0, complaint.decode()
         kills += 1
-        halves += any(str(process.pid) in path.name for path in (folder / "runs" / "copy.training").glob("*.partial"))
+        halves += any(str(process.pid) in path.name for path in (run / "checkpoints").glob("*.partial"))
         progress()
-        resume = any((folder / "runs" / "copy.training").glob("step-*.safetensors"))
+        resume = any((run / "checkpoints").glob("step-*.safetensors"))
     return kills, halves, endings
 
 

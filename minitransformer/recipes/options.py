@@ -62,7 +62,7 @@ class TrainOptions:
                 raise ValueError(f"{option_name(field_name)} must be at least 1, got {getattr(self, field_name)}")
         for field_name in ("dropout", "label_smoothing"):
             check_rate(option_name(field_name), getattr(self, field_name))
-        if self.weight_decay < 0:
+        if not self.weight_decay >= 0:
             raise ValueError(f"--weight-decay must be at least 0, got {self.weight_decay}")
         if not 1 <= self.grad_accumulation_steps <= self.batch_size:
             raise ValueError(

@@ -37,7 +37,6 @@ class Recipe:
     help = ""  # half a line, for the list of tasks
     defaults: TrainOptions
     rate_option = "factor"  # the option that scales the learning rate
-    smaller_options: tuple[str, ...] = ()  # that make the model or its input smaller
 
     def data(self, options: Any) -> Any:
         """What batches are drawn from: `batch(rng, size)` gives `inputs` for the model and `targets` for the loss."""
@@ -54,6 +53,10 @@ class Recipe:
     def lengths(self, options: Any, data: Any) -> list[int]:
         """The lengths of the sequences that the model reads, for the memory estimate."""
         raise NotImplementedError
+
+    def smaller_options(self, options: Any) -> tuple[str, ...]:
+        """The options, besides --batch-size, that make the model or its input smaller."""
+        return ()
 
     def averaging(self, options: Any) -> Averaging | None:
         """What averages the weights over the end of training."""
@@ -128,7 +131,7 @@ class Recipe:
 
     def _check_memory(self, options: Any, model_class: Any, config: Any, data: Any, resumed: bool) -> None:
         lengths, averages = self.lengths(options, data), getattr(self.averaging(options), "count", 0)
-        smaller = self.smaller_options
+        smaller = self.smaller_options(options)
         check_memory(options, model_class, config, lengths, averages=averages, resumed=resumed, smaller=smaller)
 
     def _train(self, options: Any, model: Any, data: Any, saved: SavedRun | None, folder: Path) -> tuple[History, list]:

@@ -8,6 +8,7 @@ from minitransformer.recipes.options import TrainOptions, from_json
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.training.checkpointer import SavedRun, newest, read_run
 
+FOR_ONE_CALL = {"fresh": False, "force": False, "detect_anomaly": False}  # to be asked for again
 RENAMED = {"every": "checkpoint_interval", "keep": "keep_checkpoints", "accumulate": "grad_accumulation_steps"}
 
 
@@ -37,6 +38,6 @@ def options_to_resume(path: Path, saved: SavedRun) -> tuple[Recipe, TrainOptions
         raise ValueError(f"{path} does not say with which options it was started")
     recipe = get_recipe(name)
     try:
-        return recipe, from_json(recipe.defaults, {**values, "runs": str(runs)})
+        return recipe, from_json(recipe.defaults, {**values, **FOR_ONE_CALL, "runs": str(runs)})
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} does not hold options of {name}: {error}") from error

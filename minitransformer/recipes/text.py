@@ -63,7 +63,6 @@ class TextRecipe(Recipe):
 
     defaults = TextOptions()
     rate_option = "peak"
-    smaller_options = ("--length", "--d-model", "--num-layers")
     unit = "character"  # of which the loss is a mean
 
     def text_task(self, options: TextOptions) -> TextTask:
@@ -71,6 +70,10 @@ class TextRecipe(Recipe):
         corpus = load_shakespeare() if options.text is None else load_text(options.text)
         tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
         return TextTask(corpus, tokenizer, options.length)
+
+    def smaller_options(self, options: TextOptions) -> tuple[str, ...]:
+        """The sizes of the model, and of the windows."""
+        return ("--length", "--d-model", "--num-layers")
 
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""

@@ -49,14 +49,10 @@ class ToyOptions(TrainOptions):
 class ToyRecipe(Recipe):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
-    smaller_options: tuple[str, ...] = ("--config",)
-
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
         self.name = name
         self.help = example
         self.defaults = ToyOptions(**defaults)
-        if self.defaults.config == "tiny":
-            self.smaller_options = ()
 
     def data(self, options: ToyOptions) -> Any:
         """The task; for GPT each pair as one sequence."""
@@ -86,6 +82,10 @@ class ToyRecipe(Recipe):
     def lengths(self, options: ToyOptions, data: Any) -> list[int]:
         """Those of a sample."""
         return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
+
+    def smaller_options(self, options: ToyOptions) -> tuple[str, ...]:
+        """The configuration, unless it is the smallest."""
+        return () if options.config == "tiny" else ("--config",)
 
     def layers(self, options: ToyOptions, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
         """With --mine, the learner's own."""

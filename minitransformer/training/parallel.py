@@ -8,6 +8,7 @@ Each thread has a replica of the model, with the same weights and a gradient of 
 alone: no thread waits for another before the gradients are added up.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,9 +20,7 @@ from minitransformer.generators import make_generator
 from minitransformer.process import Team, limit_threads, num_threads, threads_are_chosen
 from minitransformer.training.losses import CrossEntropyLoss
 
-MIN_NUMBERS = (
-    2**16
-)  # in a part's activation (B, T, C): with fewer, threads wait for Python's lock more than they compute
+MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
 
 NARROW = 128  # features per token: below this, matrix products are too small for threads to share
 
@@ -39,7 +38,7 @@ class DataParallel:
     ) -> None:
         self.team = Team(threads or (num_threads() if backend_name() == "numpy" else 1))
         self.loss_fn = loss_fn
-        self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
+        self.replicas = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
         self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
 
@@ -50,8 +49,8 @@ class DataParallel:
 
         The gradients add up in the model. Returns the loss of the whole batch, and its accuracy if measured or None.
         """
-        B, T = batch.targets.shape
-        members = threads_that_pay(self.team.size, B, T, self.replicas[0].config.d_model)
+        B, *others = batch.targets.shape  # no others where each sequence has one target
+        members = threads_that_pay(self.team.size, B, math.prod(others), self.replicas[0].config.d_model)
         if members == 1:
             return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
         parts = split_batch(batch, members)

@@ -9,11 +9,12 @@ import pytest
 
 import minitransformer
 from minitransformer.files import read_safetensors
-from minitransformer.training import NotFiniteError, Session
+from minitransformer.training import NotFiniteError
+from minitransformer.training.run import TrainingRun
 from tests.cli.run import run
 from tests.kills import same_weights
 
-TASK = ("copy", "--steps", 8, "--batch-size", 4, "--dropout", 0.1, "--every", 3)
+TASK = ("copy", "--steps", 8, "--batch-size", 4, "--dropout", 0.1, "--checkpoint-interval", 3)
 WEIGHT = "decoder.layers.1.feed_forward.sublayer.expand"
 REPOSITORY = Path(minitransformer.__file__).parents[1]
 
@@ -22,22 +23,22 @@ REPOSITORY = Path(minitransformer.__file__).parents[1]
 def folder(tmp_path, monkeypatch):
     """The current folder, which is empty."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("minitransformer.cli.train.TESTED", 60)
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 60)
     return tmp_path
 
 
 @pytest.fixture
 def spoilt(monkeypatch):
     """Just before step 5 a weight becomes nan; call this to let it be."""
-    advance = Session.advance
+    log = TrainingRun.log
 
-    def spoilt_advance(self):
+    def log_and_spoil(self, *numbers):
+        log(self, *numbers)
         if self.step == 4:
-            self.trainer.model.decoder.layers[1].feed_forward.sublayer.expand.W.data[0, 3] = np.nan
-        return advance(self)
+            self.model.decoder.layers[1].feed_forward.sublayer.expand.W.data[0, 3] = np.nan
 
-    monkeypatch.setattr(Session, "advance", spoilt_advance)
-    return lambda: monkeypatch.setattr(Session, "advance", advance)
+    monkeypatch.setattr(TrainingRun, "log", log_and_spoil)
+    return lambda: monkeypatch.setattr(TrainingRun, "log", log)
 
 
 def assert_stopped(outcome, *parts):
@@ -51,46 +52,45 @@ def assert_stopped(outcome, *parts):
 
 
 def advised(err):
-    """The arguments of the command that goes on more slowly."""
-    (command,) = re.findall(r"go on with a smaller learning rate: minitransformer (.*)\n", err)
+    """The arguments of the command that resumes with a smaller learning rate."""
+    (command,) = re.findall(r"resume with a smaller learning rate: minitransformer (.*)\n", err)
     return shlex.split(command)
 
 
 def test_training_that_goes_wrong_says_where_and_leaves_its_last_good_checkpoint(spoilt, capsys, folder):
     outcome = run(capsys, "train", *TASK)
-    kept = Path("runs/copy.training/step-00000003.safetensors")
+    kept = Path("runs/copy/checkpoints/step-00000003.safetensors")
     assert_stopped(
         outcome,
-        "step 5: the loss is nan; the weights are left as they were before it\n",
+        "step 5: the loss is nan; the weights are as they were before this step\n",
         f"first not finite     the weight {WEIGHT}.W: 1 of 16,384 are nan\n",
         f"the last checkpoint is {kept}\n",
-        "minitransformer train --resume runs/copy.training --factor 0.03\n",
+        "minitransformer train --resume runs/copy --factor 0.03\n",
     )
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
     assert all(np.isfinite(array).all() for array in read_safetensors(folder / kept)[0].values())
-    assert not (folder / "runs/copy.safetensors").exists()
+    assert not (folder / "runs/copy/model.safetensors").exists()
 
 
 def test_resumed_training_ends_with_the_bits_of_one_that_never_went_wrong(spoilt, capsys):
     run(capsys, "train", *TASK)
     spoilt()
-    assert run(capsys, "train", "--resume", "runs/copy.training")[0] == 0
+    assert run(capsys, "train", "--resume", "runs/copy")[0] == 0
     assert run(capsys, "train", *TASK, "--runs", "other")[0] == 0
-    resumed, whole = (read_safetensors(Path(name) / "copy.safetensors")[0] for name in ("runs", "other"))
+    resumed, whole = (read_safetensors(Path(name) / "copy" / "model.safetensors")[0] for name in ("runs", "other"))
     assert same_weights(resumed, whole)
 
 
-def test_the_advised_command_goes_on_with_the_smaller_learning_rate(spoilt, capsys, monkeypatch):
+def test_the_advised_command_resumes_with_the_smaller_learning_rate(spoilt, capsys, monkeypatch):
     err = run(capsys, "train", *TASK).err
     spoilt()
-    rates, advance = {}, Session.advance
+    rates, log = {}, TrainingRun.log
 
-    def recorded(self):
-        looked = advance(self)
+    def log_and_record(self, *numbers):
+        log(self, *numbers)
         rates[self.step] = self.history.learning_rates[-1]
-        return looked
 
-    monkeypatch.setattr(Session, "advance", recorded)
+    monkeypatch.setattr(TrainingRun, "log", log_and_record)
     assert run(capsys, *advised(err))[0] == 0
     assert sorted(rates) == [4, 5, 6, 7, 8]
     for step, rate in rates.items():
@@ -103,9 +103,9 @@ def test_real_run_with_a_huge_learning_rate_is_told_to_lower_it(capsys):
         outcome,
         "likely causes        the learning rate, ",
         "an overflow: float32 ends at 3.4e+38",
-        "there is no checkpoint yet: begin anew with a smaller learning rate, such as --factor 0.3\n",
+        "there is no checkpoint yet: start again with a smaller learning rate, such as --factor 0.3\n",
     )
-    assert list(Path("runs").iterdir()) == []
+    assert list(Path("runs").rglob("*.*")) == []
 
 
 @pytest.mark.parametrize("detect", [(), ("--detect-anomaly",)])
@@ -122,7 +122,7 @@ def test_operation_that_overflowed_is_named_with_its_file_and_line(detect, capsy
 def test_detecting_stops_at_the_step_and_says_so(spoilt, capsys):
     assert_stopped(
         run(capsys, "train", *TASK, "--detect-anomaly"),
-        "step 5: a number is not finite; the weights are left as they were before it\n",
+        "step 5: a number is not finite; the weights are as they were before this step\n",
         f"the weight {WEIGHT}.W: 1 of 16,384 are nan\n",
     )
 
@@ -130,13 +130,13 @@ def test_detecting_stops_at_the_step_and_says_so(spoilt, capsys):
 def test_healthy_training_has_the_same_bits_with_detection(capsys):
     assert run(capsys, "train", *TASK, "--detect-anomaly", "--runs", "detected")[0] == 0
     assert run(capsys, "train", *TASK)[0] == 0
-    detected, plain = (read_safetensors(Path(name) / "copy.safetensors")[0] for name in ("detected", "runs"))
+    detected, plain = (read_safetensors(Path(name) / "copy" / "model.safetensors")[0] for name in ("detected", "runs"))
     assert same_weights(detected, plain)
 
 
-def test_detection_may_be_asked_for_when_a_training_is_resumed(spoilt, capsys):
+def test_detection_may_be_asked_for_when_a_run_is_resumed(spoilt, capsys):
     run(capsys, "train", *TASK)
-    outcome = run(capsys, "train", "--resume", "runs/copy.training", "--detect-anomaly")
+    outcome = run(capsys, "train", "--resume", "runs/copy", "--detect-anomaly")
     assert_stopped(outcome, "step 5: a number is not finite")
 
 

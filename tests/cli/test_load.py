@@ -9,11 +9,12 @@ import pytest
 from minitransformer import devices
 from minitransformer.backend import use_backend
 from minitransformer.bench.timing import resident_peak
-from minitransformer.cli import memory, train_text
 from minitransformer.files import read_safetensors
-from minitransformer.training import Session, load_checkpoint
+from minitransformer.models import BERT, GPT
+from minitransformer.recipes import memory
+from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
-from tests.cli.test_resume import interrupted_at
+from tests.cli.test_resume import stopping_after
 from tests.helpers import relative_error
 from tests.kills import same_weights
 
@@ -33,7 +34,7 @@ OPTIONS = {
 def free(monkeypatch, tmp_path):
     """free(bytes): so many there are. The current folder has a text and nothing else."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("minitransformer.cli.train.TESTED", 20)
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
     letters = np.random.default_rng(0).choice(list("abcdefgh "), 20_000)
     (tmp_path / "text.txt").write_text("".join(letters), encoding="utf8")
     return lambda amount: monkeypatch.setattr(memory, "free_memory", lambda: amount)
@@ -52,36 +53,37 @@ def test_what_does_not_fit_is_refused_in_one_line_and_takes_no_memory(task, free
     before = resident_peak()
     outcome = run(capsys, "train", *task.split(), "--batch-size", 2_000_000)
     smaller = f"a smaller {' or '.join(OPTIONS[task])} needs less"
-    assert_refused(outcome, "GB of memory, and 4.0 GB are free: --accumulate ", smaller, "--force goes on all the same")
+    assert_refused(outcome, "GB of memory, and 4.0 GB are free: --grad-acc", smaller, "--force trains all the same")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
     assert resident_peak() - before < 100 * MB
 
 
-def test_the_parts_that_are_advised_are_the_fewest_powers_of_two_that_fit(free, capsys):
+def test_the_micro_batches_that_are_advised_are_the_fewest_powers_of_two_that_fit(free, capsys):
     free(30 * MB)
     outcome = run(capsys, *COPY)
-    assert_refused(outcome, "--accumulate 2 learns the same with ")
+    assert_refused(outcome, "--grad-accumulation-steps 2 computes the same with ")
     need, less = needed(outcome.err)
     assert less < 30 * MB < need
-    assert run(capsys, *COPY, "--accumulate", 2).status == 0
+    assert run(capsys, *COPY, "--grad-accumulation-steps", 2).status == 0
     free(24 * MB)
-    assert_refused(run(capsys, *COPY), "--accumulate 4 learns the same with ")
-    assert_refused(run(capsys, *COPY, "--accumulate", 2), "--accumulate 4 learns the same with ")
+    assert_refused(run(capsys, *COPY), "--grad-accumulation-steps 4 computes the same with ")
+    outcome = run(capsys, *COPY, "--grad-accumulation-steps", 2)
+    assert_refused(outcome, "--grad-accumulation-steps 4 computes the same with ")
 
 
 def test_where_one_sequence_is_too_much_no_smaller_batch_is_advised(free, capsys):
     free(15 * MB)
     outcome = run(capsys, "train", "shakespeare", "--text", "text.txt")
     assert_refused(outcome, "a smaller --length or --d-model or --num-layers needs less")
-    assert "--accumulate" not in outcome.err
+    assert "--grad-accumulation-steps" not in outcome.err
     assert "--batch-size" not in outcome.err
 
 
-def test_force_goes_on_all_the_same_and_says_so(free, capsys):
+def test_force_trains_all_the_same_and_says_so(free, capsys):
     free(MB)
     outcome = run(capsys, *COPY, "--batch-size", 4, "--force")
     assert (outcome.status, outcome.err) == (0, "")
-    assert "and 1 MB are free: going on all the same (--force)" in outcome.out
+    assert "and 1 MB are free: training all the same (--force)" in outcome.out
 
 
 @pytest.mark.parametrize("amount", [None, 500 * MB])
@@ -95,52 +97,49 @@ def test_where_it_fits_or_nobody_knows_nothing_is_said(amount, free, capsys):
 @pytest.mark.parametrize("parts", [0, 65])
 def test_parts_that_cannot_be_are_refused(parts, free, capsys):
     free(None)
-    assert_refused(
-        run(capsys, *COPY, "--accumulate", parts), f"accumulate must be from 1 to batch_size = 64, got {parts}"
-    )
+    said = f"--grad-accumulation-steps must be from 1 to --batch-size = 64, got {parts}"
+    assert_refused(run(capsys, *COPY, "--grad-accumulation-steps", parts), said)
 
 
 def test_training_in_parts_learns_the_same(free, capsys, tmp_path):
     free(None)
     weights = []
     for parts in (1, 4):
-        assert run(capsys, *COPY, "--batch-size", 10, "--accumulate", parts, "--runs", f"{parts}")[0] == 0
-        weights.append(load_checkpoint(tmp_path / f"{parts}" / "copy.safetensors")[0].state_dict())
+        assert run(capsys, *COPY, "--batch-size", 10, "--grad-accumulation-steps", parts, "--runs", f"{parts}")[0] == 0
+        weights.append(load_checkpoint(tmp_path / f"{parts}" / "copy" / "model.safetensors")[0].state_dict())
     whole, cut = weights
     name = "decoder.layers.0.feed_forward.sublayer.expand.W"
     assert not same_weights(whole, cut), "the sums are rounded otherwise"
     assert relative_error(cut[name], whole[name]) < 1e-5
 
 
-def interrupted(capsys, monkeypatch, *options):
-    """A training that was stopped after its second step."""
-    advance = Session.advance
-    monkeypatch.setattr(Session, "advance", lambda self: interrupted_at(self, advance, 2))
-    assert run(capsys, *RESUMED, *options).status == 130
-    monkeypatch.setattr(Session, "advance", advance)
+def stop_after_two(capsys, *options):
+    """A run that is stopped after its second step."""
+    with stopping_after(2):
+        assert run(capsys, *RESUMED, *options).status == 130
 
 
-def test_training_in_parts_is_resumed_to_the_same_bits(free, capsys, monkeypatch, tmp_path):
+def test_run_with_micro_batches_is_resumed_with_the_same_bits(free, capsys, tmp_path):
     free(None)
-    interrupted(capsys, monkeypatch, "--accumulate", 3)
-    assert run(capsys, "train", "--resume", "runs/copy.training").status == 0
-    assert run(capsys, *RESUMED, "--accumulate", 3, "--runs", "whole").status == 0
-    resumed, whole = (read_safetensors(tmp_path / name / "copy.safetensors")[0] for name in ("runs", "whole"))
+    stop_after_two(capsys, "--grad-accumulation-steps", 3)
+    assert run(capsys, "train", "--resume", "runs/copy").status == 0
+    assert run(capsys, *RESUMED, "--grad-accumulation-steps", 3, "--runs", "whole").status == 0
+    resumed, whole = (read_safetensors(tmp_path / name / "copy" / "model.safetensors")[0] for name in ("runs", "whole"))
     assert same_weights(resumed, whole)
 
 
-def test_a_training_that_no_longer_fits_is_resumed_in_parts_or_by_force(free, capsys, monkeypatch):
+def test_a_run_that_no_longer_fits_is_resumed_in_micro_batches_or_by_force(free, capsys):
     free(None)
-    interrupted(capsys, monkeypatch)
+    stop_after_two(capsys)
     free(26 * MB)
-    resume = ("train", "--resume", "runs/copy.training")
+    resume = ("train", "--resume", "runs/copy")
     refused = run(capsys, *resume)
     assert refused.status == 2
-    assert "--accumulate 2 learns the same" in refused.err
-    assert "--batch-size" not in refused.err, "the batches are those that it was begun with"
-    assert run(capsys, *resume, "--accumulate", 2).status == 0
+    assert "--grad-accumulation-steps 2 computes the same" in refused.err
+    assert "--batch-size" not in refused.err, "the batches are those that it was started with"
+    assert run(capsys, *resume, "--grad-accumulation-steps", 2).status == 0
     free(None)
-    interrupted(capsys, monkeypatch)
+    stop_after_two(capsys)
     free(26 * MB)
     assert run(capsys, *resume, "--force").status == 0
 
@@ -149,10 +148,10 @@ def test_a_training_that_no_longer_fits_is_resumed_in_parts_or_by_force(free, ca
 def test_text_is_read_and_judged_by_no_more_sequences_at_once_than_asked_for(task, free, capsys, monkeypatch):
     free(None)
     rows = []
-    for kind in (train_text.GPT, train_text.BERT):
+    for kind in (GPT, BERT):
         monkeypatch.setattr(kind, "forward", counting(kind.forward, rows))
     text = ("--text", "text.txt", "--length", 16, "--d-model", 8, "--num-layers", 1)
-    sizes = ("--steps", 2, "--batch-size", 7, "--accumulate", 3, "--threads", 1)
+    sizes = ("--steps", 2, "--batch-size", 7, "--grad-accumulation-steps", 3, "--threads", 1)
     assert run(capsys, "train", task, *text, *sizes).status == 0
     assert (max(rows), len(rows) > 30) == (3, True)
 

@@ -32,34 +32,34 @@ def train(capsys, task, *more):
 def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, folder):
     out, result = train(capsys, "shakespeare")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}
-    plots = {"plots/train_shakespeare_loss.png", "plots/train_shakespeare_sample.txt"}
-    assert files == {"runs/shakespeare.safetensors"} | plots
+    names = ("model.safetensors", "log.csv", "loss.png", "sample.txt")
+    assert files == {f"runs/shakespeare/{name}" for name in names}
     assert result["perplexity"] == pytest.approx(2 ** result["bits_per_character"])
     assert 1.0 < result["bits_per_character"] < math.log2(40)
-    model, metadata = load_checkpoint("runs/shakespeare.safetensors")
+    model, metadata = load_checkpoint("runs/shakespeare/model.safetensors")
     assert isinstance(model, GPT)
     assert metadata["bits_per_character"] == result["bits_per_character"]
-    assert out.count("bits per character") >= 11  # ten looks on the way, and the end
+    assert out.count("bits per character") >= 11  # ten evaluations during training, and the end
 
 
 def test_hidden_characters_are_guessed_by_an_encoder(capsys):
     _, result = train(capsys, "masked")
     assert result["bits_per_character"] < math.log2(40)
-    assert isinstance(load_checkpoint("runs/masked.safetensors")[0], BERT)
+    assert isinstance(load_checkpoint("runs/masked/model.safetensors")[0], BERT)
 
 
 def test_the_same_seed_trains_the_same_model(capsys, folder):
     first = train(capsys, "shakespeare")[1]["bits_per_character"]
-    weights = load_file("runs/shakespeare.safetensors")
+    weights = load_file("runs/shakespeare/model.safetensors")
     assert train(capsys, "shakespeare")[1]["bits_per_character"] == first
-    again = load_file("runs/shakespeare.safetensors")
+    again = load_file("runs/shakespeare/model.safetensors")
     assert all(np.array_equal(weights[name], again[name]) for name in weights)
     assert train(capsys, "shakespeare", "--seed", 1)[1]["bits_per_character"] != first
 
 
 def test_generate_goes_on_where_the_prompt_ends(capsys):
     train(capsys, "shakespeare")
-    arguments = ("generate", "runs/shakespeare.safetensors", "--prompt", "12 times", "--length", 20)
+    arguments = ("generate", "runs/shakespeare", "--prompt", "12 times", "--length", 20)  # the run's folder
     status, out, err = run(capsys, *arguments, "--json")
     assert (status, err) == (0, "")
     text, result = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
@@ -73,7 +73,7 @@ def test_generate_goes_on_where_the_prompt_ends(capsys):
 
 def test_generate_without_chance_says_the_same_for_every_seed(capsys):
     train(capsys, "shakespeare")
-    arguments = ("generate", "runs/shakespeare.safetensors", "--greedy", "--prompt", "3")
+    arguments = ("generate", "runs/shakespeare/model.safetensors", "--greedy", "--prompt", "3")
     assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
 
 
@@ -91,13 +91,13 @@ def test_generate_without_chance_says_the_same_for_every_seed(capsys):
 )
 def test_generate_refuses_what_makes_no_sense(options, complaint, capsys):
     train(capsys, "shakespeare")
-    outcome = run(capsys, "generate", "runs/shakespeare.safetensors", *options)
+    outcome = run(capsys, "generate", "runs/shakespeare/model.safetensors", *options)
     assert_refused(outcome, "generate: ", complaint)
 
 
 def test_generate_refuses_models_that_do_not_speak(capsys, folder):
     train(capsys, "masked")
-    assert_refused(run(capsys, "generate", "runs/masked.safetensors"), "holds no language model")
+    assert_refused(run(capsys, "generate", "runs/masked/model.safetensors"), "holds no language model")
     assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a safetensors file")
     assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
     save_file({"x": np.zeros(2)}, folder / "other.safetensors")
@@ -127,15 +127,15 @@ def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch)
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rope", "alibi"])
 def test_a_toy_task_can_be_learnt_by_a_decoder_alone(positions, capsys, monkeypatch):
-    monkeypatch.setattr("minitransformer.cli.train.TESTED", 20)
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
     arguments = ("train", "reverse", "--model", "gpt", "--positions", positions, "--steps", 3, "--json")
     status, out, err = run(capsys, *arguments)
     assert (status, err) == (0, "")
     assert 0.0 <= json.loads(out.splitlines()[-1])["exact_match"] <= 1.0
-    assert isinstance(load_checkpoint("runs/reverse.safetensors")[0], GPT)
+    assert isinstance(load_checkpoint("runs/reverse/model.safetensors")[0], GPT)
 
 
 def test_unknown_choices_are_refused_by_name(capsys):
     assert_refused(run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, got 'rnn'")
-    assert_refused(run(capsys, "train", "copy", "--positions", "x"), "positions must be one of sinusoidal, learned")
-    assert_refused(run(capsys, "train", "poetry"), "task must be one of copy", "shakespeare, masked", "'poetry'")
+    assert_refused(run(capsys, "train", "copy", "--positions", "x"), "--positions must be one of sinusoidal, learned")
+    assert_refused(run(capsys, "train", "poetry"), "invalid choice: 'poetry'", "copy", "shakespeare, masked")

@@ -1,4 +1,4 @@
-"""`minitransformer train`: three steps of every task leave a model and two figures, and bad input leaves nothing."""
+"""`minitransformer train`: three steps of every task leave a model, a log and two figures; bad input leaves nothing."""
 
 import contextlib
 import io
@@ -40,7 +40,7 @@ def trained(request, tmp_path_factory):
     folder, out, err = tmp_path_factory.mktemp(request.param), io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("minitransformer.cli.train.TESTED", HELD_OUT)
+        patch.setattr("minitransformer.recipes.toy.TESTED", HELD_OUT)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main(["train", request.param, "--steps", "3", "--seed", "5", "--json"])
     return Trained(request.param, folder, status, out.getvalue(), err.getvalue())
@@ -50,16 +50,26 @@ def test_training_ends_with_status_zero_and_shows_no_bar_when_nobody_looks(train
     assert (trained.status, trained.err) == (0, "")
 
 
-def test_training_writes_the_model_and_two_figures_and_nothing_else(trained):
-    task, files = trained.task, {str(f.relative_to(trained.folder)) for f in trained.folder.rglob("*") if f.is_file()}
-    figures = {f"plots/train_{task}_loss.png", f"plots/train_{task}_attention.png"}
-    assert files == {f"runs/{task}.safetensors"} | figures
-    assert all(name in trained.out.splitlines()[-2] for name in files)  # "saved ..."
+def test_training_writes_the_model_its_log_and_two_figures_and_nothing_else(trained):
+    files = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
+    said = {f"runs/{trained.task}/{name}" for name in ("model.safetensors", "loss.png", "attention.png")}
+    assert files == said | {f"runs/{trained.task}/log.csv"}
+    assert all(name in trained.out.splitlines()[-2] for name in said)  # "saved ..."
+
+
+def test_the_log_has_a_line_for_each_step(trained):
+    head, *lines = (trained.folder / "runs" / trained.task / "log.csv").read_text("utf8").splitlines()
+    assert head == "step,loss,grad_norm,learning_rate"
+    rows = [[float(number) for number in line.split(",")] for line in lines]
+    assert [row[0] for row in rows] == [1, 2, 3]
+    assert all(2.0 < loss < 6.0 and norm > 0.0 for _, loss, norm, _ in rows)
+    rates = np.array([rate for *_, rate in rows])
+    np.testing.assert_allclose(rates, rates[0] * np.array([1, 2, 3]), rtol=1e-5)  # it warms up
 
 
 @pytest.mark.parametrize("kind", ["loss", "attention"])
 def test_the_figures_are_not_blank(trained, kind):
-    image = matplotlib.image.imread(trained.folder / "plots" / f"train_{trained.task}_{kind}.png")
+    image = matplotlib.image.imread(trained.folder / "runs" / trained.task / f"{kind}.png")
     height, width, _ = image.shape
     assert min(height, width) > 200
     assert image[..., :3].var() > 1e-3
@@ -67,7 +77,7 @@ def test_the_figures_are_not_blank(trained, kind):
 
 
 def test_the_saved_model_is_the_trained_one_with_its_result(trained):
-    model, metadata = load_checkpoint(trained.folder / "runs" / f"{trained.task}.safetensors")
+    model, metadata = load_checkpoint(trained.folder / "runs" / trained.task / "model.safetensors")
     assert isinstance(model, Transformer)
     assert model.config.vocab_size == len(get_task(trained.task).vocabulary)
     assert metadata == trained.result
@@ -101,49 +111,70 @@ def test_json_has_the_documented_keys_in_the_last_line(trained):
 def empty_folder(tmp_path, monkeypatch):
     """The current folder, which is empty."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("minitransformer.cli.train.TESTED", HELD_OUT)
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", HELD_OUT)
     return tmp_path
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense"], "task must be one of copy, reverse, sort, addition, shakespeare, masked, got 'nonsense'"),
-        (["copy", "--config", "huge"], "configuration must be one of tiny, base, big, got 'huge'"),
-        (["copy", "--steps", "0"], "steps must be greater than 0, got 0"),
-        (["copy", "--steps", "-2"], "steps must be greater than 0, got -2"),
-        (["copy", "--batch-size", "0"], "batch_size must be greater than 0, got 0"),
-        (["copy", "--warmup", "0"], "warmup must be greater than 0, got 0"),
-        (["copy", "--factor", "-1"], "factor must be greater than 0, got -1.0"),
-        (["copy", "--factor", "nan"], "factor must be greater than 0, got nan"),
-        (["copy", "--dropout", "1.5"], "dropout must be at least 0 and less than 1, got 1.5"),
-        (["copy", "--dropout", "-0.1"], "dropout must be at least 0 and less than 1, got -0.1"),
-        (["copy", "--norm", "nonsense"], "norm must be one of post, pre, got 'nonsense'"),
+        (["nonsense"], "argument TASK: invalid choice: 'nonsense'"),
+        (["copy", "--peak", "0.1"], "unrecognized arguments: --peak 0.1"),
+        (["shakespeare", "--factor", "0.1"], "unrecognized arguments: --factor 0.1"),
+        (["copy", "--plots", "p"], "unrecognized arguments: --plots p"),
+        ([], "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"),
+        (["--factor", "0.1"], "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"),
+        (["copy", "--config", "huge"], "--config must be one of tiny, base, big, got 'huge'"),
+        (["copy", "--steps", "0"], "--steps must be at least 1, got 0"),
+        (["copy", "--steps", "-2"], "--steps must be at least 1, got -2"),
+        (["copy", "--batch-size", "0"], "--batch-size must be at least 1, got 0"),
+        (["copy", "--warmup", "0"], "--warmup must be at least 1, got 0"),
+        (["copy", "--factor", "-1"], "--factor must be greater than 0, got -1.0"),
+        (["copy", "--factor", "nan"], "--factor must be greater than 0, got nan"),
+        (["copy", "--factor", "inf"], "--factor must be finite, got inf"),
+        (["copy", "--dropout", "1.5"], "--dropout must be at least 0 and less than 1, got 1.5"),
+        (["copy", "--dropout", "-0.1"], "--dropout must be at least 0 and less than 1, got -0.1"),
+        (["copy", "--label-smoothing", "1"], "--label-smoothing must be at least 0 and less than 1, got 1.0"),
+        (["copy", "--weight-decay", "-1"], "--weight-decay must be at least 0, got -1.0"),
+        (["copy", "--weight-decay", "nan"], "--weight-decay must be at least 0, got nan"),
+        (["copy", "--norm", "nonsense"], "--norm must be one of post, pre, got 'nonsense'"),
+        (["copy", "--threads", "0"], "--threads must be at least 1 and at most 1024, got 0"),
+        (["copy", "--grad-accumulation-steps", "65"], "--grad-accumulation-steps must be from 1 to --batch-size = 64"),
         (["copy", "--seed", "-7"], "--seed must be at least 0, got -7"),
     ],
 )
 def test_bad_input_is_refused_in_one_line_and_nothing_is_written(arguments, message, capsys, empty_folder):
-    assert_refused(run(capsys, "train", *arguments), f"minitransformer train: {message}")
+    assert_refused(run(capsys, "train", *arguments), "minitransformer train", f": {message}")
     assert list(empty_folder.iterdir()) == []
 
 
-def test_the_switches_reach_the_model_and_its_folders(capsys, empty_folder):
-    switches = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep", "--plots", "p"]
-    status, _, err = run(capsys, "train", "copy", "--steps", "1", *switches)
+def test_the_options_reach_the_model_and_its_folder(capsys, empty_folder):
+    options = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep"]
+    status, _, err = run(capsys, "train", "copy", "--steps", "1", *options)
     assert (status, err) == (0, "")
-    model, metadata = load_checkpoint(empty_folder / "r/deep/copy.safetensors")
+    model, metadata = load_checkpoint(empty_folder / "r/deep/copy/model.safetensors")
     assert (model.config.norm, model.config.dropout, metadata["steps"]) == ("pre", 0.25, 1)
-    assert sorted(path.name for path in (empty_folder / "p").iterdir()) == [
-        "train_copy_attention.png",
-        "train_copy_loss.png",
-    ]
-    assert sorted(path.name for path in empty_folder.iterdir()) == ["p", "r"]
+    files = sorted(path.name for path in (empty_folder / "r/deep/copy").iterdir())
+    assert files == ["attention.png", "log.csv", "loss.png", "model.safetensors"]
+    assert [path.name for path in empty_folder.iterdir()] == ["r"]
+
+
+def test_label_smoothing_and_weight_decay_reach_the_training(capsys, empty_folder):
+    def trained(name, *options):
+        assert run(capsys, "train", "copy", "--steps", "2", "--batch-size", "8", "--runs", name, *options)[0] == 0
+        folder = empty_folder / name / "copy"
+        return load_checkpoint(folder / "model.safetensors")[0].output.E.data, (folder / "log.csv").read_text()
+
+    (plain, log), (decayed, decayed_log) = trained("a"), trained("b", "--weight-decay", "0.5")
+    assert decayed_log.splitlines()[1] == log.splitlines()[1], "the first loss is that before any decay"
+    assert 0.0 < np.abs(decayed - plain).max() < 1e-3 * np.abs(plain).max()
+    assert trained("c", "--label-smoothing", "0")[1].splitlines()[1] != log.splitlines()[1]
 
 
 def test_the_same_seed_trains_the_same_model_and_another_seed_another(capsys, empty_folder):
     def weights(seed, folder):
         run(capsys, "train", "sort", "--steps", "2", "--batch-size", "8", "--seed", seed, "--runs", folder)
-        return load_checkpoint(empty_folder / folder / "sort.safetensors")[0].state_dict()
+        return load_checkpoint(empty_folder / folder / "sort" / "model.safetensors")[0].state_dict()
 
     first, again, other = weights(1, "a"), weights(1, "b"), weights(2, "c")
     assert all(np.array_equal(first[name], again[name]) for name in first)

@@ -102,14 +102,13 @@ class ReachedError(Exception):
 
 
 WORK = (
-    "train.train",
-    "train_text.train",
-    "bench.training_step.run",
-    "bench.curves.run",
-    "lengths.lengths.run",
-    "lesson.run_lesson",
-    "gradcheck.tqdm",
-    "check.check_all",
+    "recipes.recipe.train",
+    "cli.bench.training_step.run",
+    "cli.bench.curves.run",
+    "cli.lengths.lengths.run",
+    "cli.lesson.run_lesson",
+    "cli.gradcheck.tqdm",
+    "cli.check.check_all",
 )
 WORDS = ("copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "relu", "model", "bad", "folder", "")
 WORDS += (
@@ -137,8 +136,10 @@ SOUND += (("generate", "model", "--length", "2"), ("gradcheck", "relu"), ("bench
 SOUND += (("lesson", "06"), ("start", "06"), ("check", "06"), ("hint", "06"), ("progress",), ("solution", "06"))
 OPTIONS = {  # with a value that fits
     **dict.fromkeys(("--fresh", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")),
-    **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads", "--every"), "4"),
-    **dict.fromkeys(("--keep", "--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs", "--accumulate"), "2"),
+    **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
+    **dict.fromkeys(("--checkpoint-interval", "--keep-checkpoints", "--grad-accumulation-steps"), "2"),
+    **dict.fromkeys(("--weight-decay", "--label-smoothing"), "0.5"),
+    **dict.fromkeys(("--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs"), "2"),
     **dict.fromkeys(("--factor", "--dropout", "--peak", "--temperature", "--top-p", "--seconds"), "0.5"),
     **dict.fromkeys(("--runs", "--plots", "--folder"), "folder"),
     **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny", "--prompt": "1", "--shape": "3"},
@@ -159,7 +160,7 @@ def command_lines(rng, good):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(good.folder)
         for work in WORK:
-            patch.setattr(f"minitransformer.cli.{work}", _reached)
+            patch.setattr(f"minitransformer.{work}", _reached)
         try:
             status = main(arguments)
         except SystemExit as left:

@@ -14,7 +14,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import PROCESS, training_memory
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
-from minitransformer.training import Trainer
+from tests.helpers import Trainer
 
 pytestmark = pytest.mark.host_only  # it watches the memory of the host
 
@@ -106,15 +106,13 @@ import tempfile
 from minitransformer.bench.timing import resident_peak
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Session, TrainingSettings
-from minitransformer.training.checkpointer import Keeper
+from minitransformer.training import Checkpointer, TrainingSettings, train
 import safetensors.numpy
 before = resident_peak()
 config = TransformerConfig(29, d_model=384, num_heads=4, d_ff=1536, num_layers=2, max_len=16)
-session = Session(Transformer(config), get_task("copy"), TrainingSettings(steps=9, batch_size=2))
-session.advance()
 with tempfile.TemporaryDirectory() as folder:
-    Keeper(folder, every=1).save(session)
+    checkpointer, settings = Checkpointer(folder, interval=1), TrainingSettings(steps=2, batch_size=2)
+    train(Transformer(config), get_task("copy"), settings=settings, checkpointer=checkpointer)
 print(resident_peak() - before)
 """
 

@@ -11,8 +11,7 @@ import pytest
 from minitransformer.data.tasks import Batch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Trainer
-from tests.helpers import device, host, randomize, relative_error, same
+from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
@@ -188,8 +187,8 @@ def test_the_loss_at_initialisation_is_near_ln_v(norm, tied):
 
 def learn_random_targets(norm, tied, leak):
     """Train on targets that are new and random at every step -> the mean loss of the last steps."""
-    model = build(norm, tied, "float32", seed=1, num_heads=2, dropout=0.0, label_smoothing=0.0, num_layers=1)
-    trainer, rng, losses = Trainer(model), np.random.default_rng(61), []
+    model = build(norm, tied, "float32", seed=1, num_heads=2, dropout=0.0, num_layers=1)
+    trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []
     for _ in range(120):
         source, target = rng.integers(1, V, (32, 6)), rng.integers(1, V, (32, 8))
         seen = target[:, 1:] if leak else target[:, :-1]

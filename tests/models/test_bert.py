@@ -9,8 +9,8 @@ from minitransformer.data import TextBatch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import BERT, bert_config
-from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
-from tests.helpers import device, host, randomize, relative_error, same
+from minitransformer.training import load_checkpoint, save_checkpoint
+from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
 IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
@@ -168,7 +168,7 @@ def test_after_one_step_on_classes_every_parameter_has_moved():
 def check_all_moved(model, batch, lr):
     """Assert that Adam's first step moves each tensor by lr."""
     before = model.state_dict()
-    Trainer(model, seed=1).step(batch, lr)
+    Trainer(model, seed=1, label_smoothing=0.0).step(batch, lr)
     for name, after in model.state_dict().items():
         largest = np.abs(after - before[name]).max()
         assert 0.9 * lr < largest <= lr * (1 + 1e-9), name
@@ -176,7 +176,7 @@ def check_all_moved(model, batch, lr):
 
 def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden():
     model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0, vocab_size=V + 1)
-    trainer, rng, losses = Trainer(model), np.random.default_rng(61), []
+    trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []
     for _ in range(120):
         ids = rng.integers(1, V, (32, 8))
         asked = rng.random(ids.shape) < 0.3

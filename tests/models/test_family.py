@@ -42,7 +42,7 @@ def test_after_one_step_of_float32_training_every_parameter_has_moved_and_is_flo
     _, cache_loss = cross_entropy(logits, device(TARGET[:, 1:]), 0.1)
     model.zero_grad()
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    Adam(model.parameters()).step(0.01)
+    Adam(model.parameters(), lr=0.01).step()
     keys = ("qkv.b", "kv.b")  # the key's part of these has no gradient
     for name, parameter in model.named_parameters():
         moved = host(parameter.data) != before[name]

@@ -12,8 +12,8 @@ from minitransformer.layers import EncoderLayer
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
-from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
-from tests.helpers import device, host, randomize, relative_error, same
+from minitransformer.training import load_checkpoint, save_checkpoint
+from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 IDS = np.array([[3, 8, 4, 0, 6], [7, 5, 9, 4, 10]])  # (B, T); id 0 is a token as any other
@@ -140,7 +140,7 @@ def test_the_loss_at_initialisation_is_near_ln_v(positions, switches):
 def test_after_one_step_every_parameter_has_moved(positions):
     model, lr = build(positions), 1e-3
     before = model.state_dict()
-    Trainer(model, seed=1).step(TextBatch(IDS[:, :-1], IDS[:, 1:]), lr)
+    Trainer(model, seed=1, label_smoothing=0.0).step(TextBatch(IDS[:, :-1], IDS[:, 1:]), lr)
     for name, after in model.state_dict().items():
         largest = np.abs(after - before[name]).max()
         assert 0.9 * lr < largest <= lr * (1 + 1e-9), name  # Adam's first step has the size lr
@@ -149,7 +149,7 @@ def test_after_one_step_every_parameter_has_moved(positions):
 @pytest.mark.parametrize("leak", [False, True])
 def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
     model = build(dtype="float32", seed=1, num_layers=1, dropout=0.0)
-    trainer, rng, losses = Trainer(model), np.random.default_rng(61), []
+    trainer, rng, losses = Trainer(model, label_smoothing=0.0), np.random.default_rng(61), []
     for _ in range(120):
         ids = rng.integers(1, V, (32, 9))
         seen = ids[:, 1:] if leak else ids[:, :-1]

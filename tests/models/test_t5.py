@@ -9,8 +9,8 @@ from minitransformer.data import Batch
 from minitransformer.decoding import generate
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig, t5_config
-from minitransformer.training import Trainer, load_checkpoint, save_checkpoint
-from tests.helpers import device, host, randomize, relative_error, same
+from minitransformer.training import load_checkpoint, save_checkpoint
+from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F = 11, 3, 12, 7
 SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding

@@ -1,28 +1,28 @@
-"""Bugs of large batches that are computed in parts, and of several threads in one process."""
+"""Bugs of large batches that are computed in micro batches, and of several threads in one process."""
 
-from minitransformer import backend, process
-from minitransformer.training import parallel as data_parallel
+from minitransformer import backend, process, training
+from minitransformer.training import parallel
 from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(
         "the sequences that do not fill a part are forgotten",
         "Seven sequences in three parts of two: the seventh is drawn, paid for, and never learnt from.",
-        data_parallel.DataParallel._split,
-        "np.array_split(ids, self.accumulate * members)",
-        "np.split(ids[: len(ids) - len(ids) % (self.accumulate * members)], self.accumulate * members)",
+        parallel.split_batch,
+        "np.array_split(ids, parts)",
+        "np.split(ids[: len(ids) - len(ids) % parts], parts)",
     ),
     Exhibit(
         "the gradient is divided by the number of parts once more",
-        "The shares add up to 1 over all parts. Adam hides the factor, as it divides by the gradient's size.",
-        data_parallel.DataParallel.forward_backward,
-        "count / max(sum(tokens), 1) for count in tokens",
-        "count / max(sum(tokens), 1) / self.accumulate for count in tokens",
+        "The weights add up to 1 over all parts. Adam hides the factor, as it divides by the gradient's size.",
+        training.GradientAccumulation.map,
+        "part_weights(self.workers.loss_fn, parts)",
+        "[weight / self.steps for weight in part_weights(self.workers.loss_fn, parts)]",
     ),
     Exhibit(
         "each part clears the gradient of the one before",
         "zero_grad stands inside the loop, and the model learns from the last part of every batch.",
-        data_parallel.forward_backward,
+        training.forward_backward,
         "    logits, cache = model.forward(",
         "    model.zero_grad()\n    logits, cache = model.forward(",
     ),

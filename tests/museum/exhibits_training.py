@@ -3,8 +3,7 @@
 from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
-from minitransformer.training import optimizers, session
-from minitransformer.training import parallel as data_parallel
+from minitransformer.training import optimizers
 from minitransformer.training.clipping import clip_factor
 from tests.museum.mutation import Exhibit
 
@@ -58,17 +57,31 @@ ADAM = (
         "Adam takes the number of the parameter for the step",
         "Published. The bias correction of the last layers is nearly off from the first step on.",
         training.Adam.step,
-        "for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):",
-        "for self.t, (parameter, m, v) in enumerate(zip(self.parameters, self.m, self.v, strict=True), 1):",
+        """adam_update(
+        self.weights,
+        self.flat.grad,
+        self.m,
+        self.v,
+        self.lr,
+        self.betas,
+        self.eps,
+        self.t,
+        scale=scale,
+        team=self.team,
+    )""",
+        """end = 0
+    for t, piece in enumerate(self.flat.pieces, 1):
+        part = slice(end, end + piece.data.size)
+        end = part.stop
+        arrays = (array[part] for array in (self.weights, self.flat.grad, self.m, self.v))
+        adam_update(*arrays, self.lr, self.betas, self.eps, t, scale=scale, team=self.team)""",
     ),
     Exhibit(
         "Adam counts a step for every parameter",
         "After one step of a model with 100 tensors t is 100. One step, one count.",
         training.Adam.step,
-        """self.t += 1
-    for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):""",
-        """for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True):
-        self.t += 1""",
+        "self.t += 1",
+        "self.t += len(self.flat.pieces)",
     ),
     Exhibit(
         "Adam's second moment takes its share from beta1",
@@ -124,8 +137,8 @@ ADAM = (
         "Adam's defaults are PyTorch's and not the paper's",
         "(0.9, 0.999) and (0.9, 0.98) both train. A default is a claim, and wants a test.",
         training.Adam.__init__,
-        "betas=(0.9, 0.98)",
-        "betas=(0.9, 0.999)",
+        "betas: tuple[float, float] = (0.9, 0.98)",
+        "betas: tuple[float, float] = (0.9, 0.999)",
     ),
 )
 
@@ -133,8 +146,8 @@ STEP = (
     Exhibit(
         "the gradient of the last step is never cleared",
         "A momentum nobody asked for: every step moves by the sum of all gradients so far.",
-        training.Trainer.step,
-        "parameter.zero_grad()",
+        training.training_step,
+        "optimizer.zero_grad()",
         "pass",
     ),
     Exhibit(
@@ -154,21 +167,21 @@ STEP = (
     Exhibit(
         "the gradient is clipped after the step",
         "Two lines in the wrong order: the clipped gradient is thrown away.",
-        training.Trainer.step,
-        "self.optimizer.step(lr, scale=clip_factor(norm, self.max_norm))",
-        "self.optimizer.step(lr)\n    self.parameters[0].grad *= clip_factor(norm, self.max_norm)",
+        training.training_step,
+        "optimizer.step(scale=clip_factor(norm, max_norm))",
+        "optimizer.step()\n    optimizer.flat.grad *= clip_factor(norm, max_norm)",
     ),
     Exhibit(
-        "training ignores the label smoothing of the configuration",
-        "The default of a function stood in for what the configuration says.",
-        data_parallel.forward_backward,
-        "model.config.label_smoothing, PAD,",
+        "training ignores the label smoothing that was asked for",
+        "The default of a function stood in for what the loss was told.",
+        training.CrossEntropyLoss.forward,
+        "self.label_smoothing, PAD,",
         "0.0, PAD,",
     ),
     Exhibit(
         "training runs without dropout",
         "One argument that is not passed on. The training loss gets better, the test does not.",
-        data_parallel.forward_backward,
+        training.forward_backward,
         "model.forward(*batch.inputs, rng=rng)",
         "model.forward(*batch.inputs)",
     ),
@@ -178,16 +191,16 @@ LOOP = (
     Exhibit(
         "the schedule is stepped once for every tensor",
         "Published. The warm-up is over after a few steps.",
-        session.Session.advance,
-        "learning_rate(self.step, self.trainer.model",
-        "learning_rate(self.step * len(self.trainer.model.parameters()), self.trainer.model",
+        training.train,
+        "optimizer.lr = schedule(step)",
+        "optimizer.lr = schedule(step * len(model.parameters()))",
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
-        session.Session.advance,
-        "learning_rate(self.step, self.trainer.model",
-        "learning_rate(max(self.step - 1, 1), self.trainer.model",
+        training.train,
+        "optimizer.lr = schedule(step)",
+        "optimizer.lr = schedule(max(step - 1, 1))",
     ),
     Exhibit(
         "the schedule takes the larger of its two branches",
@@ -199,23 +212,23 @@ LOOP = (
     Exhibit(
         "every step draws the same dropout masks",
         "A generator made anew in the loop: the same units are silent at every step.",
-        data_parallel.DataParallel.forward_backward,
-        "return forward_backward(self.replicas[0], batch, self.rngs[0], measure=measure)",
-        "return forward_backward(self.replicas[0], batch, make_generator(2), measure=measure)",
+        training.DataParallel.map,
+        "return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)",
+        "return function(self.replicas[0], self.loss_fn, batch, make_generator(2), weight, measure)",
     ),
     Exhibit(
         "every step sees the same batch",
         "A seed set inside the loop. The loss falls to 0 in no time.",
-        session.Session.advance,
-        "task.batch(self.data_rng, settings.batch_size)",
-        "task.batch(np.random.default_rng([settings.seed, 1]), settings.batch_size)",
+        training.train,
+        "data.batch(run.data_rng, settings.batch_size)",
+        "data.batch(np.random.default_rng([settings.seed, 1]), settings.batch_size)",
     ),
     Exhibit(
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
-        session.Session.advance,
-        "snapshots.append(self.weights.copy())",
-        "snapshots.append(self.weights)",
+        training.AverageOfLast.update,
+        "snapshots.append(weights.copy())",
+        "snapshots.append(weights)",
     ),
     Exhibit(
         "padding counts in the accuracy",

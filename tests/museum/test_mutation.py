@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, layers
+from minitransformer.core import Parameter
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.layers import Linear, SelfAttention
@@ -67,9 +68,9 @@ def test_a_decorated_method_can_carry_a_bug():
 
 
 def test_a_default_can_be_wrong_positional_or_by_keyword():
-    with planted(Adam.__init__, "eps=1e-9", "eps=1e-3"):
-        assert Adam([]).eps == 1e-3
-    assert Adam([]).eps == 1e-9
+    with planted(Adam.__init__, "eps: float = 1e-9", "eps: float = 1e-3"):
+        assert Adam([Parameter(np.zeros(1))]).eps == 1e-3
+    assert Adam([Parameter(np.zeros(1))]).eps == 1e-9
     with planted(Linear.__init__, "bias=True", "bias=False"):
         assert Linear(2, 3).b is None
     assert Linear(2, 3).b is not None

@@ -65,8 +65,8 @@ def test_adam_takes_the_steps_of_pytorchs_adam(record_property):
             gradient[0] = 0.0 if step < 10 else gradient[0]  # as of a token that comes late
             parameter.grad[...] = gradient
             theirs[name].grad = torch.tensor(gradient)
-        lr = their_adam.param_groups[0]["lr"] = 0.3 / step
-        our_adam.step(lr)
+        our_adam.lr = their_adam.param_groups[0]["lr"] = 0.3 / step
+        our_adam.step()
         their_adam.step()
     found = {name: relative_error(ours[name].data, theirs[name].detach()) for name in SHAPES}
     assert_all_within(BOUND, found, "Adam, 20 steps", record_property)
@@ -98,7 +98,7 @@ def test_ten_training_steps_equal_those_of_pytorch(seed, record_property):
 def test_the_training_loop_does_what_pytorch_does(record_property):
     start = training.draw_start(seed=4)
     expected = training.train_theirs(start)
-    found = training.loop_errors(*training.train_with_our_loop(start), expected)
+    found = training.run_errors(training.train_with_our_loop(start), expected)
     assert_all_within(BOUND, found, "ten training steps, our loop", record_property)
 
 

@@ -42,7 +42,7 @@ def test_ten_training_steps_equal_the_stored_ones(stored, record_property):
 
 def test_the_training_loop_does_what_the_stored_steps_did(stored, record_property):
     start, expected = read_training(stored)
-    found = training.loop_errors(*training.train_with_our_loop(start), expected)
+    found = training.run_errors(training.train_with_our_loop(start), expected)
     assert_all_within(BOUND, found, "ten training steps, our loop", record_property)
 
 

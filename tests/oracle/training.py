@@ -4,12 +4,13 @@ Each step is forward, smoothed loss, backward, clipping by the norm of all gradi
 PyTorch's Adam and clipping work on the leaves of autograd, which are our parameters by our names.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from minitransformer.data import Batch
-from minitransformer.training import Adam, TrainingSettings, clip_grad_norm, noam, train
+from minitransformer.training import Adam, CrossEntropyLoss, TrainingSettings, clip_grad_norm, noam, train
 from tests.helpers import relative_error
 from tests.oracle.cases import CASES, REFERENCE_SIZES
 from tests.oracle.problems import draw, leaves, load_layer
@@ -17,7 +18,9 @@ from tests.oracle.problems import draw, leaves, load_layer
 CASE = CASES["transformer, loss, smoothing 0.1"]
 SIZES = REFERENCE_SIZES
 # The learning rate both rises and falls, and only some of the steps are clipped.
-SETTINGS = TrainingSettings(steps=10, batch_size=SIZES.B, warmup=4, factor=0.1, max_norm=3.0)
+WARMUP, FACTOR = 4, 0.1
+SETTINGS = TrainingSettings(steps=10, batch_size=SIZES.B, max_norm=3.0)
+SCHEDULE = partial(noam, d_model=SIZES.C, warmup=WARMUP, factor=FACTOR)
 BETAS, EPS = (0.9, 0.98), 1e-9  # paper section 5.3
 
 
@@ -51,7 +54,7 @@ def draw_start(seed):
 def train_ours(start):
     """With our layers, clipping, Adam and schedule -> Run."""
     model = load_layer(CASE, SIZES, start.weights)
-    optimizer = Adam(model.parameters(), BETAS, EPS)
+    optimizer = Adam(model.parameters(), betas=BETAS, eps=EPS)
     losses, norms = [], []
     for step in range(SETTINGS.steps):
         model.zero_grad()
@@ -59,7 +62,8 @@ def train_ours(start):
         CASE.ours_backward(model, 1.0, cache)
         losses.append(float(loss))
         norms.append(float(clip_grad_norm(model.parameters(), SETTINGS.max_norm)))
-        optimizer.step(noam(step + 1, SIZES.C, SETTINGS.warmup, SETTINGS.factor))
+        optimizer.lr = SCHEDULE(step + 1)
+        optimizer.step()
     return Run(np.array(losses), np.array(norms), model.state_dict())
 
 
@@ -77,10 +81,11 @@ class FixedBatches:
 
 
 def train_with_our_loop(start):
-    """With `minitransformer.training.train` -> its losses and the weights after the last step."""
+    """With `minitransformer.training.train` -> Run."""
     model = load_layer(CASE, SIZES, start.weights)
-    history = train(model, FixedBatches(start), SETTINGS)
-    return np.array(history.losses), model.state_dict()
+    loss = CrossEntropyLoss(CASE.config(SIZES).label_smoothing)
+    history = train(model, FixedBatches(start), schedule=SCHEDULE, loss_fn=loss, settings=SETTINGS)
+    return Run(np.array(history.losses), np.array(history.norms), model.state_dict())
 
 
 def train_theirs(start):
@@ -106,18 +111,13 @@ def train_theirs(start):
 
 def their_learning_rate(step):
     """Equation 3 of the paper, as printed there, times the factor."""
-    return SETTINGS.factor * SIZES.C**-0.5 * min(step**-0.5, step * SETTINGS.warmup**-1.5)
+    return FACTOR * SIZES.C**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
 
 
 def run_errors(got, expected):
     """{name: relative error} of the losses, the norms, and every weight after the last step but the key biases."""
-    norms = {"norms": relative_error(got.norms, expected.norms)}
-    return norms | loop_errors(got.losses, got.weights, expected)
-
-
-def loop_errors(losses, weights, expected):
-    """The same for our loop, which keeps no norms."""
-    return {"losses": relative_error(losses, expected.losses)} | weight_errors(weights, expected.weights)
+    numbers = {name: relative_error(getattr(got, name), getattr(expected, name)) for name in ("losses", "norms")}
+    return numbers | weight_errors(got.weights, expected.weights)
 
 
 def weight_errors(got, expected):

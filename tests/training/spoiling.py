@@ -7,18 +7,17 @@ import pytest
 
 from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import NotFiniteError, Trainer
-from minitransformer.training import parallel as data_parallel
+from minitransformer.training import NotFiniteError, TrainingSettings, parallel
 from minitransformer.training.anomaly_hooks import named_layers
-from tests.helpers import randomize, same
+from tests.helpers import Trainer, randomize, same
 
 V, B, S, T = 29, 7, 6, 5
 SIZES = {"vocab_size": V, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 2, "max_len": 16}
-SETTINGS = {"steps": 30, "batch_size": 5, "warmup": 4, "seed": 3}
+SETTINGS = TrainingSettings(steps=30, batch_size=5, seed=3)
 RATE = 1e-3
 EXPAND = "encoder.layers.1.feed_forward.sublayer.expand"
 
-even_small_parts = mock.patch.object(data_parallel, "LEAST", 1)
+even_small_parts = mock.patch.object(parallel, "MIN_NUMBERS", 1)
 
 
 def make_model(**changes):
@@ -40,14 +39,14 @@ def make_trainer(threads=1, detect=False, **changes):
 
 def refused_step(trainer, batch=None):
     """A step that must stop before it moves anything -> the error."""
-    weights, steps = trainer.parameters[0].data.copy(), trainer.optimizer.t
-    moments = trainer.optimizer.m[0].copy(), trainer.optimizer.v[0].copy()
+    optimizer = trainer.optimizer
+    weights, steps, moments = optimizer.weights.copy(), optimizer.t, (optimizer.m.copy(), optimizer.v.copy())
     with pytest.raises(NotFiniteError) as caught:
         trainer.step(batch or make_batch(), RATE)
-    assert trainer.parameters[0].data.tobytes() == weights.tobytes(), "the weights were moved"
-    assert trainer.optimizer.t == steps
-    assert same(trainer.optimizer.m[0], moments[0])
-    assert same(trainer.optimizer.v[0], moments[1])
+    assert optimizer.weights.tobytes() == weights.tobytes(), "the weights were moved"
+    assert optimizer.t == steps
+    assert same(optimizer.m, moments[0])
+    assert same(optimizer.v, moments[1])
     assert caught.value.step == steps + 1
     assert str(caught.value).startswith(f"step {steps + 1}: ")
     return caught.value

@@ -1,17 +1,14 @@
 """Averaging: the result of training is the mean of the last five sets of weights that were kept, and only of those."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import TrainingSettings, train
-from minitransformer.training.averaging import ExponentialAverage, average
-from tests.helpers import device, host, relative_error
+from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, train
+from tests.helpers import device, host, relative_error, same
 
-SETTINGS = TrainingSettings(steps=13, batch_size=3, warmup=2, average_every=0)
+SETTINGS = TrainingSettings(steps=13, batch_size=3)
 
 
 def _model():
@@ -19,7 +16,11 @@ def _model():
     return Transformer(config, seed=0)
 
 
-class WatchingTask:
+def _trained(model, task=None, averaging=None):
+    return train(model, task or get_task("copy"), settings=SETTINGS, averaging=averaging)
+
+
+class RecordingTask:
     """The copy task, which notes the weights of the model whenever a step begins."""
 
     def __init__(self, model):
@@ -34,19 +35,19 @@ class WatchingTask:
 def _weights_after_each_step():
     """The weights after 0, 1, ... 13 steps, without averaging."""
     model = _model()
-    task = WatchingTask(model)
-    train(model, task, SETTINGS)
+    task = RecordingTask(model)
+    _trained(model, task)
     return [*task.weights, model.state_dict()]
 
 
 @pytest.mark.parametrize(
-    ("every", "averaged"),
-    [(1, [9, 10, 11, 12, 13]), (2, [5, 7, 9, 11, 13]), (4, [1, 5, 9, 13]), (5, [3, 8, 13]), (100, [13]), (0, [13])],
+    ("interval", "averaged"),
+    [(1, [9, 10, 11, 12, 13]), (2, [5, 7, 9, 11, 13]), (4, [1, 5, 9, 13]), (5, [3, 8, 13]), (100, [13])],
 )
-def test_result_is_the_mean_of_the_last_five_kept_weights(every, averaged):
+def test_result_is_the_mean_of_the_last_five_kept_weights(interval, averaged):
     weights = _weights_after_each_step()
     model = _model()
-    train(model, get_task("copy"), dataclasses.replace(SETTINGS, average_every=every))
+    _trained(model, averaging=AverageOfLast(13, interval=interval))
     for name, got in model.state_dict().items():
         expected = sum(weights[step][name].astype(np.float64) for step in averaged) / len(averaged)
         assert got.dtype == np.float32
@@ -54,33 +55,43 @@ def test_result_is_the_mean_of_the_last_five_kept_weights(every, averaged):
 
 
 def test_averaging_does_not_change_what_is_learnt_on_the_way():
-    histories = [
-        train(_model(), get_task("copy"), dataclasses.replace(SETTINGS, average_every=every)) for every in (0, 2)
-    ]
-    assert histories[0].losses == histories[1].losses
+    averages = (None, AverageOfLast(13, interval=2), ExponentialAverage(0.9))
+    histories = [_trained(_model(), averaging=averaging) for averaging in averages]
+    assert histories[0].losses == histories[1].losses == histories[2].losses
+
+
+def test_by_default_five_sets_are_averaged_forty_steps_apart():
+    averaging = AverageOfLast(1000)
+    for step in range(1, 1001):
+        averaging.update(step, device(np.array([float(step)])))
+    assert [float(snapshot[0]) for snapshot in averaging.snapshots] == [840, 880, 920, 960, 1000]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mean_keeps_the_dtype_and_the_arrays_it_is_of(dtype):
     snapshots = [device(np.array(row, dtype)) for row in ([1, 2, 6], [2, 4, -6], [6, 0, 3])]
     before = [snapshot.copy() for snapshot in snapshots]
-    mean = average(snapshots)
+    averaging = AverageOfLast(steps=3, interval=1)
+    for step, snapshot in enumerate(snapshots, start=1):
+        averaging.update(step, snapshot)
+    mean = averaging.value()
     assert mean.dtype == dtype
     assert mean.tolist() == [3, 2, 1]
     for snapshot, kept in zip(snapshots, before, strict=True):
         np.testing.assert_array_equal(host(snapshot), host(kept))
 
 
-def test_a_negative_distance_between_averaged_weights_is_refused():
-    with pytest.raises(ValueError, match="average_every"):
-        TrainingSettings(average_every=-1)
+@pytest.mark.parametrize("name", ["steps", "count", "interval"])
+def test_an_average_of_no_sets_or_no_steps_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        AverageOfLast(**{"steps": 13, name: 0})
 
 
 @pytest.mark.parametrize("averaged", [1, 3, 20])
 def test_as_many_sets_are_averaged_as_asked_for(averaged):
     weights = _weights_after_each_step()
     model = _model()
-    train(model, get_task("copy"), dataclasses.replace(SETTINGS, average_every=1, averaged=averaged))
+    _trained(model, averaging=AverageOfLast(13, averaged, interval=1))
     steps = range(max(1, 14 - averaged), 14)
     for name, got in model.state_dict().items():
         expected = sum(weights[step][name].astype(np.float64) for step in steps) / len(steps)
@@ -90,7 +101,7 @@ def test_as_many_sets_are_averaged_as_asked_for(averaged):
 def test_an_exponential_average_is_the_sum_that_its_formula_says():
     weights, decay = _weights_after_each_step(), 0.8
     model = _model()
-    train(model, get_task("copy"), dataclasses.replace(SETTINGS, ema=decay))
+    _trained(model, averaging=ExponentialAverage(decay))
     for name, got in model.state_dict().items():
         shares = [decay ** (13 - step) for step in range(1, 14)]
         parts = [share * weights[step][name].astype(np.float64) for step, share in enumerate(shares, 1)]
@@ -100,16 +111,38 @@ def test_an_exponential_average_is_the_sum_that_its_formula_says():
 
 def test_an_exponential_average_of_equal_weights_is_these_from_the_first_step_on():
     ema, weights = ExponentialAverage(0.99), device(np.array([3.0, -1.0]))
-    for _ in range(3):
-        ema.update(weights)
+    for step in (1, 2, 3):
+        ema.update(step, weights)
         assert relative_error(ema.value(), host(weights)) < 1e-14
 
 
-def test_an_average_of_nothing_and_a_decay_of_one_are_refused():
-    with pytest.raises(ValueError, match="nothing to average"):
-        ExponentialAverage(0.9).value()
-    for decay in (1.0, -0.1):
-        with pytest.raises(ValueError, match="at least 0 and less than 1"):
-            ExponentialAverage(decay)
-        with pytest.raises(ValueError, match="ema"):
-            TrainingSettings(ema=decay)
+@pytest.mark.parametrize("averaging", [AverageOfLast(13), ExponentialAverage(0.9)])
+def test_before_the_first_update_there_is_no_average(averaging):
+    assert averaging.value() is None
+
+
+@pytest.mark.parametrize("decay", [1.0, -0.1])
+def test_a_decay_outside_its_range_is_refused(decay):
+    with pytest.raises(ValueError, match="decay must be at least 0 and less than 1"):
+        ExponentialAverage(decay)
+
+
+@pytest.mark.parametrize("updates", [0, 3])
+@pytest.mark.parametrize("make", [lambda: AverageOfLast(5, interval=1), lambda: ExponentialAverage(0.7)])
+def test_an_average_that_was_saved_continues_with_the_same_bits(make, updates):
+    rng, whole, first, second = np.random.default_rng(0), make(), make(), make()
+    for step in range(1, 6):
+        weights = device(rng.standard_normal(4))
+        whole.update(step, weights)
+        (first if step <= updates else second).update(step, weights)
+        if step == updates:
+            second.load_state(*first.state())
+    assert same(second.value(), whole.value())
+
+
+def test_the_state_of_an_average_is_on_the_host():
+    for averaging in (AverageOfLast(3, interval=1), ExponentialAverage(0.7)):
+        averaging.update(1, device(np.ones(4)))
+        arrays, facts = averaging.state()
+        assert {type(array) for array in arrays.values()} == {np.ndarray}
+        assert all(isinstance(value, int) for value in facts.values())

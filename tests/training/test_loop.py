@@ -4,19 +4,29 @@ import dataclasses
 import io
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
 from minitransformer.data import get_task
-from minitransformer.evaluation.accuracy import token_accuracy
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Trainer, TrainingSettings, train
-from minitransformer.training.session import LOG_EVERY
+from minitransformer.training import (
+    Adam,
+    AverageOfLast,
+    CrossEntropyLoss,
+    TrainingSettings,
+    forward_backward,
+    noam,
+    train,
+    training_step,
+)
+from minitransformer.training.loop import LOG_INTERVAL
 from minitransformer.vocabulary import PAD
-from tests.helpers import device, host, randomize
+from tests.helpers import Trainer, host, randomize, same
 
-SETTINGS = TrainingSettings(steps=6, batch_size=5, warmup=4, seed=3)
+SETTINGS = TrainingSettings(steps=6, batch_size=5, seed=3)
+SCHEDULE = partial(noam, d_model=12, warmup=4)
 
 
 class RecordingTask:
@@ -43,9 +53,13 @@ def _model(seed=0, **changes):
     return Transformer(TransformerConfig(vocab_size=29, **{**sizes, **changes}), seed=seed)
 
 
-def _trained(settings=SETTINGS, **changes):
+def _train(model, task=None, settings=SETTINGS, schedule=SCHEDULE):
+    return train(model, task or get_task("copy"), schedule=schedule, loss_fn=CrossEntropyLoss(0.1), settings=settings)
+
+
+def _trained(settings=SETTINGS, schedule=SCHEDULE, **changes):
     model = _model(**changes)
-    return train(model, get_task("copy"), settings), model.state_dict()
+    return _train(model, settings=settings, schedule=schedule), model.state_dict()
 
 
 def _largest_moves(state, start):
@@ -53,7 +67,7 @@ def _largest_moves(state, start):
 
 
 def test_loss_falls():
-    history, _ = _trained(TrainingSettings(steps=60, batch_size=32, warmup=30))
+    history, _ = _trained(TrainingSettings(steps=60, batch_size=32), partial(noam, d_model=12, warmup=30))
     assert abs(history.losses[0] - math.log(29)) < 1.0, "at the start all 29 tokens are about as likely"
     assert np.mean(history.losses[-10:]) < np.mean(history.losses[:10]) - 0.3
 
@@ -70,7 +84,7 @@ def test_another_seed_gives_other_data_and_other_dropout():
     other_settings = dataclasses.replace(SETTINGS, seed=4)
     data = [_trained(settings, dropout=0.0)[0].losses for settings in (SETTINGS, other_settings)]
     assert all(a != b for a, b in zip(*data, strict=True))
-    dropout = [train(_model(), SameBatchTask(), settings).losses for settings in (SETTINGS, other_settings)]
+    dropout = [_train(_model(), SameBatchTask(), settings).losses for settings in (SETTINGS, other_settings)]
     assert all(a != b for a, b in zip(*dropout, strict=True))
 
 
@@ -87,15 +101,17 @@ def test_dropout_is_on_in_training_and_drawn_anew_in_each_step():
 
 
 def test_every_step_draws_other_dropout_masks():
-    still = dataclasses.replace(SETTINGS, factor=1e-12)  # the weights stay, and the batch is the same
-    without, with_dropout = (train(_model(dropout=rate), SameBatchTask(), still).losses for rate in (0.0, 0.4))
+    def losses(dropout):  # the weights stay, and the batch is the same
+        return _train(_model(dropout=dropout), SameBatchTask(), schedule=lambda step: 1e-12).losses
+
+    without, with_dropout = losses(0.0), losses(0.4)
     assert max(without) - min(without) < 1e-6
-    assert len(set(with_dropout)) == still.steps
+    assert len(set(with_dropout)) == SETTINGS.steps
 
 
 def test_every_step_sees_another_batch():
     task = RecordingTask()
-    train(_model(), task, SETTINGS)
+    _train(_model(), task)
     assert len({batch.source.tobytes() for batch in task.batches}) == SETTINGS.steps
 
 
@@ -103,15 +119,15 @@ def test_each_step_begins_with_a_cleared_gradient():
     model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
     trainer = Trainer(model, max_norm=math.inf)
     trainer.step(batch, lr=0.0)
-    first = host(trainer.parameters[0].grad).copy()
+    first = host(trainer.optimizer.flat.grad).copy()
     trainer.step(batch, lr=0.0)
     assert first.any()
-    np.testing.assert_array_equal(host(trainer.parameters[0].grad), first)
+    np.testing.assert_array_equal(host(trainer.optimizer.flat.grad), first)
 
 
 def test_first_step_moves_every_parameter_by_the_learning_rate():
-    settings = dataclasses.replace(SETTINGS, steps=1, factor=0.5)
-    history, state = _trained(settings)
+    schedule = partial(noam, d_model=12, warmup=4, factor=0.5)
+    history, state = _trained(dataclasses.replace(SETTINGS, steps=1), schedule)
     (lr,) = history.learning_rates
     for name, move in _largest_moves(state, _model().state_dict()).items():
         assert math.isclose(move, lr, rel_tol=1e-3), name  # Adam's first step, for any gradient far above eps
@@ -131,24 +147,24 @@ def test_all_parameters_stay_float32_and_finite(norm):
     assert all(np.isfinite(value).all() for value in state.values())
 
 
-@pytest.mark.parametrize("steps", [1, LOG_EVERY, 2 * LOG_EVERY + 3])
+@pytest.mark.parametrize("steps", [1, LOG_INTERVAL, 2 * LOG_INTERVAL + 3])
 def test_history_has_an_entry_for_every_step_and_every_look(steps):
     history, _ = _trained(dataclasses.replace(SETTINGS, steps=steps))
-    assert len(history.losses) == len(history.learning_rates) == steps
-    assert len(history.accuracies) == math.ceil(steps / LOG_EVERY)
-    assert {type(number) for number in history.losses + history.accuracies} == {float}
+    assert len(history.losses) == len(history.norms) == len(history.learning_rates) == steps
+    assert len(history.accuracies) == math.ceil(steps / LOG_INTERVAL)
+    assert {type(number) for number in history.losses + history.norms + history.accuracies} == {float}
     assert all(0.0 <= accuracy <= 1.0 for accuracy in history.accuracies)
 
 
 def test_history_has_the_papers_learning_rates():
-    history, _ = _trained(dataclasses.replace(SETTINGS, factor=2.0))
+    history, _ = _trained(schedule=partial(noam, d_model=12, warmup=4, factor=2.0))
     rates = [2 / math.sqrt(12) * min(1 / math.sqrt(step), step / 4**1.5) for step in range(1, 7)]
     np.testing.assert_allclose(history.learning_rates, rates, rtol=1e-14)
 
 
 def test_tokens_are_counted_without_padding():
     task = RecordingTask()
-    history = train(_model(), task, SETTINGS)
+    history = _train(_model(), task)
     assert len(task.batches) == 6
     assert {len(batch.source) for batch in task.batches} == {5}
     count = 0
@@ -159,9 +175,9 @@ def test_tokens_are_counted_without_padding():
 
 
 def test_first_loss_is_that_of_the_untrained_model_on_the_first_batch():
-    task, model = RecordingTask(), randomize(_model(dropout=0.0, label_smoothing=0.1), seed=1)
+    task, model = RecordingTask(), randomize(_model(dropout=0.0), seed=1)
     before = model.state_dict()
-    history = train(model, task, dataclasses.replace(SETTINGS, steps=1))
+    history = _train(model, task, dataclasses.replace(SETTINGS, steps=1))
     model.load_state_dict(before)
     batch, total, count = task.batches[0], 0.0, 0
     logits = host(model(batch.source, batch.target_in)).astype(np.float64)
@@ -171,16 +187,6 @@ def test_first_loss_is_that_of_the_untrained_model_on_the_first_batch():
             total -= sum((0.9 * (v == batch.target_out[b, t]) + 0.1 / 29) * math.log(p[v]) for v in range(29))
             count += 1
     assert math.isclose(history.losses[0], total / count, rel_tol=1e-5)  # the loop computes in float32
-
-
-def test_token_accuracy_counts_right_tokens_that_are_not_padding():
-    target = np.array([[3, 4, 2, 0], [5, 2, 0, 0]])
-    said = np.array([[3, 5, 2, 0], [5, 2, 4, 0]])
-    logits = np.random.default_rng(0).random((2, 4, 6))
-    for b, t in np.ndindex(2, 4):
-        logits[b, t, said[b, t]] += 1.0
-    assert token_accuracy(device(logits), device(target)) == 4 / 5
-    assert token_accuracy(device(logits), device(np.zeros_like(target))) == 0.0
 
 
 def test_training_is_quiet_where_there_is_no_terminal(capfd):
@@ -198,13 +204,104 @@ def test_training_shows_its_progress_on_a_terminal(monkeypatch):
     assert f"loss {history.losses[-1]:.3f}, accuracy {history.accuracies[-1]:.1%}" in sys.stderr.getvalue()
 
 
-@pytest.mark.parametrize("name", ["steps", "batch_size", "warmup", "factor", "max_norm"])
+def test_without_a_schedule_the_optimizer_keeps_its_learning_rate_and_is_adam_as_in_the_paper():
+    model, default = _model(), _model()
+    optimizer = Adam(model.parameters(), lr=0.004)
+    assert train(model, get_task("copy"), optimizer, settings=SETTINGS).learning_rates == [0.004] * 6
+    assert (optimizer.t, optimizer.betas, optimizer.eps) == (6, (0.9, 0.98), 1e-9)
+    schedule = lambda step: 0.004  # noqa: E731
+    train(default, get_task("copy"), schedule=schedule, settings=SETTINGS)
+    assert all(same(array, model.state_dict()[name]) for name, array in default.state_dict().items())
+
+
+def test_any_other_loss_and_schedule_can_be_passed_in():
+    class Doubled(CrossEntropyLoss):
+        def forward(self, logits, targets):
+            loss, cache = super().forward(logits, targets)
+            return 2.0 * loss, cache
+
+        def backward(self, dloss, cache):
+            return super().backward(2.0 * dloss, cache)
+
+    settings = dataclasses.replace(SETTINGS, steps=2, max_norm=math.inf)
+    plain, doubled = (
+        train(_model(), get_task("copy"), schedule=lambda step: 0.1 / step, loss_fn=loss_fn, settings=settings)
+        for loss_fn in (CrossEntropyLoss(), Doubled())
+    )
+    assert doubled.losses[0] == 2.0 * plain.losses[0]
+    assert math.isclose(doubled.norms[0], 2.0 * plain.norms[0], rel_tol=1e-6)
+    assert plain.learning_rates == [0.1, 0.05]
+
+
+def test_norm_in_the_history_is_that_of_the_gradient_before_clipping():
+    loose, tight = (_trained(dataclasses.replace(SETTINGS, max_norm=norm))[0] for norm in (math.inf, 1e-3))
+    assert loose.norms[0] == tight.norms[0] > 1e-3
+    model, task = _model(), RecordingTask()
+    settings = dataclasses.replace(SETTINGS, steps=1, max_norm=math.inf)
+    history = train(model, task, schedule=lambda step: 0.0, settings=settings)  # the gradient stays in the model
+    squares = sum(float((host(p.grad).astype(np.float64) ** 2).sum()) for p in model.parameters())
+    assert math.isclose(history.norms[0], math.sqrt(squares), rel_tol=1e-5)
+
+
+@pytest.mark.parametrize("eval_interval", [1, 4])
+def test_the_evaluation_callback_is_called_every_so_many_steps_with_the_history_so_far(eval_interval):
+    calls = []
+    settings = dataclasses.replace(SETTINGS, eval_interval=eval_interval)
+    train(_model(), get_task("copy"), settings=settings, evaluate=lambda step, h: calls.append((step, len(h.losses))))
+    assert calls == [(step, step) for step in range(eval_interval, 7, eval_interval)]
+
+
+def test_forward_backward_adds_to_the_gradients_and_measures_only_where_it_is_asked_to():
+    model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
+    loss, accuracy = forward_backward(model, CrossEntropyLoss(), batch)
+    assert accuracy is None
+    first = [host(parameter.grad).copy() for parameter in model.parameters()]
+    again, accuracy = forward_backward(model, CrossEntropyLoss(), batch, measure=True)
+    assert float(again) == float(loss)
+    assert 0.0 <= float(accuracy) <= 1.0
+    for parameter, gradient in zip(model.parameters(), first, strict=True):
+        np.testing.assert_allclose(host(parameter.grad), 2 * gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_training_step_needs_no_diagnostics():
+    trainer = Trainer(_model(dropout=0.0), seed=1)
+    batch = get_task("copy").batch(np.random.default_rng(0), 4)
+    loss, norm, accuracy = training_step(batch, trainer.optimizer, trainer.workers)
+    assert float(loss) > 0.0
+    assert float(norm) > 0.0
+    assert accuracy is None
+    assert trainer.optimizer.t == 1
+
+
+def test_the_average_is_in_the_model_at_the_end():
+    model, plain = _model(), _model()
+    averaging = AverageOfLast(6, interval=1)
+    train(model, get_task("copy"), settings=SETTINGS, averaging=averaging)
+    _train(plain)
+    flat = np.concatenate([host(parameter.data).reshape(-1) for parameter in model.parameters()])
+    assert same(averaging.value(), flat)
+
+
 @pytest.mark.parametrize("value", [0, -1, math.nan])
-def test_settings_refuse_what_is_not_positive(name, value):
-    with pytest.raises(ValueError, match=rf"{name} must be greater than 0, got {value}"):
+def test_settings_refuse_a_norm_that_is_not_positive(value):
+    with pytest.raises(ValueError, match=f"max_norm must be greater than 0, got {value}"):
+        TrainingSettings(max_norm=value)
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "grad_accumulation_steps", "eval_interval"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_settings_refuse_counts_below_one(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got {value}"):
+        TrainingSettings(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "seed", "grad_accumulation_steps", "eval_interval"])
+@pytest.mark.parametrize("value", [math.nan, 2.5])
+def test_settings_refuse_counts_that_are_not_integers(name, value):
+    with pytest.raises(TypeError, match=name):
         TrainingSettings(**{name: value})
 
 
 def test_settings_take_an_infinite_norm_and_a_seed_of_zero():
-    settings = TrainingSettings(steps=1, batch_size=2, warmup=1, max_norm=math.inf, seed=0)
+    settings = TrainingSettings(steps=1, batch_size=2, max_norm=math.inf, seed=0)
     assert len(_trained(settings)[0].losses) == 1

@@ -9,7 +9,7 @@ from minitransformer.bench.sizes import Size
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.models import Transformer
-from minitransformer.training import Trainer
+from tests.helpers import Trainer
 
 pytestmark = pytest.mark.host_only  # it watches NumPy's arrays, by a subclass, and the memory of the host
 

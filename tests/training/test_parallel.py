@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 from minitransformer.data import Batch
+from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import Team
-from minitransformer.training import Trainer
-from minitransformer.training import parallel as data_parallel
-from minitransformer.training.parallel import DataParallel
-from tests.helpers import randomize, relative_error
+from minitransformer.process import ThreadTeam
+from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward, parallel
+from tests.helpers import Trainer, randomize, relative_error
 
-pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see Trainer
+pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see DataParallel
 
 V, B, S, T = 19, 7, 6, 5
 BOUND = 1e-13
 
 
 # as a decorator, which the museum of wrong gradients applies as well
-even_small_parts = mock.patch.object(data_parallel, "LEAST", 1)
+even_small_parts = mock.patch.object(parallel, "MIN_NUMBERS", 1)
 
 
 def build(dropout=0.0, tied=True):
@@ -41,7 +40,7 @@ def ragged_batch(count=B):
 
 def loss_and_gradients(threads, batch, **changes):
     model = build(**changes)
-    loss, accuracy = DataParallel(model, Team(threads), [0]).forward_backward(batch, measure=True)
+    loss, accuracy = DataParallel(model, CrossEntropyLoss(0.1), threads).map(forward_backward, batch, measure=True)
     return float(loss), float(accuracy), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
@@ -93,10 +92,10 @@ def test_replicas_see_the_weights_that_were_learnt():
 def test_no_two_threads_drop_the_same_units():
     batch = Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))  # two threads, one and the same sequence
     model = build(dropout=0.5)
-    parallel = DataParallel(model, Team(2), [0])
-    drawn = [rng.integers(0, 2**32, 8).tolist() for rng in parallel.rngs]
+    workers = DataParallel(model, CrossEntropyLoss(), 2)
+    drawn = [rng.integers(0, 2**32, 8).tolist() for rng in workers.rngs]
     assert drawn[0] != drawn[1]
-    loss, _ = parallel.forward_backward(batch)
+    loss, _ = workers.map(forward_backward, batch)
     assert np.isfinite(loss)
 
 
@@ -119,8 +118,54 @@ def test_a_batch_of_one_sequence_is_not_cut():
 
 
 def test_a_small_batch_is_left_to_one_thread():
-    parallel = DataParallel(build(), Team(2), [0])
-    assert len(parallel._split(ragged_batch())) == 1
+    workers, parts = DataParallel(build(), CrossEntropyLoss(), 2), []
+    workers.map(lambda model, loss, part, *more: (parts.append(part), None), ragged_batch())
+    assert [len(part.targets) for part in parts] == [B]
+
+
+@pytest.mark.parametrize(
+    ("threads", "B", "T", "C", "expected"),
+    [
+        (4, 64, 16, 256, 4),
+        (8, 64, 16, 256, 4),  # 2**18 numbers are enough for four
+        (4, 2, 1024, 256, 2),  # no more threads than sequences
+        (4, 64, 16, 32, 1),
+        (1, 64, 16, 256, 1),
+    ],
+)
+def test_as_many_threads_work_as_pay(threads, B, T, C, expected):
+    assert parallel.threads_that_pay(threads, B, T, C) == expected
+
+
+@pytest.mark.parametrize("seed", [7, [7]])
+def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed):
+    workers = DataParallel(build(), CrossEntropyLoss(), 3, seed)
+    expected = [make_generator(entropy).random() for entropy in ([7], [7, 1], [7, 2])]
+    assert [rng.random() for rng in workers.rngs] == expected
+
+
+@even_small_parts
+def test_a_weight_multiplies_the_gradient_and_not_the_loss():
+    def computed(weight):
+        model = build()
+        loss, _ = DataParallel(model, CrossEntropyLoss(), 2).map(forward_backward, ragged_batch(), weight=weight)
+        return float(loss), model.output.E.grad
+
+    (loss, gradient), (loss_again, half) = computed(1.0), computed(0.5)
+    assert loss == loss_again
+    assert relative_error(half, 0.5 * gradient) < BOUND
+
+
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+def test_targets_may_be_one_for_each_sequence(threads):
+    def first_of_each(model, loss, part, rng, weight, measure):
+        return np.float64(part.targets.sum()), None
+
+    batch = Batch(*(ids[:, 0] if i == 2 else ids for i, ids in enumerate(ragged_batch())))
+    loss, _ = DataParallel(build(), CrossEntropyLoss(), threads).map(first_of_each, batch)
+    parts = np.array_split(batch.targets, threads)
+    assert loss == pytest.approx(sum(part.sum() * len(part) / B for part in parts))
 
 
 @even_small_parts
@@ -141,7 +186,7 @@ def test_after_a_step_no_replica_holds_a_gradient():
 @mock.patch("minitransformer.training.optimizers.BLOCK", 100)
 def test_adam_moves_the_same_with_any_number_of_threads():
     one, three = (Trainer(build(), threads=1) for _ in range(2))
-    three.optimizer.team = Team(3)
+    three.optimizer.team = ThreadTeam(3)
     for trainer in (one, three):
         trainer.step(ragged_batch(), lr=0.1)
-    np.testing.assert_array_equal(one.parameters[0].data, three.parameters[0].data)
+    np.testing.assert_array_equal(one.optimizer.weights, three.optimizer.weights)

@@ -1,4 +1,4 @@
-"""Adam against the formula worked out number by number, and what it promises about the size of a step."""
+"""Adam against the formula worked out number by number, AdamW against PyTorch, and the promised size of a step."""
 
 import math
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.training import Adam
-from minitransformer.training import optimizers as adam
+from minitransformer.training import Adam, optimizers
 from tests.helpers import device, host, relative_error
 
 SHAPES = [(2, 3), (5,), (), (1, 4, 2)]
@@ -41,7 +40,8 @@ def test_adam_equals_the_formula_number_by_number(options, beta1, beta2, eps):
     for step_gradients, lr in zip(gradients, rates, strict=True):
         for parameter, gradient in zip(parameters, step_gradients, strict=True):
             parameter.grad[...] = device(gradient)
-        optimizer.step(lr)
+        optimizer.lr = lr
+        optimizer.step()
     for i, (parameter, start) in enumerate(zip(parameters, starts, strict=True)):
         moved, start = host(parameter.data - start), host(start)
         expected = np.empty(start.shape)
@@ -55,7 +55,7 @@ def test_steps_are_counted_once_however_many_parameters_there_are():
     optimizer = Adam(_parameters(np.random.default_rng(1)))
     assert optimizer.t == 0
     for t in (1, 2, 3):
-        optimizer.step(0.1)
+        optimizer.step()
         assert optimizer.t == t
 
 
@@ -67,7 +67,7 @@ def test_first_step_has_the_size_of_the_learning_rate_whatever_the_gradients_sca
     signs = [rng.choice([-1.0, 1.0], size=shape) for shape in SHAPES]
     for parameter, sign in zip(parameters, signs, strict=True):
         parameter.grad[...] = device(size * sign)
-    Adam(parameters).step(0.25)
+    Adam(parameters, lr=0.25).step()
     for parameter, start, sign in zip(parameters, starts, signs, strict=True):
         assert relative_error(parameter.data - start, -0.25 * sign) < 2e-9 / size  # eps is 1e-9
 
@@ -75,7 +75,7 @@ def test_first_step_has_the_size_of_the_learning_rate_whatever_the_gradients_sca
 def test_a_number_whose_gradient_is_zero_stays():
     parameter = Parameter(np.array([3.0, 4.0]))
     parameter.grad[1] = 2.0
-    Adam([parameter]).step(0.5)
+    Adam([parameter], lr=0.5).step()
     assert parameter.data[0] == 3.0
     assert parameter.data[1] < 4.0
 
@@ -83,11 +83,11 @@ def test_a_number_whose_gradient_is_zero_stays():
 def test_momentum_moves_on_after_the_gradient_has_gone():
     parameter = Parameter(np.array([1.0]))
     parameter.grad[...] = 1.0
-    optimizer = Adam([parameter])
-    optimizer.step(0.1)
+    optimizer = Adam([parameter], lr=0.1)
+    optimizer.step()
     after_first = parameter.data.copy()
     parameter.grad[...] = 0.0
-    optimizer.step(0.1)
+    optimizer.step()
     assert parameter.data[0] < after_first[0]
 
 
@@ -95,31 +95,31 @@ def test_momentum_moves_on_after_the_gradient_has_gone():
 def test_step_is_in_place_keeps_the_dtype_and_leaves_the_gradient(dtype):
     rng = np.random.default_rng(3)
     parameters = _parameters(rng, dtype)
+    optimizer = Adam(iter(parameters), lr=0.1)  # any iterable, read once
     arrays = [parameter.data for parameter in parameters]
     gradients = [np.asarray(rng.standard_normal(shape), dtype=dtype) for shape in SHAPES]
     for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad[...] = device(gradient)
-    optimizer = Adam(iter(parameters))  # any iterable, read once
-    optimizer.step(0.1)
-    optimizer.step(0.1)
+    optimizer.step()
+    optimizer.step()
     for parameter, array, gradient in zip(parameters, arrays, gradients, strict=True):
-        assert parameter.data is array, "views, as those of a flat vector, must see the step"
+        assert parameter.data is array, "whoever holds the array must see the step"
         assert array.dtype == dtype
         np.testing.assert_array_equal(host(parameter.grad), gradient)
-    assert {moment.dtype for moment in (*optimizer.m, *optimizer.v)} == {np.dtype(dtype)}
+    assert {optimizer.m.dtype, optimizer.v.dtype, optimizer.weights.dtype} == {np.dtype(dtype)}
 
 
 @pytest.mark.parametrize("block", [1, 4, 24, 25])
 def test_blocks_of_any_size_give_the_same_bits(monkeypatch, block):
     after = []
-    for size in (adam.BLOCK, block):
-        monkeypatch.setattr(adam, "BLOCK", size)
+    for size in (optimizers.BLOCK, block):
+        monkeypatch.setattr(optimizers, "BLOCK", size)
         rng = np.random.default_rng(5)
         parameter = Parameter(rng.standard_normal((6, 4)))
-        optimizer = Adam([parameter])
+        optimizer = Adam([parameter], lr=0.1)
         for _ in range(3):
             parameter.grad[...] = device(rng.standard_normal((6, 4)))
-            optimizer.step(0.1)
+            optimizer.step()
         after.append(host(parameter.data))
     np.testing.assert_array_equal(after[1], after[0])
 
@@ -133,8 +133,85 @@ def test_a_transposed_or_strided_parameter_moves_as_any_other():
     for data in (start.copy(), np.asfortranarray(start), strided):
         parameter = Parameter(data)
         parameter.grad[...] = device(gradient)
-        Adam([parameter]).step(0.1)
+        Adam([parameter], lr=0.1).step()
         after.append(host(parameter.data))
     assert (after[0] != start).all()
     np.testing.assert_array_equal(after[1], after[0])
     np.testing.assert_array_equal(after[2], after[0])
+
+
+def test_parameters_become_views_of_one_vector_with_their_values_and_gradients():
+    rng = np.random.default_rng(7)
+    parameters = _parameters(rng)
+    before = [host(parameter.data).copy() for parameter in parameters]
+    parameters[1].grad[...] = 2.0
+    optimizer = Adam(parameters)
+    np.testing.assert_array_equal(host(optimizer.weights), np.concatenate([array.reshape(-1) for array in before]))
+    optimizer.weights[...] = 3.0
+    assert all((parameter.data == 3.0).all() for parameter in parameters)
+    assert [float(parameter.grad.sum()) for parameter in parameters] == [0.0, 10.0, 0.0, 0.0]
+    optimizer.zero_grad()
+    assert not any(parameter.grad.any() for parameter in parameters)
+
+
+def _trained(optimizer_of, gradients):
+    """Parameters after several steps with these gradients, each at another learning rate."""
+    parameters = _parameters(np.random.default_rng(8), gradients[0][0].dtype)
+    optimizer = optimizer_of(parameters)
+    for step, step_gradients in enumerate(gradients, start=1):
+        for parameter, gradient in zip(parameters, step_gradients, strict=True):
+            parameter.grad[...] = device(gradient)
+        optimizer.lr = 0.1 / step
+        optimizer.step()
+    return [host(parameter.data) for parameter in parameters]
+
+
+def _gradients(dtype=np.float64, steps=5):
+    rng = np.random.default_rng(9)
+    return [[np.asarray(rng.standard_normal(shape), dtype) for shape in SHAPES] for _ in range(steps)]
+
+
+@pytest.mark.parametrize("weight_decay", [0.01, 0.3])
+def test_weight_decay_is_that_of_pytorchs_adamw_on_matrices_alone(weight_decay):
+    torch = pytest.importorskip("torch")
+    gradients = _gradients()
+    got = _trained(lambda parameters: Adam(parameters, weight_decay=weight_decay), gradients)
+    starts = [host(parameter.data) for parameter in _parameters(np.random.default_rng(8))]
+    theirs = [torch.tensor(start, requires_grad=True) for start in starts]
+    matrices, vectors = ([leaf for leaf in theirs if (leaf.ndim > 1) == wanted] for wanted in (True, False))
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-9)
+    for step, step_gradients in enumerate(gradients, start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 / step
+        for leaf, gradient in zip(theirs, step_gradients, strict=True):
+            leaf.grad = torch.tensor(gradient)
+        optimizer.step()
+    for shape, array, leaf in zip(SHAPES, got, theirs, strict=True):
+        assert relative_error(array, leaf.detach().numpy()) < 1e-13, shape
+
+
+def test_weight_decay_multiplies_matrices_before_the_step_and_leaves_vectors_alone():
+    lr, weight_decay = 0.25, 0.4
+    matrix, vector = Parameter(np.full((2, 3), 2.0)), Parameter(np.full(3, 2.0))
+    Adam([matrix, vector], lr=lr, weight_decay=weight_decay).step()  # the gradients are 0
+    assert relative_error(matrix.data, np.full((2, 3), 2.0 * (1.0 - lr * weight_decay))) < 1e-15
+    assert (vector.data == 2.0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weight_decay_of_zero_changes_no_bit(dtype):
+    gradients = _gradients(dtype)
+    plain = _trained(Adam, gradients)
+    zero = _trained(lambda parameters: Adam(parameters, weight_decay=0.0), gradients)
+    some = _trained(lambda parameters: Adam(parameters, weight_decay=0.1), gradients)
+    for shape, expected, got, other in zip(SHAPES, plain, zero, some, strict=True):
+        np.testing.assert_array_equal(got, expected)
+        assert other.dtype == dtype
+        assert np.array_equal(other, expected) == (len(shape) < 2)
+
+
+@pytest.mark.parametrize("weight_decay", [-0.1, math.nan])
+def test_weight_decay_below_zero_is_refused(weight_decay):
+    with pytest.raises(ValueError, match="weight_decay must be at least 0"):
+        Adam(_parameters(np.random.default_rng(0)), weight_decay=weight_decay)

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from minitransformer.training import TrainingSettings
 from minitransformer.training.schedules import cosine, noam
 
 pytestmark = pytest.mark.host_only  # plain numbers
@@ -60,13 +59,7 @@ def test_cosine_rises_straight_and_falls_along_half_a_cosine_to_zero():
     assert all(later < earlier for earlier, later in itertools.pairwise(rates[19:]))
 
 
-def test_cosine_stays_at_zero_behind_the_last_step_and_has_no_step_zero():
+def test_cosine_stays_at_zero_after_the_last_step_and_has_no_step_zero():
     assert cosine(500, 120, 0.5) < 1e-16
     with pytest.raises(ValueError, match="counts from 1"):
         cosine(0, 120, 0.5)
-
-
-def test_a_peak_in_the_settings_chooses_the_cosine():
-    settings = TrainingSettings(steps=50, warmup=10, peak=0.3, factor=9.0)
-    assert [settings.learning_rate(step, 512) for step in (5, 10, 30)] == pytest.approx([0.15, 0.3, 0.15])
-    assert TrainingSettings(warmup=10).learning_rate(7, 512) == noam(7, 512, 10)

@@ -1,5 +1,7 @@
-"""A step that comes to nan or infinity is not made; one that does not has the same bits as without the checks."""
+"""A step whose loss or gradient is not finite is not taken; any other has the same bits as without the checks."""
 
+import contextlib
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -8,9 +10,9 @@ import pytest
 from minitransformer.backend import use_backend
 from minitransformer.data import get_task
 from minitransformer.layers import Embedding, LayerNorm, OutputProjection
-from minitransformer.training import NotFiniteError, Session, Trainer, TrainingSettings, train
-from minitransformer.training import diagnostics as anomaly
-from minitransformer.training.checkpointer import Keeper, steps_in
+from minitransformer.training import Checkpointer, Diagnostics, NotFiniteError, train
+from minitransformer.training.checkpointer import saved_steps
+from tests.helpers import Trainer
 from tests.strict.strict import strict
 from tests.training.spoiling import (
     EXPAND,
@@ -26,7 +28,7 @@ from tests.training.spoiling import (
     spoil,
 )
 
-pytestmark = pytest.mark.host_only  # on a GPU nobody looks in every step: the last tests are of that
+pytestmark = pytest.mark.host_only  # on a GPU the numbers are not checked in every step: see the last tests
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -35,10 +37,11 @@ def test_healthy_training_has_the_same_bits_with_and_without_the_checks(threads)
     def trained(**options):
         trainer = Trainer(make_model(), seed=1, threads=threads, **options)
         losses = [float(trainer.step(make_batch(step), RATE)[0]) for step in range(4)]
-        return losses, trainer.parameters[0].data.tobytes()
+        return losses, trainer.optimizer.weights.tobytes()
 
     checked, detected = trained(), trained(detect_anomaly=True)
-    with mock.patch.object(anomaly.Guard, "computing", mock.MagicMock()), mock.patch.object(anomaly.Guard, "check"):
+    nothing = lambda self, optimizer: contextlib.nullcontext()  # noqa: E731
+    with mock.patch.object(Diagnostics, "recording", nothing), mock.patch.object(Diagnostics, "check"):
         unchecked = trained()
     assert checked == unchecked
     assert detected == unchecked
@@ -46,7 +49,7 @@ def test_healthy_training_has_the_same_bits_with_and_without_the_checks(threads)
 
 
 @even_small_parts
-def test_the_second_look_computes_the_very_numbers_of_the_step(monkeypatch):
+def test_the_repetition_computes_the_very_numbers_of_the_step(monkeypatch):
     plain, seen, runs = LayerNorm.forward, set(), []
 
     def recorded(self, x, rng=None):
@@ -55,14 +58,14 @@ def test_the_second_look_computes_the_very_numbers_of_the_step(monkeypatch):
 
     monkeypatch.setattr(LayerNorm, "forward", recorded)
     monkeypatch.setattr(OutputProjection, "backward", lambda self, dy, cache: np.full_like(cache, np.nan))
-    find = anomaly.Guard._find
+    find = Diagnostics._find
 
     def find_anew(self, compute):
         runs.append(set(seen))
         seen.clear()
         return find(self, compute)
 
-    monkeypatch.setattr(anomaly.Guard, "_find", find_anew)
+    monkeypatch.setattr(Diagnostics, "_find", find_anew)
     error = refused_step(make_trainer(threads=2, dropout=0.5))
     assert error.layer == "output"
     assert len(seen) > 3
@@ -85,7 +88,7 @@ def test_batch_that_went_wrong_leaves_nothing_to_the_next_step(detect, monkeypat
         if with_a_bad_batch:
             refused_step(trainer, bad_batch)
         trainer.step(make_batch(1), RATE)
-        return trainer.parameters[0].data.tobytes()
+        return trainer.optimizer.weights.tobytes()
 
     monkeypatch.setattr(Embedding, "backward", backward)
     assert trained(True) == trained(False)
@@ -96,57 +99,64 @@ def test_fault_that_is_not_there_the_second_time_is_said_to_be_so(monkeypatch):
     results = iter([np.nan])
     spoil(monkeypatch, trainer, "output", "forward", lambda y, layer: (y[0] * next(results, 1.0), y[1]))
     error = refused_step(trainer)
-    assert (error.layer, error.finding) == ("", None)
+    assert (error.layer, error.anomaly) == ("", None)
     assert "computed again, all was finite" in str(error)
 
 
-def test_weights_that_are_lost_are_not_put_away(tmp_path):
-    session = Session(make_model(), get_task("copy"), TrainingSettings(**SETTINGS))
-    keeper = Keeper(tmp_path, every=2)
-    for _ in range(2):
-        session.advance()
-        keeper.after_step(session)
-    session.advance()
-    layer_of(session.trainer.model, EXPAND).b.data[2] = np.inf
+def test_lost_weights_are_not_saved(tmp_path):
+    model, checkpointer = make_model(), Checkpointer(tmp_path, interval=2)
+    settings = dataclasses.replace(SETTINGS, steps=6)
+
+    def spoil_after_three(step, history):
+        if step == 3:
+            layer_of(model, EXPAND).b.data[2] = np.inf
+            checkpointer.stop_requested = True  # so that it saves before another step could find out
+
     with pytest.raises(NotFiniteError, match="step 3: the weights after it are not finite") as caught:
-        keeper.save(session)
+        train(model, get_task("copy"), settings=settings, evaluate=spoil_after_three, checkpointer=checkpointer)
     assert caught.value.layer == EXPAND
-    assert [path.name for path in steps_in(tmp_path)] == ["step-00000002.safetensors"]
-    with pytest.raises(NotFiniteError, match="the weights after it are not finite"):
-        session.finish()
+    assert [path.name for path in saved_steps(tmp_path)] == ["step-00000002.safetensors"]
+
+
+def test_lost_weights_are_not_returned_at_the_end():
+    model = make_model()
+    settings = dataclasses.replace(SETTINGS, steps=6)
+    with pytest.raises(NotFiniteError, match="step 6: the weights after it are not finite"):
+        train(model, get_task("copy"), settings=settings, evaluate=spoil_weight_after(6, model))
 
 
 def spoil_weight_after(step, model):
-    """For `train`: after this step a weight becomes nan."""
+    """A callback for `train`: after this step a weight becomes nan."""
 
-    def watch(now, history):
+    def evaluate(now, history):
         if now == step:
             layer_of(model, EXPAND).W.data[1, 2] = np.nan
 
-    return watch
+    return evaluate
 
 
-def test_gpu_is_looked_at_with_the_loss_and_the_first_bad_step_is_named():
+def test_on_a_gpu_all_is_checked_with_the_loss_and_the_first_bad_step_is_named():
     with use_backend(strict):
         model = make_model(dropout=0.0)
-        with pytest.raises(NotFiniteError, match="the loss is nan; it was seen after step 20") as caught:
-            train(model, get_task("copy"), TrainingSettings(**SETTINGS), spoil_weight_after(6, model))
+        with pytest.raises(NotFiniteError, match="the loss is nan; it was noticed after step 20") as caught:
+            train(model, get_task("copy"), settings=SETTINGS, evaluate=spoil_weight_after(6, model))
     assert caught.value.step == 7
     assert "--detect-anomaly" in str(caught.value)
 
 
-def test_gpu_puts_nothing_away_between_the_looks(tmp_path):
+def test_on_a_gpu_nothing_unchecked_is_saved(tmp_path):
     with use_backend(strict):
-        model, keeper = make_model(dropout=0.0), Keeper(tmp_path, every=4)
+        model, checkpointer = make_model(dropout=0.0), Checkpointer(tmp_path, interval=4)
+        spoil_six = spoil_weight_after(6, model)
         with pytest.raises(NotFiniteError) as caught:
-            train(model, get_task("copy"), TrainingSettings(**SETTINGS), spoil_weight_after(6, model), keeper)
+            train(model, get_task("copy"), settings=SETTINGS, evaluate=spoil_six, checkpointer=checkpointer)
     assert caught.value.step == 7
-    assert [path.name for path in steps_in(tmp_path)] == ["step-00000004.safetensors"]
+    assert [path.name for path in saved_steps(tmp_path)] == ["step-00000004.safetensors"]
 
 
-def test_gpu_is_looked_at_in_every_step_where_that_is_asked_for():
+def test_on_a_gpu_every_step_is_checked_where_that_is_asked_for():
     with use_backend(strict):
-        model, settings = make_model(), TrainingSettings(**SETTINGS, detect_anomaly=True)
+        model, settings = make_model(), dataclasses.replace(SETTINGS, detect_anomaly=True)
         with pytest.raises(NotFiniteError) as caught:
-            train(model, get_task("copy"), settings, spoil_weight_after(6, model))
+            train(model, get_task("copy"), settings=settings, evaluate=spoil_weight_after(6, model))
     assert (caught.value.step, caught.value.layer) == (7, EXPAND)

@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from minitransformer.data import get_task
 from minitransformer.data.text import TextBatch
 from minitransformer.layers import Embedding
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
-from minitransformer.training import NotFiniteError, Trainer, TrainingSettings, train
-from minitransformer.training import parallel as data_parallel
-from minitransformer.training.anomaly_hooks import Watch, named_layers
+from minitransformer.training import NotFiniteError, losses, noam, train
+from minitransformer.training.anomaly_hooks import AnomalyHooks, named_layers
+from tests.helpers import Trainer
 from tests.training.spoiling import (
     EXPAND,
     RATE,
@@ -86,12 +87,12 @@ def test_backward_alone_that_makes_nan_is_named_with_its_file_and_line(detect, m
     error = refused_step(trainer)
     lines = lines_of(error)
     assert error.layer == name
-    assert lines["first not finite"] == f"the gradient that {name} (LayerNorm) hands back: 1 of 420 are nan"
+    assert lines["first not finite"] == f"the gradient that {name} (LayerNorm) returns: 1 of 420 are nan"
     line = f"tests/training/spoiling.py, line {spoilt.__code__.co_firstlineno}: def spoilt("
     assert line in lines["operation"]
     assert "a mistake in backward of LayerNorm" in lines["likely causes"]
     assert "learning rate" not in str(error)
-    assert layer_of(trainer.model, name).backward is spoilt, "it was put back"
+    assert layer_of(trainer.model, name).backward is spoilt, "it was restored"
 
 
 def test_gradient_of_a_parameter_alone_is_named(monkeypatch):
@@ -107,7 +108,7 @@ def test_gradient_of_a_parameter_alone_is_named(monkeypatch):
     assert lines_of(error)["first not finite"] == f"the gradient of W in {EXPAND} (Linear): 1 of 240 are nan"
 
 
-def test_gradient_that_no_layers_backward_hands_on_is_found_at_the_end(monkeypatch):
+def test_gradient_that_no_layers_backward_returns_is_found_at_the_end(monkeypatch):
     trainer = make_trainer(positions="relative")
     table = "encoder.positions.table"
     positions = layer_of(trainer.model, "encoder.positions")
@@ -141,20 +142,22 @@ def careless_cross_entropy(logits, targets, smoothing, pad, overwrite):
     return loss - np.log(np.float32(0.0) * loss), cache
 
 
-PLAIN_CROSS_ENTROPY = data_parallel.cross_entropy
+PLAIN_CROSS_ENTROPY = losses.cross_entropy
 
 
 @pytest.mark.parametrize("detect", [False, True])
 def test_logarithm_of_zero_in_the_loss_is_named_with_its_line(detect, monkeypatch):
-    monkeypatch.setattr(data_parallel, "cross_entropy", careless_cross_entropy)
+    monkeypatch.setattr(losses, "cross_entropy", careless_cross_entropy)
     error = refused_step(make_trainer(detect=detect))
     source, first = inspect.getsourcelines(careless_cross_entropy)
     line = first + next(i for i, text in enumerate(source) if "np.log" in text)
     lines = lines_of(error)
     assert str(error).startswith("step 1: the loss is inf; ")
     assert lines["first not finite"] == "the loss, of logits that are finite: it is inf"
-    assert lines["operation"].startswith(f"divide by zero in tests/training/test_watching.py, line {line}: return loss")
-    assert "a logarithm of 0, and label smoothing asks for that of every token" in lines["likely causes"]
+    assert lines["operation"].startswith(
+        f"divide by zero in tests/training/test_anomaly_hooks.py, line {line}: return loss"
+    )
+    assert "a logarithm of 0, and label smoothing needs that of every token" in lines["likely causes"]
 
 
 def careless_softmax(scores, allowed=None, overwrite=False):
@@ -165,14 +168,14 @@ def careless_softmax(scores, allowed=None, overwrite=False):
     return p, p
 
 
-def test_mask_that_lets_a_query_look_at_nothing_is_among_the_causes(monkeypatch):
+def test_mask_that_lets_a_query_attend_to_nothing_is_among_the_causes(monkeypatch):
     monkeypatch.setattr("minitransformer.functional.attention.softmax", careless_softmax)
     batch = make_batch()
     batch.source[2] = 0  # padding alone
     error = refused_step(make_trainer(), batch)
     assert error.layer == "encoder.layers.0.self_attention.sublayer"
-    assert "a mask: where a query may look at nothing" in lines_of(error)["likely causes"]
-    assert "tests/training/test_watching.py" in lines_of(error)["operation"]
+    assert "a mask: where a query may attend to nothing" in lines_of(error)["likely causes"]
+    assert "tests/training/test_anomaly_hooks.py" in lines_of(error)["operation"]
     assert "learning rate" not in str(error)
 
 
@@ -187,7 +190,7 @@ def test_normalisation_without_eps_is_among_the_causes():
 def test_huge_learning_rate_ends_a_real_run_with_its_causes():
     model = make_model()
     with pytest.raises(NotFiniteError, match=r"\n  likely causes +the learning rate, .*: too large, or the warm-up"):
-        train(model, get_task("copy"), TrainingSettings(**SETTINGS, factor=1e12))
+        train(model, get_task("copy"), schedule=partial(noam, d_model=12, warmup=4, factor=1e12), settings=SETTINGS)
     assert all(np.isfinite(weight).all() for weight in model.state_dict().values())
 
 
@@ -210,15 +213,15 @@ def test_fault_in_the_part_of_another_thread_is_found(detect, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [GPT, BERT])
-def test_every_model_can_be_watched(kind):
+def test_every_model_can_have_hooks(kind):
     config = (gpt_config if kind is GPT else bert_config)(**SIZES, dropout=0.1)
     batch = TextBatch(make_batch().target_in, make_batch().target_out)
-    plain, watched = (Trainer(kind(config), seed=1, threads=1, detect_anomaly=detect) for detect in (False, True))
+    plain, hooked = (Trainer(kind(config), seed=1, threads=1, detect_anomaly=detect) for detect in (False, True))
     for _ in range(2):
-        assert plain.step(batch, RATE)[0] == watched.step(batch, RATE)[0]
+        assert plain.step(batch, RATE)[0] == hooked.step(batch, RATE)[0]
     name = "encoder" if kind is BERT else "blocks"
-    layer_of(watched.model, f"{name}.layers.1.feed_forward.norm").gamma.data[2] = np.nan
-    assert refused_step(watched, batch).layer == f"{name}.layers.1.feed_forward.norm"
+    layer_of(hooked.model, f"{name}.layers.1.feed_forward.norm").gamma.data[2] = np.nan
+    assert refused_step(hooked, batch).layer == f"{name}.layers.1.feed_forward.norm"
 
 
 def test_layers_are_left_as_they_were():
@@ -227,8 +230,8 @@ def test_layers_are_left_as_they_were():
     refused_step(trainer)
     for name, layer in named_layers(trainer.model):
         assert not {"forward", "backward"} & vars(layer).keys(), name
-    with Watch([make_model()]) as watch:
-        assert all({"forward", "backward"} <= vars(layer).keys() for _, layer in named_layers(watch.models[0]))
+    with AnomalyHooks([make_model()]) as hooks:
+        assert all({"forward", "backward"} <= vars(layer).keys() for _, layer in named_layers(hooks.models[0]))
 
 
 def test_overflow_that_does_no_harm_is_forgiven_and_not_taken_for_the_fault(monkeypatch):

@@ -1,0 +1,117 @@
+"""The options of a task: a dataclass, from which its command line follows; what it refuses, it calls by its option."""
+
+import argparse
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from minitransformer.recipes import RECIPES, get_recipe
+from minitransformer.recipes.options import TrainOptions, add_options, from_arguments, from_json, option_name, to_json
+
+every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
+
+
+def parsed(recipe, *line, **options):
+    parser = argparse.ArgumentParser()
+    add_options(parser, recipe.defaults, **options)
+    return from_arguments(recipe.defaults, parser.parse_args([str(word) for word in line]))
+
+
+@every_recipe
+def test_without_options_the_defaults_are_taken(recipe):
+    assert parsed(recipe) == recipe.defaults
+
+
+@every_recipe
+def test_every_field_has_an_option_with_a_help_text(recipe, capsys):
+    with pytest.raises(SystemExit):
+        parsed(recipe, "--help")
+    said = capsys.readouterr().out
+    for field in dataclasses.fields(recipe.defaults):
+        assert option_name(field.name) in said
+        assert field.metadata["help"]
+
+
+@every_recipe
+def test_options_survive_json(recipe):
+    options = dataclasses.replace(recipe.defaults, steps=7, dropout=0.25, threads=3, runs=Path("a/b"), warmup=9)
+    assert from_json(recipe.defaults, to_json(options)) == options
+
+
+def test_values_that_json_does_not_have_are_the_defaults():
+    defaults = get_recipe("copy").defaults
+    assert from_json(defaults, {"steps": 5, "threads": None, "unheard_of": 1}) == dataclasses.replace(defaults, steps=5)
+
+
+@pytest.mark.parametrize(("name", "value"), [("steps", "5"), ("steps", 5.5), ("factor", "1"), ("runs", 3), ("mine", 1)])
+def test_values_of_another_type_are_refused(name, value):
+    with pytest.raises((ValueError, TypeError), match=name):
+        from_json(get_recipe("copy").defaults, {name: value})
+
+
+def test_of_a_resumed_run_only_some_options_may_be_changed():
+    recipe = get_recipe("copy")
+    options = parsed(recipe, "--factor", 0.1, "--warmup", 3, "--force", resumable_only=True)
+    assert (options.factor, options.warmup, options.force) == (0.1, 3, True)
+    for name in ("--steps", "--batch-size", "--dropout", "--seed", "--runs", "--threads", "--norm", "--fresh"):
+        with pytest.raises(SystemExit):
+            parsed(recipe, name, 1, resumable_only=True)
+
+
+def test_an_option_of_another_recipe_is_refused():
+    with pytest.raises(ValueError, match="this task has no option --peak"):
+        from_arguments(get_recipe("copy").defaults, argparse.Namespace(peak=0.1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "--steps must be at least 1, got 0"),
+        ({"batch_size": -3}, "--batch-size must be at least 1, got -3"),
+        ({"warmup": 0}, "--warmup must be at least 1, got 0"),
+        ({"checkpoint_interval": 0}, "--checkpoint-interval must be at least 1, got 0"),
+        ({"keep_checkpoints": 0}, "--keep-checkpoints must be at least 1, got 0"),
+        ({"grad_accumulation_steps": 0}, "--grad-accumulation-steps must be from 1 to --batch-size = 64, got 0"),
+        ({"grad_accumulation_steps": 65}, "--grad-accumulation-steps must be from 1 to --batch-size = 64, got 65"),
+        ({"dropout": 1.0}, "--dropout must be at least 0 and less than 1, got 1.0"),
+        ({"label_smoothing": -0.1}, "--label-smoothing must be at least 0 and less than 1, got -0.1"),
+        ({"weight_decay": -0.1}, "--weight-decay must be at least 0, got -0.1"),
+        ({"weight_decay": math.nan}, "--weight-decay must be at least 0, got nan"),
+        ({"weight_decay": math.inf}, "--weight-decay must be finite, got inf"),
+        ({"steps": 10**30}, "--steps must be at most"),
+        ({"threads": 0}, "--threads must be at least 1 and at most 1024, got 0"),
+        ({"threads": 1025}, "--threads must be at least 1 and at most 1024, got 1025"),
+        ({"seed": -1}, "--seed must be 0 or more, got -1"),
+    ],
+)
+def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainOptions(**changes)
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        ("copy", {"factor": 0.0}, "--factor must be greater than 0, got 0.0"),
+        ("copy", {"factor": math.nan}, "--factor must be greater than 0, got nan"),
+        ("copy", {"norm": "middle"}, "--norm must be one of post, pre, got 'middle'"),
+        ("copy", {"model": "rnn"}, "--model must be one of transformer, gpt, got 'rnn'"),
+        ("copy", {"config": "huge"}, "--config must be one of tiny"),
+        ("copy", {"positions": "gps"}, "--positions must be one of sinusoidal"),
+        ("masked", {"positions": "gps"}, "--positions must be one of sinusoidal"),
+        ("masked", {"peak": 0.0}, "--peak must be greater than 0, got 0.0"),
+        ("shakespeare", {"length": 0}, "--length must be at least 1, got 0"),
+        ("shakespeare", {"d_model": 0}, "--d-model must be at least 1, got 0"),
+        ("shakespeare", {"num_layers": -1}, "--num-layers must be at least 1, got -1"),
+    ],
+)
+def test_a_recipes_own_options_are_refused_by_their_names(task, changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(get_recipe(task).defaults, **changes)
+
+
+def test_an_unknown_recipe_is_refused_with_those_that_exist():
+    with pytest.raises(ValueError, match="task must be one of copy, reverse, sort, addition, shakespeare, masked"):
+        get_recipe("poetry")

@@ -1,0 +1,208 @@
+"""A batch in micro batches, one after another, gives the loss and the gradient of the whole, in less memory."""
+
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minitransformer.data import Batch, get_task
+from minitransformer.data.text import TextBatch
+from minitransformer.generators import make_generator
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
+from minitransformer.process import ThreadTeam
+from minitransformer.training import (
+    AverageOfLast,
+    Checkpointer,
+    CrossEntropyLoss,
+    DataParallel,
+    GradientAccumulation,
+    Stopped,
+    TrainingSettings,
+    forward_backward,
+    parallel,
+    read_run,
+    train,
+)
+from tests.helpers import Trainer, host, randomize, relative_error, same
+
+V, B, S, T = 19, 7, 6, 5
+BOUND = 1e-12
+SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 2, "max_len": 16}
+
+even_small_parts = mock.patch.object(parallel, "MIN_NUMBERS", 1)
+
+
+def build(dropout=0.0, kind=Transformer, **changes):
+    return randomize(
+        kind(TransformerConfig(vocab_size=V, dropout=dropout, **SIZES, **changes), dtype="float64"), 0, 0.3
+    )
+
+
+def ragged_batch(count=B):
+    """Sequences of very different lengths, so that micro batches have different numbers of tokens."""
+    rng = np.random.default_rng(5)
+    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
+    for row in range(count):
+        for ids in batch:
+            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
+    return batch
+
+
+def workers_of(model, steps, threads=1, seed=0):
+    return GradientAccumulation(DataParallel(model, CrossEntropyLoss(0.1), threads, seed), steps)
+
+
+def computed(batch, steps, threads=1, **changes):
+    """-> the loss, the accuracy, and the gradients of all weights that have one beyond rounding noise."""
+    model = build(**changes)
+    loss, accuracy = workers_of(model, steps, threads).map(forward_backward, batch, measure=True)
+    named = {name: parameter for name, parameter in model.named_parameters() if not name.endswith("kv.b")}
+    gradients = {name: host(parameter.grad) for name, parameter in named.items()}
+    return float(loss), float(accuracy), gradients
+
+
+def assert_same(found, expected):
+    assert abs(found[0] - expected[0]) < BOUND * expected[0]
+    assert abs(found[1] - expected[1]) < BOUND
+    for name, gradient in expected[2].items():
+        assert relative_error(found[2][name], gradient) < BOUND, name
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("steps", [2, 3, B])
+def test_any_number_of_micro_batches_gives_the_gradient_of_the_whole_batch(steps, tied):
+    batch = ragged_batch()
+    assert_same(computed(batch, steps, tie_embeddings=tied), computed(batch, 1, tie_embeddings=tied))
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("steps", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_threads_that_share_each_micro_batch_find_the_same(threads, steps):
+    assert_same(computed(ragged_batch(), steps, threads), computed(ragged_batch(), 1))
+
+
+@pytest.mark.host_only
+@even_small_parts
+def test_each_micro_batch_is_cut_once_more_and_no_replica_is_used_by_two_threads(monkeypatch):
+    calls, original = [], ThreadTeam.map
+    monkeypatch.setattr(ThreadTeam, "map", lambda self, f, *jobs: calls.append((f, *jobs)) or original(self, f, *jobs))
+    workers_of(build(), 3, threads=4).map(forward_backward, ragged_batch())  # 7 sequences: three, two and two
+    calls = [call for call in calls if call[0] is forward_backward]
+    assert [len(replicas) for _, replicas, *_ in calls] == [3, 2, 2]
+    for _, replicas, _, parts, rngs, *_ in calls:
+        assert len({id(replica) for replica in replicas}) == len({id(rng) for rng in rngs}) == len(replicas)
+        assert [len(part.targets) for part in parts] == [1] * len(parts)
+
+
+def test_a_micro_batch_of_padding_alone_adds_nothing():
+    batch = ragged_batch()
+    batch.target_out[3:] = 0
+    assert_same(computed(batch, 3), computed(batch, 1))
+
+
+@pytest.mark.parametrize("kind", [GPT, BERT])
+def test_models_of_one_sequence_can_be_cut_as_well(kind):
+    ids, _, targets = ragged_batch()
+    batch = TextBatch(ids[:, :T], targets)
+    assert_same(computed(batch, 3, kind=kind), computed(batch, 1, kind=kind))
+
+
+def test_in_one_step_the_batch_is_not_cut():
+    model, batch = build(dropout=0.3), ragged_batch()
+    loss, _ = workers_of(model, 1, seed=4).map(forward_backward, batch)
+    other = build(dropout=0.3)
+    expected, _ = forward_backward(other, CrossEntropyLoss(0.1), batch, make_generator([4]))
+    assert float(loss) == float(expected)
+    assert same(model.output.E.grad, other.output.E.grad)
+
+
+@pytest.mark.host_only
+def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
+    model, batch = build(dropout=0.4), Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
+    loss, _ = workers_of(model, 2, seed=4).map(forward_backward, batch)
+    rng, half = make_generator([4]), Batch(*(ids[:1] for ids in batch))
+    first, second = (float(forward_backward(build(dropout=0.4), CrossEntropyLoss(0.1), half, rng)[0]) for _ in range(2))
+    assert first != second, "one and the same sequence, with other masks"
+    assert abs(float(loss) - (first + second) / 2) < BOUND * first
+
+
+def test_steps_of_micro_batches_learn_what_steps_of_whole_batches_learn():
+    whole, parts = Trainer(build(), threads=1), Trainer(build(), threads=1, grad_accumulation_steps=3)
+    for trainer in (whole, parts):
+        trainer.losses = [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(4)]
+    assert relative_error(parts.losses, whole.losses) < 1e-9  # Adam turns the key bias's rounding noise into steps
+    assert whole.losses[-1] < whole.losses[0]
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_seed_and_micro_batches_give_the_same_bits(threads):
+    def trained(steps):
+        trainer = Trainer(build(dropout=0.3), seed=1, threads=threads, grad_accumulation_steps=steps)
+        return [float(trainer.step(ragged_batch(), lr=0.01)[0]) for _ in range(3)], host(trainer.model.output.E.data)
+
+    (losses, weights), (losses_again, weights_again) = trained(3), trained(3)
+    assert losses == losses_again
+    np.testing.assert_array_equal(weights, weights_again)
+    assert trained(2)[0] != losses, "other micro batches, other masks"
+
+
+@pytest.mark.host_only
+def test_four_micro_batches_need_a_quarter_of_the_memory():
+    config = TransformerConfig(vocab_size=50, d_model=32, num_heads=4, d_ff=64, num_layers=3, max_len=64)
+    rng, peaks = np.random.default_rng(0), []
+    batch = Batch(*(rng.integers(3, 50, (16, 40)) for _ in range(3)))
+    for steps in (1, 4):
+        trainer = Trainer(Transformer(config), threads=1, grad_accumulation_steps=steps)
+        trainer.step(batch, 1e-3)
+        tracemalloc.start()
+        trainer.step(batch, 1e-3)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert 0.24 < peaks[1] / peaks[0] < 0.28
+
+
+@pytest.mark.host_only
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("step", [1, 5])
+def test_run_with_gradient_accumulation_is_resumed_to_the_same_bits(step, threads, tmp_path):
+    settings = TrainingSettings(steps=8, batch_size=B, grad_accumulation_steps=3)
+    task, config = get_task("copy"), TransformerConfig(vocab_size=29, dropout=0.2, **SIZES)
+
+    def trained(model, **more):
+        averaging = AverageOfLast(8, interval=2)
+        return train(model, task, settings=settings, averaging=averaging, num_threads=threads, **more).losses
+
+    whole = Transformer(config)
+    losses = trained(whole)
+    checkpointer = Checkpointer(tmp_path, interval=100)
+
+    def stop(now, history):
+        checkpointer.stop_requested = now == step
+
+    with pytest.raises(Stopped) as stopped:
+        trained(Transformer(config), evaluate=stop, checkpointer=checkpointer)
+    saved = read_run(stopped.value.path)
+    assert trained(saved.model, resume=saved.state) == losses
+    assert all(same(saved.model.state_dict()[name], array) for name, array in whole.state_dict().items())
+
+
+@pytest.mark.parametrize("steps", [0, -1, 6])
+def test_settings_refuse_impossible_numbers_of_micro_batches(steps):
+    with pytest.raises(ValueError, match=r"grad_accumulation_steps must be (at least 1|from 1 to batch_size = 5)"):
+        TrainingSettings(batch_size=5, grad_accumulation_steps=steps)
+
+
+@pytest.mark.parametrize(("steps", "size"), [(1, 7), (2, 4), (3, 3), (7, 1)])
+def test_micro_batch_size_is_that_of_the_largest(steps, size):
+    assert TrainingSettings(batch_size=B, grad_accumulation_steps=steps).micro_batch_size == size
+
+
+def test_a_batch_with_too_few_sequences_is_refused():
+    with pytest.raises(ValueError, match="a batch of 2 sequences cannot be cut into 3 micro batches"):
+        computed(ragged_batch(2), 3)

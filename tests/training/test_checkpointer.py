@@ -1,0 +1,150 @@
+"""A run that was saved is resumed with the same bits; its files are few, whole, and say what they hold."""
+
+import signal
+from functools import partial
+
+import pytest
+
+from minitransformer.data import get_task
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import (
+    AverageOfLast,
+    Checkpointer,
+    ExponentialAverage,
+    Stopped,
+    TrainingSettings,
+    load_checkpoint,
+    noam,
+    read_run,
+    save_checkpoint,
+    train,
+)
+from minitransformer.training.checkpointer import newest, saved_steps
+from tests.helpers import same
+
+pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
+
+SIZES = {"vocab_size": 29, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 1, "max_len": 16}
+SETTINGS = TrainingSettings(steps=9, batch_size=5, seed=3)
+AVERAGES = {
+    "of the last": lambda: AverageOfLast(9, interval=1),
+    "none": lambda: None,
+    "exponential": lambda: ExponentialAverage(0.9),
+}
+
+
+def make_model(dropout=0.1):
+    return Transformer(TransformerConfig(dropout=dropout, **SIZES), seed=0)
+
+
+def run_training(model, **options):
+    """`train` on the copy task, with the paper's schedule."""
+    schedule = partial(noam, d_model=12, warmup=4)
+    return train(model, get_task("copy"), schedule=schedule, settings=SETTINGS, **options)
+
+
+def stopped_run(folder, step, averaging=None):
+    """Train until `step`, and stop there as at a signal -> the path of the checkpoint."""
+    checkpointer = Checkpointer(folder, interval=3)
+
+    def stop(now, history):
+        checkpointer.stop_requested = now >= step
+
+    with pytest.raises(Stopped, match=f"stopped after step {step}, saved") as stopped:
+        run_training(make_model(), averaging=averaging, evaluate=stop, checkpointer=checkpointer)
+    return stopped.value.path
+
+
+@pytest.mark.parametrize("step", [1, 4, 8])
+@pytest.mark.parametrize("average", AVERAGES)
+def test_run_that_was_stopped_is_resumed_with_the_same_bits(step, average, tmp_path):
+    whole_model = make_model()
+    whole = run_training(whole_model, averaging=AVERAGES[average]())
+    saved = read_run(stopped_run(tmp_path / "run", step, AVERAGES[average]()))
+    assert saved.step == step
+    history = run_training(saved.model, averaging=AVERAGES[average](), resume=saved.state)
+    assert history.losses == whole.losses
+    assert history.norms == whole.norms
+    assert history.learning_rates == whole.learning_rates
+    assert history.accuracies == whole.accuracies
+    assert history.tokens == whole.tokens
+    for name, array in whole_model.state_dict().items():
+        assert same(saved.model.state_dict()[name], array), name
+
+
+def test_checkpoints_are_saved_at_intervals_and_the_newest_stay(tmp_path):
+    run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=2, keep=3))
+    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 6, 8)]
+    assert newest(tmp_path).name == "step-00000008.safetensors"
+
+
+def test_nothing_is_saved_after_the_last_step(tmp_path):
+    run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=9))
+    assert saved_steps(tmp_path) == []
+
+
+def test_checkpoint_of_a_run_is_a_model_like_any_other(tmp_path):
+    model, metadata = load_checkpoint(stopped_run(tmp_path, 4))
+    assert metadata["training"]["step"] == 4
+    assert model.state_dict().keys() == make_model().state_dict().keys()
+
+
+def test_what_is_said_about_the_run_is_saved_with_it(tmp_path):
+    evaluations = []
+    checkpointer = Checkpointer(tmp_path, interval=2, about={"evaluations": evaluations})
+    run_training(make_model(), evaluate=lambda step, _: evaluations.append(step), checkpointer=checkpointer)
+    assert read_run(newest(tmp_path)).about == {"evaluations": list(range(1, 9))}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_stops_after_the_step_and_saves(number, tmp_path):
+    before = signal.getsignal(number)
+
+    def evaluate(step, history):
+        if step == 5:
+            signal.raise_signal(number)
+
+    with pytest.raises(Stopped, match="stopped after step 5"):
+        run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
+    assert signal.getsignal(number) is before
+    assert newest(tmp_path).name == "step-00000005.safetensors"
+
+
+def test_second_ctrl_c_ends_at_once(tmp_path):
+    def evaluate(step, history):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
+
+
+@pytest.mark.parametrize("name", ["interval", "keep"])
+def test_checkpointer_refuses_counts_below_one(name, tmp_path):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        Checkpointer(tmp_path, **{"interval": 5, name: 0})
+
+
+def test_nothing_to_resume_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is nothing to resume in"):
+        newest(tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, make_model())
+    with pytest.raises(ValueError, match="there is nothing to resume"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"training": 3, "about": {}}, "its training must be a JSON object"),
+        ({"training": {"step": 3}}, "its about must be a JSON object"),
+        ({"training": {"step": "3"}, "about": {}}, "does not say how many steps were taken"),
+    ],
+)
+def test_state_that_is_no_state_is_refused_by_its_path(metadata, message, tmp_path):
+    path = tmp_path / "step-00000003.safetensors"
+    save_checkpoint(path, make_model(), **metadata)
+    with pytest.raises(ValueError, match=message) as error:
+        read_run(path)
+    assert str(path) in str(error.value)
