@@ -38,7 +38,7 @@ class DataParallel:
     ) -> None:
         self.team = Team(threads or (num_threads() if backend_name() == "numpy" else 1))
         self.loss_fn = loss_fn
-        self.replicas = [model] + [model.replica() for _ in range(self.team.size - 1)]
+        self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
         self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
 
