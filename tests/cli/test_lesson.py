@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from minitransformer.curriculum import find_lesson, find_lessons
+from minitransformer.course import find_lesson, find_lessons
 from tests.cli.run import assert_refused, run
 
 HEADER = """\
@@ -35,7 +35,7 @@ def lessons(tmp_path, monkeypatch):
     }
     for name, fields in texts.items():
         (folder / name).write_text(HEADER.format(number=name[:2], **fields), "utf-8")
-    monkeypatch.setattr("minitransformer.curriculum.FOLDER", folder)
+    monkeypatch.setattr("minitransformer.course.FOLDER", folder)
     return folder
 
 
@@ -88,7 +88,7 @@ def test_another_backend_and_another_seed_are_refused(lessons, capsys):
 
 
 def test_package_without_its_checkout_says_where_the_lessons_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.curriculum.FOLDER", tmp_path)
+    monkeypatch.setattr("minitransformer.course.FOLDER", tmp_path)
     assert_refused(run(capsys, "lesson"), "they are files of the project's checkout")
 
 

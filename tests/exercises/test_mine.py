@@ -6,7 +6,7 @@ import pytest
 from minitransformer import functional
 from minitransformer.data import get_task
 from minitransformer.exercises import Workshop
-from minitransformer.exercises.diagnose import Finding
+from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.mine import (
     can_be_used,
     collect_parts,
@@ -17,7 +17,7 @@ from minitransformer.exercises.mine import (
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, named_config
 from tests.cli.run import assert_refused, run
-from tests.exercises.answers import EXERCISES, hand_in, solution_text
+from tests.exercises.answers import EXERCISES, hand_in
 
 REPLACING = [exercise for exercise in EXERCISES if exercise.replaces]
 ATTENTION = "06_attention_backward"
@@ -28,7 +28,7 @@ def solved(tmp_path_factory):
     """A workshop in which everything is solved."""
     folder = tmp_path_factory.mktemp("mine")
     for exercise in EXERCISES:
-        hand_in(exercise, solution_text(exercise), folder)
+        hand_in(exercise, exercise.solution, folder)
     return Workshop(folder)
 
 
@@ -48,7 +48,7 @@ def make_batch():
 
 def test_every_replacement_is_the_learners_where_all_is_solved(parts):
     assert len(parts) >= 8
-    assert all(part.mine is not None and part.finding.status == "passed" for part in parts)
+    assert all(part.mine is not None and part.diagnosis.status == "passed" for part in parts)
 
 
 def test_gradient_with_all_own_layers_is_the_librarys(parts):
@@ -95,11 +95,11 @@ def test_library_comes_back_also_after_an_error(parts):
 
 
 def test_only_what_runs_and_has_the_right_shapes_is_used():
-    assert can_be_used(Finding("f", "passed", {"dx": 1e-16}))
-    assert can_be_used(Finding("f", "wrong", {"dx": 0.4}, ("dx",)))
-    assert not can_be_used(Finding("f", "wrong", {"dx": None}, ("dx",)))
-    assert not can_be_used(Finding("f", "wrong", clues=("it fails",)))
-    assert not can_be_used(Finding("f", "open", clues=("write it",)))
+    assert can_be_used(Diagnosis("f", "passed", {"dx": 1e-16}))
+    assert can_be_used(Diagnosis("f", "wrong", {"dx": 0.4}, ("dx",)))
+    assert not can_be_used(Diagnosis("f", "wrong", {"dx": None}, ("dx",)))
+    assert not can_be_used(Diagnosis("f", "wrong", clues=("it fails",)))
+    assert not can_be_used(Diagnosis("f", "open", clues=("write it",)))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def trained(monkeypatch, tmp_path):
     """Train for two steps with the files of a folder -> a function of the folder."""
 
     def train(capsys, folder):
-        monkeypatch.setattr("minitransformer.cli.mine.Workshop", lambda: Workshop(folder))
+        monkeypatch.setattr("minitransformer.exercises.mine.Workshop", lambda: Workshop(folder))
         options = ("--steps", 2, "--runs", tmp_path / "runs", "--plots", tmp_path / "plots")
         return run(capsys, "train", "reverse", "--mine", *options)
 
@@ -126,7 +126,7 @@ def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tm
     folder = tmp_path / "mine"
     folder.mkdir()
     for exercise in REPLACING:
-        text = solution_text(exercise)
+        text = exercise.solution
         if exercise.name == ATTENTION:
             text = text.replace(" / math.sqrt(q.shape[-1])", "")
         hand_in(exercise, text, folder)

@@ -2,6 +2,7 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.layer_norm import _layer_norm_backward
 from tests.museum import (
     exhibits_anomaly,
@@ -18,7 +19,6 @@ from tests.museum import (
     exhibits_training,
     exhibits_workers,
 )
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     *exhibits_anomaly.EXHIBITS,

@@ -1,10 +1,10 @@
 """Bugs of what looks for bugs: numbers that went wrong and are let through, or are laid at the wrong door."""
 
 from minitransformer import training
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import anomaly_hooks as watching
 from minitransformer.training import diagnostics as anomaly
 from minitransformer.training import session
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

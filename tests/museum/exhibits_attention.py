@@ -3,9 +3,9 @@
 import numpy as np
 
 from minitransformer import functional as F
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.reductions import row_max
 from minitransformer.functional.softmax import _softmax
-from tests.museum.mutation import Exhibit
 
 SOFTMAX = (
     Exhibit(

@@ -2,7 +2,7 @@
 
 from minitransformer import decoding, evaluation
 from minitransformer.decoding import beam, sampling
-from tests.museum.mutation import Exhibit
+from minitransformer.exercises.planting import Exhibit
 
 CHOOSING = (
     Exhibit(

@@ -1,10 +1,10 @@
 """Bugs in the other functions: layer norm, linear, ReLU, dropout, loss, embedding, positions."""
 
 from minitransformer import functional as F
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, _softmax_and_losses
 from minitransformer.functional.dropout import _dropout, _dropout_backward
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
-from tests.museum.mutation import Exhibit
 
 LAYER_NORM = (
     Exhibit(

@@ -1,9 +1,9 @@
 """Bugs in who calls what with what: `minitransformer.layers` and `minitransformer.models`."""
 
 from minitransformer import layers as L
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import Transformer, TransformerConfig
-from tests.museum.mutation import Exhibit
 
 ATTENTION = (
     Exhibit(

@@ -1,8 +1,8 @@
 """Bugs of large batches that are computed in parts, and of several threads in one process."""
 
 from minitransformer import backend, process
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import parallel as data_parallel
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

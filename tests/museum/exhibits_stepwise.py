@@ -1,8 +1,8 @@
 """Bugs of reading token by token: what is remembered of the tokens read, where the new ones stand, who sees whom."""
 
 from minitransformer.decoding import incremental
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers import attention, kv_cache
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -3,10 +3,10 @@
 from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import optimizers, session
 from minitransformer.training import parallel as data_parallel
 from minitransformer.training.clipping import clip_factor
-from tests.museum.mutation import Exhibit
 
 PROTOCOL = (
     Exhibit(

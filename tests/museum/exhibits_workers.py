@@ -1,8 +1,8 @@
 """Bugs of several threads that share one batch."""
 
 from minitransformer import core
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import parallel as data_parallel
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

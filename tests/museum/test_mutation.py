@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, layers
+from minitransformer.exercises.planting import PARTS, Exhibit, planted
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.museum.mutation import PARTS, Exhibit, planted
 
 X = np.array([-1.0, 2.0])
 RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")
