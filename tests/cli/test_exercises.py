@@ -94,7 +94,7 @@ def test_check_of_what_was_not_begun_says_how_to_begin(mine, capsys):
 
 def test_lesson_without_exercises_is_refused(mine, capsys):
     assert_refused(
-        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are some for the lessons"
+        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are exercises for the lessons"
     )
 
 

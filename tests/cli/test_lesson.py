@@ -87,9 +87,9 @@ def test_another_backend_and_another_seed_are_refused(lessons, capsys):
     assert_refused(run(capsys, "lesson", "0", "--seed", "3"), "a lesson's seeds are part of it")
 
 
-def test_package_without_its_checkout_says_where_the_lessons_are(tmp_path, monkeypatch, capsys):
+def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("minitransformer.course.FOLDER", tmp_path)
-    assert_refused(run(capsys, "lesson"), "they are files of the project's checkout")
+    assert_refused(run(capsys, "lesson"), f"there are no lessons in {tmp_path}")
 
 
 @pytest.mark.parametrize(
