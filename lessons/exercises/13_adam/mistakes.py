@@ -22,12 +22,12 @@ def make_adam(rng, given):
     lr = float(rng.uniform(0.02, 0.2))
     parameter = Parameter(theta.copy())
     parameter.grad = g
-    optimizer = Adam([parameter])
-    optimizer.t, optimizer.m[0][...], optimizer.v[0][...] = t - 1, m, v
-    optimizer.step(lr)
+    optimizer = Adam([parameter], lr)
+    optimizer.t, optimizer.m[...], optimizer.v[...] = t - 1, m.reshape(-1), v.reshape(-1)
+    optimizer.step()
     unused = {"where the gradient has always been 0": dict.fromkeys(("theta", "m", "v"), size == 0)}
     ratios = {"(1 - beta1)": 1 - BETA1, "(1 - beta2)": 1 - BETA2, "beta1": BETA1, "beta2": BETA2}
-    expected = (parameter.data, optimizer.m[0], optimizer.v[0])
+    expected = (parameter.data, optimizer.m.reshape(I, O), optimizer.v.reshape(I, O))
     return Problem((theta, g, m, v, t, lr), expected, ratios=ratios, places=unused)
 
 
