@@ -12,13 +12,13 @@ from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_r
 HELP = "list the lessons, or run one"
 DESCRIPTION = """\
 Each lesson is a script to read in an editor, cell by cell. When you run it, it prints its checks with the measured
-values, and draws its figure: into plots/ of a checkout, or into runs/lessons/ if you installed a wheel:
+values, and draws its figure into runs/lessons/:
 
   minitransformer lesson              list the lessons, the time they take, and which you have run
   minitransformer lesson 05           run lesson 05
   minitransformer lesson 05 06 07     run these in order
   minitransformer lesson all          run all of them
-  minitransformer lesson 05 --fast    with less training, and the figure in runs/lessons/
+  minitransformer lesson 05 --fast    with less training
 
 `python lessons/05_scaled_dot_product.py` does the same. As notebooks (pip install jupytext notebook):
 
