@@ -56,7 +56,7 @@ def read_header(path: Path) -> LessonInfo:
     """
     lines = path.read_text("utf-8").partition("\n# %%\n")[0].replace("\n#   ", " ").splitlines()
     titles = [match.groups() for line in lines if (match := TITLE.match(line))]
-    fields = dict(match.groups() for line in lines if (match := FIELD.match(line)))
+    fields = {match[1]: match[2] for line in lines if (match := FIELD.match(line))}
     time, difficulty = TIME.match(fields.get("Time", "")), DIFFICULTY.match(fields.get("Difficulty", ""))
     if len(titles) != 1 or len(fields) != 6 or not time or not difficulty or titles[0][0] != path.name[:2]:
         raise ValueError(f"{path} has no header of a lesson: title, question, what you derive, time and so on")

@@ -8,11 +8,11 @@ from minitransformer.exercises.exercise import Exercise, load
 
 @functools.cache
 def find_exercises() -> list[Exercise]:
-    """All exercises in order. FileNotFoundError if there are none."""
-    paths = sorted(EXERCISES.glob("*/mistakes.py"))
-    if not paths:
-        raise FileNotFoundError(f"there are no exercises in {EXERCISES}")
-    return [_read(path.parent.name) for path in paths]
+    """All exercises, in the order of the lessons, the easier ones first. FileNotFoundError if there are none."""
+    exercises = [_read(path.parent.name) for path in EXERCISES.glob("*/mistakes.py")]
+    if not exercises:
+        raise FileNotFoundError(f"there are no exercises in {EXERCISES}: install the package again")
+    return sorted(exercises, key=lambda exercise: (exercise.lesson, exercise.about()[1], exercise.name))
 
 
 @functools.cache

@@ -78,8 +78,8 @@ def diagnose_task(
     for seed in seeds:
         problem = task.make(np.random.default_rng(seed), given)
         try:
-            args, complaint = own_args(task, problem, mine, path)
-            outputs, complaint = (None, complaint) if complaint else call(function, args, task, path)
+            args, broken = own_args(task, problem, mine, path)
+            outputs, complaint = (None, broken) if broken else call(function, args, task, path)
         except StillOpenError as stub:
             return Diagnosis(task.function, "open", clues=(str(stub),))
         if complaint or outputs is None:
@@ -98,19 +98,19 @@ def diagnose_task(
     return Diagnosis(task.function, "passed", worst)
 
 
-def own_args(task: Task, problem: Problem, mine: Any, path: Path) -> tuple[tuple, str | None]:
-    """The problem's arguments, with the cache that the learner's copy of the forward makes -> (args, complaint)."""
+def own_args(task: Task, problem: Problem, mine: Any, path: Path) -> tuple[tuple, str]:
+    """The problem's arguments, with the cache that the learner's copy of the forward makes -> (args, complaint or "")."""
     forward = getattr(mine, task.forward, None) if task.forward else None
     if forward is None:
-        return problem.args, None
+        return problem.args, ""
     try:
         y, cache = forward(**problem.inputs)
         wrong = np.shape(y) != np.shape(problem.y) or wrong_entries(np.asarray(y), problem.y, task.tolerance).any()
     except Exception as error:
-        return None, f"the given function {task.forward} fails now: {crash(error, path)}"
+        return (), f"the given function {task.forward} fails now: {crash(error, path)}"
     if wrong:
-        return None, f"the given function {task.forward} no longer returns what it did: undo your changes to it"
-    return (problem.args[0], cache), None
+        return (), f"the given function {task.forward} no longer returns what it did: undo your changes to it"
+    return (problem.args[0], cache), ""
 
 
 def observe(task: Task, problem: Problem, outputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -23,9 +23,16 @@ def check(exercise: Exercise, path: Path, limit: float = LIMIT) -> tuple[list[Di
     call = f"from minitransformer.exercises.runner import main; main({exercise.name!r}, {str(path)!r})"
     command = [sys.executable, "-c", call]
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "timeout": limit, "env": environment}
     try:
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, **options)
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
+            env=environment,
+        )
     except subprocess.TimeoutExpired:
         return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
     try:

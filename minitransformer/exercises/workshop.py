@@ -14,7 +14,7 @@ from minitransformer.files import read_bytes, written_whole
 
 MINE = workplace() / "my_exercises"
 
-NOTED = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
+NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
 
 
 def check_notes(notes: Any) -> None:

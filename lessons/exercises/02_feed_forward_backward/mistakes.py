@@ -67,7 +67,7 @@ EXERCISE = Exercise(
                     {"a > 0": "da > 0"},
                 ),
                 Mistake(
-                    "the gate is put on x in place of h",
+                    "the gate is put on x instead of h",
                     "Between which two arrays of the forward does ReLU stand?",
                     {" * (a > 0)": "", "return dx": "return dx * (x > 0)"},
                 ),

@@ -69,7 +69,7 @@ EXERCISE = Exercise(
                     {"dy_rows.sum(axis=0)": "dy_rows[-1]"},
                 ),
                 Mistake(
-                    "db is summed over the sequences, and not over their tokens",
+                    "db is summed over the sequences, not over their tokens",
                     "It would broadcast against b without a word. Which axes of y does b not have?",
                     {"dy_rows.sum": "dy.sum"},
                 ),

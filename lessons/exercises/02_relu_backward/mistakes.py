@@ -40,7 +40,7 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the gate is open everywhere",
-                    "What is remembered is y, and not x. Can y ever be below 0?",
+                    "What is remembered is y, not x. Can y ever be below 0?",
                     {">": ">="},
                 ),
                 Mistake(

@@ -62,7 +62,7 @@ EXERCISE = Exercise(
                     {"(p * dp).sum": "dp.mean"},
                 ),
                 Mistake(
-                    "the products p dp are averaged, and not summed",
+                    "the products p dp are averaged, not summed",
                     "The weights p sum to 1 already. What does another division by V do?",
                     {"sum": "mean"},
                 ),

@@ -17,7 +17,7 @@ EXERCISE = Exercise(
     name="04_tied_backward",
     see="lesson 04, parts 2 and 3",
     hints=(
-        "If one entry of E moves, on which two ways does the loss hear of it?",
+        "If one entry of E moves, on which two ways does the loss depend on it?",
         "One part comes from z = h Eᵀ with h held fixed. The other one goes on from h: through tanh, s and the lookup.",
         "way out: dE (V, C) = (V, B T) (B T, C);  way in: dh (B T, C) = (B T, V) (V, C), ∘ slope, times s, row by row",
     ),

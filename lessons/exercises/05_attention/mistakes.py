@@ -61,7 +61,7 @@ EXERCISE = Exercise(
                     {"q.shape[-1]": "k.shape[1]"},
                 ),
                 Mistake(
-                    "the weights are scaled, in place of the scores",
+                    "the weights are scaled, instead of the scores",
                     "What do the weights of one query sum to now? And which numbers had become too large?",
                     {
                         " / math.sqrt(q.shape[-1])": "",

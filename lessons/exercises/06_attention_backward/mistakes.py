@@ -42,7 +42,7 @@ def as_the_librarys(mine, library=scaled_dot_product_attention_backward):
             dp = dropout_backward(dy @ cache.v.swapaxes(-1, -2), cache.keep)  # what comes back to the weights
             identity = xp.broadcast_to(xp.eye(p.shape[-1], dtype=p.dtype), (len(p), p.shape[-1], p.shape[-1]))
             dq, dk, _ = mine(flat_heads(dp), (q, k, identity, p))  # p I = p, so that dp passes as it is
-        factor = cache.scale * math.sqrt(q.shape[-1])  # 1, but for another scale than 1/√D
+        factor = cache.scale * math.sqrt(q.shape[-1])  # 1, unless the scale is not 1/√D
         results = ((factor * dq, cache.q), (factor * dk, cache.k), (dv, cache.v))
         return *(xp.asarray(value, dtype=dy.dtype).reshape(like.shape) for value, like in results), None
 
@@ -112,7 +112,7 @@ EXERCISE = Exercise(
                     {"@ q": "@ q / math.sqrt(q.shape[-1])"},
                 ),
                 Mistake(
-                    "dk and dv are made with a reshape in place of a transpose",
+                    "dk and dv are made with a reshape instead of a transpose",
                     "A reshape keeps the numbers in the order of memory. Is entry (s, t) that of query t and key s?",
                     {
                         "p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])",

@@ -87,7 +87,7 @@ MISTAKES = (
     ),
     Mistake(
         "only the first output is looked at",
-        "A model lets a single position peek, and not the first. Which of the outputs you compare would tell you?",
+        "A model lets a single position peek, not the first. Which of the outputs you compare would tell you?",
         {"[:, :s] != before[:, :s]": "[:, :1] != before[:, :1]"},
     ),
     Mistake(
@@ -96,8 +96,8 @@ MISTAKES = (
         {"[:, :s] != before[:, :s]": "[:, s - 1] != before[:, s - 1]"},
     ),
     Mistake(
-        "outputs behind the change are compared",
-        "You change position s. Which outputs are allowed to notice, those before s or those behind it?",
+        "outputs after the change are compared",
+        "You change position s. Which outputs are allowed to notice, those before s or those after it?",
         {"[:, :s] != before[:, :s]": "[:, s + 1 :] != before[:, s + 1 :]", "range(1, length)": "range(length)"},
     ),
     Mistake(
@@ -116,7 +116,7 @@ MISTAKES = (
         {"np.any(model(changed)[:, :s] != before[:, :s])": "not np.allclose(model(changed)[:, :s], before[:, :s])"},
     ),
     Mistake(
-        "the predictions are compared, and not the logits",
+        "the predictions are compared, not the logits",
         "A leak moves every logit by a thousandth. Does the largest one become another?",
         {"model(changed)[": "model(changed).argmax(axis=-1)[", "before[": "before.argmax(axis=-1)["},
     ),

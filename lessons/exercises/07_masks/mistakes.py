@@ -44,7 +44,7 @@ def make_target(rng, given):
 CAUSAL_MISTAKES = (
     Mistake(
         "each position sees one too many",
-        "Position 0 is to say what comes at position 1. What does your first row let it see?",
+        "Position 0 must predict what comes at position 1. What does your first row let it see?",
         {"s <= t": "s <= t + 1"},
     ),
     Mistake(
@@ -65,7 +65,7 @@ CAUSAL_MISTAKES = (
     ),
     Mistake(
         "it holds numbers to be added to the scores",
-        "What should a mask say of a look: whether it is allowed, or how much its score is to change?",
+        "What should a mask say about a pair: whether it is allowed, or how much its score changes?",
         {"(s <= t)": "np.where(s <= t, 0.0, -np.inf)"},
     ),
 )
@@ -89,7 +89,7 @@ PADDING_MISTAKES = (
     ),
     Mistake(
         "it holds numbers to be added to the scores",
-        "What should a mask say of a look: whether it is allowed, or how much its score is to change?",
+        "What should a mask say about a pair: whether it is allowed, or how much its score changes?",
         {"(ids != pad)": "np.where(ids != pad, 0.0, -np.inf)"},
     ),
 )

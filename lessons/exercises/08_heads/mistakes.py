@@ -70,7 +70,7 @@ SPLIT = (
     ),
     Mistake(
         "the tokens still come before the heads",
-        "On which two axes does the product q kᵀ work? And which axes must stand in front of them?",
+        "On which two axes does the product q kᵀ work? And which axes must stand before them?",
         {".transpose(0, 2, 1, 3)": ""},
     ),
     Mistake(

@@ -33,7 +33,7 @@ EXERCISE = Exercise(
                     {"20 * math.sqrt(n) * ": ""},
                 ),
                 Mistake(
-                    "each position attends to the one behind it",
+                    "each position attends to the one after it",
                     "Row t of your matrix is the query of position t. In which column is its one?",
                     {"k=-1": "k=1", "[0, 0]": "[-1, -1]"},
                 ),
@@ -49,7 +49,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "letters are compared, not positions",
-                    "In which features of x does a token's position stand, behind the letters or before them?",
+                    "In which features of x does a token's position stand, after the letters or before them?",
                     {
                         "[nothing, 20 * math.sqrt(n) * looks_for]": "[20 * math.sqrt(n) * looks_for, nothing]",
                         "[nothing, np.eye(n)]": "[np.eye(n), nothing]",
@@ -57,7 +57,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the matrices do not fit",
-                    "x has letters + n features. How many rows must a matrix behind it have, also for what it ignores?",
+                    "x has letters + n features. How many rows must a matrix after it have, also for what it ignores?",
                     {
                         "[nothing, 20 * math.sqrt(n) * looks_for]": "[20 * looks_for]",
                         "[nothing, np.eye(n)]": "[np.eye(n)]",

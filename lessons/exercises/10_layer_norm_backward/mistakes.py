@@ -37,7 +37,7 @@ LAYER_NORM_MISTAKES = (
         {" - through_mean - through_spread": ""},
     ),
     Mistake(
-        "γ is multiplied in behind the means, not in front",
+        "γ is multiplied in after the means, not before them",
         "Which comes first on the way back from y: γ, or the means? Is a mean of products the product with a mean?",
         {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
     ),
@@ -84,7 +84,7 @@ EXERCISE = Exercise(
     hints=(
         "By which ways does one feature x_j get into x̂_i? In which line of the forward does each of them begin?",
         "There are three: directly, through the mean, and through σ. Each of the last two puts one number per token "
-        "into dx, the same for all of its features but for a factor. What must dx be orthogonal to?",
+        "into dx, the same for all of its features up to a factor. What must dx be orthogonal to?",
         "g = dy ∘ γ;  dx (C) = (g − a mean − x̂ ∘ another mean) / σ, both means of shape (B, T, 1);  dgamma and dbeta "
         "(C) = sums of (B, T, C) over B and T",
     ),
@@ -101,7 +101,7 @@ EXERCISE = Exercise(
                     lambda outputs, problem: orthogonal(outputs[0], np.ones((B, T, C))),
                 ),
                 Invariant(
-                    "each row of dx is orthogonal to x̂, but for eps: a token stretched about its mean comes out the "
+                    "each row of dx is orthogonal to x̂, except for eps: a token stretched about its mean comes out the "
                     "same",
                     lambda outputs, problem: orthogonal(outputs[0], problem.args[1][0]),
                 ),

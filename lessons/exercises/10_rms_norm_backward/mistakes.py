@@ -24,7 +24,7 @@ RMS_NORM_MISTAKES = (
         {"(g - x_hat": "(g - g.mean(axis=-1, keepdims=True) - x_hat"},
     ),
     Mistake(
-        "γ is multiplied in behind the mean, not in front",
+        "γ is multiplied in after the mean, not before it",
         "Which comes first on the way back from y: γ, or the mean? Is a mean of products the product with a mean?",
         {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
     ),
@@ -51,7 +51,7 @@ EXERCISE = Exercise(
     hints=(
         "What is in LayerNorm's forward and not in this one? Which of the three paths goes with it?",
         "Two paths are left, the direct one and the one through ρ. The second puts one number per token into dx, the "
-        "same for all of its features but for a factor. What must dx be orthogonal to?",
+        "same for all of its features up to a factor. What must dx be orthogonal to?",
         "g = dy ∘ γ;  dx (C) = (g − x̂ ∘ a mean) / ρ, the mean of shape (B, T, 1);  dgamma (C) = a sum of (B, T, C) "
         "over B and T",
     ),
@@ -64,7 +64,7 @@ EXERCISE = Exercise(
             linear=True,
             invariants=(
                 Invariant(
-                    "each row of dx is orthogonal to x̂, but for eps: a token of another length comes out the same",
+                    "each row of dx is orthogonal to x̂, except for eps: a token of another length comes out the same",
                     lambda outputs, problem: orthogonal(outputs[0], problem.args[1][0]),
                 ),
             ),

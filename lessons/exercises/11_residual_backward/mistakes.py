@@ -41,11 +41,11 @@ POST_NORM_MISTAKES = (
     ),
     Mistake(
         "the identity path does not go through the norm",
-        "Where does x enter the sum: before the norm, or behind it? So is there a way from y to x past the norm?",
+        "Where does x enter the sum: before the norm, or after it? So is there a way from y to x past the norm?",
         {"return ds": "return dy"},
     ),
     Mistake(
-        "the sub-layer gets the gradient of y, and not that of the sum",
+        "the sub-layer gets the gradient of y, not that of the sum",
         "f is a part of the sum, and the sum goes into the norm. Which gradient has reached the sum?",
         {"m * ds": "m * dy"},
     ),
@@ -84,7 +84,7 @@ PRE_NORM_MISTAKES = (
     ),
     Mistake(
         "the identity path goes through the norm",
-        "Which x stands in the sum: the one before the norm, or the one behind it?",
+        "Which x stands in the sum: the one before the norm, or the one after it?",
         {"dy + back_norm(dn)": "back_norm(dy + dn)"},
     ),
     Mistake(

@@ -98,7 +98,7 @@ DECODER_LAYER_MISTAKES = (
         {"da = ds + dquery": "da = ds"},
     ),
     Mistake(
-        "the cross-attention gets the gradient of c, and not that of the sum",
+        "the cross-attention gets the gradient of c, not that of the sum",
         "r is a part of the sum a + r, and the sum goes into the norm. Which gradient has reached the sum?",
         {"back_cross(ds)": "back_cross(dc)"},
     ),

@@ -50,11 +50,11 @@ ENCODER_LAYER_MISTAKES = (
     ),
     Mistake(
         "the path past the attention does not go through the norm",
-        "Where does x enter the sum: before the norm, or behind it? Has da been through that norm?",
+        "Where does x enter the sum: before the norm, or after it? Has da been through that norm?",
         {"return ds": "return da"},
     ),
     Mistake(
-        "the feed-forward network gets the gradient of y, and not that of the sum",
+        "the feed-forward network gets the gradient of y, not that of the sum",
         "f is a part of the sum a + f, and the sum goes into the norm. Which gradient has reached the sum?",
         {"back_feed_forward(ds)": "back_feed_forward(dy)"},
     ),
@@ -76,7 +76,7 @@ EXERCISE = Exercise(
     hints=(
         "How often is a used in the forward, and how often x? Draw an arrow for each use.",
         "a has two uses, as it stands in a sum and is the network's input. x has four: a sum, and three "
-        "inputs of the attention. Each path begins at the gradient of a sum, behind which is a norm.",
+        "inputs of the attention. Each path begins at the gradient of a sum, after which there is a norm.",
         "all of them (B, T, C).  dy → ds₂ by norm 2; da = ds₂ + (ds₂ → network);  da → ds₁ by norm 1; "
         "dx = ds₁ + three more, all of ds₁ → attention",
     ),

@@ -86,7 +86,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the two betas are swapped",
-                    "Which of the two means is to look back over 10 steps, and which over 50?",
+                    "Which of the two means should look back over 10 steps, and which over 50?",
                     {"    m = BETA1": "    BETA1, BETA2 = 0.98, 0.9\n    m = BETA1"},
                 ),
                 Mistake(

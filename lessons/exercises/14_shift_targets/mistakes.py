@@ -19,7 +19,7 @@ def make_answers(rng, given):
     places = {
         "in the first column": dict.fromkeys(NAMES, np.broadcast_to(np.arange(L + 1) == 0, (B, L + 1))),
         "where eos belongs": {"target_out": batch.target_out == EOS},
-        "behind the letters": {"target_out": behind},
+        "after the letters": {"target_out": behind},
         "in rows that have padding": dict.fromkeys(NAMES, short),
     }
     return Problem((answer,), (batch.target_in, batch.target_out), places=places)
@@ -83,8 +83,8 @@ EXERCISE = Exercise(
                     {"return target_in": "return target_out"},
                 ),
                 Mistake(
-                    "eos stands at the end of the row, behind the padding",
-                    "After the last letter, what is to be said next: eos, or padding first?",
+                    "eos stands at the end of the row, after the padding",
+                    "After the last letter, what must be said next: eos, or padding first?",
                     {"(answer != PAD).sum(axis=1)] = EOS": "-1] = EOS"},
                 ),
                 Mistake(
@@ -94,7 +94,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "eos has taken the last letter's place",
-                    "How many letters has the row 5 4 0 0, and in which column is the first place behind them?",
+                    "How many letters has the row 5 4 0 0, and in which column is the first place after them?",
                     {".sum(axis=1)": ".sum(axis=1) - 1"},
                 ),
                 Mistake(
@@ -108,8 +108,8 @@ EXERCISE = Exercise(
                     {"BOS": "EOS"},
                 ),
                 Mistake(
-                    "what is to be said begins with bos, as the input does",
-                    "The decoder has read bos. What is the first thing that it is to say: what it has just read?",
+                    "the target output begins with bos, as the input does",
+                    "The decoder has read bos. What is the first thing that it must say: what it has just read?",
                     {"return target_in, target_out": "return target_in, target_in"},
                 ),
             ),

@@ -8,7 +8,7 @@ from minitransformer.functional import cross_entropy
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 B, T, C = 2, 3, 5
-V = 9  # tokens; letters begin behind EOS
+V = 9  # tokens; letters begin after EOS
 
 
 def make_layer_norm(rng, given):
@@ -23,7 +23,7 @@ def make_layer_norm(rng, given):
 
 def make_answers(rng, given):
     """A model that knows an answer for each row by heart, and talks nonsense if it is led astray."""
-    lengths = rng.permutation([1, 2, 4, int(rng.integers(5, 8))])  # of letters; EOS comes behind them
+    lengths = rng.permutation([1, 2, 4, int(rng.integers(5, 8))])  # of letters; EOS comes after them
     rows, width = len(lengths), lengths.max() + 1
     place = np.arange(width)
     answers = np.where(place < lengths[:, None], rng.integers(EOS + 1, V, (rows, width)), PAD)
@@ -40,7 +40,7 @@ def make_answers(rng, given):
         return logits
 
     padding = {"ids": answers == PAD}
-    places = {"behind a row's EOS": padding, "at a row's EOS": {"ids": answers == EOS}}
+    places = {"after a row's EOS": padding, "at a row's EOS": {"ids": answers == EOS}}
     return Problem((model, rows, int(width) + 4), (answers,), places=places)
 
 
@@ -62,7 +62,7 @@ LAYER_NORM = Task(
     linear=True,
     mistakes=(
         Mistake(
-            "the bug is still in: γ comes in behind the means",
+            "the bug is still there: γ comes in after the means",
             "On the way back from y = γ x̂ + β, what comes first? Is the mean of a product the product with a mean?",
             {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
         ),
@@ -78,7 +78,7 @@ LAYER_NORM = Task(
         ),
         Mistake(
             "γ comes in twice",
-            "In front of the means, and behind them once more: how often does y have it?",
+            "Once before the means, and once more after them: how often does y have it?",
             {"dx = (": "dx = gamma * ("},
         ),
     ),
@@ -90,7 +90,7 @@ GREEDY = Task(
     make=make_answers,
     mistakes=(
         Mistake(
-            "the bug is still in: all rows stop with the first that ends",
+            "the bug is still there: all rows stop with the first that ends",
             "The shortest answer is there. Who is still speaking then?",
             {"done.all()": "done.any()"},
         ),
@@ -100,7 +100,7 @@ GREEDY = Task(
             {" and not done.all()": ""},
         ),
         Mistake(
-            "rows speak on behind their EOS",
+            "rows go on after their EOS",
             "The others are not ready yet. What is to stand in a row that is?",
             {"        token[done] = PAD\n": ""},
         ),
@@ -118,7 +118,7 @@ LOSS = Task(
     make=make_loss,
     mistakes=(
         Mistake(
-            "the bug is still in: padding is counted in the mean",
+            "the bug is still there: padding is counted in the mean",
             "The padding's losses are 0 now. By how many tokens is the sum divided?",
             {".sum() / real.sum()": ".mean()"},
         ),

@@ -10,7 +10,7 @@ from minitransformer.vocabulary import BOS, EOS
 
 V, BEAM, ROOM = 5, 3, 5
 APART = 1e-3  # scores of different answers differ by more, in the problems that are given
-NOBODY = -1  # in the room behind an answer's last token
+NOBODY = -1  # after an answer's last token
 TRACE = 1e-5  # too little to be seen in four decimals
 
 
@@ -33,7 +33,7 @@ class Rows:
 def random_model(rng, growth):
     """A language: the log probabilities of what comes after each beginning.
 
-    With each token the logit of eos grows by `growth`. What it says behind eos it says with much conviction, as models
+    With each token the logit of eos grows by `growth`. What it says after eos it says with much conviction, as models
     do that were never taught what comes there.
     """
     tables = []  # for each length, a row for each beginning
@@ -94,7 +94,7 @@ def in_the_room(outputs, problem):
 
 
 def is_an_answer(outputs, problem):
-    """Whether no token comes behind eos, and all are tokens."""
+    """Whether no token comes after eos, and all are tokens."""
     ids = outputs[1].reshape(-1).tolist()
     return EOS not in ids[:-1] and set(ids) <= set(range(V))
 
@@ -137,8 +137,8 @@ MISTAKES = (  # first those that are right most often
         {"        alive = [": "        if finished:\n            return max(finished)\n        alive = ["},
     ),
     Mistake(
-        "answers go on behind their eos",
-        "Which beginnings may be extended? What is a token behind the end token?",
+        "answers go on after their eos",
+        "Which beginnings may be extended? What is a token after the end token?",
         {
             "        finished += [(total / penalty, ids) for total, ids in extended[:beam] if ids[-1] == EOS]\n": "",
             " if ids[-1] != EOS": "",

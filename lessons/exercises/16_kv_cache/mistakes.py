@@ -44,7 +44,7 @@ MISTAKES = (
         {"(K @": "(K[:, :-1] @", "@ V)": "@ V[:, :-1])"},
     ),
     Mistake(
-        "the new key and value are used, and not kept",
+        "the new key and value are used, not kept",
         "What will the next token need of this one?",
         {"[:, 0], K, V": "[:, 0], K[:, :-1], V[:, :-1]"},
     ),
@@ -74,7 +74,7 @@ MISTAKES = (
         {"    x = x + P[K.shape[1]]\n": ""},
     ),
     Mistake(
-        "the new key and value stand in front of the old ones",
+        "the new key and value stand before the old ones",
         "o is right even so, as attention does not ask for the order. But which row does the whole forward have last?",
         {"[K, (x @ W_k)[:, None]]": "[(x @ W_k)[:, None], K]", "[V, (x @ W_v)[:, None]]": "[(x @ W_v)[:, None], V]"},
     ),
