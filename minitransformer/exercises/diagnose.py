@@ -99,7 +99,7 @@ def diagnose_task(
 
 
 def own_args(task: Task, problem: Problem, mine: Any, path: Path) -> tuple[tuple, str]:
-    """The problem's arguments, with the cache that the learner's copy of the forward makes -> (args, complaint or "")."""
+    """The problem's arguments, with the cache of the learner's copy of the forward -> (args, complaint or "")."""
     forward = getattr(mine, task.forward, None) if task.forward else None
     if forward is None:
         return problem.args, ""
