@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from minitransformer.core import Parameter
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.training import Adam
+from minitransformer.training.optimizers import adam_update
 
 I, O = 3, 4
 BETA1, BETA2, EPS = 0.9, 0.98, 1e-9
@@ -20,14 +19,10 @@ def make_adam(rng, given):
     if t > 1:
         m, v = size * rng.standard_normal((I, O)) / 2, size**2 * rng.uniform(0.5, 2, (I, O))
     lr = float(rng.uniform(0.02, 0.2))
-    parameter = Parameter(theta.copy())
-    parameter.grad = g
-    optimizer = Adam([parameter], lr)
-    optimizer.t, optimizer.m[...], optimizer.v[...] = t - 1, m.reshape(-1), v.reshape(-1)
-    optimizer.step()
+    expected = theta.copy(), m.copy(), v.copy()
+    adam_update(expected[0], g, *expected[1:], lr, (BETA1, BETA2), EPS, t)
     unused = {"where the gradient has always been 0": dict.fromkeys(("theta", "m", "v"), size == 0)}
     ratios = {"(1 - beta1)": 1 - BETA1, "(1 - beta2)": 1 - BETA2, "beta1": BETA1, "beta2": BETA2}
-    expected = (parameter.data, optimizer.m.reshape(I, O), optimizer.v.reshape(I, O))
     return Problem((theta, g, m, v, t, lr), expected, ratios=ratios, places=unused)
 
 
@@ -38,20 +33,20 @@ def goes_downhill(outputs, problem):
 
 
 def adapt_adam(mine):
-    """The learner's adam_step as the library's method, which writes into views of long vectors."""
+    """The learner's adam_step as the library's function, which changes its arrays in place."""
 
-    def _update(self, data, g, m, v, lr, scale):
-        new = mine(data.copy(), g * scale, m.copy(), v.copy(), self.t, lr)
+    def update(data, grad, m, v, lr, betas, eps, t, *, scale, team):
+        new = mine(data.copy(), grad * scale, m.copy(), v.copy(), t, lr)
         for array, value in zip((data, m, v), new, strict=True):
             array[...] = value
 
-    return _update
+    return update
 
 
 EXERCISE = Exercise(
     name="13_adam",
     see="lesson 13, parts 2 and 3",
-    replaces={"adam_step": Replacement(Adam._update, adapt_adam, owner=Adam)},
+    replaces={"adam_step": Replacement(adam_update, adapt_adam)},
     hints=(
         "Let the gradient be 4 at the first step. What are m and v then, and of which numbers are they to be the mean?",
         "The weights of the gradients in m do not add up to 1: what m began with has the rest, βᵗ. v has the same "
