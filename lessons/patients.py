@@ -1,17 +1,18 @@
 """The patients of lesson 15: mistakes that can be planted in the library. This file gives them away.
 
-They are exhibits of the museum of wrong gradients in the tests, in the order of their names.
+They are sorted by name. The museum of wrong gradients in the tests exhibits them with all its others.
 """
 
 from minitransformer import decoding, functional, layers, models
 from minitransformer.data import tasks
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.functional.layer_norm import _layer_norm_backward
 
 PATIENTS = (
     Exhibit(
         "LayerNorm's gamma is taken outside the sums",
         "Published. Exact at gamma = 1, where every model starts, and 54 % wrong later.",
-        functional.layer_norm_backward,
+        _layer_norm_backward,
         "dx = dy * gamma  # dx_hat\n    through_std = row_dot(dx, x_hat) / C\n    dx -= row_mean(dx)\n"
         "    dx -= x_hat * through_std",
         "dx = gamma * (dy - row_mean(dy) - x_hat * row_dot(dy, x_hat) / C)",
@@ -20,7 +21,7 @@ PATIENTS = (
         "a token that comes twice gets only one of its gradients",
         "Published. dE[ids] += dy writes each row once, whatever the number of repeats.",
         functional.embedding_backward,
-        "add_rows(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
+        "scatter_add(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
         "dE[ids.reshape(-1)] += dy.reshape(-1, dy.shape[-1]) * scale",
     ),
     Exhibit(

@@ -2,6 +2,8 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.course import FOLDER
+from minitransformer.exercises.exercise import load
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.layer_norm import _layer_norm_backward
 from tests.museum import (
@@ -20,7 +22,9 @@ from tests.museum import (
     exhibits_workers,
 )
 
+PATIENTS = load(FOLDER / "patients.py").PATIENTS  # of lesson 15
 EXHIBITS = (
+    *PATIENTS,
     *exhibits_anomaly.EXHIBITS,
     *exhibits_attention.EXHIBITS,
     *exhibits_decoding.EXHIBITS,

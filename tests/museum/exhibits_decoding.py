@@ -93,13 +93,6 @@ GENERATING = (
         "pass",
     ),
     Exhibit(
-        "decoding stops as soon as one row has said eos",
-        "any for all: the shortest answer of a batch cuts all the others.",
-        decoding.generate_tokens,
-        "if finished.all():",
-        "if finished.any():",
-    ),
-    Exhibit(
         "a row that has ended may begin again",
         "Whether it says eos now, in place of whether it has said it.",
         decoding.generate_tokens,

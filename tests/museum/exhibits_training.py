@@ -228,13 +228,6 @@ LOOP = (
 
 DATA = (
     Exhibit(
-        "the target is not shifted",
-        "The decoder reads what it is to say, so it learns to repeat one token - and has none to repeat in decoding.",
-        tasks.make_batch,
-        "target_in = np.concatenate([bos, answer], axis=1)[:, : target_out.shape[1]]",
-        "target_in = target_out",
-    ),
-    Exhibit(
         "training draws from the held-out side, too",
         "A comparison that is true on both sides. The test then asks what training has seen.",
         tasks.ToyTask.batch,

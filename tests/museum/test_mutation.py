@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from minitransformer import functional, layers
-from minitransformer.course import FOLDER
-from minitransformer.exercises.exercise import load
 from minitransformer.exercises.planting import PARTS, Exhibit, planted
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.museum.exhibits import EXHIBITS
+from tests.museum.exhibits import EXHIBITS, PATIENTS
 
 X = np.array([-1.0, 2.0])
 RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")
@@ -117,9 +115,8 @@ def test_an_exhibit_with_one_impossible_change_plants_none():
 
 
 def test_the_patients_of_lesson_15_are_exhibits():
-    patients = load(FOLDER / "patients.py").PATIENTS
-    assert len(patients) == 10
-    assert set(patients) <= set(EXHIBITS)
+    assert len(PATIENTS) == 10
+    assert set(PATIENTS) <= set(EXHIBITS)
 
 
 def test_the_exhibits_can_be_shown_without_pytest():
