@@ -10,11 +10,11 @@
 
 # %%
 import contextlib
-import sys
 import zlib
 
 import numpy as np
-from lab import ROOT, begin, plt
+from lab import begin, plt
+from patients import PATIENTS
 
 from minitransformer.data import get_task, tasks
 from minitransformer.decoding import greedy_decode
@@ -24,9 +24,6 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.progress import tqdm
 from minitransformer.training import Adam, noam
 from minitransformer.vocabulary import PAD
-
-sys.path.insert(0, str(ROOT))  # the tests of this library are not installed; their museum is what we visit
-from tests.museum.exhibits import EXHIBITS
 
 lesson = begin("15_debugging_clinic")
 
@@ -185,8 +182,8 @@ for inputs in ([1, 3, 8], [1, 3, 2]):
 # ## From scratch
 #
 # The patients first. A mistake of the museum is a piece of source text that takes the place of another while the
-# program runs (`tests/museum/mutation.py`). Here each has only a number, the checksum of its name, so
-# that this file does not give it away. Patient 0 is healthy.
+# program runs (`minitransformer/exercises/planting.py`). Here each has only a number, the checksum of its name, so
+# that this file does not give it away (`patients.py` beside it does). Patient 0 is healthy.
 
 # %%
 SEALED = (
@@ -201,7 +198,7 @@ SEALED = (
     0x6263A09E,
     0x8851B237,
 )
-by_number = {zlib.crc32(exhibit.name.encode()): exhibit for exhibit in EXHIBITS}
+by_number = {zlib.crc32(exhibit.name.encode()): exhibit for exhibit in PATIENTS}
 
 
 def admitted(patient):
@@ -587,9 +584,9 @@ if not lesson.fast:
 # %% [markdown]
 # ## Exercise
 #
-# 1. *The eleventh patient* (20 minutes). Print the names of the museum, `[exhibit.name for exhibit in EXHIBITS]`.
-#    Choose one that sounds harmless, predict its row, and examine it:
-#    `with exhibit.planted(): print(examine(700)[0])`. You pass if at least five of your six predictions are right.
+# 1. *The eleventh patient* (20 minutes). In the root of a checkout, `from tests.museum.exhibits import EXHIBITS`
+#    and print `[exhibit.name for exhibit in EXHIBITS]`. Choose one that sounds harmless, predict its row, and examine
+#    it: `with exhibit.planted(): print(examine(700)[0])`. You pass if at least five of your six predictions are right.
 # 2. *The seventh tool* (20 minutes, pencil first). Find a test that patient 10 fails and the healthy model passes. It
 #    may use one formula of the paper. You pass if it finds patient 10 and none of the other nine.
 #

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minitransformer.course import workplace
 from minitransformer.files import written_whole
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
@@ -45,7 +46,7 @@ __all__ = [
     "prose",
 ]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = workplace(Path(__file__).resolve().parent)
 FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
 RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")

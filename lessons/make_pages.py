@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minitransformer.curriculum import LessonInfo, find_lessons, read_record
+from minitransformer.course import LessonInfo, find_lessons, read_record
 from minitransformer.files import written_whole
 
 HERE = Path(__file__).resolve().parent

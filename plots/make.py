@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from minitransformer.curriculum import find_lessons
+from minitransformer.course import find_lessons
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent

@@ -19,7 +19,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "curriculum", "files", "process", "progress", "vocabulary"},
+    {"backend", "course", "files", "process", "progress", "vocabulary"},
     {"checks", "devices", "generators", "kernels"},
     {"core", "tokenizers"},
     {"functional"},

@@ -1,9 +1,10 @@
 """`minitransformer hint`: one hint after the other."""
 
+import argparse
 import json
 import textwrap
 
-from minitransformer.cli.workshop_options import add_workshop_arguments, chosen
+from minitransformer.exercises.options import add_workshop_arguments, chosen
 
 HELP = "a hint for an exercise: first a question, then the path, then the shapes"
 DESCRIPTION = """\
@@ -14,12 +15,12 @@ call gives one more:
 """
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Show the hints seen so far and the next, of each exercise that is not passed yet (or of all)."""
     exercises, workshop = chosen(arguments)
     unsolved = [exercise for exercise in exercises if workshop.state(exercise) != "passed"]

@@ -1,23 +1,24 @@
 """`minitransformer lesson`: the lessons, and which of them you have run."""
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import textwrap
 
-from minitransformer.curriculum import find_lesson, find_lessons, read_record
+from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
 
 HELP = "list the lessons, or run one"
 DESCRIPTION = """\
-The lessons of the checkout. Each is a script to read in an editor, cell by cell; run, it prints its checks with what it
-measured, and draws its figure into plots/:
+Each lesson is a script to read in an editor, cell by cell. When you run it, it prints its checks with the measured
+values, and draws its figure into runs/lessons/:
 
-  minitransformer lesson              what there is, how long it takes, what you have run
+  minitransformer lesson              list the lessons, the time they take, and which you have run
   minitransformer lesson 05           run lesson 05
   minitransformer lesson 05 06 07     run these in order
   minitransformer lesson all          run all of them
-  minitransformer lesson 05 --fast    with less training, and no figure in plots/
+  minitransformer lesson 05 --fast    with less training
 
 `python lessons/05_scaled_dot_product.py` does the same. As notebooks (pip install jupytext notebook):
 
@@ -25,13 +26,13 @@ measured, and draws its figure into plots/:
 """
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("numbers", metavar="NN", nargs="*", help='numbers of lessons, or "all"')
     parser.add_argument("--fast", action="store_true", help="shorten training and measurements")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """List, or run one after the other -> 0, or the exit status of the first that fails."""
     if arguments.backend not in (None, "numpy"):
         raise ValueError(f"the lessons compute with NumPy on the CPU, got --backend {arguments.backend}")
@@ -50,7 +51,7 @@ def run(arguments):
     return 0
 
 
-def run_lesson(lesson, fast):
+def run_lesson(lesson: LessonInfo, fast: bool) -> int:
     """Run it as its reader would -> exit status."""
     print(f"Lesson {lesson.number}: {lesson.title}", flush=True)
     print(f"about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
@@ -60,7 +61,7 @@ def run_lesson(lesson, fast):
     return 1 if status else 0
 
 
-def show_list(as_json):
+def show_list(as_json: bool) -> int:
     """Print one paragraph a lesson."""
     lessons = find_lessons()
     for lesson in lessons:

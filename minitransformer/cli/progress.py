@@ -1,10 +1,11 @@
 """`minitransformer progress`: the board of all exercises."""
 
+import argparse
 import json
 
-from minitransformer.cli.exercises_report import paint
-from minitransformer.cli.workshop_options import add_workshop_arguments
-from minitransformer.exercises.catalogue import find_exercises
+from minitransformer.exercises.collection import find_exercises
+from minitransformer.exercises.options import add_workshop_arguments
+from minitransformer.exercises.report import paint
 from minitransformer.exercises.workshop import Workshop
 
 HELP = "all exercises, and how far you are"
@@ -17,12 +18,12 @@ All exercises with their difficulty, the minutes they take, and what you have do
 COLOURS = {"passed": "green", "begun": "yellow", "gave up": "grey", "open": "grey"}
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_workshop_arguments(parser, what=None)
+    add_workshop_arguments(parser, exercise=False)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """One line an exercise, and the sum."""
     workshop, rows = Workshop(arguments.folder), []
     for exercise in find_exercises():

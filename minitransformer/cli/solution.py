@@ -1,27 +1,26 @@
 """`minitransformer solution`: a right answer, for those who have one already or give up."""
 
+import argparse
 import json
 
-from minitransformer.cli.workshop_options import add_workshop_arguments, chosen
-from minitransformer.curriculum import FOLDER
+from minitransformer.exercises.options import add_workshop_arguments, chosen
 
 HELP = "show the right answer to an exercise that you have passed"
 DESCRIPTION = """\
-Show how we would have written it, after you have passed, or with --give-up:
+Show our own answer, after you have passed, or with --give-up:
 
   minitransformer solution 06
   minitransformer solution 06 --give-up
 """
-SOLUTIONS = FOLDER.parent / "tests" / "exercises" / "solutions"  # the checker itself knows no right answer
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
     parser.add_argument("--give-up", action="store_true", help="show it although you have not passed, and note that")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Print the file of each exercise that may be seen -> 1 if none may."""
     exercises, workshop = chosen(arguments)
     shown = {}
@@ -33,16 +32,8 @@ def run(arguments):
         else:
             if workshop.state(exercise) != "passed":
                 workshop.note(exercise, gave_up=True)
-            shown[exercise.name] = read_solution(exercise)
+            shown[exercise.name] = exercise.solution.rstrip()
             print(f"{'-' * 4} {exercise.name} {'-' * 60}\n{shown[exercise.name]}")
     if arguments.json:
         print(json.dumps(shown, ensure_ascii=False))
     return 0 if shown else 1
-
-
-def read_solution(exercise):
-    """The text of the right answer; FileNotFoundError where the package came without its tests."""
-    path = SOLUTIONS / f"{exercise.name}.py"
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no {path}: the solutions are in the tests of the project's checkout")
-    return path.read_text("utf-8").rstrip()

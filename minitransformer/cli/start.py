@@ -1,8 +1,9 @@
 """`minitransformer start`: a copy of an exercise to work on."""
 
+import argparse
 import json
 
-from minitransformer.cli.workshop_options import add_workshop_arguments, chosen
+from minitransformer.exercises.options import add_workshop_arguments, chosen
 
 HELP = "begin an exercise: make your own copy of its file"
 DESCRIPTION = """\
@@ -15,12 +16,12 @@ Copy the exercises of a lesson into your folder, my_exercises, where git does no
 """
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Copy what is not there yet, say where."""
     exercises, workshop = chosen(arguments)
     rows = []

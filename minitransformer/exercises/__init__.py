@@ -1,21 +1,21 @@
-"""Exercises, and a checker that says which mistake was made."""
+"""Exercises, and a checker that says which mistake was made. The exercises themselves are in lessons/exercises."""
 
-from minitransformer.exercises.catalogue import choose_exercises, find_exercise, find_exercises
-from minitransformer.exercises.diagnose import Finding, diagnose
-from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Task, backward_problem
+from minitransformer.exercises.collection import choose_exercises, find_exercise, find_exercises
+from minitransformer.exercises.diagnose import Diagnosis, diagnose
+from minitransformer.exercises.exercise import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
 from minitransformer.exercises.runner import check
 from minitransformer.exercises.workshop import Workshop
 
 __all__ = [
+    "Diagnosis",
     "Exercise",
-    "Finding",
     "Invariant",
     "Mistake",
     "Output",
     "Problem",
+    "Replacement",
     "Task",
     "Workshop",
-    "backward_problem",
     "check",
     "choose_exercises",
     "diagnose",

@@ -1,16 +1,20 @@
-"""Calling a learner's function: on copies of its inputs, twice, with everything it may do wrong put into words."""
+"""Calling a learner's function: on copies of its inputs, twice, and what goes wrong is put into words."""
 
 import copy
 import traceback
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from minitransformer.exercises.exercise import Output, Task
+
 
 class Called(NamedTuple):
-    """What came of a call: arrays, or a complaint."""
+    """The result of a call: arrays, or a complaint."""
 
-    outputs: tuple | None  # of float64 arrays, copies
+    outputs: tuple[np.ndarray, ...] | None  # of float64 arrays, copies
     complaint: str | None
 
 
@@ -18,81 +22,81 @@ class StillOpenError(Exception):
     """The function is as it was handed out; the message is what the stub says."""
 
 
-def call(function, args, task, path):
-    """Call `function` on copies of `args`, twice -> Called. Raises StillOpenError for a stub."""
+def call(function: Callable[..., Any], args: tuple, task: Task, path: Path) -> Called:
+    """Call `function` on copies of `args`, twice . Raises StillOpenError for a stub."""
     first, complaint = _once(function, args, task, path)
-    if complaint:
+    if complaint or first is None:
         return Called(first, complaint)
     second, complaint = _once(function, args, task, path)
-    if complaint:
-        return Called(None, f"the second call went wrong, the first did not: {complaint}")
+    if complaint or second is None:
+        return Called(None, f"the first call worked but the second one failed: {complaint}")
     if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True)):
-        return Called(None, "two calls with the same inputs give different results: does something outside change?")
+        return Called(
+            None, "two calls with the same inputs give different results: does it depend on something outside?"
+        )
     return Called(first, None)
 
 
-def _once(function, args, task, path):
-    """One call -> (outputs or None, complaint or None). What it was given is looked at afterwards."""
+def _once(function: Callable[..., Any], args: tuple, task: Task, path: Path) -> Called:
+    """One call. Its inputs are compared with copies afterwards."""
     given = copy.deepcopy(args)
     try:
         returned = function(*given)
     except NotImplementedError as stub:
         raise StillOpenError(str(stub)) from None
     except Exception as error:
-        return None, crash(error, path)
+        return Called(None, crash(error, path))
     outputs, complaint = as_arrays(returned, task.outputs)
     if complaint is None and not unchanged(given, args):
-        complaint = (
-            "it changes what it was given; others still need that. Work on a copy, or write y = x * 2, not x *= 2"
-        )
-    return outputs, complaint
+        complaint = "it changes its inputs, which are still needed. Work on a copy, or write y = x * 2, not x *= 2"
+    return Called(outputs, complaint)
 
 
-def crash(error, path):
-    """One line on an exception: what it says, and the learner's own last line on the way to it."""
+def crash(error: Exception, path: Path) -> str:
+    """One line about an exception: its message, and the last line of the learner's file in its traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     where = f" in line {frames[-1].lineno}:  {frames[-1].line}" if frames else ""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
-def as_arrays(returned, outputs):
-    """What a function returned, as float64 arrays -> (arrays or None, complaint or None).
+def as_arrays(returned: Any, outputs: Sequence[Output]) -> Called:
+    """What a function returned, as float64 arrays.
 
-    Lists and numbers are taken for the arrays that they look like. float32 is refused: it hides small mistakes.
+    Lists and numbers are converted to arrays. float32 is refused: it hides small mistakes.
     """
     names = ", ".join(output.name for output in outputs)
     if returned is None:
-        return None, f"it returns nothing; a `return {names}` is missing"
+        return Called(None, f"it returns nothing; a `return {names}` is missing")
     if len(outputs) == 1 and not (isinstance(returned, tuple) and len(returned) == 1):
         returned = (returned,)
     if not isinstance(returned, tuple | list) or len(returned) != len(outputs):
-        count = len(returned) if isinstance(returned, tuple | list) else "one thing"
-        return None, f"it returns {count}, and should return {len(outputs)}: {names}"
+        count = len(returned) if isinstance(returned, tuple | list) else "one value"
+        return Called(None, f"it returns {count} but should return {len(outputs)}: {names}")
     arrays = []
     for value, output in zip(returned, outputs, strict=True):
         array, complaint = _as_array(value, output.name)
         if complaint:
-            return None, complaint
+            return Called(None, complaint)
         arrays.append(array)
-    return tuple(arrays), None
+    return Called(tuple(arrays), None)
 
 
-def _as_array(value, name):
+def _as_array(value: Any, name: str) -> tuple[Any, str | None]:
     try:
         array = np.asarray(value)
     except ValueError:
         array = np.asarray(None)
     if array.dtype in (np.float32, np.float16):
-        return None, f"{name} is {array.dtype}, and what came in was float64: where is it rounded?"
+        return None, f"{name} is {array.dtype} but the inputs are float64: where is it rounded?"
     if array.dtype.kind == "c":
-        return None, f"{name} has complex numbers, and what came in was real"
+        return None, f"{name} is complex but the inputs are real"
     if array.dtype.kind not in "fiub":
         return None, f"{name} should be an array of numbers, got {type(value).__name__}"
     return array.astype(np.float64), None
 
 
-def unchanged(given, args):
+def unchanged(given: Any, args: Any) -> bool:
     """Whether two nests of tuples, lists, dictionaries and arrays hold the same."""
     if isinstance(args, tuple | list):
         return len(given) == len(args) and all(unchanged(a, b) for a, b in zip(given, args, strict=True))

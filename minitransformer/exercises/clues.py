@@ -1,36 +1,38 @@
 """What a wrong array gives away about the mistake behind it, without knowing the right formula."""
 
+from typing import Any
+
 import numpy as np
 
 
-def wrong_entries(got, expected, tolerance):
+def wrong_entries(got: np.ndarray, expected: np.ndarray, tolerance: float) -> np.ndarray:
     """Where two arrays of one shape differ -> boolean array."""
     scale = np.abs(expected).max(initial=0.0) or 1.0
     return ~(np.abs(got - expected) <= tolerance * scale)  # NaN is wrong
 
 
-def relative_error(got, expected):
+def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference, relative to the largest entry expected."""
     if got.size == 0:
         return 0.0
     return float(np.abs(got - expected).max() / (np.abs(expected).max() or 1.0))
 
 
-def shape_clue(got, expected, name):
+def shape_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
     """What a wrong shape looks like -> a sentence."""
-    text = f"{name} has the shape {got.shape}, and should have {expected.shape}"
+    text = f"{name} has shape {got.shape} but should have {expected.shape}"
     if got.ndim > 1 and got.swapaxes(-1, -2).shape == expected.shape:
         return f"{text}: it is transposed"
     if expected.ndim < got.ndim and got.shape[got.ndim - expected.ndim :] == expected.shape:
-        return f"{text}: what was shared along the first axes gets the sum of what comes back along them"
+        return f"{text}: what is shared along the first axes sums its gradients over them"
     if got.ndim == expected.ndim and all(g in (1, e) for g, e in zip(got.shape, expected.shape, strict=True)):
         return f"{text}: an axis was summed that should not be"
     if got.size == expected.size:
-        return f"{text}: a reshape is missing, or one too many"
+        return f"{text}: a reshape is missing, or there is one too many"
     return text
 
 
-def ratio_clue(got, expected, ratios, sizes):
+def ratio_clue(got: np.ndarray, expected: np.ndarray, ratios: dict[str, float], sizes: dict[str, float]) -> str | None:
     """If yours is the same multiple of what is right everywhere: which -> a sentence, or None."""
     seen = np.abs(expected) > 1e-6 * (np.abs(expected).max(initial=0.0) or 1.0)
     if not seen.any() or np.abs(got[~seen]).max(initial=0.0) > 1e-6 * np.abs(got).max(initial=0.0):
@@ -42,7 +44,7 @@ def ratio_clue(got, expected, ratios, sizes):
     return f"yours / right = {ratio:.4g} everywhere{_named(ratio, {**ratios, **sizes})}"
 
 
-def _named(ratio, ratios):
+def _named(ratio: float, ratios: dict[str, float]) -> str:
     """Which of the named numbers, or what of it, the ratio is -> " = sqrt(d_k)", or nothing."""
     if abs(ratio + 1) < 1e-6:
         return ": the sign"
@@ -54,7 +56,7 @@ def _named(ratio, ratios):
     return ""
 
 
-def place_clue(wrong, axes, places, name):
+def place_clue(wrong: np.ndarray, axes: str, places: dict[str, dict[str, Any]], name: str) -> str | None:
     """Where the wrong entries are, if not everywhere -> a sentence, or None."""
     if wrong.all():
         return None
@@ -74,7 +76,7 @@ def place_clue(wrong, axes, places, name):
     return f"{np.count_nonzero(wrong)} of {wrong.size} entries are wrong"
 
 
-def worst_clue(got, expected, name):
+def worst_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
     """The entry that is farthest off -> a sentence."""
     far = np.where(np.isnan(got), np.inf, np.abs(got - expected))
     index = np.unravel_index(np.argmax(far), far.shape)

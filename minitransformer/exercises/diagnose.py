@@ -6,8 +6,10 @@ not: where, by which factor, which law do they break, and is it a mistake that i
 """
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,105 +22,113 @@ from minitransformer.exercises.clues import (
     worst_clue,
     wrong_entries,
 )
-from minitransformer.exercises.exercise import load
+from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task, load
 
 SEEDS = (0, 1, 2)  # of the problems that an answer is tried on
 SAME = 1e-7  # two answers that are nearer to each other than this are the same answer
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """What was found out about one function."""
 
     function: str
     status: str  # "passed", "open" (still the stub) or "wrong"
-    outputs: dict = field(default_factory=dict)  # {name: relative error, or None where the shape is wrong}
-    wrong: tuple = ()  # names of the outputs that are wrong
-    clues: tuple = ()  # sentences
-    mistakes: tuple = ()  # (name, question) of the known mistakes that explain it
+    outputs: dict[str, float | None] = field(
+        default_factory=dict
+    )  # {name: relative error, or None where the shape is wrong}
+    wrong: tuple[str, ...] = ()  # names of the outputs that are wrong
+    clues: tuple[str, ...] = ()  # sentences
+    mistakes: tuple[tuple[str, str], ...] = ()  # (name, question) of the known mistakes that explain it
 
 
 class Trial(NamedTuple):
     """One call that ended well, with all that is needed to judge it."""
 
-    task: object
-    problem: object
-    outputs: tuple  # as the function returned them, as arrays
-    observed: tuple  # what is compared with what is expected
-    repeat: object  # repeat(*args) calls the function again -> (outputs or None)
+    exercise: Exercise
+    task: Task
+    problem: Problem
+    outputs: tuple[np.ndarray, ...]  # as the function returned them, as arrays
+    observed: tuple[np.ndarray, ...]  # what is compared with what is expected
+    repeat: Callable[[np.ndarray], tuple[np.ndarray, ...] | None]  # repeat(dy) calls the function again
 
 
-def diagnose(exercise, path, seeds=SEEDS):
-    """Check the file at `path` -> [Finding], one for each function that was to be written."""
+def diagnose(exercise: Exercise, path: Path, seeds: Sequence[int] = SEEDS) -> list[Diagnosis]:
+    """Check the file at `path`: one diagnosis for each function that was to be written."""
     given = load(exercise.path, "given")
     try:
         mine = load(path, "mine")
     except Exception as error:  # whatever a learner's file may raise
-        complaint = f"the file cannot be run: {crash(error, path)}"
-        return [Finding(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
-    return [diagnose_task(task, mine, given, path, seeds) for task in exercise.tasks]
+        complaint = f"the file does not run: {crash(error, path)}"
+        return [Diagnosis(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
+    return [diagnose_task(exercise, task, mine, given, path, seeds) for task in exercise.tasks]
 
 
-def diagnose_task(task, mine, given, path, seeds=SEEDS):
-    """Try one function on one problem after another, until one goes wrong -> Finding."""
+def diagnose_task(
+    exercise: Exercise, task: Task, mine: Any, given: Any, path: Path, seeds: Sequence[int] = SEEDS
+) -> Diagnosis:
+    """Try one function on one problem after another, until one goes wrong.
+
+    `mine` has the functions of the learner's file as attributes, `given` those of the file as it is handed out.
+    """
     function = getattr(mine, task.function, None)
     if not callable(function):
-        return Finding(task.function, "wrong", clues=(f"there is no function {task.function} in the file any more",))
-    worst = {}
+        return Diagnosis(task.function, "wrong", clues=(f"there is no function {task.function} in the file any more",))
+    worst: dict[str, float | None] = {}
     for seed in seeds:
         problem = task.make(np.random.default_rng(seed), given)
-        args, complaint = own_args(task, problem, mine, path)
-        if complaint is None:
+        try:
+            args, broken = own_args(task, problem, mine, path)
+            outputs, complaint = (None, broken) if broken else call(function, args, task, path)
+        except StillOpenError as stub:
+            return Diagnosis(task.function, "open", clues=(str(stub),))
+        if complaint or outputs is None:
+            return Diagnosis(task.function, "wrong", clues=(complaint or "",))
+
+        def repeat(dy: np.ndarray, args: tuple = args) -> tuple[np.ndarray, ...] | None:
             try:
-                called = call(function, args, task, path)
-            except StillOpenError as stub:
-                return Finding(task.function, "open", clues=(str(stub),))
-            complaint = called.complaint
-        if complaint:
-            return Finding(task.function, "wrong", clues=(complaint,))
-        finding = judge(Trial(task, problem, called.outputs, *observe(task, problem, called, function, args, path)))
-        if finding.status != "passed":
-            return finding
-        worst = {name: max(error, worst.get(name, 0.0)) for name, error in finding.outputs.items()}
-    return Finding(task.function, "passed", worst)
+                return call(function, (dy, *args[1:]), task, path).outputs
+            except StillOpenError:
+                return None
+
+        diagnosis = judge(Trial(exercise, task, problem, outputs, observe(task, problem, outputs), repeat))
+        if diagnosis.status != "passed":
+            return diagnosis
+        worst = {name: max(error or 0.0, worst.get(name) or 0.0) for name, error in diagnosis.outputs.items()}
+    return Diagnosis(task.function, "passed", worst)
 
 
-def own_args(task, problem, mine, path):
-    """The problem's arguments, with the cache that the learner's copy of the forward makes -> (args, complaint)."""
+def own_args(task: Task, problem: Problem, mine: Any, path: Path) -> tuple[tuple, str]:
+    """The problem's arguments, with the cache of the learner's copy of the forward -> (args, complaint or "")."""
     forward = getattr(mine, task.forward, None) if task.forward else None
     if forward is None:
-        return problem.args, None
+        return problem.args, ""
     try:
         y, cache = forward(**problem.inputs)
         wrong = np.shape(y) != np.shape(problem.y) or wrong_entries(np.asarray(y), problem.y, task.tolerance).any()
     except Exception as error:
-        return None, f"{task.forward}, which was given, fails now: {crash(error, path)}"
+        return (), f"the given function {task.forward} fails now: {crash(error, path)}"
     if wrong:
-        return None, f"{task.forward}, which was given, does not return what it did: undo your changes there"
-    return (problem.args[0], cache), None
+        return (), f"the given function {task.forward} no longer returns what it did: undo your changes to it"
+    return (problem.args[0], cache), ""
 
 
-def observe(task, problem, called, function, args, path):
-    """What is to be compared, and a way to call the function again -> (observed, repeat)."""
-
-    def repeat(*changed):
-        try:
-            return call(function, changed, task, path).outputs
-        except StillOpenError:
-            return None
-
-    observed = called.outputs
-    if task.observe:
-        observed, complaint = as_arrays(task.observe(called.outputs, problem), task.outputs)
-        if complaint:
-            raise AssertionError(f"{task.function}: what is observed is wrong: {complaint}")
-    return observed, lambda dy: repeat(dy, *args[1:])
+def observe(task: Task, problem: Problem, outputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """What is compared with what is expected: the outputs themselves, unless the task observes something of them."""
+    if task.observe is None:
+        return outputs
+    observed, complaint = as_arrays(task.observe(outputs, problem), task.outputs)
+    if observed is None:
+        raise AssertionError(f"{task.function}: what is observed is wrong: {complaint}")
+    return observed
 
 
-def judge(trial):
-    """Compare what came out with what is right -> Finding, with every clue there is."""
+def judge(trial: Trial) -> Diagnosis:
+    """Compare the results with what is right, and gather every clue."""
     task, problem = trial.task, trial.problem
-    errors, clues, wrong = {}, [], []
+    errors: dict[str, float | None] = {}
+    clues: list[str] = []
+    wrong: list[str] = []
     for output, got, expected in zip(task.outputs, trial.observed, problem.expected, strict=True):
         expected = np.asarray(expected, dtype=np.float64)
         fits = got.shape == expected.shape
@@ -129,17 +139,17 @@ def judge(trial):
                 clues_on_one(output, got, expected, problem, task) if fits else [shape_clue(got, expected, output.name)]
             )
     if not wrong:
-        return Finding(task.function, "passed", errors)
+        return Diagnosis(task.function, "passed", errors)
     clues += linearity_clues(trial)
     if None not in errors.values():  # laws are about arrays of the right shapes
         clues += broken_laws(trial)
     mistakes = known_mistakes(trial, wrong)
     if not mistakes:
-        clues.append("this is none of the mistakes that are known here")
-    return Finding(task.function, "wrong", errors, tuple(wrong), tuple(clues), mistakes)
+        clues.append("this is not one of the known mistakes")
+    return Diagnosis(task.function, "wrong", errors, tuple(wrong), tuple(clues), mistakes)
 
 
-def clues_on_one(output, got, expected, problem, task):
+def clues_on_one(output: Output, got: np.ndarray, expected: np.ndarray, problem: Problem, task: Task) -> list[str]:
     """What one wrong output of the right shape gives away -> [sentence]."""
     if not np.isfinite(got).all():
         return [f"{output.name} has {np.count_nonzero(~np.isfinite(got))} entries that are infinite or NaN"]
@@ -157,7 +167,7 @@ def clues_on_one(output, got, expected, problem, task):
     return [clue for clue in found if clue]
 
 
-def linearity_clues(trial):
+def linearity_clues(trial: Trial) -> list[str]:
     """Every backward is linear in dy: 0 gives 0, and twice as much gives twice as much -> [sentence]."""
     if not trial.task.linear:
         return []
@@ -168,36 +178,34 @@ def linearity_clues(trial):
     clues = []
     for output, once, zero, twice in zip(trial.task.outputs, trial.outputs, at_zero, doubled, strict=True):
         if np.array_equal(once, twice) and once.any():
-            clues.append(f"{output.name} does not depend on what comes in: where is dy in it?")
+            clues.append(f"{output.name} does not depend on dy, the gradient that comes in")
         elif zero.any():
             clues.append(f"{output.name} is not 0 when dy is 0: something is added that does not come from dy")
         elif once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
-            clues.append(f"{output.name} does not double when dy doubles: dy must come in once, and as it is")
+            clues.append(f"{output.name} does not double when dy doubles: dy must enter once, and linearly")
     return clues
 
 
-def broken_laws(trial):
-    """Laws that hold for every right answer, and not for this one -> [sentence]."""
+def broken_laws(trial: Trial) -> list[str]:
+    """Laws that hold for every right answer but not for this one -> [sentence]."""
     laws = trial.task.invariants
-    return [
-        f"it should be so that {law.name}, and it is not" for law in laws if not law.holds(trial.outputs, trial.problem)
-    ]
+    return [f"this should hold but does not: {law.name}" for law in laws if not law.holds(trial.outputs, trial.problem)]
 
 
-def known_mistakes(trial, wrong):
-    """The known mistakes that give just these results -> ((name, question), ...).
+def known_mistakes(trial: Trial, wrong: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The known mistakes that give exactly these results -> ((name, question), ...).
 
     One that explains all outputs is enough. Else wrong outputs may have mistakes of their own: the one that explains
     most of them comes first, and then those that explain what is left.
     """
     names = [output.name for output in trial.task.outputs]
     expected = dict(zip(names, trial.problem.expected, strict=True))
-    partly = []
+    partly: list[tuple[Mistake, list[str]]] = []
     for mistake in trial.task.mistakes:
-        theirs = results_of(mistake, trial)
-        if theirs is None:
+        results = results_of(mistake, trial)
+        if results is None:
             continue
-        theirs = dict(zip(names, theirs, strict=True))
+        theirs = dict(zip(names, results, strict=True))
         same = {name for name, got in zip(names, trial.observed, strict=True) if alike(got, theirs[name])}
         if len(same) == len(names):
             return ((mistake.name, mistake.question),)
@@ -212,20 +220,19 @@ def known_mistakes(trial, wrong):
     return tuple(chosen)
 
 
-def results_of(mistake, trial):
+def results_of(mistake: Mistake, trial: Trial) -> tuple[np.ndarray, ...] | None:
     """What a known mistake gives on the same problem -> observed arrays, or None if it cannot be called."""
+    answer = trial.exercise.mistaken(trial.task, mistake)
     try:
         with np.errstate(all="ignore"):
-            outputs, complaint = as_arrays(mistake.answer(*copy.deepcopy(trial.problem.args)), trial.task.outputs)
-            if complaint is None and trial.task.observe:
-                outputs, complaint = as_arrays(trial.task.observe(outputs, trial.problem), trial.task.outputs)
+            outputs, _ = as_arrays(answer(*copy.deepcopy(trial.problem.args)), trial.task.outputs)
+            return None if outputs is None else observe(trial.task, trial.problem, outputs)
     except Exception:  # a mistake may be one that fails
         return None
-    return None if complaint else outputs
 
 
-def alike(a, b):
-    """Whether two arrays are the same but for rounding."""
+def alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are the same up to rounding."""
     if a.shape != b.shape:
         return False
     if not np.isfinite(a).all():

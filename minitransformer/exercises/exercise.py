@@ -1,27 +1,28 @@
 """What an exercise is: functions to be written, problems to try them on, and the mistakes that are known.
 
-The right answer is nowhere in here. What is right is found by derivatives, by measuring, or by the library itself; what
-is written down are wrong answers, so that they can be named.
+Each exercise is a folder of lessons/exercises: exercise.py is the file that learners get, solution.py a right answer,
+and mistakes.py describes the rest. The checker never compares an answer with the solution: what is right is found by
+derivatives, by measuring, or by the library itself. The solution serves to write down the known mistakes, each as a
+small difference from it.
 """
 
+import ast
+import functools
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
+from minitransformer.course import EXERCISES
 
-from minitransformer.curriculum import FOLDER
-from minitransformer.gradcheck import complex_step
-
-EXERCISES = FOLDER / "exercises"
 HEADER = re.compile(r'^"""Exercise (\d\d): (.+)\.\n\nDifficulty ([1-5]) of 5, (\d+) minutes\b')
 
 
 class Output(NamedTuple):
-    """One thing that a function returns: its name, and a letter for each of its axes, such as "BTC"; "" is a number."""
+    """One value that a function returns: its name, and a letter for each of its axes, such as "BTC"; "" is a number."""
 
     name: str
     axes: str
@@ -33,27 +34,25 @@ class Problem:
 
     args: tuple  # what it is called with; after a forward that is given: (dy, cache)
     expected: tuple  # what it must return, one array for each output
-    inputs: dict = field(default_factory=dict)  # of the forward that made the cache, by name
+    inputs: dict[str, Any] = field(default_factory=dict)  # of the forward that made the cache, by name
     y: Any = None  # what that forward returned
-    ratios: dict = field(default_factory=dict)  # {"sqrt(d_k)": 2.236}: factors by which an answer may be off
-    places: dict = field(
-        default_factory=dict
-    )  # {"at ids that come twice": {"dE": boolean array}}: where it may be wrong
+    ratios: dict[str, float] = field(default_factory=dict)  # {"sqrt(d_k)": 2.236}: factors an answer may be off by
+    places: dict[str, dict[str, Any]] = field(default_factory=dict)  # {"where y is 0": {"dx": boolean array}}
 
 
 class Mistake(NamedTuple):
-    """A wrong answer that people give."""
+    """A wrong answer that people give, as a difference from the solution."""
 
-    name: str  # what is wrong, as half a sentence: "the scores' scale is missing"
-    question: str  # whose answer is the remedy
-    answer: Any  # a function as the learner would have written it
+    name: str  # what is wrong, as half a sentence: "the scale of the scores is missing"
+    question: str  # a question whose answer is the remedy
+    changes: dict[str, str]  # {old text: new text}, made one after the other; each old text must occur exactly once
 
 
 class Invariant(NamedTuple):
-    """Something that is true of every right answer, and needs no formula."""
+    """A law that holds for every right answer, and needs no formula."""
 
     name: str  # "each row of ds sums to 0"
-    holds: Any  # holds(outputs, problem) -> bool
+    holds: Callable[[tuple, Problem], bool]  # holds(outputs, problem)
 
 
 @dataclass(frozen=True)
@@ -61,63 +60,95 @@ class Task:
     """One function of an exercise's file, to be written by the learner."""
 
     function: str  # its name there
-    outputs: tuple  # of Output
-    make: Any  # make(rng, given) -> Problem, where `given` is the module of the file as it is handed out
-    mistakes: tuple = ()
+    outputs: tuple[Output, ...]
+    make: Callable[..., Problem]  # make(rng, given), where `given` is the module of the file as it is handed out
+    mistakes: tuple[Mistake, ...] = ()
     forward: str | None = None  # the given function that makes the cache; what it returns is for its backward alone
     linear: bool = False  # in its first argument, as every backward is in dy
-    invariants: tuple = ()
-    observe: Any = None  # observe(outputs, problem) -> what to compare with what is expected, if not the outputs
+    invariants: tuple[Invariant, ...] = ()
+    observe: Callable[..., Any] | None = None  # observe(outputs, problem) -> what to compare, if not the outputs
     tolerance: float = 1e-9
 
 
 @dataclass(frozen=True)
-class Exercise:
-    """A file of lessons/exercises, and how it is checked."""
+class Replacement:
+    """A learner's function that takes the place of one of the library's, for training with one's own layers."""
 
-    name: str  # of the file, without .py: "06_attention_backward"
-    tasks: tuple
-    hints: tuple  # three: a question to ask oneself; which path is missing; the formula's shape
+    original: Any  # the library's function, as others import it; of a method, the function in its class
+    adapt: Callable[..., Any]  # adapt(the learner's function) -> a function that is called like the original
+    owner: Any = None  # the class, of a method
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A folder of lessons/exercises."""
+
+    name: str  # of the folder: "06_attention_backward"
+    tasks: tuple[Task, ...]
+    hints: tuple[str, ...]  # three: a question to ask oneself; which path is missing; the formula's shape
     see: str  # "lesson 06, part 3"
-    replaces: dict = field(default_factory=dict)  # {function of the file: Replacement}, for training with one's own
+    replaces: dict[str, Replacement] = field(default_factory=dict)  # {function of the file: what it replaces}
 
     @property
-    def lesson(self):
-        """The number of its lesson."""
+    def lesson(self) -> str:
+        """The number of its lesson, "06"."""
         return self.name[:2]
 
     @property
-    def path(self):
+    def path(self) -> Path:
         """The file as it is handed out."""
-        return EXERCISES / f"{self.name}.py"
+        return EXERCISES / self.name / "exercise.py"
 
-    def about(self):
+    @property
+    def solution(self) -> str:
+        """The text of a right answer: the functions to be written, without what the handed-out file gives."""
+        return (EXERCISES / self.name / "solution.py").read_text("utf-8")
+
+    def about(self) -> tuple[str, int, int]:
         """What the file's header says -> (title, difficulty of 5, minutes)."""
         match = HEADER.search(self.path.read_text("utf-8"))
         if not match or match[1] != self.lesson:
             raise ValueError(f"{self.path} has no header of an exercise")
         return match[2], int(match[3]), int(match[4])
 
+    def mistaken(self, task: Task, mistake: Mistake) -> Callable[..., Any]:
+        """The task's function as somebody writes it who makes this mistake.
 
-def load(path, name="exercise"):
+        Each change is made in the task's function, or elsewhere in the solution if its text does not occur there.
+        ValueError, which shows no text of the solution, unless the text occurs exactly once.
+        """
+        text = self.solution
+        for old, new in mistake.changes.items():
+            function = _definition(text, task.function)
+            within = function if old in function else text
+            if within.count(old) != 1:
+                raise ValueError(f"{self.name}: a change of the mistake {mistake.name!r} cannot be made exactly once")
+            text = text.replace(within, within.replace(old, new))
+        return getattr(_module(self.path.read_text("utf-8") + "\n\n" + text), task.function)
+
+
+def _definition(text: str, name: str) -> str:
+    """The source text of the function `name`, or "" if `text` does not define it."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_source_segment(text, node) or ""
+    return ""
+
+
+@functools.lru_cache(maxsize=512)
+def _module(text: str) -> ModuleType:
+    return run_source(text, "mistaken", "<known mistake>")
+
+
+def load(path: Path | str, name: str = "exercise") -> ModuleType:
     """Run the file at `path` -> its module. Whatever the file raises comes out."""
-    source = Path(path).read_text("utf-8")
+    return run_source(Path(path).read_text("utf-8"), name, str(path))
+
+
+def run_source(source: str, name: str, file: str) -> ModuleType:
+    """Run a module's source text -> the module, which nobody else can import."""
     module = ModuleType(name)
-    module.__file__ = str(path)
+    module.__file__ = file
     module.__spec__ = importlib.util.spec_from_loader(name, loader=None)
-    exec(compile(source, str(path), "exec"), module.__dict__)
+    exec(compile(source, file, "exec"), module.__dict__)
     return module
-
-
-def backward_problem(forward, inputs, wrt, rng, **more):
-    """A problem for the backward of `forward(**inputs) -> (y, cache)`: the gradients of sum(dy y), by complex step.
-
-    `wrt` names the inputs whose gradients are asked for, in order. dy is drawn; `more` are further fields of Problem.
-    """
-    y, cache = forward(**inputs)
-    dy = rng.standard_normal(np.shape(y))
-
-    def gradient(name):
-        return complex_step(lambda value: np.sum(dy * forward(**{**inputs, name: value})[0]), inputs[name])
-
-    return Problem((dy, cache), tuple(gradient(name) for name in wrt), dict(inputs), y, **more)

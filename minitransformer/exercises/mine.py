@@ -1,57 +1,91 @@
-"""The learner's own functions inside the real model, and the library's where an exercise is open."""
+"""The learner's own functions inside the real model, and the library's where an exercise is open.
+
+`own_layers` is for `minitransformer train TASK --mine`: it says whose layers are used, and what a wrong one will do,
+before the training begins.
+"""
 
 import contextlib
 import sys
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.exercises.catalogue import find_exercises
+from minitransformer.backend import to_device, to_host
+from minitransformer.exercises.collection import find_exercises
+from minitransformer.exercises.diagnose import Diagnosis
+from minitransformer.exercises.exercise import Exercise, Replacement
+from minitransformer.exercises.report import paint, print_indented
 from minitransformer.exercises.runner import check
-from minitransformer.training import CrossEntropyLoss, forward_backward
+from minitransformer.exercises.workshop import Workshop
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.vocabulary import PAD
+
+BATCH = 16  # sequences on which the gradients are compared
 
 
 class Part(NamedTuple):
     """One function of an exercise, and what becomes of it in training."""
 
-    exercise: object
+    exercise: Exercise
     function: str
-    finding: object  # of the checker, or None where the exercise has not been begun
-    replacement: object
-    mine: object  # the learner's function, or None where the library's is used
+    diagnosis: Diagnosis | None  # None where the exercise has not been begun
+    replacement: Replacement
+    mine: Callable[..., Any] | None  # the learner's function, or None where the library's is used
 
 
-def collect_parts(workshop):
-    """Check all that the learner has begun, and say which functions can be used -> [Part].
+def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractContextManager[None]:
+    """Print the table of whose layers are used -> a context in which the learner's are used.
 
-    Those that pass are used, and those that are wrong in their numbers, too: that is how one sees what a mistake does.
-    Those that are open, fail, or return other shapes are not.
+    `make_model()` returns the same new model each time; `task.batch(rng, size)` returns a batch.
+    """
+    parts = collect_parts(Workshop())
+    print("whose layers are used:\n")
+    for part in parts:
+        print(f"  {part.exercise.name:<30} {part.function:<28} {verdict(part)}")
+        for name, question in part.diagnosis.mistakes if part.diagnosis else ():
+            print_indented(f"= {name}: {question}")
+    print()
+    batch = task.batch(np.random.default_rng(0), BATCH)
+    wrong = [part for part in parts if part.mine and part.diagnosis and part.diagnosis.status == "wrong"]
+    if wrong:
+        foretell(make_model, batch, parts, wrong)
+    if any(part.mine for part in parts):
+        own, librarys = step_seconds(make_model(), batch, parts), step_seconds(make_model(), batch, [])
+        print(f"A gradient takes {own / librarys:.1f} times as long with your layers as with the library's.\n")
+    return installed(parts)
+
+
+def collect_parts(workshop: Workshop) -> list[Part]:
+    """Check everything that the learner has begun, and say which functions can be used.
+
+    A function that passes is used, and so is one with wrong numbers: that shows what its mistake does. A function that
+    is not written, fails, or returns other shapes is not used.
     """
     parts = []
     for exercise in find_exercises():
         if not exercise.replaces:
             continue
-        begun = workshop.file(exercise).exists()
-        findings = (
-            {finding.function: finding for finding in check(exercise, workshop.file(exercise))[0]} if begun else {}
-        )
-        usable = {name for name, finding in findings.items() if can_be_used(finding)}
+        path = workshop.file(exercise)
+        diagnoses = {one.function: one for one in check(exercise, path)[0]} if path.exists() else {}
+        usable = {name for name, diagnosis in diagnoses.items() if can_be_used(diagnosis)}
         module = workshop.load(exercise) if usable else None
         for name, replacement in exercise.replaces.items():
             mine = getattr(module, name) if name in usable else None
-            parts.append(Part(exercise, name, findings.get(name), replacement, mine))
+            parts.append(Part(exercise, name, diagnoses.get(name), replacement, mine))
     return parts
 
 
-def can_be_used(finding):
-    """Whether a function runs and returns arrays of the right shapes, be they right or not."""
-    return finding.status == "passed" or (bool(finding.outputs) and None not in finding.outputs.values())
+def can_be_used(diagnosis: Diagnosis) -> bool:
+    """Whether a function runs and returns arrays of the right shapes, with right or wrong numbers."""
+    return diagnosis.status == "passed" or (bool(diagnosis.outputs) and None not in diagnosis.outputs.values())
 
 
 @contextlib.contextmanager
-def installed(parts):
+def installed(parts: Sequence[Part]) -> Iterator[None]:
     """Inside a `with` block the library calls the learner's functions."""
-    undo = []
+    undo: list[tuple] = []
     try:
         for part in parts:
             if part.mine is None:
@@ -69,12 +103,12 @@ def installed(parts):
             put(place, key, value)
 
 
-def replace_everywhere(original, mine):
-    """Let every module of the library that has imported `original` have `mine` -> how to undo it.
+def replace_everywhere(original: Any, mine: Any) -> list[tuple]:
+    """Replace `original` by `mine` in every module of the library that has imported it -> how to undo it.
 
     Also in tables of functions, which are dictionaries of tuples.
     """
-    undo = []
+    undo: list[tuple] = []
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "minitransformer"]
     for module in modules:
         for name, value in list(vars(module).items()):
@@ -89,10 +123,20 @@ def replace_everywhere(original, mine):
     return undo
 
 
-def compare_gradients(make_model, batch, parts):
+def gradient_of(model: Any, batch: Any, label_smoothing: float = 0.1) -> np.ndarray:
+    """All gradients of the mean loss on a batch, as one float64 vector; smoothed as the toy tasks are by default."""
+    with np.errstate(all="ignore"):  # of a wrong layer
+        model.zero_grad()
+        logits, cache = model.forward(*batch.inputs)
+        _, cache_loss = cross_entropy(logits, to_device(batch.targets), label_smoothing, PAD)
+        model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    return np.concatenate([to_host(parameter.grad).reshape(-1) for parameter in model.parameters()]).astype(np.float64)
+
+
+def compare_gradients(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part]) -> tuple[float, float]:
     """How the learner's functions change the first gradient of a model -> (cosine, ratio of lengths) to the right one.
 
-    `make_model()` makes the same model each time. NaN where a gradient is not finite.
+    `make_model()` returns the same new model each time. NaN if a gradient is not finite.
     """
     right = gradient_of(make_model(), batch)
     with installed(parts):
@@ -103,8 +147,44 @@ def compare_gradients(make_model, batch, parts):
     return float(right @ mine / (lengths[0] * lengths[1] or 1.0)), float(lengths[1] / lengths[0])
 
 
-def gradient_of(model, batch):
-    """All gradients of the mean loss on a batch, as one vector."""
-    with np.errstate(all="ignore"):
-        forward_backward(model, CrossEntropyLoss(0.1), batch)
-    return np.concatenate([parameter.grad.reshape(-1) for parameter in model.parameters()]).astype(np.float64)
+def step_seconds(model: Any, batch: Any, parts: Sequence[Part]) -> float:
+    """How long a gradient takes with these parts, the second time."""
+    with installed(parts):
+        gradient_of(model, batch)
+        started = time.perf_counter()
+        gradient_of(model, batch)
+        return time.perf_counter() - started
+
+
+def verdict(part: Part) -> str:
+    """Whose function is used, and why."""
+    if part.diagnosis is None or part.diagnosis.status == "open":
+        return paint("the library's, as yours is not written yet", "grey")
+    if part.mine is None:
+        return paint("the library's, as yours cannot be used", "red")
+    return paint("yours", "green") if part.diagnosis.status == "passed" else paint("yours, and it is WRONG", "red")
+
+
+def foretell(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part], wrong: Sequence[Part]) -> None:
+    """Say what the wrong functions do to the gradient of the whole model, measured on one batch."""
+    for part in wrong:
+        cosine, ratio = compare_gradients(make_model, batch, [part])
+        print(f"{part.exercise.name} fails, {part.function} is wrong. {consequence(cosine, ratio)}")
+    if len(wrong) > 1:
+        print(f"All of them together: {consequence(*compare_gradients(make_model, batch, parts))}")
+    print("Training uses what you have written, so that you can see what happens.\n", flush=True)
+
+
+def consequence(cosine: float, ratio: float) -> str:
+    """What to expect of a gradient at this angle to the right one, and `ratio` times as long."""
+    if not np.isfinite(cosine):
+        return "The model's gradient is not finite: the first step will ruin it."
+    if cosine > 1 - 1e-6 and abs(ratio - 1) < 1e-6:
+        return "The model's first gradient is the same: the mistake may show later, in the loss alone, or not at all."
+    angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+    text = f"The model's first gradient is {angle:.0f} degrees off, and {ratio:.2f} times as long."
+    if cosine <= 0.1:
+        return f"{text} It points nowhere near downhill: expect the loss to stay where it is, or to rise."
+    if cosine < 0.99:
+        return f"{text} It still points downhill: expect the model to learn, but more slowly and less well."
+    return f"{text} It points downhill: expect it to learn nearly as well, which is why losses find no bugs."

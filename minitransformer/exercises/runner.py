@@ -7,40 +7,50 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
-from minitransformer.exercises.catalogue import find_exercise
-from minitransformer.exercises.diagnose import Finding, diagnose
+from minitransformer.exercises.collection import find_exercise
+from minitransformer.exercises.diagnose import Diagnosis, diagnose
+from minitransformer.exercises.exercise import Exercise
 
 LIMIT = 20  # seconds for one file, on a slow machine; a check takes one or two
 SHOWN = 2000  # characters of what the file prints
 
 
-def check(exercise, path, limit=LIMIT):
-    """Check the file at `path` -> ([Finding], what it printed)."""
+def check(exercise: Exercise, path: Path, limit: float = LIMIT) -> tuple[list[Diagnosis], str]:
+    """Check the file at `path` -> ([Diagnosis], what it printed)."""
     call = f"from minitransformer.exercises.runner import main; main({exercise.name!r}, {str(path)!r})"
     command = [sys.executable, "-c", call]
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    options = {"capture_output": True, "encoding": "utf-8", "errors": "replace", "timeout": limit, "env": environment}
     try:
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, **options)
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
+            env=environment,
+        )
     except subprocess.TimeoutExpired:
         return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
     try:
         answer = json.loads(run.stdout.splitlines()[-1])
-        return [finding_from(row) for row in answer["findings"]], answer["printed"]
+        return [diagnosis_from(row) for row in answer["diagnoses"]], answer["printed"]
     except (IndexError, ValueError, KeyError, TypeError):
         said = (run.stderr.strip().splitlines() or [""])[-1]
-        return failed(exercise, f"its process ended with the status {run.returncode} before it was done. {said}"), ""
+        return failed(exercise, f"its process ended with status {run.returncode} before the check was done. {said}"), ""
 
 
-def failed(exercise, clue):
+def failed(exercise: Exercise, clue: str) -> list[Diagnosis]:
     """The same clue for every function of the exercise."""
-    return [Finding(task.function, "wrong", clues=(clue.strip(),)) for task in exercise.tasks]
+    return [Diagnosis(task.function, "wrong", clues=(clue.strip(),)) for task in exercise.tasks]
 
 
-def finding_from(row):
-    """A Finding from what JSON makes of it."""
-    return Finding(
+def diagnosis_from(row: dict[str, Any]) -> Diagnosis:
+    """A Diagnosis from what JSON makes of it."""
+    return Diagnosis(
         row["function"],
         row["status"],
         row["outputs"],
@@ -50,10 +60,10 @@ def finding_from(row):
     )
 
 
-def main(name, path):
+def main(name: str, path: str) -> None:
     """In the process of its own: check, and print one last line of JSON."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        findings = diagnose(find_exercise(name), path)
-    rows = [dataclasses.asdict(finding) for finding in findings]
-    print("\n" + json.dumps({"findings": rows, "printed": printed.getvalue()[:SHOWN]}))
+        diagnoses = diagnose(find_exercise(name), Path(path))
+    rows = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
+    print("\n" + json.dumps({"diagnoses": rows, "printed": printed.getvalue()[:SHOWN]}))

@@ -2,19 +2,22 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from minitransformer.curriculum import FOLDER
-from minitransformer.exercises.exercise import load
+from minitransformer.course import workplace
+from minitransformer.exercises.diagnose import Diagnosis
+from minitransformer.exercises.exercise import Exercise, load
 from minitransformer.files import read_bytes, written_whole
 
-MINE = FOLDER.parent / "my_exercises"
+MINE = workplace() / "my_exercises"
+
+NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
 
 
-NOTED = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
-
-
-def check_notes(notes):
+def check_notes(notes: Any) -> None:
     """ValueError unless these are notes as a Workshop makes them."""
     if not isinstance(notes, dict) or not all(isinstance(note, dict) for note in notes.values()):
         raise ValueError("it must be a JSON object of one object for each exercise")
@@ -27,24 +30,24 @@ def check_notes(notes):
 class Workshop:
     """The folder at `path`. Raises ValueError, naming the file, if its notes cannot be read."""
 
-    def __init__(self, path=MINE):
+    def __init__(self, path: Path | str = MINE) -> None:
         self.path = Path(path)
         self.notes_path = self.path / "progress.json"
-        self.notes = {}
+        self.notes: dict[str, dict[str, Any]] = {}
         if self.notes_path.exists():
             try:
                 self.notes = json.loads(read_bytes(self.notes_path).decode("utf-8"))
                 check_notes(self.notes)
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to begin anew") from None
+                raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to start again") from None
         elif self.path.exists() and not self.path.is_dir():
-            raise NotADirectoryError(f"{self.path} is a file, and a folder is needed for your exercises")
+            raise NotADirectoryError(f"{self.path} is a file, but your exercises need a folder")
 
-    def file(self, exercise):
+    def file(self, exercise: Exercise) -> Path:
         """Where the learner's copy of an exercise is, or will be."""
         return self.path / f"{exercise.name}.py"
 
-    def start(self, exercise):
+    def start(self, exercise: Exercise) -> tuple[Path, bool]:
         """Copy the exercise as it is handed out, unless there is a copy -> (path, whether it is new)."""
         path = self.file(exercise)
         if path.exists():
@@ -53,30 +56,30 @@ class Workshop:
             shutil.copyfile(exercise.path, partial)
         return path, True
 
-    def note(self, exercise, **what):
-        """Remember something of an exercise, for good."""
+    def note(self, exercise: Exercise, **what: Any) -> None:
+        """Write something about an exercise into the notes."""
         self.notes[exercise.name] = {**self.notes.get(exercise.name, {}), **what}
         with written_whole(self.notes_path) as partial:
             partial.write_text(json.dumps(self.notes, indent=1), "utf-8")
 
-    def noted(self, exercise, what, default=None):
-        """What `note` has remembered."""
+    def noted(self, exercise: Exercise, what: str, default: Any = None) -> Any:
+        """Read what `note` has written."""
         return self.notes.get(exercise.name, {}).get(what, default)
 
-    def state(self, exercise):
-        """ "passed", "gave up", "begun" or "open"."""
+    def state(self, exercise: Exercise) -> str:
+        """How far the learner is: "passed", "gave up", "begun" or "open"."""
         if self.noted(exercise, "passed"):
             return "passed"
         if self.noted(exercise, "gave_up"):
             return "gave up"
         return "begun" if self.file(exercise).exists() else "open"
 
-    def count(self, exercise, findings):
-        """Remember one more try, and whether all of it was right."""
-        passed = all(finding.status == "passed" for finding in findings)
-        tries = self.noted(exercise, "tries", 0) + any(finding.status != "open" for finding in findings)
+    def count(self, exercise: Exercise, diagnoses: Sequence[Diagnosis]) -> None:
+        """Note one more try, and whether all of it was right."""
+        passed = all(diagnosis.status == "passed" for diagnosis in diagnoses)
+        tries = self.noted(exercise, "tries", 0) + any(diagnosis.status != "open" for diagnosis in diagnoses)
         self.note(exercise, tries=tries, passed=passed or self.noted(exercise, "passed", False))
 
-    def load(self, exercise):
+    def load(self, exercise: Exercise) -> ModuleType:
         """The learner's file as a module."""
         return load(self.file(exercise), f"my_{exercise.name}")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.cli.mine import own_layers
 from minitransformer.data import get_task
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.data.tasks import Batch
 from minitransformer.evaluation import decode_and_score
+from minitransformer.exercises.mine import own_layers
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 from minitransformer.models import GPT, Transformer, config_names, named_config

@@ -7,11 +7,11 @@ import pytest
 from minitransformer.cli import check as check_command
 from minitransformer.exercises import choose_exercises, find_exercise
 from tests.cli.run import assert_refused, run
-from tests.exercises.answers import hand_in, solution_text
+from tests.exercises.answers import hand_in
 
 NAME = "06_attention_backward"
 EXERCISE = find_exercise(NAME)
-WRONG = solution_text(EXERCISE).replace(" / math.sqrt(q.shape[-1])", "")
+WRONG = EXERCISE.solution.replace(" / math.sqrt(q.shape[-1])", "")
 
 
 @pytest.fixture
@@ -47,27 +47,27 @@ def test_check_goes_from_open_over_wrong_to_passed(begun, capsys):
     assert "see lesson 06, parts 1 to 5; for a hint: minitransformer hint 06_attention_backward" in " ".join(
         out.split()
     )
-    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    hand_in(EXERCISE, EXERCISE.solution, begun)
     status, out, _ = run(capsys, "check", NAME, "--folder", begun, "--json")
     assert status == 0
     assert "passed" in out
     assert "\033" not in out, "no colour where there is no terminal"
-    (finding,) = json.loads(out.splitlines()[-1])[NAME]
-    assert finding["status"] == "passed"
-    assert set(finding["outputs"]) == {"dq", "dk", "dv"}
+    (diagnosis,) = json.loads(out.splitlines()[-1])[NAME]
+    assert diagnosis["status"] == "passed"
+    assert set(diagnosis["outputs"]) == {"dq", "dk", "dv"}
 
 
 def test_check_of_a_whole_lesson_passes_only_with_all_of_it(begun, capsys):
-    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    hand_in(EXERCISE, EXERCISE.solution, begun)
     others = [exercise for exercise in choose_exercises("06") if exercise.name != NAME]
     assert run(capsys, "check", "06", "--folder", begun)[0] == (1 if others else 0)
     for exercise in others:
-        hand_in(exercise, solution_text(exercise), begun)
+        hand_in(exercise, exercise.solution, begun)
     assert run(capsys, "check", "06", "--folder", begun)[0] == 0
 
 
 def test_watching_checks_again_when_the_file_is_saved(begun, capsys, monkeypatch):
-    states = iter([WRONG, solution_text(EXERCISE)])
+    states = iter([WRONG, EXERCISE.solution])
 
     def save(paths):
         try:
@@ -94,7 +94,7 @@ def test_check_of_what_was_not_begun_says_how_to_begin(mine, capsys):
 
 def test_lesson_without_exercises_is_refused(mine, capsys):
     assert_refused(
-        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are some for the lessons"
+        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are exercises for the lessons"
     )
 
 
@@ -107,7 +107,7 @@ def test_hints_come_one_by_one(mine, capsys):
 
 
 def test_progress_shows_the_board(begun, capsys):
-    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    hand_in(EXERCISE, EXERCISE.solution, begun)
     run(capsys, "check", NAME, "--folder", begun)
     status, out, _ = run(capsys, "progress", "--folder", begun, "--json")
     assert status == 0
@@ -122,9 +122,9 @@ def test_solution_is_shown_after_passing_or_giving_up(begun, capsys):
     assert (status, "not passed yet" in out) == (1, True)
     assert "def attention_backward" not in out
     status, out, _ = run(capsys, "solution", NAME, "--folder", begun, "--give-up")
-    assert (status, solution_text(EXERCISE).strip() in out) == (0, True)
+    assert (status, EXERCISE.solution.strip() in out) == (0, True)
     assert "gave up" in run(capsys, "progress", "--folder", begun)[1]
-    hand_in(EXERCISE, solution_text(EXERCISE), begun)
+    hand_in(EXERCISE, EXERCISE.solution, begun)
     run(capsys, "check", NAME, "--folder", begun)
     assert "gave up" not in run(capsys, "progress", "--folder", begun)[1]
     assert run(capsys, "solution", NAME, "--folder", begun)[0] == 0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from minitransformer.curriculum import find_lesson, find_lessons
+from minitransformer.course import find_lesson, find_lessons
 from tests.cli.run import assert_refused, run
 
 HEADER = """\
@@ -35,7 +35,7 @@ def lessons(tmp_path, monkeypatch):
     }
     for name, fields in texts.items():
         (folder / name).write_text(HEADER.format(number=name[:2], **fields), "utf-8")
-    monkeypatch.setattr("minitransformer.curriculum.FOLDER", folder)
+    monkeypatch.setattr("minitransformer.course.FOLDER", folder)
     return folder
 
 
@@ -87,9 +87,9 @@ def test_another_backend_and_another_seed_are_refused(lessons, capsys):
     assert_refused(run(capsys, "lesson", "0", "--seed", "3"), "a lesson's seeds are part of it")
 
 
-def test_package_without_its_checkout_says_where_the_lessons_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.curriculum.FOLDER", tmp_path)
-    assert_refused(run(capsys, "lesson"), "they are files of the project's checkout")
+def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("minitransformer.course.FOLDER", tmp_path)
+    assert_refused(run(capsys, "lesson"), f"there are no lessons in {tmp_path}")
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,18 @@
 import pytest
 
 from minitransformer.exercises import check, diagnose, find_exercise
-from tests.exercises.answers import hand_in, solution_text
+from tests.exercises.answers import hand_in
 
 EXERCISE = find_exercise("06_attention_backward")
-RIGHT = solution_text(EXERCISE)
+RIGHT = EXERCISE.solution
 WRAPPED = RIGHT.replace("def attention_backward", "def right") + "\n\ndef attention_backward(do, cache):\n"
 
 
 def found(body, tmp_path):
-    """The one finding on a function with this body, in which `right` is the right function."""
+    """The one diagnosis on a function with this body, in which `right` is the right function."""
     text = WRAPPED + "\n".join(f"    {line}" for line in body.splitlines())
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
-    return finding
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
+    return diagnosis
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,17 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
     ("body", "complaint"),
     [
         ("right(do, cache)", "it returns nothing; a `return dq, dk, dv` is missing"),
-        ("return right(do, cache)[:2]", "it returns 2, and should return 3: dq, dk, dv"),
-        ("return right(do, cache)[0]", "it returns one thing, and should return 3"),
+        ("return right(do, cache)[:2]", "it returns 2 but should return 3: dq, dk, dv"),
+        ("return right(do, cache)[0]", "it returns one value but should return 3"),
         ("return *right(do, cache)[:2], 'dv'", "dv should be an array of numbers"),
         ("return *right(do, cache)[:2], [[1.0], [2.0, 3.0]]", "dv should be an array of numbers"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq, dk.astype(np.float32), dv", "dk is float32, and what came in was"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq * 1j, dk, dv", "dq has complex numbers"),
-        ("result = right(do, cache)\ncache[3][...] = 0\nreturn result", "it changes what it was given"),
-        ("do *= 1.0000001\nreturn right(do, cache)", "it changes what it was given"),
+        (
+            "dq, dk, dv = right(do, cache)\nreturn dq, dk.astype(np.float32), dv",
+            "dk is float32 but the inputs are float64",
+        ),
+        ("dq, dk, dv = right(do, cache)\nreturn dq * 1j, dk, dv", "dq is complex but the inputs are real"),
+        ("result = right(do, cache)\ncache[3][...] = 0\nreturn result", "it changes its inputs"),
+        ("do *= 1.0000001\nreturn right(do, cache)", "it changes its inputs"),
         (
             "global n\nn = globals().get('n', 0) + 1\nreturn tuple(n * x for x in right(do, cache))",
             "two calls with the",
@@ -52,9 +55,15 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
         ("raise KeyError", "KeyError in line"),
         ("dq, dk, dv = right(do, cache)\nreturn dq * np.nan, dk, dv", "dq has 30 entries that are infinite or NaN"),
         ("dq, dk, dv = right(do, cache)\nreturn dq.swapaxes(1, 2), dk, dv", "it is transposed"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq[None] * np.ones((3, 1, 1, 1)), dk, dv", "gets the sum of what"),
+        (
+            "dq, dk, dv = right(do, cache)\nreturn dq[None] * np.ones((3, 1, 1, 1)), dk, dv",
+            "sums its gradients over them",
+        ),
         ("dq, dk, dv = right(do, cache)\nreturn dq.sum(axis=1, keepdims=True), dk, dv", "an axis was summed"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq.reshape(-1), dk, dv", "a reshape is missing, or one too many"),
+        (
+            "dq, dk, dv = right(do, cache)\nreturn dq.reshape(-1), dk, dv",
+            "a reshape is missing, or there is one too many",
+        ),
         ("dq, dk, dv = right(do, cache)\nreturn -dq, dk, dv", "yours / right = -1 everywhere: the sign"),
         ("dq, dk, dv = right(do, cache)\nreturn dq, dk / 3, dv", "yours / right = 0.3333 everywhere = 1/T"),
         ("dq, dk, dv = right(do, cache)\nreturn dq, dk, 5 * dv", "yours / right = 5 everywhere = d_k"),
@@ -67,17 +76,17 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
         ("dq, dk, dv = right(do, cache)\ndv[0, 1, 2] += 1\nreturn dq, dk, dv", "worst dv[0,1,2]"),
         ("dq, dk, dv = right(do, cache)\nreturn dq + 1, dk, dv", "dq is not 0 when dy is 0"),
         ("return tuple(x * abs(do).max() for x in right(do, cache))", "does not double when dy doubles"),
-        ("return right(np.ones_like(do), cache)", "dq does not depend on what comes in"),
+        ("return right(np.ones_like(do), cache)", "dq does not depend on dy"),
         (
             "dq, dk, dv = right(do, cache)\nreturn dq, dk + dv[..., :5], dv",
-            "it should be so that dk summed over the keys",
+            "this should hold but does not: dk summed over the keys",
         ),
     ],
 )
 def test_what_is_wrong_is_put_into_words(body, complaint, tmp_path):
-    finding = found(body, tmp_path)
-    assert finding.status == "wrong"
-    assert any(complaint in clue for clue in finding.clues), finding.clues
+    diagnosis = found(body, tmp_path)
+    assert diagnosis.status == "wrong"
+    assert any(complaint in clue for clue in diagnosis.clues), diagnosis.clues
 
 
 def test_crash_is_shown_with_the_learners_own_line(tmp_path):
@@ -92,47 +101,47 @@ def test_mistake_in_one_output_is_named_for_that_output(tmp_path):
 
 
 def test_mistake_that_nobody_knows_is_called_so(tmp_path):
-    finding = found("dq, dk, dv = right(do, cache)\nreturn dq + dq[..., ::-1], dk, dv", tmp_path)
-    assert finding.mistakes == ()
-    assert finding.clues[-1] == "this is none of the mistakes that are known here"
+    diagnosis = found("dq, dk, dv = right(do, cache)\nreturn dq + dq[..., ::-1], dk, dv", tmp_path)
+    assert diagnosis.mistakes == ()
+    assert diagnosis.clues[-1] == "this is not one of the known mistakes"
 
 
 def test_given_forward_that_was_changed_is_noticed(tmp_path):
     text = RIGHT + "\n\ndef attention(q, k, v):\n    return 2 * v[:, :3], (q, k, v, v)\n"
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
-    assert "attention, which was given, does not return what it did" in finding.clues[0]
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
+    assert "the given function attention no longer returns what it did" in diagnosis.clues[0]
     text = RIGHT + "\n\ndef attention(q, k, v):\n    return nothing\n"
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
-    assert "attention, which was given, fails now: NameError" in finding.clues[0]
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
+    assert "the given function attention fails now: NameError" in diagnosis.clues[0]
 
 
 def test_forward_may_remember_more_for_its_backward(tmp_path):
     text = WRAPPED + "    return right(do, cache[:4])\n\n\ndef attention(q, k, v, given=attention):\n"
     text += "    o, cache = given(q, k, v)\n    return o, (*cache, 'mine')\n"
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
-    assert finding.status == "passed"
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, text, tmp_path))
+    assert diagnosis.status == "passed"
 
 
 def test_file_that_cannot_be_run_and_function_that_is_gone_are_said(tmp_path):
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, "def attention_backward(:\n", tmp_path))
-    assert "the file cannot be run: SyntaxError" in finding.clues[0]
-    (finding,) = diagnose(EXERCISE, hand_in(EXERCISE, "del attention_backward\n", tmp_path))
-    assert "there is no function attention_backward in the file any more" in finding.clues[0]
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, "def attention_backward(:\n", tmp_path))
+    assert "the file does not run: SyntaxError" in diagnosis.clues[0]
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, "del attention_backward\n", tmp_path))
+    assert "there is no function attention_backward in the file any more" in diagnosis.clues[0]
 
 
 def test_loop_that_never_ends_is_stopped(tmp_path):
     path = hand_in(EXERCISE, "def attention_backward(do, cache):\n    while True:\n        pass\n", tmp_path)
-    (finding,), _ = check(EXERCISE, path, limit=2)
-    assert finding.clues == ("it was stopped after 2 s: is there a loop that never ends?",)
+    (diagnosis,), _ = check(EXERCISE, path, limit=1)
+    assert diagnosis.clues == ("it was stopped after 1 s: is there a loop that never ends?",)
 
 
 def test_file_that_ends_the_process_is_survived(tmp_path):
     path = hand_in(EXERCISE, "import os\n\nos._exit(3)\n", tmp_path)
-    (finding,), _ = check(EXERCISE, path)
-    assert "its process ended with the status 3" in finding.clues[0]
+    (diagnosis,), _ = check(EXERCISE, path)
+    assert "its process ended with status 3" in diagnosis.clues[0]
 
 
 def test_what_the_file_prints_is_kept_apart(tmp_path):
-    (finding,), printed = check(EXERCISE, hand_in(EXERCISE, 'print("{]")\n' + RIGHT, tmp_path))
-    assert finding.status == "passed"
+    (diagnosis,), printed = check(EXERCISE, hand_in(EXERCISE, 'print("{]")\n' + RIGHT, tmp_path))
+    assert diagnosis.status == "passed"
     assert printed == "{]\n"

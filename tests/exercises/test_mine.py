@@ -5,8 +5,7 @@ import pytest
 
 from minitransformer import functional
 from minitransformer.data import get_task
-from minitransformer.exercises import Workshop
-from minitransformer.exercises.diagnose import Finding
+from minitransformer.exercises import Diagnosis, Workshop, diagnose
 from minitransformer.exercises.mine import (
     can_be_used,
     collect_parts,
@@ -16,11 +15,19 @@ from minitransformer.exercises.mine import (
 )
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import Transformer, named_config
-from tests.cli.run import assert_refused, run
-from tests.exercises.answers import EXERCISES, hand_in, solution_text
+from tests.cli.run import run
+from tests.exercises.answers import EXERCISES, hand_in
 
 REPLACING = [exercise for exercise in EXERCISES if exercise.replaces]
 ATTENTION = "06_attention_backward"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_check():
+    """Check in this process: a process for each exercise takes long, and test_learners.py shows what it is for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minitransformer.exercises.mine.check", lambda exercise, path: (diagnose(exercise, path), ""))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +35,7 @@ def solved(tmp_path_factory):
     """A workshop in which everything is solved."""
     folder = tmp_path_factory.mktemp("mine")
     for exercise in EXERCISES:
-        hand_in(exercise, solution_text(exercise), folder)
+        hand_in(exercise, exercise.solution, folder)
     return Workshop(folder)
 
 
@@ -48,7 +55,7 @@ def make_batch():
 
 def test_every_replacement_is_the_learners_where_all_is_solved(parts):
     assert len(parts) >= 8
-    assert all(part.mine is not None and part.finding.status == "passed" for part in parts)
+    assert all(part.mine is not None and part.diagnosis.status == "passed" for part in parts)
 
 
 def test_gradient_with_all_own_layers_is_the_librarys(parts):
@@ -95,11 +102,11 @@ def test_library_comes_back_also_after_an_error(parts):
 
 
 def test_only_what_runs_and_has_the_right_shapes_is_used():
-    assert can_be_used(Finding("f", "passed", {"dx": 1e-16}))
-    assert can_be_used(Finding("f", "wrong", {"dx": 0.4}, ("dx",)))
-    assert not can_be_used(Finding("f", "wrong", {"dx": None}, ("dx",)))
-    assert not can_be_used(Finding("f", "wrong", clues=("it fails",)))
-    assert not can_be_used(Finding("f", "open", clues=("write it",)))
+    assert can_be_used(Diagnosis("f", "passed", {"dx": 1e-16}))
+    assert can_be_used(Diagnosis("f", "wrong", {"dx": 0.4}, ("dx",)))
+    assert not can_be_used(Diagnosis("f", "wrong", {"dx": None}, ("dx",)))
+    assert not can_be_used(Diagnosis("f", "wrong", clues=("it fails",)))
+    assert not can_be_used(Diagnosis("f", "open", clues=("write it",)))
 
 
 @pytest.fixture
@@ -107,9 +114,8 @@ def trained(monkeypatch, tmp_path):
     """Train for two steps with the files of a folder -> a function of the folder."""
 
     def train(capsys, folder):
-        monkeypatch.setattr("minitransformer.cli.mine.Workshop", lambda: Workshop(folder))
-        options = ("--steps", 2, "--runs", tmp_path / "runs")
-        return run(capsys, "train", "reverse", "--mine", *options)
+        monkeypatch.setattr("minitransformer.exercises.mine.Workshop", lambda: Workshop(folder))
+        return run(capsys, "train", "reverse", "--mine", "--steps", 2, "--runs", tmp_path / "runs")
 
     return train
 
@@ -126,7 +132,7 @@ def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tm
     folder = tmp_path / "mine"
     folder.mkdir()
     for exercise in REPLACING:
-        text = solution_text(exercise)
+        text = exercise.solution
         if exercise.name == ATTENTION:
             text = text.replace(" / math.sqrt(q.shape[-1])", "")
         hand_in(exercise, text, folder)
@@ -140,4 +146,5 @@ def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tm
 
 
 def test_own_layers_are_for_the_toy_tasks(capsys):
-    assert_refused(run(capsys, "train", "shakespeare", "--mine"), "unrecognized arguments: --mine")
+    status, _, err = run(capsys, "train", "shakespeare", "--mine")
+    assert (status, "unrecognized arguments: --mine" in err) == (2, True)

@@ -2,9 +2,9 @@
 
 import re
 
-from minitransformer.cli.exercises_report import print_findings
-from minitransformer.curriculum import FOLDER
+from minitransformer.course import FOLDER
 from minitransformer.exercises import diagnose, find_exercise
+from minitransformer.exercises.report import print_diagnoses
 from tests.exercises.answers import hand_in
 
 EXERCISE = find_exercise("06_attention_backward")
@@ -18,10 +18,10 @@ def test_readme_shows_two_mistakes_and_the_right_answer_as_they_are_found(tmp_pa
     tries = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, flags=re.DOTALL)
     statuses = []
     for body, shown in tries:
-        findings = diagnose(EXERCISE, hand_in(EXERCISE, HEAD + body, tmp_path))
-        print_findings(EXERCISE, findings)
+        diagnoses = diagnose(EXERCISE, hand_in(EXERCISE, HEAD + body, tmp_path))
+        print_diagnoses(EXERCISE, diagnoses)
         # the last digit of an error that is rounding alone may differ from machine to machine
         said = re.sub(r"\(\de-1\d\)", "(rounding)", capsys.readouterr().out)
         assert re.sub(r"\(\de-1\d\)", "(rounding)", shown) == COMMAND + said
-        statuses.append(findings[0].status)
+        statuses.append(diagnoses[0].status)
     assert statuses == ["wrong", "wrong", "passed"]

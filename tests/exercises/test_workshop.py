@@ -2,7 +2,7 @@
 
 import pytest
 
-from minitransformer.exercises import Finding, Workshop, find_exercise
+from minitransformer.exercises import Diagnosis, Workshop, find_exercise
 
 EXERCISE = find_exercise("06_attention_backward")
 
@@ -22,7 +22,7 @@ def test_state_goes_from_open_to_passed_and_stays_there(tmp_path):
     states = [workshop.state(EXERCISE)]
     workshop.start(EXERCISE)
     for status in ("open", "wrong", "passed", "wrong"):
-        workshop.count(EXERCISE, [Finding("f", status)])
+        workshop.count(EXERCISE, [Diagnosis("f", status)])
         states.append(Workshop(tmp_path).state(EXERCISE))  # read anew
     assert states == ["open", "begun", "begun", "passed", "passed"]
     assert Workshop(tmp_path).noted(EXERCISE, "tries") == 3, "a stub is no try"
@@ -31,7 +31,7 @@ def test_state_goes_from_open_to_passed_and_stays_there(tmp_path):
 def test_all_functions_must_pass(tmp_path):
     workshop = Workshop(tmp_path)
     workshop.start(EXERCISE)
-    workshop.count(EXERCISE, [Finding("f", "passed"), Finding("g", "open")])
+    workshop.count(EXERCISE, [Diagnosis("f", "passed"), Diagnosis("g", "open")])
     assert workshop.state(EXERCISE) == "begun"
 
 

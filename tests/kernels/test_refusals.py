@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import to_device, use_backend
+from minitransformer.exercises.planting import planted
 from minitransformer.functional import (
     cross_entropy,
     cross_entropy_backward,
@@ -29,7 +30,6 @@ from minitransformer.generators import make_generator
 from minitransformer.kernels import launch
 from minitransformer.training.optimizers import adam_update
 from tests.kernels.cuda_on_cpu import kernels_in
-from tests.museum.mutation import planted
 from tests.strict.strict import strict
 
 ROWS, C, V = 6, 8, 5

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from minitransformer.curriculum import find_lessons, record_path
+from minitransformer.course import find_lessons, record_path
 
 LESSONS = find_lessons()
 TIMEOUT = 600  # seconds; a lesson that needs them hangs

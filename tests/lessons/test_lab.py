@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from minitransformer.curriculum import FOLDER
+from minitransformer.course import FOLDER
 
 PROSE = """\
 # %% [markdown]

@@ -5,7 +5,7 @@ import math
 import matplotlib.image
 import pytest
 
-from minitransformer.curriculum import read_record
+from minitransformer.course import read_record
 from tests.lessons.conftest import LESSONS
 
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)

@@ -2,6 +2,9 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.course import FOLDER
+from minitransformer.exercises.exercise import load
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.layer_norm import _layer_norm_backward
 from tests.museum import (
     exhibits_anomaly,
@@ -18,9 +21,10 @@ from tests.museum import (
     exhibits_training,
     exhibits_workers,
 )
-from tests.museum.mutation import Exhibit
 
+PATIENTS = load(FOLDER / "patients.py").PATIENTS  # of lesson 15
 EXHIBITS = (
+    *PATIENTS,
     *exhibits_anomaly.EXHIBITS,
     *exhibits_attention.EXHIBITS,
     *exhibits_decoding.EXHIBITS,

@@ -1,9 +1,9 @@
 """Bugs of what looks for bugs: numbers that went wrong and are let through, or are laid at the wrong door."""
 
 from minitransformer import training
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training.anomaly_hooks import AnomalyHooks
 from minitransformer.training.run import TrainingRun
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -3,9 +3,9 @@
 import numpy as np
 
 from minitransformer import functional as F
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.reductions import row_max
 from minitransformer.functional.softmax import _softmax
-from tests.museum.mutation import Exhibit
 
 SOFTMAX = (
     Exhibit(
@@ -81,13 +81,6 @@ SOFTMAX = (
 )
 
 ATTENTION = (
-    Exhibit(
-        "the keys' gradient is computed transposed and then reshaped into place",
-        "Published. A reshape makes any shape fit: it reads the same numbers in another order.",
-        F.scaled_dot_product_attention_backward,
-        "dk = dscores.swapaxes(-1, -2) @ q",
-        "dk = (q.swapaxes(-1, -2) @ dscores).reshape(k.shape)",
-    ),
     Exhibit(
         "the queries' gradient forgets 1 / sqrt(d_k)",
         "What does the chain rule say about a constant factor? Yours / true = sqrt(d_k), everywhere.",
@@ -174,14 +167,6 @@ MASKS_AND_HEADS = (
         F.padding_mask,
         "ids != pad",
         "ids == pad",
-    ),
-    Exhibit(
-        "heads are split and merged by a reshape alone",
-        "The shape is right, positions are mixed, and the two undo each other: every gradient check passes.",
-        F.split_heads,
-        "x.reshape(B, T, num_heads, C // num_heads).transpose(0, 2, 1, 3)",
-        "x.reshape(B, num_heads, T, C // num_heads)",
-        also=((F.merge_heads, "part.transpose(0, 2, 1, 3)", "part.reshape(B, T, H, D)"),),
     ),
     Exhibit(
         "heads are merged without being transposed back",

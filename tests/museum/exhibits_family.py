@@ -2,10 +2,10 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import gated
 from minitransformer.functional.erf import normal_cdf, normal_pdf
 from minitransformer.layers import normalization, stack
-from tests.museum.mutation import Exhibit
 
 RMS_NORM = (
     Exhibit(

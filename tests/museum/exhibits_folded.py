@@ -1,7 +1,7 @@
 """Bugs of folding a model for decoding: what is multiplied into a matrix must be all of what it replaces."""
 
 from minitransformer.decoding import folded
-from tests.museum.mutation import Exhibit
+from minitransformer.exercises.planting import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -1,22 +1,12 @@
 """Bugs in the other functions: layer norm, linear, ReLU, dropout, loss, embedding, positions."""
 
 from minitransformer import functional as F
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, _softmax_and_losses
 from minitransformer.functional.dropout import _dropout, _dropout_backward
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
-from tests.museum.mutation import Exhibit
 
 LAYER_NORM = (
-    Exhibit(
-        "LayerNorm's gamma is taken outside the sums",
-        "Published. Exact at gamma = 1, where every model starts, and 54 % wrong later.",
-        _layer_norm_backward,
-        """dx = dy * gamma  # dx_hat
-    through_std = row_dot(dx, x_hat) / C
-    dx -= row_mean(dx)
-    dx -= x_hat * through_std""",
-        "dx = gamma * (dy - row_mean(dy) - x_hat * row_dot(dy, x_hat) / C)",
-    ),
     Exhibit(
         "LayerNorm's backward forgets the path through the mean",
         "A shift of the token changes nothing, so dx must be orthogonal to 1. Is it?",
@@ -237,13 +227,6 @@ LOSS = (
 
 INPUTS = (
     Exhibit(
-        "a token that comes twice gets only one of its gradients",
-        "Published. dE[ids] += dy writes each row once, whatever the number of repeats.",
-        F.embedding_backward,
-        "scatter_add(dE, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]) * scale)",
-        "dE[ids.reshape(-1)] += dy.reshape(-1, dy.shape[-1]) * scale",
-    ),
-    Exhibit(
         "the embedding's sqrt(d_model) is in the forward only",
         "A constant factor comes back in the chain rule; without it E learns too little from its first two uses.",
         F.embedding,
@@ -256,13 +239,6 @@ INPUTS = (
         F.embedding_backward,
         "scatter_add(dE,",
         "dE[...] = 0\n    scatter_add(dE,",
-    ),
-    Exhibit(
-        "the exponent of the positions counts pairs twice",
-        "The 2i of the paper is the feature's index already. Wrong in eight public repositories, and it trains.",
-        F.sinusoidal_positions,
-        "np.exp(-math.log(10000.0) * pair / d_model)",
-        "np.exp(-math.log(10000.0) * 2 * pair / d_model)",
     ),
     Exhibit(
         "sines and cosines of the positions are swapped",

@@ -1,8 +1,8 @@
 """Bugs of incremental decoding: the KV cache, the positions of new tokens, and the masks."""
 
 from minitransformer.decoding import incremental
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers import attention, kv_cache
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

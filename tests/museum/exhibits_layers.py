@@ -1,9 +1,9 @@
 """Bugs in who calls what with what: `minitransformer.layers` and `minitransformer.models`."""
 
 from minitransformer import layers as L
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import Transformer, TransformerConfig
-from tests.museum.mutation import Exhibit
 
 ATTENTION = (
     Exhibit(
@@ -56,13 +56,6 @@ ATTENTION = (
 )
 
 RESIDUALS = (
-    Exhibit(
-        "the residual's gradient is never added around cross-attention",
-        "Published, in a decoder. Two paths lead from x to y, so two gradients come back and are added.",
-        L.Residual.backward,
-        "dx = dsum + dx",
-        "dx = dx if dcontext else dsum + dx",
-    ),
     Exhibit(
         "the clear path of pre-norm is left out of the backward",
         "The one thing pre-norm is for: the gradient that reaches the first layer unchanged.",
@@ -225,13 +218,6 @@ STACKS = (
 
 MODELS = (
     Exhibit(
-        "the causal mask is off by default",
-        "Published. The loss is splendid, what the model writes is not. Try random targets: a leak learns them.",
-        Transformer.decode,
-        "causal_mask(target.shape[1]) & self.target_allowed(target)",
-        "self.target_allowed(target)",
-    ),
-    Exhibit(
         "the decoder may attend to the padding of the source",
         "The mask of the encoder is needed twice. Pad the source: does any logit change?",
         Transformer.decode,
@@ -286,13 +272,6 @@ MODELS = (
         Transformer._embedding_matrices,
         "return source, target, output",
         "return [Parameter(E.data.copy()) for E in (source, target, output)]",
-    ),
-    Exhibit(
-        "embeddings start with standard deviation 1",
-        "PyTorch's default. Times sqrt(d_model), and again as output: what is the loss before training?",
-        Transformer._embedding_matrices,
-        "C**-0.5",
-        "1.0",
     ),
 )
 

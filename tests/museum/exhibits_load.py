@@ -1,8 +1,8 @@
 """Bugs of large batches that are computed in micro batches, and of several threads in one process."""
 
 from minitransformer import backend, process, training
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import parallel
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

@@ -4,10 +4,10 @@ from minitransformer.data.masked import MaskedTask
 from minitransformer.data.prompted import prompted
 from minitransformer.data.text import TextTask
 from minitransformer.decoding.incremental import GPTState
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.interop.huggingface_tables import _bert_layer, _t5_layer
 from minitransformer.models import BERT, GPT, Transformer
 from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
-from tests.museum.mutation import Exhibit
 
 GPTS = (
     Exhibit(

@@ -2,10 +2,10 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.positions import _least_distances
 from minitransformer.functional.rotary import _turn
 from minitransformer.layers.positions import rows_from
-from tests.museum.mutation import Exhibit
 
 ROTARY = (
     Exhibit(

@@ -3,9 +3,9 @@
 from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import optimizers
 from minitransformer.training.clipping import clip_factor
-from tests.museum.mutation import Exhibit
 
 PROTOCOL = (
     Exhibit(
@@ -240,13 +240,6 @@ LOOP = (
 )
 
 DATA = (
-    Exhibit(
-        "the target is not shifted",
-        "The decoder reads what it is to say, so it learns to repeat one token - and has none to repeat in decoding.",
-        tasks.make_batch,
-        "target_in = np.concatenate([bos, answer], axis=1)[:, : target_out.shape[1]]",
-        "target_in = target_out",
-    ),
     Exhibit(
         "training draws from the held-out side, too",
         "A comparison that is true on both sides. The test then asks what training has seen.",

@@ -1,8 +1,8 @@
 """Bugs of several threads that share one batch."""
 
 from minitransformer import core, training
+from minitransformer.exercises.planting import Exhibit
 from minitransformer.training import parallel
-from tests.museum.mutation import Exhibit
 
 EXHIBITS = (
     Exhibit(

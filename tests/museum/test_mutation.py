@@ -9,12 +9,13 @@ import pytest
 
 from minitransformer import functional, layers
 from minitransformer.core import Parameter
+from minitransformer.exercises.planting import PARTS, Exhibit, planted
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.museum.mutation import PARTS, Exhibit, planted
+from tests.museum.exhibits import EXHIBITS, PATIENTS
 
 X = np.array([-1.0, 2.0])
 RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")
@@ -112,6 +113,11 @@ def test_an_exhibit_with_one_impossible_change_plants_none():
     with pytest.raises(ValueError, match="once in softmax"), exhibit.planted():
         pass
     assert functional.relu(X)[0].tolist() == [0.0, 2.0]
+
+
+def test_the_patients_of_lesson_15_are_exhibits():
+    assert len(PATIENTS) == 10
+    assert set(PATIENTS) <= set(EXHIBITS)
 
 
 def test_the_exhibits_can_be_shown_without_pytest():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import use_backend
+from minitransformer.exercises.planting import planted
 from minitransformer.functional import cross_entropy, embedding_backward, relu
 from minitransformer.functional.cross_entropy import _cross_entropy, _softmax_and_losses
 from minitransformer.functional.layer_norm import _layer_norm
@@ -16,7 +17,6 @@ from minitransformer.functional.reductions import column_sum, row_dot, row_max
 from minitransformer.layers import PositionalEncoding
 from minitransformer.training.clipping import clip_factor
 from minitransformer.training.loop import forward_backward
-from tests.museum.mutation import planted
 from tests.strict.strict import strict
 from tests.strict.training import SmallTraining, train_steps
 
@@ -163,7 +163,7 @@ def test_strict_names_the_line_that_makes_float64(name):
     for meter in _two_steps(strict, FLOAT64[name]):
         lines = meter.lines_that_made("float64")
         assert lines
-        assert all(line.startswith("<museum") for line in lines), "the line that was planted, and no other"
+        assert all(line.startswith("<planted") for line in lines), "the line that was planted, and no other"
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="clip(min=) and vecdot are newer than this")

@@ -1,0 +1,106 @@
+"""The problems that 03_cross_entropy_backward is tried on, its hints, and the mistakes that are known."""
+
+import numpy as np
+
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
+from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero
+from minitransformer.functional import cross_entropy_backward
+
+N, V = 6, 5
+PAD = 0
+
+
+def make_cross_entropy(rng, given):
+    """Two rows of padding, and an id that comes twice."""
+    once, twice, another = rng.permutation(np.arange(1, V))[:3]
+    targets = rng.permutation(np.array([once, twice, twice, another, PAD, PAD]))
+    inputs = {"z": rng.standard_normal((N, V)), "targets": targets, "eps": rng.uniform(0.2, 0.4), "pad": PAD}
+    M = np.count_nonzero(targets != PAD)
+    is_padding = np.broadcast_to((targets == PAD)[:, None], (N, V))
+    is_target = np.eye(V, dtype=bool)[targets]
+    places = {
+        "at the right tokens": {"dz": is_target & ~is_padding},
+        "in the rows of padding": {"dz": is_padding},
+        "in the rows that count": {"dz": ~is_padding},
+    }
+    ratios = {"M, the number of rows that count": M, "M/N": M / N}
+    return backward_problem(given.cross_entropy, inputs, ("z",), rng, ratios=ratios, places=places)
+
+
+def padding_gets_nothing(outputs, problem):
+    """Whether dz is 0 in the rows of padding."""
+    return not outputs[0][problem.inputs["targets"] == PAD].any()
+
+
+def adapt_cross_entropy(mine):
+    """The learner's cross_entropy_backward(dloss, (p, targets, eps, pad)) as the library calls its own."""
+
+    def backward(dloss, cache):
+        p, targets, share, smoothing, shape, _ = cache
+        is_padding = share == 0
+        if is_padding.all():
+            return np.zeros(shape, p.dtype)  # a mean over nothing: no exercise asks for it
+        pad = int(targets[is_padding][0]) if is_padding.any() else -1
+        return np.asarray(mine(dloss, (p, targets, smoothing, pad)), p.dtype).reshape(shape)
+
+    return backward
+
+
+EXERCISE = Exercise(
+    name="03_cross_entropy_backward",
+    see="lesson 03, parts 3 to 5",
+    hints=(
+        "Write the loss of one row as −Σ_v q_v ln p_v. Which q does the forward have, and does it sum to 1?",
+        "Three things multiply what each row gets: dloss, whether the row counts, and the mean. Are all of them there?",
+        "dz (N, V) = a number ∘ a number for each row (N, 1) ∘ (p − q), with q (N, V), whose rows sum to 1",
+    ),
+    tasks=(
+        Task(
+            function="cross_entropy_backward",
+            forward="cross_entropy",
+            outputs=(Output("dz", "NV"),),
+            make=make_cross_entropy,
+            linear=True,
+            invariants=(
+                Invariant(
+                    "each row of dz sums to 0: adding one number to all logits of a row changes no loss",
+                    each_row_sums_to_zero,
+                ),
+                Invariant("rows of padding get no gradient", padding_gets_nothing),
+            ),
+            mistakes=(
+                Mistake(
+                    "the targets are one-hot, as without label smoothing",
+                    "eps is in the cache. Which probability does the smoothed loss want for a wrong token?",
+                    {"eps / V": "0.0", "+= 1 - eps": "= 1"},
+                ),
+                Mistake(
+                    "padding is counted",
+                    "What does the forward do with the losses of padding, and over how many rows is its mean?",
+                    {"targets != pad": "np.ones(N)"},
+                ),
+                Mistake(
+                    "the mean is taken over all rows",
+                    "Padding gets no gradient, and that is right. By how many rows did the forward divide?",
+                    {"counts.sum()": "N"},
+                ),
+                Mistake(
+                    "dloss is missing",
+                    "The loss may be multiplied by something later. Where does that come in?",
+                    {"dloss * share": "share"},
+                ),
+                Mistake(
+                    "the smoothing is spread over the other V - 1 tokens",
+                    "There are several definitions. Over which tokens does `log_p.mean` in this forward run?",
+                    {"eps / V": "eps / (V - 1)", "+=": "="},
+                ),
+                Mistake(
+                    "the right token lost its own share of the smoothing",
+                    "Does each row of your q sum to 1? eps is spread over all V tokens.",
+                    {"+=": "="},
+                ),
+            ),
+        ),
+    ),
+    replaces={"cross_entropy_backward": Replacement(cross_entropy_backward, adapt_cross_entropy)},
+)

@@ -1,0 +1,126 @@
+"""The problems that 06_attention_backward is tried on, its hints, and the mistakes that are known."""
+
+import math
+
+import numpy as np
+
+from minitransformer.backend import xp
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
+from minitransformer.exercises.problems import backward_problem
+from minitransformer.functional import dropout_backward, scaled_dot_product_attention_backward
+
+B, T, S, D, E = 2, 3, 4, 5, 6  # all different, so that no wrong axis goes unseen
+
+
+def make_attention(rng, given):
+    """Queries, keys and values of order one."""
+    inputs = {
+        "q": rng.standard_normal((B, T, D)),
+        "k": rng.standard_normal((B, S, D)),
+        "v": rng.standard_normal((B, S, E)),
+    }
+    ratios = {"sqrt(d_k)": math.sqrt(D), "d_k": D}
+    return backward_problem(given.attention, inputs, ("q", "k", "v"), rng, ratios=ratios)
+
+
+def as_the_librarys(mine, library=scaled_dot_product_attention_backward):
+    """The learner's backward, which knows one head, no dropout and the scale 1/√D, in the library's place.
+
+    A bias asks for more than the learner's function gives, so there the library does it.
+    """
+
+    def backward(dy, cache):
+        if cache.biased:
+            return library(dy, cache)
+        q, k, v, p = map(flat_heads, cache[:4])  # heads as if they were sequences
+        upstream = flat_heads(dy)
+        q = q / cache.scale  # the library's is scaled
+        if cache.keep is None:
+            dq, dk, dv = mine(upstream, (q, k, v, p))
+        else:
+            dv = mine(upstream, (q, k, v, flat_heads(dropout_backward(cache.weights, cache.keep))))[2]
+            dp = dropout_backward(dy @ cache.v.swapaxes(-1, -2), cache.keep)  # what comes back to the weights
+            identity = xp.broadcast_to(xp.eye(p.shape[-1], dtype=p.dtype), (len(p), p.shape[-1], p.shape[-1]))
+            dq, dk, _ = mine(flat_heads(dp), (q, k, identity, p))  # p I = p, so that dp passes as it is
+        factor = cache.scale * math.sqrt(q.shape[-1])  # 1, unless the scale is not 1/√D
+        results = ((factor * dq, cache.q), (factor * dk, cache.k), (dv, cache.v))
+        return *(xp.asarray(value, dtype=dy.dtype).reshape(like.shape) for value, like in results), None
+
+    return backward
+
+
+def flat_heads(x):
+    """(B, H, ...) -> (B H, ...)."""
+    return x.reshape(-1, *x.shape[2:])
+
+
+EXERCISE = Exercise(
+    name="06_attention_backward",
+    see="lesson 06, parts 1 to 5",
+    hints=(
+        "Which of q, k and v does each of the three steps (scores, softmax, mean of the values) depend on?",
+        "dq and dk both begin at ds, and ds at dp. All weights of a row share one sum: which term of ds comes from it?",
+        "dv (S, E) = (S, T) (T, E);  dp (T, S) = (T, E) (E, S);  ds = p ∘ (dp − a number a row);  dq = (T, S) (S, D)",
+    ),
+    tasks=(
+        Task(
+            function="attention_backward",
+            forward="attention",
+            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
+            make=make_attention,
+            linear=True,
+            invariants=(
+                Invariant(
+                    "dk summed over the keys is 0: adding one vector to all keys changes no weight",
+                    lambda outputs, problem: np.abs(outputs[1].sum(axis=-2)).max() < 1e-9,
+                ),
+            ),
+            mistakes=(
+                Mistake(
+                    "the scale of the scores is missing",
+                    "The forward divides the scores by √d_k. What does the chain rule say about a constant factor?",
+                    {" / math.sqrt(q.shape[-1])": ""},
+                ),
+                Mistake(
+                    "the softmax is taken entry by entry",
+                    "Raise one score: do the other weights of its row stay as they are?",
+                    {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"},
+                ),
+                Mistake(
+                    "the mean of dp is taken over the queries",
+                    "Along which axis do the weights sum to 1?",
+                    {"axis=-1": "axis=-2"},
+                ),
+                Mistake(
+                    "dq is made with v",
+                    "What is a score the product of? Values come later.",
+                    {"ds @ k": "ds @ v[..., : k.shape[-1]]"},
+                ),
+                Mistake(
+                    "the average of dp is forgotten",
+                    "If all keys of a row cost the same, is there any reason to move a score? What does yours say?",
+                    {" - (dp * p).sum(axis=-1, keepdims=True)": ""},
+                ),
+                Mistake(
+                    "the average of dp counts all keys alike",
+                    "A key that nobody looks at: does its cost belong in the average of what the query attends to?",
+                    {"(dp * p).sum": "dp.mean"},
+                ),
+                Mistake(
+                    "the scale comes twice into dk",
+                    "The forward divides once. How often do you, on the way from do to dk?",
+                    {"@ q": "@ q / math.sqrt(q.shape[-1])"},
+                ),
+                Mistake(
+                    "dk and dv are made with a reshape instead of a transpose",
+                    "A reshape keeps the numbers in the order of memory. Is entry (s, t) that of query t and key s?",
+                    {
+                        "p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])",
+                        "ds.swapaxes(-1, -2)": "ds.reshape(len(p), p.shape[2], p.shape[1])",
+                    },
+                ),
+            ),
+        ),
+    ),
+    replaces={"attention_backward": Replacement(scaled_dot_product_attention_backward, as_the_librarys)},
+)

@@ -1,0 +1,100 @@
+"""The problems that 07_masked_attention_backward is tried on, its hints, and the mistakes that are known."""
+
+import math
+
+import numpy as np
+
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
+from minitransformer.exercises.problems import backward_problem
+
+B, T, S, D, E = 2, 4, 5, 3, 6  # all different, so that no wrong axis goes unseen
+
+
+def make_masked_attention(rng, given):
+    """A mask with an empty row, a key that nobody sees, and everywhere else two keys or more."""
+    allowed = rng.random((B, T, S)) < 0.6
+    allowed[:, :, 1] = allowed[:, :, 4] = True
+    allowed[0, 2], allowed[1, :, 3] = False, False
+    allowed[1, 0] = [True, True, True, False, True]
+    inputs = {
+        "q": rng.standard_normal((B, T, D)),
+        "k": rng.standard_normal((B, S, D)),
+        "v": rng.standard_normal((B, S, E)),
+        "allowed": allowed,
+    }
+    empty, unseen = ~allowed.any(axis=2)[..., None], ~allowed.any(axis=1)[..., None]
+    sequence = np.array([True, False])[:, None, None]  # the one with the empty row
+    places = {
+        "at the query that may look at nothing": {"dq": empty},
+        "at the key that nobody may look at": {"dk": unseen, "dv": unseen},
+        "in the sequence with the empty row": {"dq": sequence, "dk": sequence, "dv": sequence},
+    }
+    ratios = {"sqrt(d_k)": math.sqrt(D), "d_k": D}
+    return backward_problem(given.masked_attention, inputs, ("q", "k", "v"), rng, ratios=ratios, places=places)
+
+
+def unseen_keys_get_nothing(outputs, problem):
+    """Whether dk and dv are 0 at keys that no query may look at."""
+    unseen = ~problem.inputs["allowed"].any(axis=1)
+    return not outputs[1][unseen].any() and not outputs[2][unseen].any()
+
+
+def empty_rows_get_nothing(outputs, problem):
+    """Whether dq is 0 at queries that may look at nothing."""
+    return not outputs[0][~problem.inputs["allowed"].any(axis=2)].any()
+
+
+EXERCISE = Exercise(
+    name="07_masked_attention_backward",
+    see="lesson 07, parts 1 to 3",
+    hints=(
+        "A forbidden score stands in no formula. What is its weight, and what does a factor like that do to ds?",
+        "Make p as the forward does, with both its guards for empty rows. In which line after that is a mask missing?",
+        "p (T, S) with zeros where not allowed;  ds = p ∘ (dp − a number a row);  dq (T, D) = (T, S) (S, D) / number",
+    ),
+    tasks=(
+        Task(
+            function="masked_attention_backward",
+            forward="masked_attention",
+            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
+            make=make_masked_attention,
+            linear=True,
+            invariants=(
+                Invariant("a key that nobody may look at gets no gradient", unseen_keys_get_nothing),
+                Invariant("a query that may look at nothing gets no gradient", empty_rows_get_nothing),
+            ),
+            mistakes=(
+                Mistake(
+                    "the weights are made again without the mask",
+                    "Which weights did the forward use: those of all keys, or of the allowed ones alone?",
+                    {"k, allowed)": "k, np.ones_like(allowed))"},
+                ),
+                Mistake(
+                    "an empty row is NaN",
+                    "What is −inf less −inf, and what 0 / 0? Which two lines of the forward take care of that?",
+                    {"np.where(total == 0.0, 1.0, total)": "total"},
+                ),
+                Mistake(
+                    "an empty row looks at all keys alike, as forbidden scores are finite",
+                    "If all scores of a row are −1e9, what does the softmax make of them?",
+                    {"-np.inf": "-1e9"},
+                ),
+                Mistake(
+                    "True is taken for 'ignore'",
+                    "In this project, what does True mean in a mask?",
+                    {"k, allowed)": "k, ~allowed)"},
+                ),
+                Mistake(
+                    "the mask is multiplied on after the softmax",
+                    "What do the weights of a row sum to now, and is a forbidden score still in the denominator?",
+                    {"k, allowed)": "k, np.ones_like(allowed)) * allowed"},
+                ),
+                Mistake(
+                    "the scale of the scores is missing on the way back",
+                    "The forward divides the scores by √d_k. What does the chain rule say about a constant factor?",
+                    {" / math.sqrt(q.shape[-1])": ""},
+                ),
+            ),
+        ),
+    ),
+)

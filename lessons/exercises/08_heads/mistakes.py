@@ -1,0 +1,185 @@
+"""The problems that 08_heads is tried on, its hints, and the mistakes that are known."""
+
+import dataclasses
+
+import numpy as np
+
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import backward_problem
+from minitransformer.functional import merge_heads, split_heads
+
+B, T, H, D = 5, 7, 6, 4  # all different
+C = H * D
+FEATURES, HEADS = "BTC", "BHTD"  # the letters of the two layouts
+RESHAPED = "the reshape is there and the transpose is not"
+DEALT = "the features are dealt out in turn, like cards"
+
+
+def make_split(rng, given):
+    """What the library does with the tokens' features."""
+    x = rng.standard_normal((B, T, C))
+    return Problem((x, H), (split_heads(x, H),), {"x": x})
+
+
+def make_merge(rng, given):
+    """What the library does with the heads."""
+    heads = rng.standard_normal((B, H, T, D))
+    return Problem((heads,), (merge_heads(heads),), {"heads": heads})
+
+
+def make_split_backward(rng, given):
+    """The derivative of the library's split."""
+    inputs = {"x": rng.standard_normal((B, T, C))}
+    problem = backward_problem(lambda x: (split_heads(x, H), None), inputs, ("x",), rng)
+    return dataclasses.replace(problem, args=problem.args[:1])
+
+
+def make_merge_backward(rng, given):
+    """The derivative of the library's merge."""
+    inputs = {"heads": rng.standard_normal((B, H, T, D))}
+    return backward_problem(lambda heads: (merge_heads(heads), H), inputs, ("heads",), rng)
+
+
+def tokens_keep_their_numbers(outputs, problem):
+    """Whether what token t has in its heads is what it had as features, in any order."""
+    (heads,), x = outputs, problem.args[0]
+    if heads.shape != (B, H, T, D):
+        return True  # that is another complaint
+    return all(set(heads[b, :, t].flat) == set(x[b, t].flat) for b in range(B) for t in range(T))
+
+
+def heads_stay_together(outputs, problem):
+    """Whether the D numbers that a head has for a token still stand side by side, in any order."""
+    (x,), heads = outputs, problem.args[0]
+    if x.shape != (B, T, C):
+        return True
+    runs = {tuple(x[b, t, c : c + D]) for b in range(B) for t in range(T) for c in range(0, C, D)}
+    return all(tuple(row) in runs for row in heads.reshape(-1, D))
+
+
+SPLIT = (
+    Mistake(
+        RESHAPED,
+        "A reshape moves no number in memory: which tokens are in the first T·D numbers of a sequence?",
+        {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, H, T, C // H)"},
+    ),
+    Mistake(
+        DEALT,
+        "Head 0 owns the first D columns of W^Q. Which features of x W^Q do they make?",
+        {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, T, C // H, H).transpose(0, 3, 1, 2)"},
+    ),
+    Mistake(
+        "the tokens still come before the heads",
+        "On which two axes does the product q kᵀ work? And which axes must stand before them?",
+        {".transpose(0, 2, 1, 3)": ""},
+    ),
+    Mistake(
+        "the transpose sends the tokens to the end",
+        "Name the four axes after your reshape, and the four that are wanted: which two change places?",
+        {"0, 2, 1, 3": "0, 2, 3, 1"},
+    ),
+)
+
+MERGE = (
+    Mistake(
+        RESHAPED,
+        "Which numbers follow the first D ones in memory: the same token's in the next head, or the next token's?",
+        {".transpose(0, 2, 1, 3)": ""},
+    ),
+    Mistake(
+        DEALT,
+        "Concat sets heads side by side. In which columns of x does head 0 stand then?",
+        {"0, 2, 1, 3": "0, 2, 3, 1"},
+    ),
+    Mistake(
+        "the heads are added up",
+        "Heads do get added, but after each has met its own rows of W^O. Where do they stand before that?",
+        {"transpose(0, 2, 1, 3).reshape(B, T, H * D)": "sum(axis=1)"},
+    ),
+)
+
+SPLIT_BACKWARD = (
+    Mistake(
+        RESHAPED,
+        "Split moved numbers. Does a bare reshape bring each gradient back to where its number came from?",
+        {"merge_heads(dheads)": "dheads.reshape(len(dheads), dheads.shape[2], -1)"},
+    ),
+    Mistake(
+        DEALT,
+        "In which columns of x were the D numbers that head 0 has now?",
+        {"merge_heads(dheads)": "dheads.transpose(0, 2, 3, 1).reshape(len(dheads), dheads.shape[2], -1)"},
+    ),
+    Mistake(
+        "all heads get the mean of the gradients",
+        "Does more than one head use the same feature of x?",
+        {"merge_heads(dheads)": "np.tile(dheads.mean(axis=1), dheads.shape[1])"},
+    ),
+)
+
+MERGE_BACKWARD = (
+    Mistake(
+        RESHAPED,
+        "Merge moved numbers. Does a bare reshape bring each gradient back to where its number came from?",
+        {"split_heads(dx, H)": "dx.reshape(len(dx), H, dx.shape[1], -1)"},
+    ),
+    Mistake(
+        DEALT,
+        "Merge set the heads side by side. Which columns of dx belong to head 0?",
+        {"split_heads(dx, H)": "dx.reshape(*dx.shape[:2], -1, H).transpose(0, 3, 1, 2)"},
+    ),
+    Mistake(
+        "all heads get the gradient of head 0",
+        "Every head has columns of its own in x. Which of them has a gradient for head 1?",
+        {"split_heads(dx, H)": "np.repeat(split_heads(dx, H)[:, :1], H, axis=1)"},
+    ),
+)
+
+OWN_NUMBERS = Invariant("each token has in its heads just the numbers of its own features", tokens_keep_their_numbers)
+
+TOGETHER = Invariant("the D numbers that a head has for a token stand side by side", heads_stay_together)
+
+
+def of_any_dtype(mine):
+    """The learner's function, with results in the dtype of what comes in."""
+    return lambda x, H: np.asarray(mine(x, H)).astype(x.dtype, copy=False)
+
+
+def of_several_parts(mine):
+    """The learner's function for what the library merges at once: the gradients of q, k and v."""
+    return lambda *parts: np.concatenate([np.asarray(mine(part)).astype(part.dtype) for part in parts], axis=-1)
+
+
+EXERCISE = Exercise(
+    name="08_heads",
+    see="lesson 08, parts 1, 2 and 5",
+    hints=(
+        "x[b, t, c] becomes heads[b, h, t, d]. What are h and d for c = 0, for c = D-1, for c = D?",
+        "One step cuts the last axis in two, another makes the heads come before the tokens. Which have you got? And a "
+        "map that only moves numbers about has its own inverse for a backward: who of the four undoes whom?",
+        "split: (B, T, C) → (B, T, H, D) → (B, H, T, D).  merge: the same, from right to left.",
+    ),
+    tasks=(
+        Task("split_heads", (Output("heads", HEADS),), make_split, SPLIT, invariants=(OWN_NUMBERS,)),
+        Task("merge_heads", (Output("x", FEATURES),), make_merge, MERGE, invariants=(TOGETHER,)),
+        Task(
+            "split_heads_backward",
+            (Output("dx", FEATURES),),
+            make_split_backward,
+            SPLIT_BACKWARD,
+            linear=True,
+            invariants=(TOGETHER,),
+        ),
+        Task(
+            "merge_heads_backward",
+            (Output("dheads", HEADS),),
+            make_merge_backward,
+            MERGE_BACKWARD,
+            linear=True,
+            invariants=(OWN_NUMBERS,),
+        ),
+    ),
+    replaces={
+        "split_heads": Replacement(split_heads, of_any_dtype),
+        "merge_heads": Replacement(merge_heads, of_several_parts),
+    },
+)

@@ -1,0 +1,116 @@
+"""The problems that 15_permutation_test is tried on, its hints, and the mistakes that are known."""
+
+import math
+
+import numpy as np
+
+from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
+
+C = 9  # features
+
+
+def make_bank(rng, given):
+    """Layers with random weights, and tokens to try them on."""
+    T = int(rng.integers(6, 9))
+    bank = bank_of(rng, T)
+    expected = np.array([equivariant for _, _, equivariant in bank])
+    places = {
+        f"for a layer that {name}": {"verdict": np.arange(len(bank)) == index}
+        for index, (name, _, _) in enumerate(bank)
+    }
+    places["for layers that are equivariant"] = {"verdict": expected}
+    places["for layers that are not equivariant"] = {"verdict": ~expected}
+    layers = [layer for _, layer, _ in bank]
+    return Problem((layers, rng.standard_normal((T, C)), rng), (expected,), places=places)
+
+
+def bank_of(rng, T):
+    """Layers of T tokens -> ((what it does, the layer, whether it is equivariant), ...)."""
+    W, U = rng.standard_normal((2, C, C))
+    at, queries, weight = rng.standard_normal((T, C)), rng.standard_normal((T, C)), rng.uniform(0, 1, (T, 1))
+    past = np.tri(T, dtype=bool)
+    return (
+        ("multiplies each token by a matrix", lambda x: (x[:, :, None] * W).sum(axis=1), True),
+        ("is attention without positions", lambda x: attention(x @ W, x @ U, x), True),
+        ("normalises each token", lambda x: (x - x.mean(axis=1)[:, None]) / x.std(axis=1)[:, None], True),
+        ("subtracts the mean of all tokens", lambda x: x - x.mean(axis=0), True),
+        ("gives each token the mean of all", lambda x: np.tile(x.mean(axis=0), (T, 1)), True),
+        ("adds a vector for each position", lambda x: x + at, False),
+        ("adds a very small vector for each position", lambda x: x + 1e-3 * at, False),
+        ("is attention with a causal mask", lambda x: attention(x @ W, x @ U, x, past), False),
+        ("is attention whose queries are its own", lambda x: attention(queries, x @ U, x), False),
+        ("adds up the tokens so far", lambda x: np.cumsum(x, axis=0), False),
+        ("turns the tokens round", lambda x: x[::-1].copy(), False),
+        ("adds both neighbours", lambda x: x + np.tri(T, k=1) @ x - np.tri(T, k=-2) @ x, False),
+        ("moves all tokens on, the last to the front", lambda x: np.roll(x, 1, axis=0), False),
+        (
+            "gives each token a mean that favours some places",
+            lambda x: np.tile((weight * x).sum(axis=0), (T, 1)),
+            False,
+        ),
+    )
+
+
+def attention(q, k, v, may_look=True):
+    """One head, without a batch."""
+    s = np.where(may_look, q @ k.T / math.sqrt(q.shape[-1]), -np.inf)
+    p = np.exp(s - s.max(axis=-1, keepdims=True))
+    return p / p.sum(axis=-1, keepdims=True) @ v
+
+
+EXERCISE = Exercise(
+    name="15_permutation_test",
+    see="lesson 15, part 5",
+    hints=(
+        "A layer that adds positions, one that turns all tokens round, one that takes a mean: which of them should "
+        "pass, and what would each do with the tokens in another order?",
+        "The layer is called twice: with the tokens as they are, and in another order. One of the two results has to "
+        "be put in order as well, before they are compared. An order that you draw is better than one you choose.",
+        "order (T,);  layer of (T, C) in this order against (T, C) of the layer, in this order: the largest "
+        "difference, one number, is below some small bound, or not",
+    ),
+    tasks=(
+        Task(
+            function="verdicts",
+            outputs=(Output("verdict", "L"),),
+            make=make_bank,
+            mistakes=(
+                Mistake(
+                    "the order that is tried changes nothing",
+                    "Print your order. Which layer on earth would fail with it?",
+                    {"rng.permutation(len(x))": "np.arange(len(x))"},
+                ),
+                Mistake(
+                    "only the reversed order is tried",
+                    "A layer that adds both neighbours to each token: does it notice when all tokens are turned round?",
+                    {"rng.permutation(len(x))": "np.arange(len(x))[::-1]"},
+                ),
+                Mistake(
+                    "it asks whether the output stays as it is, which is invariance",
+                    "The tokens have moved. Where is the result of the token that was first?",
+                    {"layer(x)[order]": "layer(x)"},
+                ),
+                Mistake(
+                    "the features are shuffled, not the tokens",
+                    "x has two axes, (T, C). Which of them is the position?",
+                    {"len(x)": "x.shape[1]", "x[order]": "x[:, order]", "layer(x)[order]": "layer(x)[:, order]"},
+                ),
+                Mistake(
+                    "the output is put into the inverse order",
+                    "If row 0 of the new input is row 3 of the old, which row of the old output belongs there?",
+                    {"layer(x)[order]": "layer(x)[np.argsort(order)]"},
+                ),
+                Mistake(
+                    "only the output is put into another order",
+                    "The layer should be given the tokens in two orders. Does it ever see the second?",
+                    {"layer(x[order])": "layer(x)"},
+                ),
+                Mistake(
+                    "it asks for equality to the last digit",
+                    "0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1: does your computer find them equal?",
+                    {"< 1e-9": "== 0"},
+                ),
+            ),
+        ),
+    ),
+)

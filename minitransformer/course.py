@@ -1,0 +1,109 @@
+"""The course: where its lessons and exercises are, what the lessons say of themselves, and which have been run.
+
+In a checkout they are the folder lessons beside the package. A wheel carries a copy of that folder as data of the
+package; nothing is ever written there.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PACKAGE = Path(__file__).resolve().parent
+INSTALLED = PACKAGE / "course_files"  # in a wheel; see lessons/wheel.py
+FOLDER = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "lessons"
+EXERCISES = FOLDER / "exercises"
+TITLE = re.compile(r"^# # Lesson (\d\d): (.+)$")
+FIELD = re.compile(r"^# \* (Question|You derive|Time|Needs|Difficulty|Paper): (.+)$")
+TIME = re.compile(r"^(\d+) s(, long)? \(fast: (\d+) s\)$")
+DIFFICULTY = re.compile(r"^([1-5]) of 5$")
+
+
+class LessonInfo(NamedTuple):
+    """What a lesson's first cell says."""
+
+    path: Path
+    number: str  # "05"
+    title: str
+    question: str
+    derives: str
+    seconds: int  # at most, on two cores
+    fast_seconds: int
+    long: bool  # whether it may take more than a minute
+    needs: tuple[str, ...]  # numbers of the lessons before it that it builds on
+    difficulty: int  # of 5
+    paper: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without .py, which the figure and the record share."""
+        return self.path.stem
+
+
+def workplace(folder: Path | None = None) -> Path:
+    """Where the lessons of `folder` write their records and figures, and where exercises are copied to.
+
+    The checkout that `folder` is in, or the current directory if it is part of an installed wheel.
+    """
+    folder = folder or FOLDER
+    return Path() if folder == INSTALLED else folder.parent
+
+
+def read_header(path: Path) -> LessonInfo:
+    """What the first cell of the lesson at `path` says. ValueError, which names the file, if that is not a header.
+
+    Lines that are indented by more than "# " continue the line before them.
+    """
+    lines = path.read_text("utf-8").partition("\n# %%\n")[0].replace("\n#   ", " ").splitlines()
+    titles = [match.groups() for line in lines if (match := TITLE.match(line))]
+    fields = {match[1]: match[2] for line in lines if (match := FIELD.match(line))}
+    time, difficulty = TIME.match(fields.get("Time", "")), DIFFICULTY.match(fields.get("Difficulty", ""))
+    if len(titles) != 1 or len(fields) != 6 or not time or not difficulty or titles[0][0] != path.name[:2]:
+        raise ValueError(f"{path} has no header of a lesson: title, question, what you derive, time and so on")
+    (number, title), (seconds, long, fast) = titles[0], time.groups()
+    return LessonInfo(
+        path,
+        number,
+        title,
+        question=fields["Question"],
+        derives=fields["You derive"],
+        seconds=int(seconds),
+        fast_seconds=int(fast),
+        long=long is not None,
+        needs=tuple(re.findall(r"\d\d", fields["Needs"])),
+        difficulty=int(difficulty[1]),
+        paper=fields["Paper"],
+    )
+
+
+def find_lessons(folder: Path | None = None) -> list[LessonInfo]:
+    """All lessons in order. FileNotFoundError if there are none."""
+    folder = folder or FOLDER
+    paths = sorted(folder.glob("[0-9][0-9]_*.py"))
+    if not paths:
+        raise FileNotFoundError(f"there are no lessons in {folder}: install the package again")
+    return [read_header(path) for path in paths]
+
+
+def find_lesson(number: str, folder: Path | None = None) -> LessonInfo:
+    """The lesson called `number`, such as "05" or "5"; ValueError, which says which there are, for another."""
+    lessons = find_lessons(folder)
+    for lesson in lessons:
+        if number in (lesson.name, lesson.number, str(int(lesson.number))):
+            return lesson
+    raise ValueError(f"there is no lesson {number}: there are {lessons[0].number} to {lessons[-1].number}")
+
+
+def record_path(lesson: LessonInfo, fast: bool = False) -> Path:
+    """Where a run of the lesson leaves its record."""
+    return workplace(lesson.path.parent) / "runs" / "lessons" / ("fast" if fast else "full") / f"{lesson.name}.json"
+
+
+def read_record(lesson: LessonInfo, fast: bool = False) -> dict[str, Any] | None:
+    """The record {"seconds", "checks", "claims", "figure", ...} of the lesson's last run, or None."""
+    try:
+        return json.loads(record_path(lesson, fast).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{record_path(lesson, fast)} is not a lesson's record: {error}") from None

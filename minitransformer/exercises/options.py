@@ -1,0 +1,20 @@
+"""The options that the commands on exercises share: which exercise, and which folder of the learner's."""
+
+import argparse
+from pathlib import Path
+
+from minitransformer.exercises.collection import choose_exercises
+from minitransformer.exercises.exercise import Exercise
+from minitransformer.exercises.workshop import MINE, Workshop
+
+
+def add_workshop_arguments(parser: argparse.ArgumentParser, exercise: bool = True) -> None:
+    """Which folder, and which exercise."""
+    if exercise:
+        parser.add_argument("exercise", metavar="NN", help="lesson's number, or an exercise's name")
+    parser.add_argument("--folder", type=Path, default=MINE, help="of your own files (default my_exercises)")
+
+
+def chosen(arguments: argparse.Namespace) -> tuple[list[Exercise], Workshop]:
+    """The exercises that were asked for, and the workshop."""
+    return choose_exercises(arguments.exercise), Workshop(arguments.folder)

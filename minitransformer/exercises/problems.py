@@ -1,0 +1,118 @@
+"""What the exercises' problems share: gradients by complex step, ids that repeat, weights of a layer, laws."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minitransformer.exercises.exercise import Invariant, Problem
+from minitransformer.gradcheck import complex_step
+
+NEAR = 0.02  # a weight of attention this near to 0 or 1 counts as 0 or 1, which it never reaches
+
+
+def backward_problem(
+    forward: Callable[..., Any],
+    inputs: dict[str, Any],
+    wrt: Sequence[str],
+    rng: np.random.Generator,
+    ratios: dict[str, float] | None = None,
+    places: dict[str, dict[str, np.ndarray]] | None = None,
+) -> Problem:
+    """A problem for the backward of `forward(**inputs) -> (y, cache)`: the gradients of sum(dy y), by complex step.
+
+    `wrt` names the inputs whose gradients are asked for, in order; dy is random. `ratios` and `places` are those of
+    Problem.
+    """
+    y, cache = forward(**inputs)
+    dy = rng.standard_normal(np.shape(y))
+
+    def gradient(name: str) -> np.ndarray:
+        return complex_step(lambda value: np.sum(dy * forward(**{**inputs, name: value})[0]), inputs[name])
+
+    return Problem((dy, cache), tuple(gradient(name) for name in wrt), dict(inputs), y, ratios or {}, places or {})
+
+
+def flat(array: np.ndarray) -> np.ndarray:
+    """(..., T, X) -> (B, T, X), the shape that the exercises use."""
+    return array.reshape(-1, *array.shape[-2:])
+
+
+def each_row_sums_to_zero(outputs: Sequence[np.ndarray], problem: Problem) -> bool:
+    """Whether the gradient of each row's logits sums to 0."""
+    return bool(np.abs(outputs[0].sum(axis=-1)).max() < 1e-9)
+
+
+def orthogonal(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether each row of a is orthogonal to the same row of b, up to a hundredth."""
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return bool((np.abs((a * b).sum(axis=-1)) <= 0.01 * lengths).all())
+
+
+def draw_ids(rng: np.random.Generator, V: int) -> np.ndarray:
+    """ids (2, 4): one token occurs three times, one occurs in both sequences, three occur once, the others never."""
+    often, both, *once = rng.permutation(V)
+    rows = [[often, both, often, once[0]], [both, often, once[1], once[2]]]
+    return np.array([rng.permutation(row) for row in rows])
+
+
+def places_of(ids: np.ndarray, V: int) -> dict[str, dict[str, np.ndarray]]:
+    """Rows of the table dE (V, C), by how often their tokens occur in `ids`."""
+    count = np.bincount(ids.reshape(-1), minlength=V)[:, None]
+    return {
+        "at the token that occurs twice in one sequence": {"dE": count == 3},
+        "at the tokens that occur more than once": {"dE": count > 1},
+        "at the tokens that never occur": {"dE": count == 0},
+        "at the tokens that occur": {"dE": count > 0},
+    }
+
+
+def make_weights(
+    rng: np.random.Generator, widths: tuple[int, int, int], attentions: Sequence[str]
+) -> dict[str, tuple[np.ndarray, ...]]:
+    """The weights of one layer, of order one, for C, D and F = `widths`: one norm for each sub-layer."""
+    C, D, F = widths
+
+    def draw(rows: int, columns: int) -> np.ndarray:
+        return rng.standard_normal((rows, columns)) * rows**-0.5
+
+    weights: dict[str, tuple[np.ndarray, ...]]
+    weights = {name: (draw(C, D), draw(C, D), draw(C, D), draw(D, C)) for name in attentions}
+    weights["feed_forward"] = (draw(C, F), draw(F, C))
+    for number in range(1, len(attentions) + 2):
+        weights[f"norm_{number}"] = (rng.uniform(0.5, 2.0, C), rng.standard_normal(C))
+    return weights
+
+
+def not_padding(B: int, length: int) -> np.ndarray:
+    """Who may be attended to, (B, 1, length): everything except the last token of the second sequence."""
+    allowed = np.ones((B, 1, length), dtype=bool)
+    allowed[1, 0, -1] = False
+    return allowed
+
+
+def draw_word(rng: np.random.Generator, given: Any, looks_at: Callable[[int], list[int]]) -> Problem:
+    """A word of random length and letters; `looks_at(n)` says for each position where it must look."""
+    n, letters = int(rng.integers(5, 9)), int(rng.integers(3, 5))
+    x = given.tokens(rng.integers(0, letters, size=n), letters)
+    expected = np.eye(n)[looks_at(n)]
+    return Problem((letters, n), (expected,), {"x": x, "attention_map": given.attention_map})
+
+
+def observe_any(outputs: Sequence[Any], problem: Problem) -> np.ndarray:
+    """The attention map (n, n) of two matrices (C, any width), or 0 everywhere if they do not fit x."""
+    (both,), x = outputs, problem.inputs["x"]
+    if np.ndim(both) != 3 or np.shape(both)[:2] != (2, x.shape[1]):
+        return np.zeros((len(x), len(x)))
+    with np.errstate(all="ignore"):
+        weights = problem.inputs["attention_map"](x, *np.asarray(both, dtype=float))
+    return np.where(np.abs(weights - weights.round()) <= NEAR, weights.round(), weights)
+
+
+def decided(outputs: Sequence[Any], problem: Problem) -> bool:
+    """Whether every row of the attention map has one weight near 1."""
+    weights = observe_any(outputs, problem)
+    return not weights.any() or bool((weights.max(axis=-1) >= 1 - NEAR).all())
+
+
+DECIDED = Invariant("each row has one weight near 1: its best score is well above the others", decided)
