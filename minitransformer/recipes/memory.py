@@ -48,19 +48,21 @@ def check_memory(
     if options.force:
         print(f"{need}: training all the same (--force)", flush=True)
         return
-    advice = [*_advice(options, needed, free, smaller if not resumed else ()), "--force trains all the same"]
+    advice = [*_advice(options, needed, free, None if resumed else smaller), "--force trains all the same"]
     raise ValueError(f"{need}: {'; '.join(advice)}")
 
 
-def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, smaller: tuple[str, ...]) -> Iterator[str]:
-    """What would make it fit: more micro batches, or something smaller."""
+def _advice(
+    options: TrainOptions, needed: Callable[[int], int], free: int, smaller: tuple[str, ...] | None
+) -> Iterator[str]:
+    """What would make it fit: more micro batches, or something smaller (None if the model is given)."""
     parts = options.grad_accumulation_steps * 2
     while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)
         less = needed(parts)
         if less <= free:
             yield f"--grad-accumulation-steps {parts} computes the same with {_gigabytes(less)}"
-            smaller = ("--batch-size", *smaller) if smaller else ()
+            smaller = None if smaller is None else ("--batch-size", *smaller)
             break
         parts *= 2
     if smaller:  # with no number of micro batches, one sequence alone is too much

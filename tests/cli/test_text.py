@@ -86,7 +86,7 @@ def test_generate_without_chance_says_the_same_for_every_seed(capsys):
         (["--top-p", "1.5"], "top_p must be"),
         (["--top-k", "0"], "top_k must be at least 1"),
         (["--length", "0"], "max_new_tokens must be at least 1"),
-        (["--no-repeat", "-1"], "no_repeat must be 0 or more"),
+        (["--no-repeat", "-1"], "no_repeat must be at least 0"),
     ],
 )
 def test_generate_refuses_what_makes_no_sense(options, complaint, capsys):

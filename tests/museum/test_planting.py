@@ -12,6 +12,7 @@ from minitransformer.core import Parameter
 from minitransformer.exercises.planting import PARTS, Exhibit, planted
 from minitransformer.functional import relu as other_name
 from minitransformer.functional import relu_backward, softmax
+from minitransformer.functional.softmax import _softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
@@ -72,7 +73,7 @@ def test_a_default_can_be_wrong_positional_or_by_keyword():
     with planted(Adam.__init__, "eps: float = 1e-9", "eps: float = 1e-3"):
         assert Adam([Parameter(np.zeros(1))]).eps == 1e-3
     assert Adam([Parameter(np.zeros(1))]).eps == 1e-9
-    with planted(Linear.__init__, "bias=True", "bias=False"):
+    with planted(Linear.__init__, "bias: bool = True", "bias: bool = False"):
         assert Linear(2, 3).b is None
     assert Linear(2, 3).b is not None
 
@@ -98,7 +99,7 @@ def test_changed_text_that_is_no_python_changes_nothing():
 
 
 def test_an_exhibit_plants_all_its_changes_and_takes_all_of_them_away():
-    change = (softmax, "p /= total", "p /= 2 * total")
+    change = (_softmax, "p /= total", "p /= 2 * total")
     exhibit = Exhibit("a name", "a lesson", *RELU, also=(change,))
     assert exhibit.level == "functional"
     with exhibit.planted():
