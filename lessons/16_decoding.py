@@ -19,6 +19,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from minitransformer import decoding
 from minitransformer.data import get_task
+from minitransformer.evaluation import decode_and_score
 from minitransformer.models import Transformer, TransformerConfig, named_config
 from minitransformer.training import CrossEntropyLoss, TrainingSettings, noam, train
 
@@ -338,7 +339,7 @@ lesson.check("the library's kv against reading all, a trained model", error(one_
 def exact_match(name, state):
     model = Transformer(named_config("tiny", len(tasks[name].vocabulary), dropout=0.0), seed=None, dtype=dtypes[name])
     model.load_state_dict(state)
-    return 100 * decoding.decode_and_score(model, tests[name])[1]
+    return 100 * decode_and_score(model, tests[name])[1]
 
 
 def mean_of(states):
