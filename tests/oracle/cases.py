@@ -15,6 +15,8 @@ USUAL_MASKS = [mask for mask in MASKS if mask != "empty_row"]  # PyTorch gives N
 PARITY = {
     "linear": theirs.linear_function,
     "layer_norm": theirs.layer_norm_function,
+    "attention bias=True scale=1.0": theirs.biased_attention,
+    "attention bias=True scale=0.5": theirs.biased_attention,
     "Linear": theirs.linear,
     "Linear bias=False": theirs.linear,
     "LayerNorm": theirs.layer_norm,

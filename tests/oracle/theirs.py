@@ -53,6 +53,12 @@ def attention(torch, n, switches, p, q, k, v, allowed=None):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
 
 
+def biased_attention(torch, n, switches, p, q, k, v, bias, allowed):
+    bias = bias.expand(n.B, -1, -1, -1).masked_fill(~allowed, -torch.inf)
+    scale = switches["scale"]
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
+
+
 def cross_entropy(torch, n, switches, p, logits, targets):
     return mean_loss(torch, logits, targets, switches["smoothing"])
 

@@ -71,10 +71,21 @@ def attention(
         return F.scaled_dot_product_attention(q, k, v, allowed, dropout, make_generator(1))
 
     def backward(dy, cache):
-        return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is of a bias, which is None here
+        return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is None, as there is no bias
+
+    return Problem(function, backward, {"q": q, "k": k, "v": v}, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+
+
+def biased_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str, scale: float) -> Problem:
+    """Attention with a bias of the scores and another scale, as T5 has it."""
+    q, k, v = (draw(rng, dtype, n.B, n.H, length, n.D) for length in (n.T, n.S, n.S))
+    inputs = {"q": q, "k": k, "v": v, "bias": draw(rng, dtype, n.H, n.T, n.S)}
+
+    def function(q, k, v, bias, allowed):
+        return F.scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)
 
     constants = {"allowed": draw_mask(mask, rng, n, n.T, n.S)}
-    return Problem(function, backward, {"q": q, "k": k, "v": v}, constants, {})
+    return Problem(function, F.scaled_dot_product_attention_backward, inputs, constants, {})
 
 
 def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothing: float, padding: bool) -> Problem:
@@ -127,6 +138,9 @@ register("merge_heads", F.merge_heads, merge_heads)
 for mask in (*MASKS, *ODD_MASKS):
     register(f"attention mask={mask}", F.scaled_dot_product_attention, attention, mask=mask)
 register(f"attention dropout={DROPOUT}", F.scaled_dot_product_attention, attention, mask="both", dropout=DROPOUT)
+for scale in (1.0, 0.5):
+    row = f"attention bias=True scale={scale}"
+    register(row, F.scaled_dot_product_attention, biased_attention, mask="both", scale=scale)
 register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T": 1})
 register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
 for eps in (0.0, 0.1):
