@@ -24,6 +24,7 @@ import numpy as np
 
 from minitransformer.course import workplace
 from minitransformer.files import written_whole
+from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
 
@@ -54,11 +55,9 @@ plt = pyplot()
 
 
 def error(got: Any, expected: Any) -> float:
-    """The largest difference between two arrays, relative to the largest entry expected (or to 1 if all are 0)."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    if got.shape != expected.shape and expected.ndim:
-        raise ValueError(f"shapes differ: {got.shape} and {expected.shape}")
-    return float(np.abs(got - expected).max() / (np.abs(expected).max() or 1.0))
+    """`relative_error` of two arrays; `expected` may also be a number that all entries should equal."""
+    expected = np.full(np.shape(got), expected) if np.ndim(expected) == 0 else expected
+    return relative_error(got, expected)
 
 
 def begin(name: str, threads: int | None = 1) -> "Lesson":

@@ -1,9 +1,10 @@
-"""What several tests need: order-one random values, the way to the device and home, one measure of error for all."""
+"""What several tests need: order-one random values, transfers to and from the device, and the measure of error."""
 
 import numpy as np
 
 from minitransformer.backend import to_device as device
 from minitransformer.backend import to_host as host
+from minitransformer.gradcheck import relative_error
 from minitransformer.training import (
     Adam,
     CrossEntropyLoss,
@@ -31,15 +32,6 @@ __all__ = [
 def same(a, b):
     """Whether two arrays, wherever they are, are equal to the last bit."""
     return np.array_equal(host(a), host(b))
-
-
-def relative_error(got, expected):
-    """The largest difference, relative to the largest entry of `expected`: one number for a whole tensor."""
-    got, expected = host(got), host(expected)
-    assert got.shape == expected.shape, f"shapes {got.shape} and {expected.shape}"
-    difference = np.abs(got - expected).max(initial=0.0)
-    scale = np.abs(expected).max(initial=0.0)
-    return float(difference / scale) if scale else (0.0 if difference == 0.0 else np.inf)
 
 
 def randomize(layer, seed=0, scale=0.6):

@@ -22,7 +22,7 @@ from minitransformer.bench.training import train_toy_task
 from minitransformer.devices import describe_device
 from minitransformer.evaluation import decode_and_score
 from minitransformer.files import written_whole
-from minitransformer.gradcheck.cases import CASES
+from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.progress import tqdm
 
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of relative errors against NumPy
@@ -57,9 +57,9 @@ def run(folder: Path, backend: str | None = None) -> dict[str, Any]:
 def check_gradients_on_device(progress: Progress) -> Part:
     """Check every backward pass of the table along random directions, by complex step on the device."""
     reports = []
-    for done, case in enumerate(CASES.values()):
-        reports.append(case.run(max_entries=0))
-        progress(done / len(CASES))
+    for done, subject in enumerate(SUBJECTS.values()):
+        reports.append(subject.check(max_entries=0))
+        progress(done / len(SUBJECTS))
     worst = max(report.worst.error for report in reports)
     failed = [report.name for report in reports if not report.passed]
     lines = [f"{len(reports)} checks, {len(failed)} wrong, worst relative error {worst:.1e}", *failed]

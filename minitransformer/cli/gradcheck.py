@@ -1,27 +1,30 @@
 """`minitransformer gradcheck`: prove the library's backward passes, or check a learner's own layer."""
 
+import argparse
 import functools
 import importlib.util
 import inspect
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
-from minitransformer.gradcheck import check_layer
-from minitransformer.gradcheck.cases import check_base, select_cases
+from minitransformer.gradcheck import Report, check_layer
+from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
 HELP = "prove every backward pass to machine precision"
 DESCRIPTION = """\
-Compare every gradient that a backward pass computes with a derivative found without it (the complex step, exact to
-rounding), for every function, layer and model in every switch position. The error shown is the worst of all entries
-of all tensors, relative to the largest entry of its tensor.
+Compare every gradient that a backward pass computes with a derivative found from the forward pass alone (by the complex
+step, exact to rounding), for every function, layer and model in every switch position. The error shown is the largest
+of all entries of all tensors, relative to the largest entry of its tensor.
 
   minitransformer gradcheck                         the whole table
   minitransformer gradcheck softmax SelfAttention   some rows of it
@@ -29,21 +32,23 @@ of all tensors, relative to the largest entry of its tensor.
   minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
   minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
 
-Your layer is made by MyLayer(), and gets random input of the shape --shape in float64. If it needs more than that,
-give it a static method example() that returns (layer, inputs), the inputs as a tuple of float64 arrays.
+Your layer is built by MyLayer() and gets random float64 input of the shape --shape. If it needs more than that, give
+it a static method example() that returns (layer, inputs), with the inputs as a tuple of float64 arrays.
 """
 
 
-def add_arguments(parser):
-    """The command's own arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="a row, `base`, or path/to/file.py:MyLayer")
-    parser.add_argument("--shape", type=int, nargs="+", default=[2, 3, 4], help="of your layer's input (2 3 4)")
-    parser.add_argument("--quick", action="store_true", help="three random directions a tensor, not all its entries")
+    parser.add_argument("--shape", type=int, nargs="+", default=[2, 3, 4], help="shape of your layer's input (2 3 4)")
+    parser.add_argument(
+        "--quick", action="store_true", help="check three random directions of each tensor instead of all its entries"
+    )
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
 
 
-def run(arguments):
-    """Check, print the table; exit status 1 if a gradient is wrong."""
+def run(arguments: argparse.Namespace) -> int:
+    """Check and print the table -> the exit status, 1 if a gradient is wrong."""
     checks = collect(arguments)
     start = time.perf_counter()
     reports = []
@@ -69,28 +74,31 @@ def run(arguments):
     return 1 if failed else 0
 
 
-def row(report):
+def row(report: Report) -> str:
     """One line of the table."""
     worst = report.worst
     return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {worst.method}"
 
 
-def collect(arguments):
-    """(name, () -> Report) for everything that the command line names."""
+def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], Report]]]:
+    """(name, check) for everything that the command line names."""
     own = [name for name in arguments.names if ".py:" in name]
     names = [name for name in arguments.names if name not in own and name != "base"]
-    cases = select_cases(names) if names or not arguments.names else []
+    subjects = select_subjects(names) if names or not arguments.names else []
     options = {"max_entries": 0} if arguments.quick else {}
-    checks = [(case.name, functools.partial(case.run, **options)) for case in cases]
+    checks: list[tuple[str, Callable[[], Report]]]
+    checks = [(subject.name, functools.partial(subject.check, **options)) for subject in subjects]
     if "base" in arguments.names:
         checks.append(("base", lambda: check_base(arguments.seed)))
     return checks + [(name, load_own(name, arguments)) for name in own]
 
 
-def load_module(path):
-    """A user's own file as a module; ValueError, naming it, if it cannot be run."""
+def load_module(path: str) -> ModuleType:
+    """Import a user's own file. Raises ValueError, with the file's name, if that fails."""
     check_file(path)
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -99,7 +107,7 @@ def load_module(path):
     return module
 
 
-def load_own(name, arguments):
+def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
     path, _, class_name = name.rpartition(":")
     cls = getattr(load_module(path), class_name, None) if class_name else None

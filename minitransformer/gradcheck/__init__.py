@@ -4,10 +4,12 @@
     print(report)                # a line for each tensor, with the worst entry
     assert report.passed
 
-See `derivatives` for how the numbers are found, `check` for what is compared, `cases` for the library's own table.
+See `derivatives` for how the numbers are found, `check` for what is compared, and `subjects` for the library's own
+table. `relative_error` is the measure that the whole project uses.
 """
 
 from minitransformer.gradcheck.check import check_gradients, check_layer
+from minitransformer.gradcheck.comparison import relative_error
 from minitransformer.gradcheck.derivatives import (
     complex_step,
     complex_step_directional,
@@ -23,6 +25,7 @@ __all__ = [
     "check_layer",
     "complex_step",
     "complex_step_directional",
+    "relative_error",
     "richardson",
     "richardson_directional",
 ]

@@ -3,22 +3,24 @@
 The scalar to differentiate is L = sum(dy * y) with a fixed random dy: an all-ones dy would be blind, as the outputs
 of a softmax or a LayerNorm always have the same sum. Every input and every parameter is checked.
 
-What counts as the gradient of a parameter is what a second backward pass adds to `Parameter.grad`, so that a pass
-which assigns in place of adding, and so forgets all but the last use of a layer, is found out too.
+The gradient of a parameter is what a second backward pass adds to `Parameter.grad`. This also finds a backward pass
+that assigns instead of adding, and so forgets all uses of a layer except the last.
 
 A tensor's error is the largest difference between the two gradients, relative to the tensor's own largest entry. A
-tensor whose gradient is 0 up to rounding (a key's bias) has no scale of its own: relative to what is smaller than
-a thousandth of the largest gradient of the check, that thousandth is taken.
+tensor whose gradient is 0 up to rounding (a key's bias) has no scale of its own. So the scale is at least a thousandth
+of the largest gradient of the check.
 
 Everything is compared on the host; a forward and a backward run on the device in use.
 """
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host
+from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck import derivatives
 from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON, Report, TensorCheck
@@ -31,18 +33,26 @@ DIRECTIONS = 3
 WEIGHTS, UPSTREAM = 101, 102  # streams of random numbers: dy must have nothing to do with weights or inputs
 
 
-def check_layer(layer, *inputs, context=(), dropout_seed=None, randomize=True, name=None, **options):
+def check_layer(
+    layer: Layer,
+    *inputs: np.ndarray,
+    context: Iterable[Any] = (),
+    dropout_seed: int | None = None,
+    randomize: bool = True,
+    name: str | None = None,
+    **options: Any,
+) -> Report:
     """Check every input and every parameter of `layer` -> Report.
 
-    `inputs` are the float64 arrays that backward returns gradients for, `context` what forward takes besides (masks,
-    ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator with that seed, so
-    all see the same dropout. `randomize` first fills the parameters with order-one random numbers: initial weights
-    (gamma = 1, b = 0) hide mistakes. `options` go to `check_gradients`.
+    `inputs` are the float64 arrays that backward returns gradients for, `context` are forward's other
+    arguments (masks, ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator
+    with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
+    because initial weights (gamma = 1, b = 0) hide mistakes. `options` go to `check_gradients`.
     """
     if randomize:
         randomize_parameters(layer)
 
-    context = [to_device(item) if _is_mask(item) else item for item in context]
+    context = masks_to_device(context)
 
     def forward(*arrays):
         options = {} if dropout_seed is None else {"rng": make_generator(dropout_seed)}
@@ -54,62 +64,77 @@ def check_layer(layer, *inputs, context=(), dropout_seed=None, randomize=True, n
     return check_gradients(forward, layer.backward, named_inputs, parameters, name=name, **options)
 
 
-def randomize_parameters(layer, seed=0):
-    """Order-one values: gamma around 1, all else around 0, with standard deviation 0.5."""
-    rng = np.random.default_rng([seed, WEIGHTS])
+def randomize_parameters(layer: Layer, rng: np.random.Generator | None = None) -> None:
+    """Order-one values: gamma around 1, all else around 0, with standard deviation 0.5.
+
+    Without `rng` they are the same in every call.
+    """
+    rng = np.random.default_rng([0, WEIGHTS]) if rng is None else rng
     for name, parameter in layer.named_parameters():
         centre = 1.0 if name.rsplit(".", 1)[-1] == "gamma" else 0.0
         parameter.data[...] = to_device(centre + 0.5 * rng.standard_normal(parameter.data.shape))
 
 
-def _is_mask(item):
-    return getattr(item, "dtype", None) == np.dtype(bool)
+def masks_to_device(items: Iterable[Any]) -> list:
+    """The items, with boolean arrays on the device in use."""
+    return [to_device(item) if getattr(item, "dtype", None) == np.dtype(bool) else item for item in items]
+
+
+def as_tuple(returned: Any) -> tuple:
+    """The gradients that a backward pass returned: an array, a tuple of arrays, or None."""
+    return () if returned is None else returned if isinstance(returned, tuple) else (returned,)
 
 
 def check_gradients(
-    forward,
-    backward,
-    inputs,
-    parameters=None,
+    forward: Callable[..., tuple],
+    backward: Callable[..., Any],
+    inputs: Mapping[str, np.ndarray],
+    parameters: Mapping[str, Parameter] | None = None,
     *,
-    name="function",
-    seed=0,
-    method=None,
-    together=False,
-    tolerance=TOLERANCE,
-    max_entries=MAX_ENTRIES,
-    directions=DIRECTIONS,
-):
+    name: str = "function",
+    seed: int = 0,
+    method: str | None = None,
+    together: bool = False,
+    tolerance: float = TOLERANCE,
+    max_entries: int = MAX_ENTRIES,
+    directions: int = DIRECTIONS,
+) -> Report:
     """Check `backward` against derivatives of `forward` -> Report.
 
     forward(*inputs) -> (y, cache); backward(dy, cache) -> a gradient for each input (a tuple if several, None if
     none), adding to each Parameter.grad. `inputs` {name: array on the host} and `parameters` {name: Parameter} are
     float64; forward and backward get arrays of the device in use.
-    `method`: None takes the complex step if the forward takes complex numbers, else Richardson extrapolation. A
-    tensor of up to `max_entries` is checked entry by entry, a larger one along `directions` random directions; with
-    `together` one direction runs through all tensors at once, for models of any size.
+    `method`: None chooses the complex step if the forward accepts complex numbers, else Richardson extrapolation. A
+    tensor of up to `max_entries` is checked entry by entry, a larger one along `directions` random directions. With
+    `together`, each direction runs through all tensors at once, for models of any size.
 
     Raises TypeError for other dtypes, ValueError if backward returns the wrong number or shapes of gradients.
     """
-    subject = _Subject(forward, inputs, parameters or {}, np.random.default_rng([seed, UPSTREAM]))
-    got = _backward_gradients(subject, backward)
-    method, reason = (method, "as asked") if method else _choose_method(subject)
+    loss = _Loss(forward, inputs, parameters or {}, np.random.default_rng([seed, UPSTREAM]))
+    got = _backward_gradients(loss, backward)
+    method, reason = (method, "as asked") if method else _choose_method(loss)
     groups = {f"all {len(got)} tensors": list(got)} if together else {key: [key] for key in got}
     comparisons = []
     for title, keys in groups.items():
-        if together or subject.values[keys[0]].size > max_entries:
-            comparisons.append(_compare_along(subject, title, keys, got, method, directions))
+        if together or loss.values[keys[0]].size > max_entries:
+            comparisons.append(_compare_along(loss, title, keys, got, method, directions))
         else:
-            comparisons.append(_compare_entries(subject, title, got[title], method))
+            comparisons.append(_compare_entries(loss, title, got[title], method))
     floor = 1e-3 * max(comparison.scale for comparison in comparisons)
     checks = tuple(_judge(comparison, max(comparison.scale, floor), method, tolerance) for comparison in comparisons)
     return Report(name, checks, reason)
 
 
-class _Subject:
+class _Loss:
     """The scalar L as a function of some of its tensors, the others held fixed."""
 
-    def __init__(self, forward, inputs, parameters, rng):
+    def __init__(
+        self,
+        forward: Callable[..., tuple],
+        inputs: Mapping[str, np.ndarray],
+        parameters: Mapping[str, Parameter],
+        rng: np.random.Generator,
+    ) -> None:
         self.forward, self.inputs, self.parameters, self.rng = forward, inputs, parameters, rng
         self.own = {key: parameter.data for key, parameter in parameters.items()}
         self.values = {**inputs, **{key: to_host(data) for key, data in self.own.items()}}
@@ -119,14 +144,14 @@ class _Subject:
         y, _ = self.run()
         self.dy = to_device(np.asarray(rng.standard_normal(y.shape)))
 
-    def run(self):
+    def run(self) -> tuple:
         """The forward pass as it stands -> (y, cache)."""
         return self.forward(*(to_device(x) for x in self.inputs.values()))
 
-    def loss(self, changed):
-        """L with the arrays of `changed` {name: array} put in; complex throughout if one of them is complex.
+    def __call__(self, changed: Mapping[str, np.ndarray]) -> Any:
+        """L with the arrays of `changed` {name: array} instead of its own; all are complex if one of them is.
 
-        All at once, because a complex result cannot be stored in place into a real array.
+        A complex result cannot be stored in place into a real array.
         """
         dtype = np.result_type(*changed.values())
         values = {
@@ -141,11 +166,11 @@ class _Subject:
                 parameter.data = self.own[key]
         return to_host((self.dy * y).sum())[()]
 
-    def along(self, v):
+    def along(self, v: Mapping[str, np.ndarray]) -> Callable[[Any], Any]:
         """t -> L(values + t v) for a direction v {name: array}."""
-        return lambda t: self.loss({key: self.values[key] + t * step for key, step in v.items()})
+        return lambda t: self({key: self.values[key] + t * step for key, step in v.items()})
 
-    def random_direction(self, keys):
+    def random_direction(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
         """{name: standard normal array} for the tensors `keys`."""
         return {key: self.rng.standard_normal(self.values[key].shape) for key in keys}
 
@@ -158,44 +183,44 @@ class _Comparison(NamedTuple):
     directions: int
     got: np.ndarray
     expected: np.ndarray
-    own_error: np.ndarray  # what Richardson's method says of its own error; 0 for the complex step
+    own_error: np.ndarray  # Richardson's estimate of its own error; 0 for the complex step
     scale: float  # the size to which errors are relative
 
 
-def _backward_gradients(subject, backward):
+def _backward_gradients(loss: _Loss, backward: Callable[..., Any]) -> dict[str, np.ndarray]:
     """{name: gradient} by the backward pass under test, done twice."""
-    for parameter in subject.parameters.values():
+    for parameter in loss.parameters.values():
         parameter.zero_grad()
     for _ in range(2):
-        before = {key: np.array(to_host(parameter.grad)) for key, parameter in subject.parameters.items()}
-        _, cache = subject.run()
-        returned = backward(subject.dy, cache)
-    returned = () if returned is None else returned if isinstance(returned, tuple) else (returned,)
-    if len(returned) != len(subject.inputs):
-        raise ValueError(f"backward returned {len(returned)} gradients for {len(subject.inputs)} inputs")
-    gradients = {key: to_host(gradient) for key, gradient in zip(subject.inputs, returned, strict=True)}
-    gradients.update({key: to_host(parameter.grad) for key, parameter in subject.parameters.items()})
+        before = {key: np.array(to_host(parameter.grad)) for key, parameter in loss.parameters.items()}
+        _, cache = loss.run()
+        returned = backward(loss.dy, cache)
+    returned = as_tuple(returned)
+    if len(returned) != len(loss.inputs):
+        raise ValueError(f"backward returned {len(returned)} gradients for {len(loss.inputs)} inputs")
+    gradients = {key: to_host(gradient) for key, gradient in zip(loss.inputs, returned, strict=True)}
+    gradients.update({key: to_host(parameter.grad) for key, parameter in loss.parameters.items()})
     for key, gradient in gradients.items():
-        if np.shape(gradient) != subject.values[key].shape:
-            raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {subject.values[key].shape}")
+        if np.shape(gradient) != loss.values[key].shape:
+            raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {loss.values[key].shape}")
     return {key: gradient - before[key] if key in before else gradient for key, gradient in gradients.items()}
 
 
-def _choose_method(subject):
+def _choose_method(loss: _Loss) -> tuple[str, str]:
     """The complex step where it can be trusted, else Richardson -> (method, reason).
 
-    Whether a function is analytic does not depend on the point, so it is tried a little beside ours, lest some entry
-    stand so near the kink of a ReLU that a difference would cross it.
+    Whether a function is analytic does not depend on the point. It is tried at a point near ours, in case an entry is
+    so close to the kink of a ReLU that a difference would cross it.
     """
-    beside, v = (subject.random_direction(subject.values) for _ in range(2))
-    point = {key: value + 1e-3 * beside[key] for key, value in subject.values.items()}
+    beside, v = (loss.random_direction(loss.values) for _ in range(2))
+    point = {key: value + 1e-3 * beside[key] for key, value in loss.values.items()}
 
     def along(t):
-        return subject.loss({key: point[key] + t * v[key] for key in v})
+        return loss({key: point[key] + t * v[key] for key in v})
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the next test finds that out
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the next test notices that
             y = along(1j * derivatives.H)
     except (TypeError, ValueError, AssertionError) as error:
         return RICHARDSON, f"the forward does not take complex numbers: {error}"
@@ -209,13 +234,13 @@ def _choose_method(subject):
     return COMPLEX_STEP, "the forward is analytic"
 
 
-def _compare_entries(subject, key, got, method):
+def _compare_entries(loss: _Loss, key: str, got: np.ndarray, method: str) -> _Comparison:
     """Every entry of one tensor."""
 
     def f(x):
-        return subject.loss({key: x})
+        return loss({key: x})
 
-    value = subject.values[key]
+    value = loss.values[key]
     if method == COMPLEX_STEP:
         expected, own_error = derivatives.complex_step(f, value), np.zeros(value.shape)
     else:
@@ -224,16 +249,18 @@ def _compare_entries(subject, key, got, method):
     return _Comparison(key, value.shape, 0, got, expected, own_error, scale)
 
 
-def _compare_along(subject, title, keys, gradients, method, directions):
+def _compare_along(
+    loss: _Loss, title: str, keys: list[str], gradients: dict[str, np.ndarray], method: str, directions: int
+) -> _Comparison:
     """The tensors `keys` along random directions: <gradient, v> against the derivative along v."""
     got, pairs = [], []
     for _ in range(directions):
-        v = subject.random_direction(keys)
+        v = loss.random_direction(keys)
         got.append(sum(float(np.vdot(gradients[key], v[key])) for key in keys))
         if method == COMPLEX_STEP:
-            pairs.append((derivatives.complex_step_directional(subject.along(v), 0.0, 1.0), 0.0))
+            pairs.append((derivatives.complex_step_directional(loss.along(v), 0.0, 1.0), 0.0))
         else:
-            pairs.append(derivatives.richardson_directional(subject.along(v), 0.0, 1.0))
+            pairs.append(derivatives.richardson_directional(loss.along(v), 0.0, 1.0))
     expected, own_error = np.array(pairs).T
     # <gradient, v> is a random number whose standard deviation is the gradient's norm
     norm = float(np.sqrt(sum(np.vdot(gradients[key], gradients[key]) for key in keys)))
@@ -242,8 +269,8 @@ def _compare_along(subject, title, keys, gradients, method, directions):
     return _Comparison(title, shape, directions, np.array(got), expected, own_error, scale)
 
 
-def _judge(comparison, scale, method, tolerance):
-    """The comparison's worst entry, as a TensorCheck: worst is what exceeds, or comes nearest to, its own tolerance."""
+def _judge(comparison: _Comparison, scale: float, method: str, tolerance: float) -> TensorCheck:
+    """The comparison's worst entry, as a TensorCheck: the one with the largest error relative to its own tolerance."""
     scale = scale or 1.0  # all gradients are 0, and so must all differences be
     error = np.abs(comparison.got - comparison.expected) / scale
     allowed = np.full(error.shape, tolerance)

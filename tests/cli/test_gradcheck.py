@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import select_cases
+from minitransformer.gradcheck.subjects import select_subjects
 from tests.cli.run import assert_refused, run
 
 RIGHT = """
@@ -80,7 +80,7 @@ def folder(tmp_path, monkeypatch):
 def test_each_row_of_the_named_groups_is_printed_and_the_status_is_zero(capsys):
     status, out, err = run(capsys, "gradcheck", "Linear", "softmax")
     assert (status, err) == (0, "")
-    names = [case.name for case in select_cases(["Linear", "softmax"])]
+    names = [subject.name for subject in select_subjects(["Linear", "softmax"])]
     lines = out.splitlines()
     assert [line[:58].rstrip() for line in lines[: len(names)]] == names
     assert all("  ok  complex step" in line for line in lines[: len(names)])

@@ -1,4 +1,4 @@
-"""The table of gradient checks is complete, proves what its rows say, and every row passes to machine precision.
+"""The table of subjects is complete, proves what its rows say, and every row passes to machine precision.
 
 The first three tests fail for a public function, layer or model that has a backward pass and no row in the table.
 """
@@ -11,14 +11,17 @@ import pytest
 from minitransformer import functional, layers, models
 from minitransformer.backend import backend_name
 from minitransformer.core import Layer
-from minitransformer.gradcheck.cases import CASES, registry, select_cases
-from minitransformer.gradcheck.cases.models import check_loss
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
+from minitransformer.gradcheck.subjects.models import check_loss
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.layers.residual import NORMS
 from minitransformer.models import Transformer, TransformerConfig
 
-COVERED = [case.covers for case in CASES.values()]
-GROUPS = list(dict.fromkeys(name.split()[0] for name in CASES))
+COVERED = [subject.covers for subject in SUBJECTS.values()]
+GROUPS = list(dict.fromkeys(subject.group for subject in SUBJECTS.values()))
 PAIRS = [name for name in functional.__all__ if f"{name}_backward" in functional.__all__]
 
 
@@ -43,6 +46,42 @@ def test_every_model_has_a_row(name):
     assert getattr(models, name) in COVERED
 
 
+ON_OFF = {True, False}
+POSITIONS_OF_SWITCHES = {
+    "Linear": {"bias": ON_OFF},
+    "softmax": {"mask": {*table.MASKS, *table.ODD_MASKS}},
+    "attention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
+    "SelfAttention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
+    "CrossAttention": {"mask": {*table.MASKS, *table.ODD_MASKS}},
+    "FeedForward": {"activation": {*ACTIVATIONS}, "bias": ON_OFF},
+    "Residual": {"norm": {*NORMS}},
+    **{name: {"norm": {*NORMS}, "mask": {*table.MASKS}} for name in ("EncoderLayer", "DecoderLayer")},
+    **{name: {"norm": {*NORMS}, "mask": {*table.MASKS}, "bias": ON_OFF} for name in ("Encoder", "Decoder")},
+    "Transformer": {"norm": {*NORMS}, "tie_embeddings": ON_OFF, "final_norm": {None, *ON_OFF}, "padding": ON_OFF},
+    "GPT": {"positions": {*POSITIONS}},
+    "BERT": {"head": {"masked", "classes"}},
+    "RelativePositions": {"bidirectional": ON_OFF},
+}
+
+
+def position(row, switch):
+    """Where a switch of a row stands: as the row says, or by default."""
+    default = getattr(TransformerConfig, switch, None)
+    argument = inspect.signature(row.make).parameters.get(switch)
+    return row.switches.get(switch, argument.default if argument else default)
+
+
+@pytest.mark.parametrize("group", POSITIONS_OF_SWITCHES)
+def test_every_switch_is_tried_in_every_position(group):
+    for switch, positions in POSITIONS_OF_SWITCHES[group].items():
+        assert positions <= {position(row, switch) for row in select_subjects([group])}, switch
+
+
+def test_every_row_can_be_built_without_dropout():
+    for subject in SUBJECTS.values():
+        assert not position(subject.without_dropout(), "dropout") or "dropout" not in subject.switches
+
+
 def test_the_lists_above_are_not_empty():
     assert {"softmax", "cross_entropy", "embedding"} <= set(PAIRS)
     assert {"Linear", "Residual", "Decoder"} <= set(layer_names(layers))
@@ -54,17 +93,17 @@ def entry_by_entry():
     return backend_name() == "numpy"
 
 
-def run(case):
+def run(subject):
     """The check of one row, as thorough as the backend allows -> Report."""
-    return case.run() if entry_by_entry() else case.run(max_entries=0, directions=1)
+    return subject.check() if entry_by_entry() else subject.check(max_entries=0, directions=1)
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_case_passes_by_complex_steps_to_machine_precision(group):
-    for case in select_cases([group]):
-        report = run(case)
+    for subject in select_subjects([group]):
+        report = run(subject)
         assert report.passed, str(report)
-        assert report.name == case.name
+        assert report.name == subject.name
         assert report.worst.error <= 1e-12
         assert {check.method for check in report.checks} == {COMPLEX_STEP}
         if group not in layer_names(models):  # their tensors are proven entry by entry in the rows of their layers
@@ -72,36 +111,37 @@ def test_every_case_passes_by_complex_steps_to_machine_precision(group):
 
 
 def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
-    chosen = [case.name for case in select_cases(["Linear", "relu"])]
+    chosen = [subject.name for subject in select_subjects(["Linear", "relu"])]
     assert chosen == ["relu", "Linear", "Linear bias=False", "Linear blocks=3"]
-    assert select_cases([]) == list(CASES.values())
+    assert select_subjects([]) == list(SUBJECTS.values())
 
 
 @pytest.mark.parametrize("name", ["nonsense", "Softmax", "Linear bias=False", ""])
 def test_an_unknown_row_is_refused_with_the_list_of_those_that_are(name):
     with pytest.raises(ValueError, match=f"there is no gradient check called '{name}'; there are: base, ") as refusal:
-        select_cases(["relu", name])
+        select_subjects(["relu", name])
     assert all(group in str(refusal.value) for group in GROUPS)
     assert "\n" not in str(refusal.value)
 
 
 def test_a_second_row_of_one_name_is_refused_and_changes_nothing():
-    before = dict(CASES)
+    before = dict(SUBJECTS)
     with pytest.raises(ValueError, match="there is a gradient check called 'relu' already"):
-        registry.register("relu", functional.relu, None)
-    assert before == CASES
+        table.register("relu", functional.relu, None)
+    assert before == SUBJECTS
 
 
 def test_all_axes_of_the_table_have_different_lengths():
     """Else a gradient with two axes exchanged has the right shape."""
-    sizes = {name: getattr(registry, name) for name in ("B", "T", "S", "H", "D", "C", "D_FF", "V")}
-    assert len(set(sizes.values())) == len(sizes), sizes
+    lengths = [*Sizes(), Sizes().C, Sizes().max_len]
+    assert len(set(lengths)) == len(lengths), lengths
 
 
-@pytest.mark.parametrize("kind", registry.MASKS[1:])
+@pytest.mark.parametrize("kind", table.MASKS[1:])
 def test_each_mask_of_the_table_hides_what_its_name_says(kind):
-    t, s = registry.T, registry.T
-    allowed = np.broadcast_to(registry.mask(kind, t, s), (registry.B, 1, t, s))
+    n = Sizes()
+    t = s = n.T
+    allowed = np.broadcast_to(table.draw_mask(kind, np.random.default_rng(0), n, t, s), (n.B, 1, t, s))
     future = np.triu(np.ones((t, s), bool), 1)
     assert (not allowed[..., future].any()) is (kind in ("causal", "both"))
     assert (not allowed[0, ..., -1].any()) is (kind != "causal")  # the first sequence is padded
@@ -110,7 +150,7 @@ def test_each_mask_of_the_table_hides_what_its_name_says(kind):
 
 def test_ids_of_the_table_come_more_than_once():
     for padded in (False, True):
-        ids = registry.draw_ids(registry.B, registry.T, padded)
+        ids = table.draw_ids(np.random.default_rng(0), Sizes(), Sizes().T, padded)
         assert len(np.unique(ids)) < ids.size
         assert (ids == 0).any() == padded
 
@@ -140,7 +180,7 @@ def test_rows_with_dropout_do_drop(name, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(f"minitransformer.{module}.dropout", spy)
-            assert run(CASES[name]).passed
+            assert run(SUBJECTS[name]).passed
         assert np.any(dropped)
 
 

@@ -8,7 +8,7 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_gradients, check_layer
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.layers import Linear
-from tests.gradcheck.subjects import SHAPE, Affine, C, Deep, Function, T, TwoInputs, X, draw, names
+from tests.gradcheck.small_layers import SHAPE, Affine, C, Deep, Function, T, TwoInputs, X, draw, names
 
 MISTAKES = {
     "twice too large": ("input", "input_gradient", lambda self, dz: 2.0 * (dz @ self.W.data.T)),

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import check_gradients, check_layer
 from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON
-from tests.gradcheck.subjects import SHAPE, Affine, C, Deep, Function, X, draw, names
+from tests.gradcheck.small_layers import SHAPE, Affine, C, Deep, Function, X, draw, names
 
 APART = np.sign(X) * (0.3 + np.abs(X))  # no entry near the kink of abs
 

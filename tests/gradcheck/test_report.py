@@ -8,7 +8,7 @@ import pytest
 
 from minitransformer.gradcheck import Report, TensorCheck, check_layer
 from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON
-from tests.gradcheck.subjects import Affine, Function, X
+from tests.gradcheck.small_layers import Affine, Function, X
 
 GOOD = TensorCheck("W", (2, 3), COMPLEX_STEP, 0, 3e-16, 1e-12, (1, 2), 0.25, 0.25)
 BAD = TensorCheck("inner.b", (4,), COMPLEX_STEP, 0, 0.5, 1e-12, (3,), 1.5, -0.75)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.gradcheck.cases.models import check_loss
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.interop import from_pytorch, to_pytorch
 from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
 from minitransformer.models import Transformer, TransformerConfig

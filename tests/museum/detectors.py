@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from minitransformer.gradcheck.cases import CASES
+from minitransformer.gradcheck.subjects import SUBJECTS
 from tests.oracle.reference_file import read
 
 # of the package, as imported
@@ -101,15 +101,15 @@ def _raises(check):
 
 def _gradient_checks(level):
     """The rows of the table that prove the public names of one level, stacks of layers apart."""
-    cases = [case for case in CASES.values() if case.covers.__module__.split(".")[1] == level]
-    simple = [case for case in cases if case.name.split()[0] not in STACKS and not set(case.name.split()) & OFF]
-    stacks = [case for case in cases if case.name in STACK_ROWS]
+    rows = [row for row in SUBJECTS.values() if row.covers.__module__.split(".")[1] == level]
+    simple = [row for row in rows if row.group not in STACKS and not set(row.name.split()) & OFF]
+    stacks = [row for row in rows if row.name in STACK_ROWS]
     for name, chosen in (("gradient check", simple), ("gradient check of stacks", stacks)):
-        yield Detector(level, name, tuple((case.name, functools.partial(_prove, case)) for case in chosen))
+        yield Detector(level, name, tuple((row.name, functools.partial(_prove, row)) for row in chosen))
 
 
-def _prove(case):
-    report = case.run()
+def _prove(subject):
+    report = subject.check()
     assert report.passed, str(report)
 
 

@@ -1,88 +1,76 @@
-"""The list of all comparisons with PyTorch. A reference file has some of them, the live test takes them all."""
+"""The subjects that PyTorch has as well. A reference file has some of them; the live test compares them all."""
 
 from itertools import product
 
-from tests.oracle.function_cases import (
-    CrossEntropyCase,
-    DotProductAttentionCase,
-    EmbeddingCase,
-    FeedForwardCase,
-    LayerNormCase,
-    LinearCase,
-    ReluCase,
-    SoftmaxCase,
-)
-from tests.oracle.layer_cases import CrossAttentionCase, DecoderLayerCase, EncoderLayerCase, SelfAttentionCase
-from tests.oracle.model_cases import TransformerCase, TransformerLossCase
-from tests.oracle.problems import Sizes
+from minitransformer.gradcheck.subjects import Sizes
+from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.residual import NORMS
+from tests.oracle import theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)
+USUAL_MASKS = [mask for mask in MASKS if mask != "empty_row"]  # PyTorch gives NaN where a query may attend to nothing
 
-MASKS = {
-    "": {"padding": False, "causal": False},
-    ", padding": {"padding": True, "causal": False},
-    ", causal": {"padding": False, "causal": True},
-    ", padding and causal": {"padding": True, "causal": True},
+# {name of the subject: PyTorch's side}
+PARITY = {
+    "linear": theirs.linear_function,
+    "layer_norm": theirs.layer_norm_function,
+    "attention bias=True scale=1.0": theirs.biased_attention,
+    "attention bias=True scale=0.5": theirs.biased_attention,
+    "Linear": theirs.linear,
+    "Linear bias=False": theirs.linear,
+    "LayerNorm": theirs.layer_norm,
+    "LayerNorm eps=0.3": theirs.layer_norm,
+    "RMSNorm": theirs.rms_norm,
+    "RMSNorm eps=0.3": theirs.rms_norm,
+    "Embedding": theirs.embedding,
+    "OutputProjection": theirs.output_projection,
+    "FeedForward dropout=0.0": theirs.feed_forward,
+    "EncoderLayer activation=gelu norm_eps=0.1": theirs.encoder_layer,
+    "Transformer logits": theirs.transformer,
+    "Transformer padding=False": theirs.transformer,
+    "Transformer final_norm=True": theirs.transformer,
+    "Transformer norm=post tied=False final_norm=True": theirs.transformer,
+    "Transformer norm=pre tied=False final_norm=False": theirs.transformer,
 }
+PARITY |= dict.fromkeys((*ACTIVATIONS, "tanh"), theirs.activation)
+PARITY |= {f"softmax mask={mask}": theirs.softmax for mask in USUAL_MASKS}
+PARITY |= {f"attention mask={mask}": theirs.attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {
+    f"FeedForward activation={name} bias={bias}": theirs.feed_forward
+    for name, bias in product(ACTIVATIONS, (True, False))
+    if (name, bias) != ("relu", True)
+}
+for smoothing, padding in product((0.0, 0.1), (False, True)):
+    PARITY[f"cross_entropy smoothing={smoothing} padding={padding}"] = theirs.cross_entropy
+for mask in USUAL_MASKS:
+    PARITY[f"SelfAttention mask={mask}"] = theirs.self_attention
+    PARITY[f"CrossAttention mask={mask}"] = theirs.cross_attention
+for norm, mask in product(NORMS, USUAL_MASKS):  # dropout is switched off on both sides
+    PARITY[f"EncoderLayer norm={norm} dropout=0.3 mask={mask}"] = theirs.encoder_layer
+    PARITY[f"DecoderLayer norm={norm} dropout=0.3 mask={mask}"] = theirs.decoder_layer
+for norm, tied, smoothing in product(NORMS, (True, False), (0.0, 0.1)):
+    PARITY[f"Transformer norm={norm} tied={tied} smoothing={smoothing} dropout=0.0"] = theirs.transformer
 
-
-def _functions():
-    yield LinearCase("linear", bias=True)
-    yield LinearCase("linear without bias", bias=False)
-    yield LayerNormCase("layer norm")
-    yield ReluCase("relu")
-    yield SoftmaxCase("softmax", masked=False)
-    yield SoftmaxCase("softmax, mask", masked=True)
-    for mask in ("none", "random", "empty"):
-        yield DotProductAttentionCase(f"scaled dot-product attention, mask {mask}", mask)
-    yield FeedForwardCase("feed-forward network")
-    yield EmbeddingCase("embedding")
-    for smoothing in (0.0, 0.1):
-        yield CrossEntropyCase(f"cross-entropy, smoothing {smoothing}", smoothing)
-
-
-def _attention():
-    for title, masks in MASKS.items():
-        yield SelfAttentionCase(f"self-attention{title}", **masks)
-        yield CrossAttentionCase(f"cross-attention{title}", **masks)
-
-
-def _blocks():
-    for norm, masked in product(("post", "pre"), (False, True)):
-        title = f"{norm}-norm{', masks' if masked else ''}"
-        yield EncoderLayerCase(f"encoder layer, {title}", masked=masked, norm=norm)
-        yield DecoderLayerCase(f"decoder layer, {title}", masked=masked, norm=norm)
-
-
-def _models():
-    for norm, final_norm, tied in product(("post", "pre"), (False, True), (True, False)):
-        title = f"{norm}-norm, {'with' if final_norm else 'without'} final norm, {'tied' if tied else 'untied'}"
-        yield TransformerCase(f"transformer, {title}", norm=norm, final_norm=final_norm, tie_embeddings=tied)
-    for smoothing in (0.0, 0.1):
-        yield TransformerLossCase(f"transformer, loss, smoothing {smoothing}", label_smoothing=smoothing)
-
-
-CASES = {case.name: case for cases in (_functions, _attention, _blocks, _models) for case in cases()}
-
-# Each kind once, with its masks on: enough to see every backward pass, and small enough to keep.
+# each kind once, with its masks on: enough to see every backward pass, and small enough to keep
 REFERENCE_CASES = (
-    "linear",
-    "layer norm",
+    "Linear",
+    "LayerNorm",
     "relu",
-    "softmax, mask",
-    "scaled dot-product attention, mask random",
-    "feed-forward network",
-    "embedding",
-    "cross-entropy, smoothing 0.0",
-    "cross-entropy, smoothing 0.1",
-    "self-attention, padding and causal",
-    "cross-attention, padding",
-    "encoder layer, post-norm, masks",
-    "encoder layer, pre-norm, masks",
-    "decoder layer, post-norm, masks",
-    "decoder layer, pre-norm, masks",
-    "transformer, post-norm, without final norm, tied",
-    "transformer, pre-norm, with final norm, tied",
+    "softmax mask=both",
+    "attention mask=random",
+    "FeedForward dropout=0.0",
+    "Embedding",
+    "cross_entropy smoothing=0.0 padding=True",
+    "cross_entropy smoothing=0.1 padding=True",
+    "SelfAttention mask=both",
+    "CrossAttention mask=padding",
+    "EncoderLayer norm=post dropout=0.3 mask=both",
+    "EncoderLayer norm=pre dropout=0.3 mask=both",
+    "DecoderLayer norm=post dropout=0.3 mask=both",
+    "DecoderLayer norm=pre dropout=0.3 mask=both",
+    "Transformer logits",
+    "Transformer norm=pre tied=True smoothing=0.1 dropout=0.0",
 )
 
-CONVERTED = "transformer, pre-norm, with final norm, tied"  # its weights are also compared in PyTorch's layout
+CONVERTED = "Transformer norm=pre tied=True smoothing=0.1 dropout=0.0"  # weights also compared in PyTorch's layout

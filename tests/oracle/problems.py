@@ -1,42 +1,24 @@
 """One problem, solved twice: the same weights, inputs and upstream gradient through our layers and through PyTorch's.
 
-A `Case` says how each side computes one output; a `Problem` holds the numbers; `solve_ours` and `solve_theirs` return
-the output and the gradient of every input and every parameter, all by our names and in our layout. On PyTorch's side
-our arrays are the leaves that autograd differentiates, so no gradient has to be renamed or transposed back.
+What is compared are subjects of the gradient checks without their dropout. `Numbers` are what enters; `solve_ours` and
+`solve_theirs` return the output and the gradient of every input and every parameter, all by our names and in our
+layout. On PyTorch's side our arrays are the leaves that autograd differentiates with respect to, so no gradient has to
+be renamed or transposed back.
 
 Only `solve_theirs` imports torch. Everything else works without it.
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.core import Layer
+from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.vocabulary import PAD
-from tests.helpers import randomize, relative_error
+from tests.helpers import relative_error
+from tests.oracle.cases import PARITY
 
-BOUND = 1e-11  # on every relative error; the worst measured, on several sets of CPU kernels, is 1e-13
-
-
-class Sizes(NamedTuple):
-    """The length of every axis, by the library's letters."""
-
-    B: int
-    T: int
-    S: int
-    H: int
-    D: int
-    F: int
-    V: int
-
-    @property
-    def C(self):
-        return self.H * self.D
-
-    def shape(self, letters):
-        """The shape that letters such as "BTC" stand for."""
-        return tuple(getattr(self, letter) for letter in letters)
+BOUND = 1e-11  # on every relative error; the worst measured is 8e-13
 
 
 def random_sizes(seed):
@@ -48,42 +30,12 @@ def random_sizes(seed):
             return sizes
 
 
-class Case:
-    """What one comparison compares. A subclass fills in the sides; the defaults suit a layer of ours."""
-
-    inputs: ClassVar = {}  # {name: letters of its shape}: what enters and has a gradient
-    output = "BTC"  # letters of its shape
-
-    def __init__(self, name):
-        self.name = name
-
-    def constants(self, rng, z):
-        """{name: array} of what enters and has no gradient: token ids and masks."""
-        return {}
-
-    def layer(self, z):
-        """Our layer, of which every parameter will be replaced; one without any where the case is a pure function."""
-        return Layer()
-
-    def ours(self, layer, **arrays):
-        """Our forward, with inputs and constants by their names -> output, cache."""
-        return layer.forward(**arrays)
-
-    def ours_backward(self, layer, dy, cache):
-        """Our backward -> the gradients of `inputs` in their order: an array, a tuple of them, or None for none."""
-        return layer.backward(dy, cache)
-
-    def theirs(self, torch, z, p, **tensors):
-        """The output as PyTorch computes it, from the parameters p, {our name: tensor of our shape}, and the rest."""
-        raise NotImplementedError
-
-
-class Problem(NamedTuple):
+class Numbers(NamedTuple):
     """The numbers of one comparison. All floats are exact in float16, so that they can be stored in two bytes."""
 
     weights: dict  # by our names
     inputs: dict
-    constants: dict
+    constants: dict  # ids and masks
     dy: np.ndarray  # the upstream gradient, dLoss/doutput
 
 
@@ -94,16 +46,20 @@ class Solution(NamedTuple):
     gradients: dict  # {name: dLoss/dname} for every input and every parameter
 
 
-def draw(case, z, seed):
-    """Order-one random numbers for every entry of a Problem, gamma, beta and biases included."""
+def build(name, n, rng=None):
+    """The Problem of a subject, without dropout."""
+    return SUBJECTS[name].without_dropout().build(n, rng)
+
+
+def draw(name, n, seed):
+    """Order-one random numbers for a subject."""
     rng = np.random.default_rng(seed)
-    weights = randomize(case.layer(z), seed, scale=0.4).state_dict()
-    return Problem(
-        {name: to_short_floats(weight) for name, weight in weights.items()},
-        {name: to_short_floats(rng.standard_normal(z.shape(letters))) for name, letters in case.inputs.items()},
-        case.constants(rng, z),
-        to_short_floats(rng.standard_normal(z.shape(case.output))),
-    )
+    problem = build(name, n, rng)
+    weights = {key: to_short_floats(parameter.data) for key, parameter in problem.parameters.items()}
+    inputs = {key: to_short_floats(x) for key, x in problem.inputs.items()}
+    constants = {key: array for key, array in problem.constants.items() if array is not None}
+    y, _ = problem.forward(*inputs.values())
+    return Numbers(weights, inputs, constants, to_short_floats(rng.standard_normal(np.shape(y))))
 
 
 def draw_ids(rng, B, length, V):
@@ -117,47 +73,44 @@ def to_short_floats(array):
     return np.asarray(array).astype(np.float16).astype(np.float64)
 
 
-def load_layer(case, z, weights):
-    """Our layer with these weights."""
-    layer = case.layer(z)
-    layer.load_state_dict(weights)
-    return layer
+def load(name, n, weights):
+    """The Problem of a subject with these weights."""
+    problem = build(name, n)
+    assert weights.keys() == problem.parameters.keys()
+    for key, parameter in problem.parameters.items():
+        parameter.data[...] = weights[key]
+    return problem
 
 
-def solve_ours(case, z, problem):
+def solve_ours(name, n, numbers):
     """Our output and gradients -> Solution."""
-    layer = load_layer(case, z, problem.weights)
-    y, cache = case.ours(layer, **problem.inputs, **problem.constants)
-    dinputs = case.ours_backward(layer, problem.dy, cache)
-    if not isinstance(dinputs, tuple):
-        dinputs = () if dinputs is None else (dinputs,)
-    gradients = dict(zip(case.inputs, dinputs, strict=True))
-    return Solution(y, gradients | {name: parameter.grad for name, parameter in layer.named_parameters()})
+    problem = load(name, n, numbers.weights)
+    constants = {key: numbers.constants.get(key) for key in problem.constants}
+    y, cache = problem._replace(constants=constants).forward(*(numbers.inputs[key] for key in problem.inputs))
+    return Solution(y, problem.gradients(numbers.dy, cache))
 
 
-def solve_theirs(case, z, problem):
+def solve_theirs(name, n, numbers):
     """PyTorch's output and gradients -> Solution. Autograd refuses a leaf that was not used: none is forgotten."""
     import torch
 
-    weights, inputs = (leaves(torch, arrays) for arrays in (problem.weights, problem.inputs))
-    constants = {name: torch.tensor(array) for name, array in problem.constants.items()}
-    y = case.theirs(torch, z, weights, **inputs, **constants)
+    weights, inputs = (leaves(torch, arrays) for arrays in (numbers.weights, numbers.inputs))
+    constants = {key: torch.tensor(array) for key, array in numbers.constants.items()}
+    y = PARITY[name](torch, n, SUBJECTS[name].switches, weights, **inputs, **constants)
     variables = inputs | weights
-    gradients = torch.autograd.grad(y, list(variables.values()), torch.tensor(problem.dy))
-    return Solution(y.detach().numpy(), {name: g.numpy() for name, g in zip(variables, gradients, strict=True)})
+    gradients = torch.autograd.grad(y, list(variables.values()), torch.tensor(numbers.dy))
+    return Solution(y.detach().numpy(), {key: g.numpy() for key, g in zip(variables, gradients, strict=True)})
 
 
 def leaves(torch, arrays):
-    """Copies of arrays as the variables that autograd differentiates by."""
+    """Copies of arrays as the variables that autograd differentiates with respect to."""
     return {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
 
 
-def errors(case, z, got, expected):
+def errors(got, expected):
     """{name: relative error} of the output and of all gradients, after proof that none is missing on either side."""
-    wanted = set(case.inputs) | {name for name, _ in case.layer(z).named_parameters()}
-    assert set(got.gradients) == wanted
-    assert set(expected.gradients) == wanted
-    named = {name: relative_error(got.gradients[name], expected.gradients[name]) for name in wanted}
+    assert got.gradients.keys() == expected.gradients.keys()
+    named = {name: relative_error(gradient, expected.gradients[name]) for name, gradient in got.gradients.items()}
     return {"output": relative_error(got.y, expected.y)} | named
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from tests.oracle.problems import Problem, Solution
+from tests.oracle.problems import Numbers, Solution
 from tests.oracle.training import Run, Start
 
 PATH = Path(__file__).parents[1] / "reference" / "pytorch.safetensors"
@@ -39,10 +39,10 @@ def read(path=PATH):
 
 
 def read_case(tree, name):
-    """The Problem and PyTorch's Solution of a case; a case without parameters or inputs has stored none."""
+    """The Numbers and PyTorch's Solution of a case; a case without parameters or inputs has stored none."""
     stored = tree[name]
-    problem = {"weights": {}, "inputs": {}, "constants": {}, **stored["problem"]}
-    return Problem(**problem), Solution(**stored["solution"])
+    numbers = {"weights": {}, "inputs": {}, "constants": {}, **stored["problem"]}
+    return Numbers(**numbers), Solution(**stored["solution"])
 
 
 def read_training(tree):

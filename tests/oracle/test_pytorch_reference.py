@@ -6,12 +6,16 @@ The stored problems are float64 without dropout, with padding, causal masks, rep
 import numpy as np
 import pytest
 
+from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.interop.pytorch import from_pytorch, to_pytorch
 from tests.helpers import relative_error
 from tests.oracle import training
-from tests.oracle.cases import CASES, CONVERTED, REFERENCE_CASES, REFERENCE_SIZES
+from tests.oracle.cases import CONVERTED, REFERENCE_CASES, REFERENCE_SIZES
 from tests.oracle.problems import BOUND, assert_all_within, errors, solve_ours
 from tests.oracle.reference_file import PATH, read, read_case, read_training
+from tests.oracle.theirs import configuration
+
+CONFIG = configuration(REFERENCE_SIZES, SUBJECTS[CONVERTED].switches)
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +32,8 @@ def test_the_file_has_just_the_reference_cases_and_names_the_version_that_solved
 
 @pytest.mark.parametrize("name", REFERENCE_CASES)
 def test_output_and_every_gradient_equal_the_stored_ones(name, stored, record_property):
-    case = CASES[name]
-    problem, expected = read_case(stored, name)
-    found = errors(case, REFERENCE_SIZES, solve_ours(case, REFERENCE_SIZES, problem), expected)
+    numbers, expected = read_case(stored, name)
+    found = errors(solve_ours(name, REFERENCE_SIZES, numbers), expected)
     assert_all_within(BOUND, found, name, record_property)
 
 
@@ -62,13 +65,13 @@ def test_training_moves_a_key_bias_by_rounding_noise_only(stored):
 
 def test_weights_have_the_stored_names_and_entries_in_pytorchs_layout(stored):
     weights, theirs = read_case(stored, CONVERTED)[0].weights, stored["state_dict"]
-    got = to_pytorch(weights, CASES[CONVERTED].config(REFERENCE_SIZES))
+    got = to_pytorch(weights, CONFIG)
     assert set(got) == set(theirs)
     assert all(np.array_equal(got[name], theirs[name]) for name in theirs)
 
 
-def test_weights_in_pytorchs_layout_become_all_weights_but_the_embeddings(stored):
+def test_weights_in_pytorchs_layout_become_all_weights_except_the_embeddings(stored):
     weights, theirs = read_case(stored, CONVERTED)[0].weights, stored["state_dict"]
-    got = from_pytorch(theirs, CASES[CONVERTED].config(REFERENCE_SIZES))
+    got = from_pytorch(theirs, CONFIG)
     assert set(got) == set(weights) - {"source_embedding.tokens.E"}
     assert all(np.array_equal(got[name], weights[name]) for name in got)

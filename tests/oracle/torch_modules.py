@@ -1,4 +1,4 @@
-"""PyTorch's own attention, blocks and Transformer, run with our parameters in place of theirs.
+"""PyTorch's own attention, blocks and Transformer, run with our parameters instead of theirs.
 
 Every function takes `torch` itself, so that this file can be imported without it, and `p`, our parameters as tensors
 by our names. Written apart from `minitransformer.interop.pytorch`, which has the same correspondence for arrays, so
@@ -88,6 +88,8 @@ def block_options(torch, config):
         "nhead": config.num_heads,
         "dim_feedforward": config.d_ff,
         "dropout": 0.0,
+        "activation": config.activation,
+        "layer_norm_eps": config.norm_eps,
         "norm_first": config.norm == "pre",
         "batch_first": True,
         "dtype": torch.float64,
@@ -112,6 +114,11 @@ def transformer_module(torch, config):
 def ignored_by_order(torch, T, S):
     """(T, S), True where position t may not look at position s because s > t."""
     return ~torch.ones(T, S, dtype=torch.bool).tril()
+
+
+def ignored(n, T, S, allowed):
+    """Our mask, True = may attend, as (B H, T, S), True = ignore; None if there is none."""
+    return None if allowed is None else ~allowed.expand(n.B, n.H, T, S).reshape(n.B * n.H, T, S)
 
 
 def stack_masks(torch, source, target):

@@ -10,12 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.data import Batch
+from minitransformer.gradcheck.subjects import SUBJECTS
+from minitransformer.models import Transformer
 from minitransformer.training import Adam, CrossEntropyLoss, TrainingSettings, clip_grad_norm, noam, train
 from tests.helpers import relative_error
-from tests.oracle.cases import CASES, REFERENCE_SIZES
-from tests.oracle.problems import draw, leaves, load_layer
+from tests.oracle.cases import PARITY, REFERENCE_SIZES
+from tests.oracle.problems import build, draw, draw_ids, leaves, load
+from tests.oracle.theirs import configuration
 
-CASE = CASES["transformer, loss, smoothing 0.1"]
+NAME = "Transformer norm=post tied=True smoothing=0.1 dropout=0.0"
+SWITCHES = SUBJECTS[NAME].switches
 SIZES = REFERENCE_SIZES
 # The learning rate both rises and falls, and only some of the steps are clipped.
 WARMUP, FACTOR = 4, 0.1
@@ -46,25 +50,28 @@ class Run(NamedTuple):
 def draw_start(seed):
     """Random weights and batches."""
     rng = np.random.default_rng(seed)
-    batches = [CASE.constants(rng, SIZES) for _ in range(SETTINGS.steps)]
-    stacked = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
-    return Start(draw(CASE, SIZES, seed).weights, stacked)
+    lengths = {"source": SIZES.S, "target": SIZES.T, "targets": SIZES.T}
+    batches = {
+        name: np.stack([draw_ids(rng, SIZES.B, length, SIZES.V) for _ in range(SETTINGS.steps)])
+        for name, length in lengths.items()
+    }
+    return Start(draw(NAME, SIZES, seed).weights, batches)
 
 
 def train_ours(start):
     """With our layers, clipping, Adam and schedule -> Run."""
-    model = load_layer(CASE, SIZES, start.weights)
-    optimizer = Adam(model.parameters(), betas=BETAS, eps=EPS)
+    problem = load(NAME, SIZES, start.weights)
+    parameters = list(problem.parameters.values())
+    optimizer = Adam(parameters, betas=BETAS, eps=EPS)
     losses, norms = [], []
     for step in range(SETTINGS.steps):
-        model.zero_grad()
-        loss, cache = CASE.ours(model, **start.batch(step))
-        CASE.ours_backward(model, 1.0, cache)
+        loss, cache = problem._replace(constants=start.batch(step)).forward()
+        problem.gradients(1.0, cache)
         losses.append(float(loss))
-        norms.append(float(clip_grad_norm(model.parameters(), SETTINGS.max_norm)))
+        norms.append(float(clip_grad_norm(parameters, SETTINGS.max_norm)))
         optimizer.lr = SCHEDULE(step + 1)
         optimizer.step()
-    return Run(np.array(losses), np.array(norms), model.state_dict())
+    return Run(np.array(losses), np.array(norms), {name: p.data for name, p in problem.parameters.items()})
 
 
 class FixedBatches:
@@ -77,13 +84,14 @@ class FixedBatches:
     def batch(self, rng, size):
         """The next batch."""
         ids = self.start.batch(next(self.coming))
-        return Batch(ids["source"], ids["target"], ids["target_out"])
+        return Batch(ids["source"], ids["target"], ids["targets"])
 
 
 def train_with_our_loop(start):
     """With `minitransformer.training.train` -> Run."""
-    model = load_layer(CASE, SIZES, start.weights)
-    loss = CrossEntropyLoss(CASE.config(SIZES).label_smoothing)
+    model = Transformer(configuration(SIZES, SWITCHES), seed=None, dtype=np.float64)
+    model.load_state_dict(start.weights)
+    loss = CrossEntropyLoss(SWITCHES["label_smoothing"])
     history = train(model, FixedBatches(start), schedule=SCHEDULE, loss_fn=loss, settings=SETTINGS)
     return Run(np.array(history.losses), np.array(history.norms), model.state_dict())
 
@@ -100,7 +108,7 @@ def train_theirs(start):
     for step in range(SETTINGS.steps):
         batch = {name: torch.tensor(ids) for name, ids in start.batch(step).items()}
         optimizer.zero_grad()
-        loss = CASE.theirs(torch, SIZES, weights, **batch)
+        loss = PARITY[NAME](torch, SIZES, SWITCHES, weights, **batch)
         loss.backward()
         losses.append(loss.item())
         norms.append(torch.nn.utils.clip_grad_norm_(variables, SETTINGS.max_norm).item())
@@ -115,15 +123,15 @@ def their_learning_rate(step):
 
 
 def run_errors(got, expected):
-    """{name: relative error} of the losses, the norms, and every weight after the last step but the key biases."""
+    """{name: relative error} of the losses, the norms, and every weight after the last step except the key biases."""
     numbers = {name: relative_error(getattr(got, name), getattr(expected, name)) for name in ("losses", "norms")}
     return numbers | weight_errors(got.weights, expected.weights)
 
 
 def weight_errors(got, expected):
-    """{name: relative error} of every weight but the key biases, after proof that none is missing."""
+    """{name: relative error} of every weight except the key biases, after proof that none is missing."""
     got, expected = without_key_biases(got), without_key_biases(expected)
-    names = {name for name, _ in CASE.layer(SIZES).named_parameters()}
+    names = build(NAME, SIZES).parameters.keys()
     assert set(got) == names
     assert set(expected) == names
     return {name: relative_error(got[name], expected[name]) for name in names}

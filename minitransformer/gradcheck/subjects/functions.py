@@ -1,0 +1,149 @@
+"""The rows for the pure functions."""
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer import functional as F
+from minitransformer.backend import to_device
+from minitransformer.core import Parameter
+from minitransformer.generators import make_generator
+from minitransformer.gradcheck.subjects.table import (
+    MASKS,
+    ODD_MASKS,
+    Problem,
+    Sizes,
+    draw,
+    draw_ids,
+    draw_mask,
+    register,
+)
+
+DROPOUT = 0.3
+
+
+def activation(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str) -> Problem:
+    """A function of single entries, or of pairs of entries if it is gated; the inputs reach into its tails."""
+    x = draw(rng, dtype, n.B, n.T, 2 * n.D, std=2.0)
+    return Problem(getattr(F, function), getattr(F, f"{function}_backward"), {"x": x}, {}, {})
+
+
+def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """x W + b."""
+    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "W": draw(rng, dtype, n.C, n.F), "b": draw(rng, dtype, n.F)}
+    return Problem(F.linear, F.linear_backward, inputs, {}, {})
+
+
+def layer_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Over the last axis, with gamma around 1."""
+    x, gamma = draw(rng, dtype, n.B, n.T, n.C), draw(rng, dtype, n.C, mean=1.0, std=0.5)
+    inputs = {"x": x, "gamma": gamma, "beta": draw(rng, dtype, n.C)}
+    return Problem(F.layer_norm, F.layer_norm_backward, inputs, {}, {})
+
+
+def rms_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Over the last axis, with gamma around 1."""
+    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "gamma": draw(rng, dtype, n.C, mean=1.0, std=0.5)}
+    return Problem(F.rms_norm, F.rms_norm_backward, inputs, {}, {})
+
+
+def softmax(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str) -> Problem:
+    """Softmax of scores under a mask."""
+    inputs = {"scores": draw(rng, dtype, n.B, n.H, n.T, n.S)}
+    return Problem(F.softmax, F.softmax_backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+
+
+def dropout(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """Each forward drops the same entries."""
+
+    def function(x):
+        return F.dropout(x, dropout, make_generator(1))
+
+    return Problem(function, F.dropout_backward, {"x": draw(rng, dtype, n.B, n.T, n.C)}, {}, {})
+
+
+def attention(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+) -> Problem:
+    """Attention under a mask; each forward drops the same weights."""
+    q, k, v = (draw(rng, dtype, n.B, n.H, length, n.D) for length in (n.T, n.S, n.S))
+
+    def function(q, k, v, allowed):
+        return F.scaled_dot_product_attention(q, k, v, allowed, dropout, make_generator(1))
+
+    def backward(dy, cache):
+        return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is None, as there is no bias
+
+    return Problem(function, backward, {"q": q, "k": k, "v": v}, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+
+
+def biased_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str, scale: float) -> Problem:
+    """Attention with a bias of the scores and another scale, as T5 has it."""
+    q, k, v = (draw(rng, dtype, n.B, n.H, length, n.D) for length in (n.T, n.S, n.S))
+    inputs = {"q": q, "k": k, "v": v, "bias": draw(rng, dtype, n.H, n.T, n.S)}
+
+    def function(q, k, v, bias, allowed):
+        return F.scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)
+
+    constants = {"allowed": draw_mask(mask, rng, n, n.T, n.S)}
+    return Problem(function, F.scaled_dot_product_attention_backward, inputs, constants, {})
+
+
+def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothing: float, padding: bool) -> Problem:
+    """The loss. Its upstream gradient is random like all others."""
+
+    def function(logits, targets):
+        return F.cross_entropy(logits, to_device(targets), smoothing)
+
+    constants = {"targets": draw_ids(rng, n, n.T, padding)}
+    return Problem(function, F.cross_entropy_backward, {"logits": draw(rng, dtype, n.B, n.T, n.V)}, constants, {})
+
+
+def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """The matrix is a Parameter here, because backward adds to its gradient in place."""
+    E = Parameter(draw(rng, dtype, n.V, n.C))
+
+    def function(ids):
+        return F.embedding(ids, E.data, 1.5)
+
+    def backward(dy, cache):
+        F.embedding_backward(dy, cache, E.grad)
+
+    return Problem(function, backward, {}, {"ids": draw_ids(rng, n, n.T, padded=True)}, {"E": E})
+
+
+def split_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """(B, T, C) -> (B, H, T, D)."""
+    x = draw(rng, dtype, n.B, n.T, n.C)
+    return Problem(lambda x: (F.split_heads(x, n.H), None), lambda dy, _: F.merge_heads(dy), {"x": x}, {}, {})
+
+
+def merge_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """(B, H, T, D) -> (B, T, C)."""
+    x = draw(rng, dtype, n.B, n.H, n.T, n.D)
+    return Problem(lambda x: (F.merge_heads(x), None), lambda dy, _: F.split_heads(dy, n.H), {"x": x}, {}, {})
+
+
+for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu"):
+    register(name, getattr(F, name), activation, function=name)
+register("linear", F.linear, linear)
+for mask in (*MASKS, *ODD_MASKS):
+    register(f"softmax mask={mask}", F.softmax, softmax, mask=mask)
+register("layer_norm", F.layer_norm, layer_norm)
+register("rms_norm", F.rms_norm, rms_norm)
+for rate in (0.0, DROPOUT):
+    register(f"dropout rate={rate}", F.dropout, dropout, dropout=rate)
+register("embedding", F.embedding, embedding)
+register("split_heads", F.split_heads, split_heads)
+register("merge_heads", F.merge_heads, merge_heads)
+for mask in (*MASKS, *ODD_MASKS):
+    register(f"attention mask={mask}", F.scaled_dot_product_attention, attention, mask=mask)
+register(f"attention dropout={DROPOUT}", F.scaled_dot_product_attention, attention, mask="both", dropout=DROPOUT)
+for scale in (1.0, 0.5):
+    row = f"attention bias=True scale={scale}"
+    register(row, F.scaled_dot_product_attention, biased_attention, mask="both", scale=scale)
+register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T": 1})
+register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
+for eps in (0.0, 0.1):
+    for padding in (False, True):
+        row = f"cross_entropy smoothing={eps} padding={padding}"
+        register(row, F.cross_entropy, cross_entropy, smoothing=eps, padding=padding)

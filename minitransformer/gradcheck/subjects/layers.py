@@ -1,0 +1,206 @@
+"""The rows for the layers."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer import layers as L
+from minitransformer.core import Layer, Parameter
+from minitransformer.gradcheck.subjects.table import (
+    MASKS,
+    ODD_MASKS,
+    Problem,
+    Sizes,
+    draw,
+    draw_ids,
+    draw_mask,
+    layer_problem,
+    register,
+)
+from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.residual import NORMS
+from minitransformer.models.config import TransformerConfig
+
+DROPOUT = 0.3
+
+
+def config(n: Sizes, dropout: float = 0.0, **changes: Any) -> TransformerConfig:
+    """A model of these sizes with two layers; `dropout` everywhere that it can be."""
+    return TransformerConfig(
+        vocab_size=n.V,
+        d_model=n.C,
+        num_heads=n.H,
+        d_ff=n.F,
+        num_layers=2,
+        max_len=n.max_len,
+        dropout=dropout,
+        attention_dropout=dropout,
+        ffn_dropout=dropout,
+        **changes,
+    )
+
+
+def token_matrix(n: Sizes, dtype: DTypeLike) -> Parameter:
+    """Token vectors (V, C), to be drawn later."""
+    return Parameter(np.zeros((n.V, n.C), dtype))
+
+
+def target(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> dict[str, np.ndarray]:
+    """The input of most layers."""
+    return {"x": draw(rng, dtype, n.B, n.T, n.C)}
+
+
+def target_and_memory(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> dict[str, np.ndarray]:
+    """The inputs of everything with cross-attention."""
+    return target(n, rng, dtype) | {"memory": draw(rng, dtype, n.B, n.S, n.C)}
+
+
+def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, bias: bool = True, blocks: int = 1) -> Problem:
+    """C to F features, in several blocks if asked."""
+    return layer_problem(L.Linear(n.C, n.F, bias=bias, blocks=blocks, dtype=dtype), rng, target(n, rng, dtype))
+
+
+def layer_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, eps: float = 1e-5) -> Problem:
+    """LayerNorm."""
+    return layer_problem(L.LayerNorm(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
+
+
+def rms_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, eps: float = 1e-5) -> Problem:
+    """RMSNorm."""
+    return layer_problem(L.RMSNorm(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
+
+
+def positional_encoding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Sinusoids, added to the input."""
+    return layer_problem(L.PositionalEncoding(n.max_len, n.C, dtype=dtype), rng, target(n, rng, dtype))
+
+
+def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Token ids to vectors."""
+    return layer_problem(L.Embedding(token_matrix(n, dtype)), rng, {}, {"ids": draw_ids(rng, n, n.T, padded=True)})
+
+
+def input_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """Token vectors, positions and dropout."""
+    positions = L.PositionalEncoding(n.max_len, n.C, dtype=dtype)
+    layer = L.InputEmbedding(token_matrix(n, dtype), positions, dropout)
+    return layer_problem(layer, rng, {}, {"ids": draw_ids(rng, n, n.T, padded=True)})
+
+
+def output_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Vectors to logits."""
+    return layer_problem(L.OutputProjection(token_matrix(n, dtype)), rng, target(n, rng, dtype))
+
+
+def dropout_layer(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """Dropout of single entries."""
+    return layer_problem(L.Dropout(dropout), rng, target(n, rng, dtype))
+
+
+def feed_forward(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, activation: str = "relu", bias: bool = True
+) -> Problem:
+    """Two matrices with an activation between them."""
+    layer = L.FeedForward(n.C, n.F, activation=activation, bias=bias, dropout_rate=dropout, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype))
+
+
+def self_attention(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+) -> Problem:
+    """Multi-head attention of a sequence to itself."""
+    layer = L.SelfAttention(n.C, n.H, dropout_rate=dropout, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
+
+
+def cross_attention(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+) -> Problem:
+    """Multi-head attention of the target to the memory."""
+    layer = L.CrossAttention(n.C, n.H, dropout_rate=dropout, dtype=dtype)
+    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
+
+
+def residual_self(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, norm: str, dropout: float) -> Problem:
+    """A residual connection around a sub-layer with one input."""
+    layer = L.Residual(L.SelfAttention(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
+
+
+def residual_cross(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, norm: str, dropout: float) -> Problem:
+    """A residual connection around a sub-layer with two inputs."""
+    layer = L.Residual(L.CrossAttention(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
+    constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
+    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
+
+
+def encoder(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: Callable[..., Layer], mask: str, **switches: Any
+) -> Problem:
+    """An EncoderLayer or an Encoder; `switches` are fields of the configuration."""
+    layer = kind(config(n, **switches), dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
+
+
+def decoder(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: Callable[..., Layer], mask: str, **switches: Any
+) -> Problem:
+    """A DecoderLayer or a Decoder under a mask, with a padded memory; `switches` are fields of the configuration."""
+    layer = kind(config(n, **switches), dtype=dtype)
+    masks = {"allowed": draw_mask(mask, rng, n, n.T, n.T), "memory_allowed": draw_mask("padding", rng, n, n.T, n.S)}
+    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), masks)
+
+
+register("Linear", L.Linear, linear)
+register("Linear bias=False", L.Linear, linear, bias=False)
+register("Linear blocks=3", L.Linear, linear, blocks=3)
+register("LayerNorm", L.LayerNorm, layer_norm)
+register("LayerNorm eps=0.3", L.LayerNorm, layer_norm, eps=0.3)
+register("RMSNorm", L.RMSNorm, rms_norm)
+register("RMSNorm eps=0.3", L.RMSNorm, rms_norm, eps=0.3)
+register("PositionalEncoding", L.PositionalEncoding, positional_encoding)
+register("Embedding", L.Embedding, embedding)
+register("OutputProjection", L.OutputProjection, output_projection)
+for rate in (0.0, DROPOUT):
+    register(f"Dropout rate={rate}", L.Dropout, dropout_layer, dropout=rate)
+    register(f"FeedForward dropout={rate}", L.FeedForward, feed_forward, dropout=rate)
+    register(f"InputEmbedding dropout={rate}", L.InputEmbedding, input_embedding, dropout=rate)
+
+for name, bias in itertools.product(ACTIVATIONS, (True, False)):
+    if (name, bias) != ("relu", True):  # that is the row "FeedForward dropout=0.3"
+        row = f"FeedForward activation={name} bias={bias}"
+        register(row, L.FeedForward, feed_forward, dropout=DROPOUT, activation=name, bias=bias)
+
+for mask in (*MASKS, *ODD_MASKS):
+    register(f"SelfAttention mask={mask}", L.SelfAttention, self_attention, mask=mask)
+    register(f"CrossAttention mask={mask}", L.CrossAttention, cross_attention, mask=mask)
+register("SelfAttention dropout", L.SelfAttention, self_attention, mask="both", dropout=DROPOUT)
+register("CrossAttention dropout", L.CrossAttention, cross_attention, mask="padding", dropout=DROPOUT)
+register("SelfAttention T=1", L.SelfAttention, self_attention, lengths={"T": 1})
+register("SelfAttention B=1", L.SelfAttention, self_attention, lengths={"B": 1})
+
+STACKS = [(L.EncoderLayer, encoder), (L.Encoder, encoder), (L.DecoderLayer, decoder), (L.Decoder, decoder)]
+MODERN: dict[str, Any] = {"normalization": "rms", "activation": "swiglu", "bias": False, "norm_eps": 0.1}
+for norm in NORMS:
+    for rate in (0.0, DROPOUT):
+        switches: dict[str, Any] = {"norm": norm, "dropout": rate}
+        register(f"Residual self norm={norm} dropout={rate}", L.Residual, residual_self, **switches)
+        register(f"Residual cross norm={norm} dropout={rate}", L.Residual, residual_cross, **switches)
+        for mask, (kind, make) in itertools.product(MASKS if rate else ("both",), STACKS):
+            row = f"{kind.__name__} norm={norm} dropout={rate} mask={mask}"
+            register(row, kind, make, kind=kind, mask=mask, **switches)
+    for kind, make in STACKS[1::2]:
+        row = f"{kind.__name__} norm={norm} normalization=rms activation=swiglu bias=False"
+        register(row, kind, make, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
+register(
+    "EncoderLayer activation=gelu norm_eps=0.1",
+    L.EncoderLayer,
+    encoder,
+    kind=L.EncoderLayer,
+    mask="padding",
+    activation="gelu",
+    norm_eps=0.1,
+)

@@ -1,0 +1,182 @@
+"""The rows for whole models: from token ids to the loss, with respect to all parameters. BERT's parts are here too."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.backend import to_device
+from minitransformer.core import Layer
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.generators import make_generator
+from minitransformer.gradcheck.check import check_gradients, randomize_parameters
+from minitransformer.gradcheck.report import COMPLEX_STEP, Report
+from minitransformer.gradcheck.subjects.layers import DROPOUT, config
+from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.models import (
+    BERT,
+    GPT,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    gpt_config,
+    named_config,
+    t5_config,
+)
+from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
+
+SMOOTHING, SEGMENTS, CLASSES = 0.1, 3, 13
+LARGE_EPS = 0.1  # so large that it matters
+LARGEST = 10  # entries of a tensor that are checked one by one: the entries are already proven layer by layer
+
+
+def loss_problem(model: Layer, ids: dict[str, np.ndarray], targets: np.ndarray, dropout_seed: int = 1) -> Problem:
+    """The Problem of a model and its loss with label smoothing; `ids` are what the model takes, by name."""
+
+    def function(*arrays):
+        *ids, targets = arrays
+        logits, cache = model.forward(*ids, rng=make_generator(dropout_seed))
+        loss, cache_loss = cross_entropy(logits, to_device(targets), model.config.label_smoothing)
+        return loss, (cache, cache_loss)
+
+    def backward(dloss, caches):
+        cache, cache_loss = caches
+        model.backward(cross_entropy_backward(dloss, cache_loss), cache)
+
+    return Problem(function, backward, {}, {**ids, "targets": targets}, dict(model.named_parameters()))
+
+
+def check_loss(model: Layer, *ids: np.ndarray, name: str, dropout_seed: int = 1, **options: Any) -> Report:
+    """Check every parameter of a model through the loss; the last of `ids` are the targets."""
+    problem = loss_problem(model, {f"ids {i}": array for i, array in enumerate(ids[:-1])}, ids[-1], dropout_seed)
+    return check_gradients(problem.forward, problem.backward, {}, problem.parameters, name=name, **options)
+
+
+def draw_sentences(n: Sizes, rng: np.random.Generator, padded: bool = True) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Source, target input and targets, which are the input's next tokens."""
+    source, target = draw_ids(rng, n, n.S, padded), draw_ids(rng, n, n.T + 1, padded)
+    return {"source": source, "target": target[:, :-1]}, target[:, 1:]
+
+
+def transformer(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, padding: bool = True, loss: bool = True, **switches: Any
+) -> Problem:
+    """An encoder-decoder, up to the loss or to the logits; `switches` are fields of the configuration."""
+    model = Transformer(config(n, **switches), dtype=dtype)
+    ids, targets = draw_sentences(n, rng, padding)
+    if not loss:
+        return layer_problem(model, rng, {}, ids)
+    randomize_parameters(model, rng)
+    return loss_problem(model, ids, targets)
+
+
+def family_fields(n: Sizes, dropout: float) -> dict[str, Any]:
+    """What GPT, BERT and T5 have in common here."""
+    names = ("d_model", "num_heads", "d_ff", "num_layers", "max_len", "dropout", "attention_dropout", "ffn_dropout")
+    paper = config(n, dropout)
+    return {name: getattr(paper, name) for name in names} | {"norm_eps": LARGE_EPS, "label_smoothing": SMOOTHING}
+
+
+def t5(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
+    """A Transformer with T5's switches, whose target starts with padding."""
+    model = Transformer(t5_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
+    randomize_parameters(model, rng)
+    ids, targets = draw_sentences(n, rng)
+    ids["target"] = np.pad(targets[:, :-1], ((0, 0), (1, 0)))
+    return loss_problem(model, ids, targets)
+
+
+def gpt(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
+    """A GPT. Padding at the end is no target, and no token before it sees it."""
+    n = n._replace(D=2 * n.D)  # rotations turn pairs of features
+    model = GPT(gpt_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
+    randomize_parameters(model, rng)
+    ids = draw_ids(rng, n, n.T + 1, padded=True)
+    return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:])
+
+
+def bert(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, head: str, **changes: Any) -> Problem:
+    """A BERT on padded ids in several segments, which predicts some tokens, or a class."""
+    n = n._replace(D=2 * n.D)
+    bert = bert_config(n.V, **{**family_fields(n, dropout), **changes})
+    model = BERT(bert, num_classes=CLASSES if head == "classes" else None, num_segments=SEGMENTS, dtype=dtype)
+    randomize_parameters(model, rng)
+    ids = {"ids": draw_ids(rng, n, n.T, padded=True), "segments": rng.integers(0, SEGMENTS, (n.B, n.T))}
+    hidden = np.where(np.arange(n.T) % 2, 0, draw_ids(rng, n, n.T))  # only some tokens are predicted
+    return loss_problem(model, ids, hidden if head == "masked" else rng.integers(1, CLASSES, n.B))
+
+
+def bert_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """Tokens, segments and positions."""
+    layer = BERTEmbedding(bert_config(n.V, **family_fields(n, dropout)), SEGMENTS, None, dtype=dtype)
+    ids = {"ids": draw_ids(rng, n, n.T, padded=True), "segments": rng.integers(0, SEGMENTS, (n.B, n.T))}
+    return layer_problem(layer, rng, {}, ids)
+
+
+def masked_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """The head for hidden tokens, with the matrix of token vectors as a parameter of its own."""
+    bert = bert_config(n.V, **family_fields(n, dropout))
+    layer = MaskedHead(BERTEmbedding(bert, SEGMENTS, None, dtype=dtype).tokens.E, bert, None, dtype=dtype)
+    return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
+
+
+def classifier_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """The head for classes."""
+    layer = ClassifierHead(CLASSES, bert_config(n.V, **family_fields(n, dropout)), None, dtype=dtype)
+    return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
+
+
+def _register_model(name: str, covers: object, make: Callable[..., Problem], **options: Any) -> None:
+    register(name, covers, make, max_entries=LARGEST, **options)
+
+
+for norm, tied, eps, rate in itertools.product(("post", "pre"), (True, False), (0.0, 0.1), (0.0, DROPOUT)):
+    switches: dict[str, Any] = {"norm": norm, "tie_embeddings": tied, "label_smoothing": eps, "dropout": rate}
+    row = f"Transformer norm={norm} tied={tied} smoothing={eps} dropout={rate}"
+    _register_model(row, Transformer, transformer, **switches)
+_register_model("Transformer final_norm=True", Transformer, transformer, final_norm=True)
+for norm, final in (("pre", False), ("post", True)):
+    row = f"Transformer norm={norm} tied=False final_norm={final}"
+    _register_model(row, Transformer, transformer, norm=norm, tie_embeddings=False, final_norm=final)
+_register_model("Transformer logits", Transformer, transformer, loss=False)
+_register_model("Transformer padding=False", Transformer, transformer, padding=False)
+_register_model("Transformer T=1", Transformer, transformer, lengths={"T": 1})
+_register_model("Transformer B=1", Transformer, transformer, lengths={"B": 1})
+
+MODERN: dict[str, Any] = {"positions": "rope", "normalization": "rms", "activation": "swiglu", "bias": False}
+for positions in POSITIONS:
+    _register_model(f"GPT positions={positions}", GPT, gpt, dropout=DROPOUT, positions=positions)
+row = "GPT tied=False norm=post scaled"
+_register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
+_register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
+_register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
+_register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
+_register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")
+V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
+_register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
+_register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
+register("BERTEmbedding", BERTEmbedding, bert_embedding, dropout=DROPOUT)
+register("MaskedHead", MaskedHead, masked_head, dropout=DROPOUT)
+register("ClassifierHead", ClassifierHead, classifier_head, dropout=DROPOUT)
+
+
+def check_base(seed: int = 0, directions: int = 3) -> Report:
+    """Every gradient of the paper's base model at its full size (63.1M parameters), each forward along one direction.
+
+    A short batch is enough, because it reaches every parameter: the matrix of embeddings is also the output
+    projection, so tokens that are absent from the input have a gradient too. Dropout, label smoothing and padding are
+    on.
+    """
+    base: TransformerConfig = named_config("base", 37000)
+    model = Transformer(base, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(3, 37000, size=(2, 7)), rng.integers(3, 37000, size=(2, 6))
+    source[0, 5:] = target[1, 4:] = 0
+    for name, parameter in model.named_parameters():
+        if name.endswith((".b", ".beta", ".gamma")):  # initially 0, 0 and 1, which hides mistakes
+            parameter.data += to_device(0.3 * rng.standard_normal(parameter.data.shape))
+    ids = (source, target[:, :-1], target[:, 1:])
+    return check_loss(model, *ids, name="base", method=COMPLEX_STEP, together=True, directions=directions, seed=seed)

@@ -1,0 +1,153 @@
+"""PyTorch's side of every comparison: what it makes of our parameters and inputs.
+
+Each function takes `torch` itself, so that this file can be imported without it; the sizes `n` and the `switches` of
+the subject; and `p`, our parameters as tensors by our names. The rest are the subject's inputs and constants by name.
+"""
+
+import dataclasses
+import math
+
+from minitransformer.gradcheck.subjects.layers import config
+from minitransformer.models import TransformerConfig
+from minitransformer.vocabulary import PAD
+from tests.oracle import torch_modules
+
+GATES = {"geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu": "silu"}
+FIELDS = {field.name for field in dataclasses.fields(TransformerConfig)}
+
+
+def configuration(n, switches):
+    """The configuration of a subject's layer or model, without dropout."""
+    return config(n, **{name: value for name, value in switches.items() if name in FIELDS} | {"dropout": 0.0})
+
+
+def apply_activation(torch, name, h):
+    """What PyTorch makes of h (..., F), or of its two halves if the activation is gated."""
+    if name in GATES:
+        gate, up = h.chunk(2, dim=-1)
+        return apply_activation(torch, GATES[name], gate) * up
+    if name == "gelu_tanh":
+        return torch.nn.functional.gelu(h, approximate="tanh")
+    return getattr(torch.nn.functional, name)(h)
+
+
+def activation(torch, n, switches, p, x):
+    return apply_activation(torch, switches["function"], x)
+
+
+def linear_function(torch, n, switches, p, x, W, b):
+    return torch.nn.functional.linear(x, W.T, b)
+
+
+def layer_norm_function(torch, n, switches, p, x, gamma, beta):
+    return torch.nn.functional.layer_norm(x, gamma.shape, gamma, beta)
+
+
+def softmax(torch, n, switches, p, scores, allowed=None):
+    scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    return torch.softmax(scores, dim=-1)
+
+
+def attention(torch, n, switches, p, q, k, v, allowed=None):
+    # the one place in PyTorch where a boolean mask means what it means here: True = may attend
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+def biased_attention(torch, n, switches, p, q, k, v, bias, allowed):
+    bias = bias.expand(n.B, -1, -1, -1).masked_fill(~allowed, -torch.inf)
+    scale = switches["scale"]
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
+
+
+def cross_entropy(torch, n, switches, p, logits, targets):
+    return mean_loss(torch, logits, targets, switches["smoothing"])
+
+
+def mean_loss(torch, logits, targets, smoothing):
+    """The mean smoothed cross-entropy over all targets that are not padding."""
+    return torch.nn.functional.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=PAD, label_smoothing=smoothing
+    )
+
+
+def linear(torch, n, switches, p, x):
+    return torch.nn.functional.linear(x, p["W"].T, p.get("b"))
+
+
+def layer_norm(torch, n, switches, p, x):
+    return torch.nn.functional.layer_norm(x, (n.C,), p["gamma"], p["beta"], switches.get("eps", 1e-5))
+
+
+def rms_norm(torch, n, switches, p, x):
+    module = torch.nn.RMSNorm(n.C, eps=switches.get("eps", 1e-5), dtype=torch.float64)
+    return torch_modules.call(torch, module, {"weight": p["gamma"]}, x)
+
+
+def embedding(torch, n, switches, p, ids):
+    return torch.nn.functional.embedding(ids, p["E"]) * math.sqrt(n.C)
+
+
+def output_projection(torch, n, switches, p, x):
+    return torch.nn.functional.linear(x, p["E"])
+
+
+def feed_forward(torch, n, switches, p, x):
+    h = torch.nn.functional.linear(x, p["expand.W"].T, p.get("expand.b"))
+    h = apply_activation(torch, switches.get("activation", "relu"), h)
+    return torch.nn.functional.linear(h, p["contract.W"].T, p.get("contract.b"))
+
+
+def self_attention(torch, n, switches, p, x, allowed=None):
+    return _attend(torch, n, torch_modules.self_attention_weights(torch, p), x, x, allowed)
+
+
+def cross_attention(torch, n, switches, p, x, memory, allowed=None):
+    return _attend(torch, n, torch_modules.cross_attention_weights(torch, p), x, memory, allowed)
+
+
+def _attend(torch, n, weights, q, kv, allowed):
+    module = torch.nn.MultiheadAttention(n.C, n.H, batch_first=True, dtype=torch.float64)
+    ignored = torch_modules.ignored(n, q.shape[1], kv.shape[1], allowed)
+    return torch_modules.call(torch, module, weights, q, kv, kv, need_weights=False, attn_mask=ignored)[0]
+
+
+def encoder_layer(torch, n, switches, p, x, allowed=None):
+    options = torch_modules.block_options(torch, configuration(n, switches))
+    weights = torch_modules.encoder_layer_weights(torch, p)
+    ignored = torch_modules.ignored(n, n.T, n.T, allowed)
+    return torch_modules.call(torch, torch.nn.TransformerEncoderLayer(**options), weights, x, src_mask=ignored)
+
+
+def decoder_layer(torch, n, switches, p, x, memory, allowed=None, memory_allowed=None):
+    options = torch_modules.block_options(torch, configuration(n, switches))
+    weights = torch_modules.decoder_layer_weights(torch, p)
+    masks = {
+        "tgt_mask": torch_modules.ignored(n, n.T, n.T, allowed),
+        "memory_mask": torch_modules.ignored(n, n.T, n.S, memory_allowed),
+    }
+    return torch_modules.call(torch, torch.nn.TransformerDecoderLayer(**options), weights, x, memory, **masks)
+
+
+def transformer(torch, n, switches, p, source, target, targets=None):
+    """From ids to logits, or to the smoothed loss. Tied embeddings are one leaf of autograd that is used three times.
+
+    torch.nn.Transformer has no embeddings, positions and output; they are built around it by hand.
+    """
+    paper = configuration(n, switches)
+    source_E = p["source_embedding.tokens.E"]
+    x = _embed(torch, source, source_E)
+    y = _embed(torch, target, p.get("target_embedding.tokens.E", source_E))
+    module, weights = torch_modules.transformer_module(torch, paper), torch_modules.transformer_weights(torch, paper, p)
+    decoded = torch_modules.call(torch, module, weights, x, y, **torch_modules.stack_masks(torch, source, target))
+    logits = decoded @ p.get("output.E", source_E).T
+    return logits if targets is None else mean_loss(torch, logits, targets, paper.label_smoothing)
+
+
+def _embed(torch, ids, E):
+    """Token vectors times sqrt(C), plus the sinusoids of paper section 3.5, entry by entry -> (B, T, C)."""
+    C = E.shape[1]
+    rows = [
+        [(math.cos if c % 2 else math.sin)(t / 10000 ** ((c - c % 2) / C)) for c in range(C)]
+        for t in range(ids.shape[1])
+    ]
+    return torch.nn.functional.embedding(ids, E) * math.sqrt(C) + torch.tensor(rows, dtype=torch.float64)
