@@ -11,7 +11,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, layer_problem, register
 
-BUCKETS = {"num_buckets": 6, "max_distance": 5}  # few, so that far distances share them
+BUCKETS: dict[str, Any] = {"num_buckets": 6, "max_distance": 5}  # few, so that far distances share them
 START = 2  # queries from there on are the last of the keys
 KEPT = {"B": 3}  # sequences, so that the gradient of each tensor is small enough to be checked entry by entry
 
