@@ -11,13 +11,6 @@ def wrong_entries(got: np.ndarray, expected: np.ndarray, tolerance: float) -> np
     return ~(np.abs(got - expected) <= tolerance * scale)  # NaN is wrong
 
 
-def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference, relative to the largest entry expected."""
-    if got.size == 0:
-        return 0.0
-    return float(np.abs(got - expected).max() / (np.abs(expected).max() or 1.0))
-
-
 def shape_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
     """What a wrong shape looks like -> a sentence."""
     text = f"{name} has shape {got.shape} but should have {expected.shape}"

@@ -17,12 +17,12 @@ from minitransformer.exercises.calling import StillOpenError, as_arrays, call, c
 from minitransformer.exercises.clues import (
     place_clue,
     ratio_clue,
-    relative_error,
     shape_clue,
     worst_clue,
     wrong_entries,
 )
 from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task, load
+from minitransformer.gradcheck import relative_error
 
 SEEDS = (0, 1, 2)  # of the problems that an answer is tried on
 SAME = 1e-7  # two answers that are nearer to each other than this are the same answer
