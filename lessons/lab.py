@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minitransformer.course import workplace
-from minitransformer.files import written_whole
+from minitransformer.files import atomic_write
 from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
@@ -136,7 +136,7 @@ class Lesson:
             "claims": self.claims,
             "figure": self.figure,
         }
-        with written_whole(RECORDS / f"{self.name}.json") as partial:
+        with atomic_write(RECORDS / f"{self.name}.json") as partial:
             partial.write_text(json.dumps(record, indent=1, ensure_ascii=False), "utf-8")
         mode = " in fast mode" if self.fast else ""
         print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s; figure {self.figure}")

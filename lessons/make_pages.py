@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.course import LessonInfo, find_lessons, read_record
-from minitransformer.files import written_whole
+from minitransformer.files import atomic_write
 
 HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table -->\n"
@@ -80,7 +80,7 @@ def main() -> int:
     pages = {readme: with_table(readme.read_text("utf-8"), table(lessons, records))}
     pages[HERE / "CLAIMS.md"] = claims(lessons, records)
     for path, text in pages.items():
-        with written_whole(path) as partial:
+        with atomic_write(path) as partial:
             partial.write_text(text, "utf-8")
         print(f"wrote {path}")
     return 0

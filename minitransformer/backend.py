@@ -51,7 +51,7 @@ def _find_module(name: Any) -> Any:
 
 
 _at_start = _find_module(os.environ.get("MINITRANSFORMER_BACKEND", "numpy"))
-# the library in use. A context belongs to one thread; a Team gives its threads a copy of the caller's context
+# the library in use. A context belongs to one thread; a ThreadTeam gives its threads a copy of the caller's context
 _in_use: contextvars.ContextVar[Any] = contextvars.ContextVar("backend", default=_at_start)
 
 
@@ -71,9 +71,9 @@ else:
 class use_backend:
     """Switch `xp` to the library `name`, from here on or for the length of a `with` block.
 
-    The switch holds in this thread and in the threads of a Team that works for it. Other threads do not see it; they
-    start with the library that the environment variable MINITRANSFORMER_BACKEND names. `name` is "numpy", "cupy" or an
-    array module itself, such as the stand-in for CuPy that the tests use.
+    The switch holds in this thread and in the threads of a ThreadTeam that works for it. Other threads do not see it;
+    they start with the library that the environment variable MINITRANSFORMER_BACKEND names. `name` is "numpy", "cupy"
+    or an array module itself, such as the stand-in for CuPy that the tests use.
 
     Raises ValueError for an unknown name and BackendUnavailableError if the library cannot run here.
     """

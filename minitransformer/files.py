@@ -35,9 +35,6 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
                 partial.unlink(missing_ok=True)
 
 
-written_whole = atomic_write  # the old name
-
-
 @contextlib.contextmanager
 def named_in_errors(what: str) -> Iterator[None]:
     """A `with` block in which an OSError says `what` failed, and then why: Python's own message may name no file."""

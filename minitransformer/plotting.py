@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minitransformer.files import written_whole
+from minitransformer.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def pyplot() -> ModuleType:
 
 def save_figure(figure: "Figure", path: str | PathLike[str]) -> None:
     """Write `figure` to `path` as a PNG without a date in it, and close it, except in a notebook, which shows it."""
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
     if not IN_NOTEBOOK:
         pyplot().close(figure)

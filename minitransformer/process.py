@@ -151,6 +151,3 @@ class ThreadTeam:
 
 
 SINGLE_THREAD = ThreadTeam(1)
-
-Team = ThreadTeam  # the old names
-ALONE = SINGLE_THREAD

@@ -44,7 +44,7 @@ def wait_for_work(process, folder, in_writing):
 
 
 def kill_again_and_again(folder, count, rng, progress=lambda: None):
-    """Kill `count` times, resuming in between, and beginning anew whenever a training reaches its end.
+    """Kill `count` times, resuming in between, and starting again whenever a training is finished.
 
     -> (kills, how many of them left half a checkpoint behind, the weights of each ending). Raises AssertionError where
     a resumed training fails.

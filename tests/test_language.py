@@ -35,6 +35,10 @@ FINISHED = (
 )
 EVERYWHERE = ("minitransformer", "tests", "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()  # it quotes them all
+QUOTES = {  # (file, words): an old name that a file must know, or somebody else's name
+    ("minitransformer/recipes/resume.py", '"accumulate"'),  # in runs of version 0.1
+    ("tests/strict/freeze_cupy_api.py", '"accumulate"'),  # a method of NumPy's
+}
 
 # what stands after something, not behind it
 PARTS = (
@@ -112,8 +116,9 @@ def find_hits(path, text):
     patterns = PHRASE_PATTERNS if path == "CHANGELOG.md" else NAME_PATTERNS + PHRASE_PATTERNS
     for pattern, instead in patterns:
         for match in pattern.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            yield Hit(path, line, " ".join(match.group().split()), instead)
+            line, words = text.count("\n", 0, match.start()) + 1, " ".join(match.group().split())
+            if (path, words) not in QUOTES:
+                yield Hit(path, line, words, instead)
 
 
 def hits_in(part):

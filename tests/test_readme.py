@@ -10,7 +10,9 @@ README = Path(__file__).parent.parent / "README.md"
 
 def test_the_library_example_trains_saves_loads_and_generates(tmp_path, monkeypatch, capsys):
     text = README.read_text("utf-8")
-    (example,) = re.findall(r"```python\n(import minitransformer as mt\n.*?)```", text, flags=re.DOTALL)
+    (example,) = re.findall(
+        r"```python\n(from pathlib import Path\n\nimport minitransformer as mt\n.*?)```", text, flags=re.DOTALL
+    )
     assert "steps=300" in example
     monkeypatch.chdir(tmp_path)
     (tmp_path / "README.md").write_text(text, "utf-8")

@@ -21,7 +21,7 @@ from minitransformer.bench.parity import STEPS, compare_layers, compare_training
 from minitransformer.bench.training import train_toy_task
 from minitransformer.devices import describe_device
 from minitransformer.evaluation import decode_and_score
-from minitransformer.files import written_whole
+from minitransformer.files import atomic_write
 from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.progress import tqdm
 
@@ -48,7 +48,7 @@ def run(folder: Path, backend: str | None = None) -> dict[str, Any]:
 
         report = make_report(tuple(PARTS), show=tqdm.write, progress=progress)
     path = folder / "device_report.json"
-    with written_whole(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf8")
     print(f"\n{'all passed' if report['passed'] else 'NOT ALL PASSED'}; saved {path}")
     return report

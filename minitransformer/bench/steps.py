@@ -10,7 +10,7 @@ from minitransformer.bench.sizes import Size
 from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM, make_training_step
 from minitransformer.core import Parameter
 from minitransformer.models import Transformer
-from minitransformer.process import Team, keep_freed_memory
+from minitransformer.process import ThreadTeam, keep_freed_memory
 from minitransformer.training import Adam
 
 LR = 1e-4
@@ -29,7 +29,7 @@ def adam_steps(threads: int, with_torch: bool, count: int = 48_000_000) -> dict[
     parameter = Parameter(rng.standard_normal(count, dtype=np.float32))
     parameter.grad[...] = rng.standard_normal(count, dtype=np.float32)
     optimizer = Adam([parameter], lr=LR)
-    optimizer.team = Team(threads)
+    optimizer.team = ThreadTeam(threads)
     calls: dict[str, Callable[[], Any]] = {"numpy": optimizer.step}
     if with_torch:
         import torch

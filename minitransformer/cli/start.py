@@ -12,7 +12,7 @@ Copy the exercises of a lesson into your folder, my_exercises, where git does no
   minitransformer start 06
   minitransformer check 06          says what is right, and which mistake was made
   minitransformer hint 06           one hint after the other
-  minitransformer progress          what there is, and how far you are
+  minitransformer progress          all exercises, with your progress
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from minitransformer.course import workplace
 from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise, load
-from minitransformer.files import read_bytes, written_whole
+from minitransformer.files import atomic_write, read_bytes
 
 MINE = workplace() / "my_exercises"
 
@@ -52,14 +52,14 @@ class Workshop:
         path = self.file(exercise)
         if path.exists():
             return path, False
-        with written_whole(path) as partial:
+        with atomic_write(path) as partial:
             shutil.copyfile(exercise.path, partial)
         return path, True
 
     def note(self, exercise: Exercise, **what: Any) -> None:
         """Write something about an exercise into the notes."""
         self.notes[exercise.name] = {**self.notes.get(exercise.name, {}), **what}
-        with written_whole(self.notes_path) as partial:
+        with atomic_write(self.notes_path) as partial:
             partial.write_text(json.dumps(self.notes, indent=1), "utf-8")
 
     def noted(self, exercise: Exercise, what: str, default: Any = None) -> Any:

@@ -39,7 +39,7 @@ def fused(kernel: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable
 def plain_formulas() -> Iterator[None]:
     """Inside a `with` block the plain formulas run on a GPU too, so that the kernels can be compared with them.
 
-    As with `use_backend`, the block holds in the thread that enters it and in its Team.
+    As with `use_backend`, the block holds in the thread that enters it and in its ThreadTeam.
     """
     before = _use_kernels.get()
     _use_kernels.set(False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from minitransformer.files import check_folder, written_whole
+from minitransformer.files import atomic_write, check_folder
 from minitransformer.process import limit_threads
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
@@ -219,7 +219,7 @@ def write_log(path: Path, history: History) -> None:
     """One line for each step: loss, norm of the gradient, learning rate."""
     rows = zip(history.losses, history.norms, history.learning_rates, strict=True)
     lines = [f"{step},{loss:.6g},{norm:.6g},{rate:.6g}\n" for step, (loss, norm, rate) in enumerate(rows, start=1)]
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_text("".join(["step,loss,grad_norm,learning_rate\n", *lines]), encoding="utf8")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from minitransformer.process import Team
+from minitransformer.process import ThreadTeam
 from minitransformer.training.parallel import DataParallel, part_weights, split_batch, weighted_sum
 
 
@@ -17,7 +17,7 @@ class GradientAccumulation:
         self.workers, self.steps = workers, steps
 
     @property
-    def team(self) -> Team:
+    def team(self) -> ThreadTeam:
         """The threads that compute each micro batch."""
         return self.workers.team
 

@@ -1,12 +1,12 @@
 """Clipping the gradient. Not in the paper's text."""
 
 from minitransformer.backend import backend_name, xp
-from minitransformer.process import ALONE
+from minitransformer.process import SINGLE_THREAD
 
 BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
 
 
-def grad_norm(parameters, team=ALONE):
+def grad_norm(parameters, team=SINGLE_THREAD):
     """The norm of all gradients taken together as one vector -> a 0-d array."""
     grads = [parameter.grad.reshape(-1) for parameter in parameters]
     step = BLOCK if backend_name() == "numpy" else max(grad.size for grad in grads)  # a GPU sums in a tree anyway

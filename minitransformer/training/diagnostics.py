@@ -9,7 +9,7 @@ import numpy as np
 
 from minitransformer.backend import backend_name, to_host, xp
 from minitransformer.generators import generator_state, restore_generator
-from minitransformer.process import Team
+from minitransformer.process import ThreadTeam
 from minitransformer.training.anomaly_hooks import (
     BACKWARD,
     LOSS,
@@ -211,7 +211,7 @@ def _one_by_one(workers):
         workers.team = before
 
 
-class OneByOne(Team):
+class OneByOne(ThreadTeam):
     """A team that computes the same parts of the work one after another."""
 
     def __init__(self, size: int) -> None:

@@ -10,7 +10,7 @@ from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import FlatParameter, Parameter
 from minitransformer.kernels.dispatch import fused
-from minitransformer.process import ALONE, Team
+from minitransformer.process import SINGLE_THREAD, ThreadTeam
 
 BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache from first to last
 
@@ -41,7 +41,7 @@ class Adam:
             raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
         self.flat = FlatParameter(list(parameters))
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.team = ALONE  # the threads that share a step
+        self.team = SINGLE_THREAD  # the threads that share a step
         self.t = 0  # steps taken
         self.m, self.v = xp.zeros_like(self.weights), xp.zeros_like(self.weights)
 
@@ -94,7 +94,7 @@ def adam_update(
     t: int,
     *,
     scale: Any = 1.0,
-    team: Team = ALONE,
+    team: ThreadTeam = SINGLE_THREAD,
 ) -> None:
     """Step t of Adam (Kingma and Ba 2015, algorithm 1) for one parameter: data, m and v are changed in place.
 

@@ -17,7 +17,7 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
-from minitransformer.process import Team, limit_threads, num_threads, threads_are_chosen
+from minitransformer.process import ThreadTeam, limit_threads, num_threads, threads_are_chosen
 from minitransformer.training.losses import CrossEntropyLoss
 
 MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
@@ -36,7 +36,7 @@ class DataParallel:
     def __init__(
         self, model: Layer, loss_fn: CrossEntropyLoss, threads: int | None = None, seed: int | list[int] = 0
     ) -> None:
-        self.team = Team(threads or (num_threads() if backend_name() == "numpy" else 1))
+        self.team = ThreadTeam(threads or (num_threads() if backend_name() == "numpy" else 1))
         self.loss_fn = loss_fn
         self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)

@@ -37,7 +37,7 @@ def random_script(seed, V, scale=2.0):
 
 
 def script(table, V):
-    """A script from {what was said behind bos: {token: probability}}; everywhere else the model wants to end."""
+    """A script from {what was said after bos: {token: probability}}; everywhere else the model wants to end."""
 
     def logits_of(source, said):
         p = table.get(said[1:], {EOS: 1.0})

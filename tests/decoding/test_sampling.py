@@ -21,7 +21,7 @@ def example(B=5, V=V, seed=0, dtype=np.float64):
 
 
 def naive_probabilities(log_p, temperature, top_k, top_p):
-    """What one row is drawn from: sharpen, keep the k likeliest, keep the fewest that make p of these, share anew."""
+    """What one row is drawn from: sharpen, keep the k likeliest, keep the fewest that make up p, normalize."""
     p = [math.exp(x / temperature) for x in log_p]
     p = [x / math.fsum(p) for x in p]
     likeliest = sorted(range(len(p)), key=lambda i: (-p[i], i))[:top_k]
@@ -116,7 +116,7 @@ def test_frequencies_of_50000_draws_are_the_probabilities(options):
 
 
 class Extreme:
-    """In place of a generator: always the same number."""
+    """Stands for a generator: always the same number."""
 
     def __init__(self, number):
         self.number = number

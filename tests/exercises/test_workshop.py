@@ -23,7 +23,7 @@ def test_state_goes_from_open_to_passed_and_stays_there(tmp_path):
     workshop.start(EXERCISE)
     for status in ("open", "wrong", "passed", "wrong"):
         workshop.count(EXERCISE, [Diagnosis("f", status)])
-        states.append(Workshop(tmp_path).state(EXERCISE))  # read anew
+        states.append(Workshop(tmp_path).state(EXERCISE))  # read again
     assert states == ["open", "begun", "begun", "passed", "passed"]
     assert Workshop(tmp_path).noted(EXERCISE, "tries") == 3, "a stub is no try"
 

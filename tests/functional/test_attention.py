@@ -42,7 +42,7 @@ def example(dtype=np.float64):
 
 
 def run(q, k, v, allowed, rate=0.0, bias=None):
-    """Attention under a mask of the host or None, with dropout drawn anew from the same seed at each call."""
+    """Attention under a mask of the host or None, with dropout drawn from the same seed at each call."""
     allowed = None if allowed is None else device(allowed)
     return scaled_dot_product_attention(q, k, v, allowed, rate, make_generator(11), bias)
 

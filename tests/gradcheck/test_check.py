@@ -144,7 +144,7 @@ def test_a_parameter_that_is_never_used_must_have_no_gradient(touched, failures)
 
 
 class KeyBias(Layer):
-    """Attention of x to itself with a bias on keys and one on values. The key's gradient is 0, but for rounding."""
+    """Attention of x to itself with a bias on keys and one on values. The key's gradient is 0, except for rounding."""
 
     size, stray = 1.0, 0.0  # of all outputs, and of the part of the value's gradient that the key gets
 

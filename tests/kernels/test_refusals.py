@@ -125,7 +125,7 @@ class Refusal(NamedTuple):
     words: str
 
 
-REFUSALS = [
+REFUSED = [
     Refusal(normalise, {"gamma": (5,)}, ValueError, "gamma must be of shape (8,), got (5,)"),
     Refusal(normalise, {"beta": (ROWS, C)}, ValueError, "beta must be of shape (8,), got (6, 8)"),
     Refusal(normalise, {"x": (ROWS, 0)}, ValueError, "x must have at least one number in its last axis"),
@@ -192,7 +192,7 @@ def said(refusal, backend):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.call.__name__} {refusal.arguments}")
+@pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: f"{refusal.call.__name__} {refusal.arguments}")
 def test_wrong_arguments_are_refused_in_the_same_words_and_launch_nothing(refusal, launched):
     expected = said(refusal, "numpy")
     assert refusal.words in expected
@@ -226,7 +226,7 @@ def test_a_check_after_the_dispatch_is_found(launched):
     y, x_hat, rstd = _layer_norm(x, gamma, beta, eps)"""
     *checks, call = right.splitlines()
     wrong = "\n".join([call.strip(), *(f"    {check.strip()}" for check in checks)])
-    (refusal,) = (refusal for refusal in REFUSALS if refusal.arguments == {"gamma": (5,)})
+    (refusal,) = (refusal for refusal in REFUSED if refusal.arguments == {"gamma": (5,)})
     with planted(layer_norm, right, wrong):
         said(refusal, "cupy")
     assert launched == ["layer_norm"]

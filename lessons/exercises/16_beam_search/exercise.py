@@ -4,8 +4,8 @@ Difficulty 4 of 5, 35 minutes. See lesson 16, parts 1 and 2.
 
 A model gives the log probabilities of the next token; write the search for a whole answer. At each step extend every
 living beginning by every token, and sort the extensions by log P, the best first. Of the first `beam` of them, those
-that end in eos are finished answers. Of those that do not end, the first `beam` live on. When the room is full, what
-lives counts as finished, too. Of all that is finished the best is the one with the largest
+that end in eos are finished answers. Of those that do not end, the first `beam` live on. What still lives after
+`max_new_tokens` tokens counts as finished, too. Of all finished answers the best is the one with the largest
 
     score(y) = log P(y) / ((5 + l) / 6)^alpha           with l tokens in y, its eos included
 
@@ -17,19 +17,19 @@ import numpy as np
 EOS = 2  # ends an answer; all other tokens go on
 
 
-def greedy(log_p, room):
+def greedy(log_p, max_new_tokens):
     """Always the likeliest token, for comparison -> (log P, ids)."""
     total, ids = 0.0, ()
-    while len(ids) < room and EOS not in ids:
+    while len(ids) < max_new_tokens and EOS not in ids:
         row = log_p(ids)
         token = int(np.argmax(row))
         total, ids = total + float(row[token]), (*ids, token)
     return total, ids
 
 
-def beam_search(log_p, room, beam=4, alpha=0.6):
-    """log_p(ids) -> (V,), the log probabilities of the token behind a tuple of ids; `room` for that many tokens.
+def beam_search(log_p, max_new_tokens, beam=4, alpha=0.6):
+    """The best answer of at most `max_new_tokens` tokens -> its score, and its ids.
 
-    -> score, ids: the best answer's score, and its tokens.
+    log_p(ids) -> (V,) gives the log probabilities of the token after a tuple of ids.
     """
     raise NotImplementedError("keep a list of (log P, ids), at first [(0.0, ())], and write one step that extends it")

@@ -59,7 +59,7 @@ def make_search(rng, given):
 
 @functools.lru_cache(64)
 def search_problem(seed):
-    """Languages are drawn until there is one. In half of the problems the best answer ends with the room."""
+    """Languages are drawn until there is one. In half of the problems the best answer has the most tokens allowed."""
     rng = np.random.default_rng(seed)
     cut = rng.random() < 0.5
     while True:
@@ -76,11 +76,11 @@ def search_problem(seed):
                 break
             scores.append(score)
         else:
-            return Problem(problem.args, in_the_room((best.score, best.ids), problem))
+            return Problem(problem.args, padded_ids((best.score, best.ids), problem))
 
 
-def in_the_room(outputs, problem):
-    """The ids with -1 behind them, up to the room there is, so that answers of all lengths can be compared.
+def padded_ids(outputs, problem):
+    """The ids, padded with -1 to the most tokens allowed, so that answers of all lengths can be compared.
 
     Wrong ids get a trace of their score: with so few answers about, the same ids alone do not tell the same mistake.
     """
@@ -99,7 +99,7 @@ def is_an_answer(outputs, problem):
     return EOS not in ids[:-1] and set(ids) <= set(range(V))
 
 
-def may_fill_the_room(outputs, problem):
+def may_have_all_tokens(outputs, problem):
     """Whether an answer without eos is given, if that is the best one."""
     best, ids = problem.expected[1], outputs[1]
     return EOS in best or EOS not in ids
@@ -127,7 +127,7 @@ MISTAKES = (  # first those that are right most often
         "How many of the extensions should live on, and what does the second best know that the best does not?",
         {
             "return max(finished + [(total / penalty, ids) for total, ids in alive])": (
-                "total, ids = greedy(log_p, room)\n    return total / ((5 + len(ids)) / 6) ** alpha, ids"
+                "total, ids = greedy(log_p, max_new_tokens)\n    return total / ((5 + len(ids)) / 6) ** alpha, ids"
             )
         },
     ),
@@ -191,11 +191,11 @@ EXERCISE = Exercise(
             function="beam_search",
             outputs=(Output("score", ""), Output("ids", "t")),
             make=make_search,
-            observe=in_the_room,
+            observe=padded_ids,
             invariants=(
                 Invariant("ids are tokens, with eos at their end or nowhere", is_an_answer),
                 Invariant("the score is that of the ids", counts_what_it_says),
-                Invariant("the best answer here fills the room, without an eos", may_fill_the_room),
+                Invariant("the best answer here has max_new_tokens tokens, and no eos", may_have_all_tokens),
                 Invariant("the best answer here ends in eos", ends_if_it_should),
             ),
             mistakes=MISTAKES,

@@ -2,7 +2,7 @@
 def leak_test(model, length, vocab_size):
     rng = np.random.default_rng()
     for _ in range(3):
-        for t in range(length - 1):  # all that is later than t, drawn anew
+        for t in range(length - 1):  # everything after t, drawn again
             ids = rng.integers(vocab_size, size=(2, length))
             other = ids.copy()
             for b in range(2):
