@@ -219,7 +219,7 @@ def write(model, source, room=30):
 #     how we know that all the gradients are right                          lesson 01, the next
 
 # %%
-config = TransformerConfig(V, d_model=64, num_heads=2, d_ff=128, num_layers=1, dropout=0.0, label_smoothing=0.0)
+config = TransformerConfig(V, d_model=64, num_heads=2, d_ff=128, num_layers=1, dropout=0.0)
 model = Transformer(config, seed=0)
 lesson.quote("has 85,568 numbers", model.num_parameters())
 

@@ -397,7 +397,7 @@ def train_with(backward):
     """The losses of training, and the share of held-out words that are reversed to the last letter."""
     task = get_task("reverse")
     task.max_len = 8
-    sizes = {"d_model": 64, "num_heads": 2, "d_ff": 128, "num_layers": 1, "dropout": 0.0, "label_smoothing": 0.0}
+    sizes = {"d_model": 64, "num_heads": 2, "d_ff": 128, "num_layers": 1, "dropout": 0.0}
     model = Transformer(TransformerConfig(len(task.vocabulary), **sizes), seed=0)
     steps = lesson.pick(full=700, fast=40)
     schedule, averaging = partial(cosine, steps=steps, peak=3e-3, warmup=50), AverageOfLast(steps)

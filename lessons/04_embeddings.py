@@ -338,7 +338,7 @@ batch = task.batch(np.random.default_rng(1), 32)
 
 def small_model(**changes):
     """The library's Transformer with C = 64 and one layer in each stack, in float64."""
-    config = named_config("tiny", len(task.vocabulary), dropout=0.0, num_layers=1, label_smoothing=0.0, **changes)
+    config = named_config("tiny", len(task.vocabulary), dropout=0.0, num_layers=1, **changes)
     return Transformer(config, seed=0, dtype="float64")
 
 
@@ -396,7 +396,7 @@ curves = {name: [] for name in FORMS}
 bar = tqdm(total=len(FORMS) * SEEDS * STEPS, unit="step", disable=None)
 for name, (scaled, size) in FORMS.items():
     for seed in range(SEEDS):
-        changes = {"dropout": 0.0, "num_layers": 1, "label_smoothing": 0.0, "scale_embeddings": scaled}
+        changes = {"dropout": 0.0, "num_layers": 1, "scale_embeddings": scaled}
         model = Transformer(named_config("tiny", len(task.vocabulary), **changes), seed=seed)
         model.output.E.data *= size / C**-0.5
         optimizer, workers = Adam(model.parameters()), DataParallel(model, CrossEntropyLoss())

@@ -370,7 +370,7 @@ class Reader(Layer):
 
     def __init__(self, table, seed):
         V = FIRST + LETTERS
-        self.config = TransformerConfig(V, C, 4, 64, 1, dropout=0.0, label_smoothing=0.0)
+        self.config = TransformerConfig(V, C, 4, 64, 1, dropout=0.0)
         rng = np.random.default_rng(seed)
         E = Parameter((rng.standard_normal((V, C)) / np.sqrt(C)).astype("float32"))
         positions = None if table is None else PositionalEncoding(T, C)

@@ -317,7 +317,7 @@ task, STEPS = get_task("copy"), lesson.pick(400, 20)
 
 
 def make_model(dtype="float32"):
-    sizes = {"d_model": 32, "d_ff": 64, "dropout": 0.0, "label_smoothing": 0.0}
+    sizes = {"d_model": 32, "d_ff": 64, "dropout": 0.0}
     return Transformer(named_config("tiny", len(task.vocabulary), **sizes), seed=0, dtype=dtype)
 
 

@@ -258,7 +258,7 @@ def learn(model, task, steps, seed=1, change=lambda batch: batch):
         batch = change(task.batch(rng, 64))
         optimizer.zero_grad()
         logits, cache = model.forward(batch.source, batch.target_in)
-        loss, dlogits = loss_and_gradient(logits, batch.target_out, model.config.label_smoothing)
+        loss, dlogits = loss_and_gradient(logits, batch.target_out, eps)
         model.backward(dlogits, cache)
         optimizer.lr = noam(step, model.config.d_model, warmup=100, factor=0.3)
         optimizer.step()
@@ -319,7 +319,7 @@ lesson.quote("5·5·5 = 125 answers", 5, 5, 5, len(every))
 lesson.check("probabilities of the 125 answers sum to 1, but for", abs(total - 1), 1e-13)
 
 # %%
-model = Transformer(TransformerConfig(9, **sizes, label_smoothing=eps), seed=4, dtype="float64")
+model = Transformer(TransformerConfig(9, **sizes), seed=4, dtype="float64")
 source = np.array([[5, 8, 3, 4, 6, EOS]])
 u, y = shift([[6, 4, 3, 8, 5]])
 T = y.shape[1]
@@ -361,7 +361,7 @@ for name in ("copy", "reverse"):
     tasks[name].max_len = 8  # letters of a word in training
 V = len(tasks["copy"].vocabulary)
 choices = {"d_model": 32, "num_heads": 2, "d_ff": 128, "num_layers": 1, "max_len": 64}
-config = TransformerConfig(V, **choices, dropout=0.0, label_smoothing=eps)
+config = TransformerConfig(V, **choices, dropout=0.0)
 ours = learn(Transformer(config, seed=0, dtype="float64"), tasks["reverse"], steps=3)
 other = Transformer(config, seed=0, dtype="float64")
 optimizer, workers = Adam(other.parameters()), DataParallel(other, CrossEntropyLoss(eps), threads=1)

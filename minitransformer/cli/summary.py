@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "
         f"d_ff = {config.d_ff}, h = {config.num_heads} heads, P_drop = {config.dropout}, "
-        f"eps_ls = {config.label_smoothing}, {config.norm}-norm, V = {config.vocab_size}\n"
+        f"{config.norm}-norm, V = {config.vocab_size}\n"
     )
     print(f"{'layer':<44} {'kind':<18} {'output':<12} {'parameters':>12}")
     for row in rows:

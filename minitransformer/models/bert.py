@@ -25,7 +25,7 @@ STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)
 
 
 def bert_config(vocab_size: int, **changes: Any) -> TransformerConfig:
-    """BERT's choices (Devlin et al. 2019): post-norm, learned positions, exact GELU, eps 1e-12, no label smoothing.
+    """BERT's choices (Devlin et al. 2019): post-norm, learned positions, exact GELU, eps 1e-12.
 
     `changes` replaces fields of the TransformerConfig, such as d_model. Raises ValueError or TypeError as that does.
     """
@@ -35,7 +35,6 @@ def bert_config(vocab_size: int, **changes: Any) -> TransformerConfig:
         "activation": "gelu",
         "scale_embeddings": False,
         "norm_eps": 1e-12,
-        "label_smoothing": 0.0,
     }
     return TransformerConfig(vocab_size, **{**bert, **changes})
 

@@ -36,7 +36,6 @@ class TransformerConfig:
     dropout: float = 0.1  # P_drop, on every sub-layer's output and on the embeddings
     attention_dropout: float = 0.0  # on the attention weights; not in the paper's text
     ffn_dropout: float = 0.0  # between the two matrices of the feed-forward network; not in the paper's text
-    label_smoothing: float = 0.1  # epsilon_ls
     norm: str = "post"  # "post" as in the paper, or "pre"; see layers/residual.py
     final_norm: bool | None = None  # a normalisation after each stack; None: only with pre-norm, which needs it
     tie_embeddings: bool = True  # source, target and output share one matrix (section 3.4)
@@ -55,7 +54,7 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):
             check_integer(name, getattr(self, name), least=1)
-        for name in ("dropout", "attention_dropout", "ffn_dropout", "label_smoothing"):
+        for name in ("dropout", "attention_dropout", "ffn_dropout"):
             check_rate(name, getattr(self, name))
         check_heads(self.d_model, self.num_heads)
         check_choice("norm", self.norm, NORMS)

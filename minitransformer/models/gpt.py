@@ -29,7 +29,7 @@ class GPTCache(NamedTuple):
 
 
 def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
-    """GPT-2's choices (Radford et al. 2019): pre-norm, learned positions, the tanh form of GELU, no label smoothing.
+    """GPT-2's choices (Radford et al. 2019): pre-norm, learned positions, the tanh form of GELU.
 
     `changes` replaces fields of the TransformerConfig, such as d_model. Raises ValueError or TypeError as that does.
     """
@@ -38,7 +38,6 @@ def gpt_config(vocab_size: int, **changes: Any) -> TransformerConfig:
         "positions": "learned",
         "activation": "gelu_tanh",
         "scale_embeddings": False,
-        "label_smoothing": 0.0,
     }
     return TransformerConfig(vocab_size, **{**gpt2, **changes})
 

@@ -22,9 +22,9 @@ from minitransformer.vocabulary import PAD
 def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
     """T5's choices (Raffel et al. 2020); `changes` replaces fields of the TransformerConfig.
 
-    Pre-norm with RMSNorm and no biases, a learnt number for each distance, scores without 1 / sqrt(d_k), embeddings
-    not scaled in the input and scaled by 1 / sqrt(d_model) in the output, no label smoothing, and padding as the
-    target's first token. Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
+    Pre-norm with RMSNorm and no biases, a learned number for each distance, scores without 1 / sqrt(d_k), embeddings
+    not scaled in the input and scaled by 1 / sqrt(d_model) in the output, and padding as the target's first token.
+    Version 1.1 and Flan-T5 have `activation="geglu_tanh", tie_output=False, scale_output=False`.
     """
     t5 = {
         "norm": "pre",
@@ -36,7 +36,6 @@ def t5_config(vocab_size: int, **changes: Any) -> TransformerConfig:
         "scale_scores": False,
         "scale_output": True,
         "starts_with_padding": True,
-        "label_smoothing": 0.0,
     }
     return TransformerConfig(vocab_size, **{**t5, **changes})
 

@@ -104,6 +104,7 @@ def _rebuild(header, state):
         raise ValueError("it has no weights")
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
     fields, options = _object(header, "config"), _object(header, "options")
+    fields.pop("label_smoothing", None)  # version 0.1 had it here; it is the loss's
     known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})

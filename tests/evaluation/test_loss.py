@@ -12,7 +12,7 @@ V = 13
 
 
 def test_the_mean_is_over_tokens_and_not_over_batches():
-    config = gpt_config(V, d_model=12, num_heads=3, d_ff=20, num_layers=1, max_len=9, label_smoothing=0.3, dropout=0.4)
+    config = gpt_config(V, d_model=12, num_heads=3, d_ff=20, num_layers=1, max_len=9, dropout=0.4)
     model = randomize(GPT(config, dtype=np.float64))
     rng = np.random.default_rng(0)
     ids, targets = rng.integers(1, V, (7, 6)), rng.integers(1, V, (7, 6))

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import warnings
 
-REFUSED = (ValueError, TypeError, IndexError, OSError)
+INPUT_ERRORS = (ValueError, TypeError, IndexError, OSError)
 SUCCESS, REFUSED = "success", "refused"
 LIMIT = 10.0  # seconds for a case
 
@@ -45,7 +45,7 @@ def ending_of(target, rng, good):
         with limited(), warnings.catch_warnings():
             warnings.simplefilter("error")
             target(rng, good)
-    except REFUSED as refusal:
+    except INPUT_ERRORS as refusal:
         if type(refusal).__module__ == "numpy.exceptions" or not str(refusal) or "\n" in str(refusal):
             return refusal
         return REFUSED

@@ -208,7 +208,7 @@ def test_the_choices_are_those_of_bert_and_can_be_changed():
         "gelu",
         False,
     )
-    assert (config.scale_embeddings, config.label_smoothing, config.norm_eps) == (False, 0.0, 1e-12)
+    assert (config.scale_embeddings, config.norm_eps) == (False, 1e-12)
     assert bert_config(50, norm="pre").norm == "pre"
 
 

@@ -11,14 +11,14 @@ from minitransformer.vocabulary import BOS, EOS, PAD
 pytestmark = pytest.mark.host_only  # no arrays
 
 # paper, table 3 and section 5.4: N, d_model, d_ff, h, P_drop, epsilon_ls
-PAPER = {"base": (6, 512, 2048, 8, 0.1, 0.1), "big": (6, 1024, 4096, 16, 0.3, 0.1)}
+PAPER = {"base": (6, 512, 2048, 8, 0.1), "big": (6, 1024, 4096, 16, 0.3)}
 SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_models_have_the_numbers_of_its_table_3(name):
     config = named_config(name, 37000)
-    numbers = (config.num_layers, config.d_model, config.d_ff, config.num_heads, config.dropout, config.label_smoothing)
+    numbers = (config.num_layers, config.d_model, config.d_ff, config.num_heads, config.dropout)
     assert numbers == PAPER[name]
     assert config.d_model // config.num_heads == 64  # d_k and d_v
     assert (config.vocab_size, config.norm, config.tie_embeddings) == (37000, "post", True)
@@ -76,7 +76,7 @@ def test_a_size_below_one_is_refused_by_its_field(field, value):
 
 
 @pytest.mark.parametrize("value", [1.0, 1.5, -0.1, math.nan])
-@pytest.mark.parametrize("field", ["dropout", "attention_dropout", "ffn_dropout", "label_smoothing"])
+@pytest.mark.parametrize("field", ["dropout", "attention_dropout", "ffn_dropout"])
 def test_a_rate_outside_0_to_1_is_refused_by_its_field(field, value):
     with pytest.raises(ValueError, match=f"^{field} must be at least 0 and less than 1, got {value}$"):
         TransformerConfig(**{**SMALL, field: value})

@@ -177,7 +177,7 @@ def test_the_choices_are_those_of_gpt2_and_can_be_changed():
         "gelu_tanh",
         True,
     )
-    assert (config.scale_embeddings, config.label_smoothing, config.norm_eps) == (False, 0.0, 1e-5)
+    assert (config.scale_embeddings, config.norm_eps) == (False, 1e-5)
     assert gpt_config(50, norm="post", positions="rope").norm == "post"
 
 

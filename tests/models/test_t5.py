@@ -172,6 +172,6 @@ def test_a_checkpoint_restores_every_switch(version, tmp_path):
 def test_the_papers_model_has_none_of_t5s_choices():
     paper, t5 = (dataclasses.asdict(config) for config in (TransformerConfig(V), t5_config(V)))
     assert {name for name in paper if paper[name] != t5[name]} == {
-        "norm", "normalization", "norm_eps", "bias", "positions", "label_smoothing",
+        "norm", "normalization", "norm_eps", "bias", "positions",
         "scale_embeddings", "scale_scores", "scale_output", "starts_with_padding",
     }  # fmt: skip

@@ -8,6 +8,7 @@ import dataclasses
 import math
 
 from minitransformer.gradcheck.subjects.layers import config
+from minitransformer.gradcheck.subjects.models import SMOOTHING
 from minitransformer.models import TransformerConfig
 from minitransformer.vocabulary import PAD
 from tests.oracle import torch_modules
@@ -140,7 +141,7 @@ def transformer(torch, n, switches, p, source, target, targets=None):
     module, weights = torch_modules.transformer_module(torch, paper), torch_modules.transformer_weights(torch, paper, p)
     decoded = torch_modules.call(torch, module, weights, x, y, **torch_modules.stack_masks(torch, source, target))
     logits = decoded @ p.get("output.E", source_E).T
-    return logits if targets is None else mean_loss(torch, logits, targets, paper.label_smoothing)
+    return logits if targets is None else mean_loss(torch, logits, targets, switches.get("label_smoothing", SMOOTHING))
 
 
 def _embed(torch, ids, E):

@@ -23,7 +23,7 @@ SWITCHES = [
     {"norm": "pre"},
     {"norm": "pre", "final_norm": False},
     {"norm": "post", "final_norm": True, "tie_embeddings": False},
-    {"dropout": 0.0, "attention_dropout": 0.3, "ffn_dropout": 0.2, "label_smoothing": 0.0},
+    {"dropout": 0.0, "attention_dropout": 0.3, "ffn_dropout": 0.2},
 ]
 
 

@@ -33,13 +33,15 @@ LARGE_EPS = 0.1  # so large that it matters
 LARGEST = 10  # entries of a tensor that are checked one by one: the entries are already proven layer by layer
 
 
-def loss_problem(model: Layer, ids: dict[str, np.ndarray], targets: np.ndarray, dropout_seed: int = 1) -> Problem:
+def loss_problem(
+    model: Layer, ids: dict[str, np.ndarray], targets: np.ndarray, smoothing: float = SMOOTHING, dropout_seed: int = 1
+) -> Problem:
     """The Problem of a model and its loss with label smoothing; `ids` are what the model takes, by name."""
 
     def function(*arrays):
         *ids, targets = arrays
         logits, cache = model.forward(*ids, rng=make_generator(dropout_seed))
-        loss, cache_loss = cross_entropy(logits, to_device(targets), model.config.label_smoothing)
+        loss, cache_loss = cross_entropy(logits, to_device(targets), smoothing)
         return loss, (cache, cache_loss)
 
     def backward(dloss, caches):
@@ -51,7 +53,9 @@ def loss_problem(model: Layer, ids: dict[str, np.ndarray], targets: np.ndarray, 
 
 def check_loss(model: Layer, *ids: np.ndarray, name: str, dropout_seed: int = 1, **options: Any) -> Report:
     """Check every parameter of a model through the loss; the last of `ids` are the targets."""
-    problem = loss_problem(model, {f"ids {i}": array for i, array in enumerate(ids[:-1])}, ids[-1], dropout_seed)
+    problem = loss_problem(
+        model, {f"ids {i}": array for i, array in enumerate(ids[:-1])}, ids[-1], dropout_seed=dropout_seed
+    )
     return check_gradients(problem.forward, problem.backward, {}, problem.parameters, name=name, **options)
 
 
@@ -62,7 +66,13 @@ def draw_sentences(n: Sizes, rng: np.random.Generator, padded: bool = True) -> t
 
 
 def transformer(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, padding: bool = True, loss: bool = True, **switches: Any
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    padding: bool = True,
+    loss: bool = True,
+    label_smoothing: float = SMOOTHING,
+    **switches: Any,
 ) -> Problem:
     """An encoder-decoder, up to the loss or to the logits; `switches` are fields of the configuration."""
     model = Transformer(config(n, **switches), dtype=dtype)
@@ -70,14 +80,14 @@ def transformer(
     if not loss:
         return layer_problem(model, rng, {}, ids)
     randomize_parameters(model, rng)
-    return loss_problem(model, ids, targets)
+    return loss_problem(model, ids, targets, label_smoothing)
 
 
 def family_fields(n: Sizes, dropout: float) -> dict[str, Any]:
     """What GPT, BERT and T5 have in common here."""
     names = ("d_model", "num_heads", "d_ff", "num_layers", "max_len", "dropout", "attention_dropout", "ffn_dropout")
     paper = config(n, dropout)
-    return {name: getattr(paper, name) for name in names} | {"norm_eps": LARGE_EPS, "label_smoothing": SMOOTHING}
+    return {name: getattr(paper, name) for name in names} | {"norm_eps": LARGE_EPS}
 
 
 def t5(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
