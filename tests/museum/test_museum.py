@@ -53,8 +53,9 @@ def test_the_bug_is_found_without_the_table(exhibit):
 
 @pytest.mark.exhaustive
 @each_equivalent
-def test_a_change_that_changes_nothing_sets_off_none_of_all_alarms(exhibit):
-    assert list(search(exhibit)) == []
+def test_a_change_that_changes_nothing_sets_off_no_alarm_of_its_level(exhibit):
+    """Tests of other levels may compare the last bit with that of another way to compute the same."""
+    assert [name for name in search(exhibit) if find_check(name).level == exhibit.level] == []
 
 
 def test_every_exhibit_has_a_name_and_a_change_of_its_own():
