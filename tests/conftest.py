@@ -1,14 +1,22 @@
-"""Runs the tests of the model once for each array library: NumPy, a stand-in stricter than CuPy, and CuPy itself.
+"""Options of the suite: `--exhaustive`, one thread for each process, and tests repeated on several array libraries.
 
-A test says nothing of it: `xp` is switched around it. It makes its values on the host, with NumPy, and crosses with
-`device` and `host` of helpers.py. Whatever is of the host by its nature (threads, files) is marked `host_only`.
+Without `--exhaustive`, tests with the marker `exhaustive` are deselected, and the last lines say how many.
+
+The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
+run. The test itself does not mention this: `xp` is switched around it. It makes its values on the host, with NumPy, and
+moves them with `device` and `host` of helpers.py. Tests that concern only the host (threads, files) are marked
+`host_only`; those marked `every_backend` run on the stand-in by default too.
 """
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: the workers share the processors
+
 import contextlib
-import functools
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from minitransformer.backend import BackendUnavailableError, use_backend
 from tests.strict.strict import strict
@@ -26,30 +34,65 @@ ON_EVERY_BACKEND = (
     "test_core.py",
     "test_properties.py",
 )
+LEFT_OUT = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    """The option `--exhaustive`."""
+    parser.addoption("--exhaustive", action="store_true", help="run also what takes long: see tests/conftest.py")
+
+
+def pytest_configure(config):
+    """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes ten."""
+    config.stash[LEFT_OUT] = 0
+    settings.register_profile("suite", max_examples=50 if config.getoption("exhaustive") else 10)
+    settings.load_profile("suite")
+
+
+def cupy_runs():
+    """Whether there is a GPU to run tests on."""
+    try:
+        with use_backend("cupy"):
+            return True
+    except BackendUnavailableError:
+        return False
+
+
+CUPY = ["cupy"] if cupy_runs() else []
 
 
 def pytest_generate_tests(metafunc):
     """Repeat the tests of the files above on every backend."""
-    file = metafunc.definition.path.relative_to(HERE).as_posix()
-    if file.startswith(ON_EVERY_BACKEND) and not metafunc.definition.get_closest_marker("host_only"):
-        metafunc.parametrize("backend", BACKENDS, indirect=True)
+    definition = metafunc.definition
+    file = definition.path.relative_to(HERE).as_posix()
+    if not file.startswith(ON_EVERY_BACKEND) or definition.get_closest_marker("host_only"):
+        return
+    marks = () if definition.get_closest_marker("every_backend") else pytest.mark.exhaustive
+    metafunc.parametrize("backend", ["numpy", pytest.param("strict", marks=marks), *CUPY], indirect=True)
 
 
-def pytest_runtest_setup(item):
-    """Skip what is to run on a GPU where there is none; here and not in the fixture, so that one line reports all."""
-    backend = getattr(item, "callspec", None) and item.callspec.params.get("backend")
-    if backend in BACKENDS and missing(backend):
-        pytest.skip(missing(backend))
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is exhaustive."""
+    if config.getoption("exhaustive"):
+        return
+    kept = [item for item in items if not item.get_closest_marker("exhaustive")]
+    config.stash[LEFT_OUT] = len(items) - len(kept)
+    if hasattr(config, "workeroutput"):  # a process of pytest-xdist tells the one that prints
+        config.workeroutput["left_out"] = len(items) - len(kept)
+    items[:] = kept
 
 
-@functools.cache
-def missing(backend):
-    """What is missing for this backend, in a sentence, or nothing."""
-    try:
-        with use_backend(BACKENDS[backend]):
-            return ""
-    except BackendUnavailableError as error:
-        return str(error)
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Every process of pytest-xdist collects the same tests, so that one number holds for all."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """How many tests were left out, and the command that runs them."""
+    if config.stash[LEFT_OUT]:
+        terminalreporter.write_line(f"{config.stash[LEFT_OUT]} more tests run with: pytest --exhaustive")
 
 
 @pytest.fixture(autouse=True)

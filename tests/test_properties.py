@@ -21,7 +21,7 @@ every_group = pytest.mark.parametrize("group", dict.fromkeys(subject.group for s
 
 def some_examples(test):
     """Drawn the same way in every run."""
-    return settings(deadline=None, max_examples=20, derandomize=True, database=None)(test)
+    return settings(deadline=None, derandomize=True, database=None)(test)
 
 
 def draw_subject(data, group, n, seed, dtype):

@@ -177,8 +177,8 @@ def trained(seed, library="numpy", threads=1, averaging=None, **settings):
 
 
 PAIRS = [
-    ({"seed": 1}, {"seed": 2}),
-    ({"seed": 1}, {"seed": 1}),
+    pytest.param({"seed": 1}, {"seed": 2}, marks=pytest.mark.exhaustive),
+    pytest.param({"seed": 1}, {"seed": 1}, marks=pytest.mark.exhaustive),
     ({"seed": 1}, {"seed": 2, "library": strict}),
     ({"seed": 1, "grad_accumulation_steps": 3}, {"seed": 2, "averaging": functools.partial(ExponentialAverage, 0.9)}),
 ]

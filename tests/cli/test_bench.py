@@ -124,6 +124,8 @@ def test_each_growth_changes_one_thing_and_keeps_the_papers_shape():
             assert size.d_model // size.num_heads == 32
 
 
+@pytest.mark.exhaustive
+@pytest.mark.draws
 def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(scaling, "GROWTH", {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)})
@@ -150,6 +152,7 @@ def small_curves(monkeypatch):
     monkeypatch.setattr(curves, "STEPS", 3)
 
 
+@pytest.mark.draws
 def test_both_losses_are_drawn_and_printed(small_curves, capsys, tmp_path):
     pytest.importorskip("torch")
     status, out, _ = run(capsys, "bench", "--curves", "--runs", tmp_path, "--json")

@@ -132,6 +132,7 @@ def test_steps_are_timed_on_the_backend_in_use(monkeypatch):
     assert row["ratio"] is None
 
 
+@pytest.mark.exhaustive
 def test_the_report_runs_from_the_source_tree_without_what_a_bare_machine_lacks(tmp_path):
     """As on a lent GPU machine: no tqdm, safetensors or threadpoolctl, nothing installed; here on the CPU."""
     code = (

@@ -11,6 +11,8 @@ from minitransformer.layers.positions import POSITIONS
 from tests.cli.run import assert_refused, run
 
 
+@pytest.mark.exhaustive
+@pytest.mark.draws
 def test_every_choice_is_trained_on_both_tasks_and_drawn(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(lengths, "TASKS", ("copy",))
     arguments = ("lengths", "--steps", 1, "--runs", tmp_path, "--json")
@@ -40,6 +42,7 @@ def test_both_sides_of_the_decoding_benchmark_decode_the_same_tokens(batch, monk
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.draws
 def test_decoding_prints_a_row_for_each_size_and_batch_and_draws_the_cost(capsys, tmp_path, monkeypatch):
     for name, value in {"COUNT": 4, "LONG": 32, "RECOMPUTED": (16, 32), "BATCHES": (1, 2)}.items():
         monkeypatch.setattr(decoding, name, value)

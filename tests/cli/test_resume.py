@@ -118,8 +118,9 @@ def test_no_checkpoints_at_all_are_refused(option, folders, capsys):
     assert_refused(run(capsys, "train", *TASK, *folders, option, 0), f"{option} must be at least 1, got 0")
 
 
-def test_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.exhaustive)])
+def test_run_that_is_killed_again_and_again_ends_with_the_same_bits(count, tmp_path):
     (whole,) = kill_again_and_again(tmp_path, 0, np.random.default_rng(0))[2]
-    kills, _, endings = kill_again_and_again(tmp_path, 4, np.random.default_rng(1))
-    assert kills == 4
+    kills, _, endings = kill_again_and_again(tmp_path, count, np.random.default_rng(1))
+    assert kills == count
     assert all(same_weights(whole, weights) for weights in endings)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from minitransformer.cli import main
 from minitransformer.models import BERT, GPT
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
@@ -21,6 +22,17 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf8")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a language model's run, one for all tests of this file."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        (folder / "my.txt").write_text(TEXT, encoding="utf8")
+        assert main(["train", "shakespeare", "--text", "my.txt", *map(str, SMALL)]) == 0
+    return folder / "runs" / "shakespeare"
 
 
 def train(capsys, task, *more):
@@ -57,9 +69,8 @@ def test_the_same_seed_trains_the_same_model(capsys, folder):
     assert train(capsys, "shakespeare", "--seed", 1)[1]["bits_per_character"] != first
 
 
-def test_generate_goes_on_where_the_prompt_ends(capsys):
-    train(capsys, "shakespeare")
-    arguments = ("generate", "runs/shakespeare", "--prompt", "12 times", "--length", 20)  # the run's folder
+def test_generate_goes_on_where_the_prompt_ends(trained, capsys):
+    arguments = ("generate", trained, "--prompt", "12 times", "--length", 20)  # the run's folder
     status, out, err = run(capsys, *arguments, "--json")
     assert (status, err) == (0, "")
     text, result = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
@@ -71,9 +82,8 @@ def test_generate_goes_on_where_the_prompt_ends(capsys):
     assert run(capsys, *arguments, "--json", "--seed", 1).out != out
 
 
-def test_generate_without_chance_says_the_same_for_every_seed(capsys):
-    train(capsys, "shakespeare")
-    arguments = ("generate", "runs/shakespeare/model.safetensors", "--greedy", "--prompt", "3")
+def test_generate_without_chance_says_the_same_for_every_seed(trained, capsys):
+    arguments = ("generate", trained / "model.safetensors", "--greedy", "--prompt", "3")
     assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
 
 
@@ -89,9 +99,8 @@ def test_generate_without_chance_says_the_same_for_every_seed(capsys):
         (["--no-repeat", "-1"], "no_repeat must be at least 0"),
     ],
 )
-def test_generate_refuses_what_makes_no_sense(options, complaint, capsys):
-    train(capsys, "shakespeare")
-    outcome = run(capsys, "generate", "runs/shakespeare/model.safetensors", *options)
+def test_generate_refuses_what_makes_no_sense(options, complaint, trained, capsys):
+    outcome = run(capsys, "generate", trained / "model.safetensors", *options)
     assert_refused(outcome, "generate: ", complaint)
 
 

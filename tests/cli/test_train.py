@@ -16,6 +16,7 @@ from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
 TASKS = ("copy", "reverse", "sort", "addition")
+QUICK = ("copy", "addition")
 HELD_OUT = 60
 
 
@@ -34,7 +35,10 @@ class Trained(NamedTuple):
         return json.loads(self.out.splitlines()[-1])
 
 
-@pytest.fixture(scope="module", params=TASKS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(task, marks=() if task in QUICK else pytest.mark.exhaustive) for task in TASKS],
+)
 def trained(request, tmp_path_factory):
     """`minitransformer train TASK --steps 3` in an empty folder of its own; a smaller test than usual, for speed."""
     folder, out, err = tmp_path_factory.mktemp(request.param), io.StringIO(), io.StringIO()

@@ -45,7 +45,7 @@ def test_layer_norm_of_equal_features_is_beta():
     assert np.isfinite(host(layer_norm_backward(dy, cache)[0])).all()
 
 
-@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
+@pytest.mark.parametrize("eps", [0.0, 0.3])  # the usual one has a row in the table of gradient checks
 def test_layer_norm_backward_equals_complex_step_derivatives(eps):
     x, gamma, beta, dy = example()
     expected = derivatives(lambda *inputs: layer_norm(*inputs, eps)[0], dy, x, gamma, beta)

@@ -34,7 +34,7 @@ def test_linear_without_bias_is_the_product_alone():
     assert relative_error(linear(x, W)[0], expected) <= 1e-12
 
 
-@pytest.mark.parametrize("leading", [(T,), (B, T), (B, 3, T)], ids=str)
+@pytest.mark.parametrize("leading", [(T,), (B, 3, T)], ids=str)  # the table of gradient checks has (B, T)
 def test_linear_backward_equals_complex_step_derivatives(leading):
     x, W, b, dy = example(leading=leading)
     expected = derivatives(lambda x, W, b: linear(x, W, b)[0], dy, x, W, b)

@@ -43,7 +43,7 @@ def test_rms_norm_of_nothing_is_nothing():
     assert np.isfinite(host(rms_norm_backward(dy, cache)[0])).all()
 
 
-@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
+@pytest.mark.parametrize("eps", [0.0, 0.3])  # the usual one has a row in the table of gradient checks
 def test_rms_norm_backward_equals_complex_step_derivatives(eps):
     x, gamma, dy = example()
     expected = derivatives(lambda *inputs: rms_norm(*inputs, eps)[0], dy, x, gamma)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import rotary_tables, rotate, rotate_backward, sinusoidal_positions, split_heads
-from tests.helpers import derivatives, device, host, random_array, relative_error, same
+from tests.helpers import device, host, random_array, relative_error, same
 
 B, H, T, D = 2, 3, 5, 8
 START = 7
@@ -47,13 +47,6 @@ def test_backward_turns_back():
     _, cache = rotate(x, *tables(start=START))
     dx = rotate_backward(dy, cache)
     assert relative_error(dx, naive_rotation(host(dy), START, direction=-1)) <= 1e-13
-
-
-def test_backward_equals_complex_step_derivatives():
-    x, dy = example()
-    cos, sin = tables(start=START)
-    (expected,) = derivatives(lambda x: rotate(x, cos, sin)[0], dy, x)
-    assert relative_error(rotate_backward(dy, rotate(x, cos, sin)[1]), expected) <= 1e-13
 
 
 def test_backward_undoes_forward_and_forward_backward():

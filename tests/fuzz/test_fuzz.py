@@ -1,5 +1,5 @@
-"""Made-up input of every kind ends with a right result or a refusal in one line: 2,000 cases of it here, and as many as
-you like with `python -m tests.fuzz`. And the fuzzing sees mistakes that are planted."""
+"""Made-up input of every kind ends with a right result or a refusal in one line: 800 cases by default, 10,000 with
+`--exhaustive`, and as many as you like with `python -m tests.fuzz`. And the fuzzing sees mistakes that are planted."""
 
 import sys
 import time
@@ -17,8 +17,6 @@ from tests.fuzz.damage import KINDS, damage
 from tests.fuzz.drawn import Drawn
 from tests.fuzz.ending import REFUSED, SUCCESS, WrongResultError, ending_of
 
-CASES = 2000
-
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
@@ -26,10 +24,11 @@ def good(tmp_path_factory):
     return files.Good(tmp_path_factory.mktemp("fuzz"))
 
 
+@pytest.mark.parametrize("cases", [800, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
-def test_every_case_ends_with_a_right_result_or_a_refusal_in_one_line(target, good):
+def test_every_case_ends_with_a_right_result_or_a_refusal_in_one_line(target, cases, good):
     @settings(
-        max_examples=CASES // len(TARGETS) + 1,
+        max_examples=cases // len(TARGETS) + 1,
         derandomize=True,
         deadline=None,
         database=None,

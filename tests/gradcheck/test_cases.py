@@ -88,26 +88,40 @@ def test_the_lists_above_are_not_empty():
     assert "Transformer" in layer_names(models)
 
 
-def entry_by_entry():
-    """With NumPy each entry is tried; elsewhere, where a call takes longer, one random direction for each tensor."""
-    return backend_name() == "numpy"
+def is_stack(group):
+    """Whether the row is put together from layers that have rows of their own."""
+    return group in ("EncoderLayer", "DecoderLayer", "Encoder", "Decoder", *layer_names(models))
 
 
-def run(subject):
-    """The check of one row, as thorough as the backend allows -> Report."""
-    return subject.check() if entry_by_entry() else subject.check(max_entries=0, directions=1)
+def along_directions(subject):
+    """The check of one row -> Report: with NumPy along one random direction of each tensor, else of all together."""
+    return subject.check(max_entries=0, directions=1, together=backend_name() != "numpy")
 
 
+@pytest.mark.every_backend
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_case_passes_by_complex_steps_to_machine_precision(group):
+def test_every_case_passes_by_complex_steps_along_a_random_direction(group):
+    """Every row, on every backend. Rows of single functions and layers are tried entry by entry as well, below."""
     for subject in select_subjects([group]):
-        report = run(subject)
+        report = along_directions(subject)
+        assert report.passed, str(report)
+        assert report.worst.error <= 1e-12
+        assert {check.method for check in report.checks} == {COMPLEX_STEP}
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize(
+    "group", [pytest.param(group, marks=pytest.mark.exhaustive if is_stack(group) else ()) for group in GROUPS]
+)
+def test_every_case_passes_by_complex_steps_entry_by_entry(group):
+    for subject in select_subjects([group]):
+        report = subject.check()
         assert report.passed, str(report)
         assert report.name == subject.name
         assert report.worst.error <= 1e-12
         assert {check.method for check in report.checks} == {COMPLEX_STEP}
         if group not in layer_names(models):  # their tensors are proven entry by entry in the rows of their layers
-            assert all((check.directions == 0) == entry_by_entry() for check in report.checks)
+            assert all(check.directions == 0 for check in report.checks)
 
 
 def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
@@ -180,7 +194,7 @@ def test_rows_with_dropout_do_drop(name, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(f"minitransformer.{module}.dropout", spy)
-            assert run(SUBJECTS[name]).passed
+            assert along_directions(SUBJECTS[name]).passed
         assert np.any(dropped)
 
 

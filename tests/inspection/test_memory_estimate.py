@@ -93,7 +93,9 @@ def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_pro
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's own peak")
-@pytest.mark.parametrize("name", ["tiny", "small", "medium"])
+@pytest.mark.parametrize(
+    "name", ["tiny", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("small", "medium"))]
+)
 def test_the_estimate_is_within_a_fifth_of_what_a_whole_process_takes(name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     size = SIZES[name]

@@ -23,6 +23,7 @@ def test_lesson_converts_to_a_notebook_whose_cells_are_whole(lesson):
             assert "__file__" not in cell.source
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")  # of the notebook's machinery
 def test_notebook_runs_from_the_first_cell_to_the_last(monkeypatch):
     nbclient = pytest.importorskip("nbclient")

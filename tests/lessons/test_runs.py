@@ -1,26 +1,34 @@
-"""Every lesson runs, checks what it says, and draws its figure; in fast mode, which leaves exact claims as they are."""
+"""Every lesson runs, checks what it says, and draws its figure; in fast mode, which leaves exact claims as they are.
+
+By default the quickest two run, and with `--exhaustive` all.
+"""
 
 import math
 
 import matplotlib.image
 import pytest
 
-from minitransformer.course import read_record
 from tests.lessons.conftest import LESSONS
 
-every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+QUICKEST = sorted(LESSONS, key=lambda lesson: lesson.fast_seconds)[:2]
 
 
-def finished(fast_runs, lesson):
-    """The run of a lesson, which must have ended well, and its record."""
-    run = fast_runs[lesson.name].result()
-    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
-    return run, read_record(lesson, fast=True)
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        pytest.param(lesson, id=lesson.name, marks=() if lesson in QUICKEST else pytest.mark.exhaustive)
+        for lesson in LESSONS
+    ],
+)
+def test_lesson_runs_as_its_pages_say(lesson, run_fast):
+    """One test, so that the lesson runs once."""
+    run, record = run_fast(lesson)
+    each_check_is_printed(lesson, run, record)
+    the_figure_is_not_blank(lesson, record)
+    the_page_of_claims_has_the_verdicts(lesson, record)
 
 
-@every_lesson
-def test_lesson_runs_and_prints_each_check(lesson, fast_runs):
-    run, record = finished(fast_runs, lesson)
+def each_check_is_printed(lesson, run, record):
     assert len(record["checks"]) >= 3
     for check in record["checks"]:
         assert math.isfinite(check["measured"])
@@ -28,19 +36,24 @@ def test_lesson_runs_and_prints_each_check(lesson, fast_runs):
     assert f"{lesson.name}: {len(record['checks'])} checks passed in fast mode" in run.stdout
 
 
-@every_lesson
-def test_lesson_draws_a_figure_that_is_not_blank(lesson, fast_runs):
-    _, record = finished(fast_runs, lesson)
+def the_figure_is_not_blank(lesson, record):
     image = matplotlib.image.imread(lesson.path.parent.parent / record["figure"])
     assert image[..., :3].std() > 0.02
     assert min(image.shape[:2]) > 100
 
 
-@every_lesson
-def test_page_of_claims_has_the_verdicts_that_the_lesson_gives(lesson, fast_runs):
-    _, record = finished(fast_runs, lesson)
-    lines = (lesson.path.parent / "CLAIMS.md").read_text("utf-8").splitlines()
-    rows = [line.split(" | ")[:2] for line in lines if f"({lesson.name}.py)" in line]
-    assert len(rows) == lesson.path.read_text("utf-8").count("lesson.claim(")
+def the_page_of_claims_has_the_verdicts(lesson, record):
+    rows = rows_of_claims(lesson)
     for claim in record["claims"]:  # fast mode leaves out those that take long training
         assert ["| " + " ".join(claim["claim"].split()).replace("|", "\\|"), claim["verdict"]] in rows
+
+
+def rows_of_claims(lesson):
+    """[claim, verdict] of each row of the page of claims that comes from this lesson."""
+    lines = (lesson.path.parent / "CLAIMS.md").read_text("utf-8").splitlines()
+    return [line.split(" | ")[:2] for line in lines if f"({lesson.name}.py)" in line]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_page_of_claims_has_a_row_for_each_claim(lesson):
+    assert len(rows_of_claims(lesson)) == lesson.path.read_text("utf-8").count("lesson.claim(")

@@ -1,0 +1,19 @@
+"""Makes the commands quick: a test of what a command says and saves does not wait for the drawing of its figures."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
+    """Figures are empty files, except in tests with the marker `draws`."""
+    if not request.node.get_closest_marker("draws"):
+        monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).write_bytes(b""))
+
+
+@pytest.fixture(autouse=True)
+def few_held_out_sequences(monkeypatch):
+    """A model is tested on 20 sequences in place of 2,000."""
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)

@@ -1,0 +1,205 @@
+"""What looks for the bugs: the real tests, called one by one, and rows of the library's table of gradient checks.
+
+A check has the name that pytest would give it ("tests/test_core.py::test_name[2-3]"), or "gradient check: row".
+"""
+
+import contextlib
+import functools
+import importlib
+import inspect
+import io
+import itertools
+import pkgutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from minitransformer.gradcheck.subjects import SUBJECTS
+from tests.oracle.reference_file import read
+
+# of the package, as imported: a bug of one level cannot be seen by tests of the levels before, which never import it
+LEVELS = (
+    "process",
+    "backend",
+    "generators",
+    "core",
+    "functional",
+    "layers",
+    "decoding",
+    "models",
+    "evaluation",
+    "training",
+    "data",
+)
+ROOT = Path(__file__).parents[2]
+GRADIENT = "gradient check: "
+# files of tests that are not in the folder of their level
+ELSEWHERE = {
+    "backend": ("tests.test_threads",),
+    "core": ("tests.test_core",),
+    "models": ("tests.oracle.test_huggingface_reference",),
+    "training": ("tests.oracle.test_pytorch_reference",),
+}
+
+
+class Check(NamedTuple):
+    """One thing that can find a bug."""
+
+    name: str
+    level: str  # the part of the package that it checks
+    function: object  # without arguments; raises if it finds a bug
+    cached: tuple = ()  # functions of the test file that keep their results
+
+    def run(self):
+        """Do the check, and let through what it raises."""
+        # what is in a cache would be from before the bug, or stay when the bug has gone
+        for function in self.cached:
+            function.cache_clear()
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+                warnings.simplefilter("error")  # as in setup.cfg
+                self.function()
+        finally:
+            for function in self.cached:
+                function.cache_clear()
+
+    def alarms(self):
+        """Whether the check finds a bug."""
+        try:
+            self.run()
+        except (Exception, pytest.fail.Exception):  # Failed, of pytest.raises, is no Exception
+            return True
+        return False
+
+
+def all_checks():
+    """Every check there is."""
+    return [
+        *(_gradient_check(subject) for subject in SUBJECTS.values()),
+        *(check for level in LEVELS for module in _test_modules(level) for check in _checks_of(level, module)),
+    ]
+
+
+def find_check(name):
+    """The check of that name; imports its file only. Raises LookupError if there is none."""
+    if name.startswith(GRADIENT):
+        row = name.removeprefix(GRADIENT)
+        if row in SUBJECTS:
+            return _gradient_check(SUBJECTS[row])
+    else:
+        module = name.partition("::")[0].removesuffix(".py").replace("/", ".")
+        for level in LEVELS:
+            if module in _test_modules(level):
+                for check in _checks_of(level, module):
+                    if check.name == name:
+                        return check
+    raise LookupError(f"there is no check called {name!r}")
+
+
+def _gradient_check(subject):
+    def prove():
+        report = subject.check()
+        assert report.passed, str(report)
+
+    return Check(GRADIENT + subject.name, subject.covers.__module__.split(".")[1], prove)
+
+
+@functools.cache
+def _test_modules(level):
+    """The names of the files that test one level."""
+    folder = ROOT / "tests" / level
+    own = [f"tests.{level}.{file.name}" for file in pkgutil.iter_modules([folder]) if file.name.startswith("test_")]
+    return (*own, *ELSEWHERE.get(level, ()))
+
+
+@functools.cache
+def _checks_of(level, module_name):
+    """The tests of one file, except those that need pytest or hypothesis to run them."""
+    module = importlib.import_module(module_name)
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", None) == module_name}
+    cached = tuple(value for value in own.values() if hasattr(value, "cache_clear"))
+    tests = [value for name, value in own.items() if name.startswith("test_") and _can_be_called(value)]
+    file = module_name.replace(".", "/") + ".py"
+    return [
+        Check(f"{file}::{test.__name__}{label}", level, functools.partial(_run_test, test, arguments), cached)
+        for test in tests
+        for label, arguments in _cases(test)
+    ]
+
+
+@contextlib.contextmanager
+def _temporary_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+# what tests ask for by the names of their arguments, each a context manager
+FIXTURES = {
+    "monkeypatch": pytest.MonkeyPatch.context,
+    "tmp_path": _temporary_folder,
+    "stored": lambda: contextlib.nullcontext(read()[0]),  # anew each time: a bug may write to it
+    "record_property": lambda: contextlib.nullcontext(lambda *named_value: None),
+}
+
+
+def _can_be_called(test):
+    parametrized = {name for mark in _marks(test) for name in _argument_names(mark)}
+    missing = set(inspect.signature(test).parameters) - parametrized - FIXTURES.keys()
+    return not missing and not hasattr(test, "hypothesis")
+
+
+def _marks(test):
+    return [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+
+
+def _argument_names(mark):
+    names = mark.args[0]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def _cases(test):
+    """("[label]", arguments {name: value}) of each case of a parametrized test."""
+    cases = [("", {})]
+    axes = [list(_rows(mark)) for mark in _marks(test)]
+    if axes:
+        cases = []
+        for parts in itertools.product(*axes):
+            label = "-".join(label for label, _ in parts)
+            cases.append((f"[{label}]", {name: value for _, row in parts for name, value in row.items()}))
+    labels = [label for label, _ in cases]
+    return [
+        (label if labels.count(label) == 1 else f"{label[:-1]}-{i}]", arguments)
+        for i, (label, arguments) in enumerate(cases)
+    ]
+
+
+def _rows(mark):
+    """(label, arguments) of each row of one `parametrize`."""
+    names, ids = _argument_names(mark), mark.kwargs.get("ids")
+    ids = list(ids) if ids is not None and not callable(ids) else ids
+    for i, row in enumerate(mark.args[1]):
+        given = getattr(row, "id", None)  # of pytest.param
+        if hasattr(row, "marks"):
+            row = row.values
+        elif len(names) == 1:
+            row = (row,)
+        arguments = dict(zip(names, row, strict=True))
+        if given is None and ids is not None:
+            given = "-".join(str(ids(value)) for value in row) if callable(ids) else ids[i]
+        yield given or "-".join(_label(name, value, i) for name, value in arguments.items()), arguments
+
+
+def _label(name, value, i):
+    """The value in a few characters, or the argument's name and the row's number."""
+    text = getattr(value, "__name__", None) or repr(value)
+    return text.strip("'") if len(text) <= 60 and " at 0x" not in text and "\n" not in text else f"{name}{i}"
+
+
+def _run_test(test, arguments):
+    """One case of a test, with its fixtures."""
+    wanted = set(inspect.signature(test).parameters) & FIXTURES.keys() - arguments.keys()
+    with contextlib.ExitStack() as stack:
+        test(**arguments, **{name: stack.enter_context(FIXTURES[name]()) for name in wanted})
