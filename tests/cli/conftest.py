@@ -15,5 +15,5 @@ def undrawn(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_held_out_sequences(monkeypatch):
-    """A model is tested on 20 sequences in place of 2,000."""
+    """A model is tested on 20 sequences instead of 2,000."""
     monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)

@@ -140,7 +140,7 @@ def _temporary_folder():
 FIXTURES = {
     "monkeypatch": pytest.MonkeyPatch.context,
     "tmp_path": _temporary_folder,
-    "stored": lambda: contextlib.nullcontext(read()[0]),  # anew each time: a bug may write to it
+    "stored": lambda: contextlib.nullcontext(read()[0]),  # read again each time: a bug may write to it
     "record_property": lambda: contextlib.nullcontext(lambda *named_value: None),
 }
 

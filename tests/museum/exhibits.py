@@ -50,14 +50,14 @@ EQUIVALENT = (
         "merge_heads(dq, dk - dk.mean(axis=2, keepdims=True), dv)",
     ),
     Exhibit(
-        "the scale is on the keys in place of the queries",
+        "the scale is on the keys instead of the queries",
         "A factor of a product may stand on either side of it.",
         F.scaled_dot_product_attention,
         "scores = q @ k.swapaxes(-1, -2)",
         "scores = (q * math.sqrt(D)) @ (k / math.sqrt(D)).swapaxes(-1, -2)",
     ),
     Exhibit(
-        "ReLU remembers its input in place of its output",
+        "ReLU remembers its input instead of its output",
         "One is positive just where the other is.",
         F.relu,
         "return y, y",

@@ -23,7 +23,7 @@ SOFTMAX = (
         "ds *= p / len(p)",
     ),
     Exhibit(
-        "the softmax normalises over the queries in place of the keys",
+        "the softmax normalises over the queries instead of the keys",
         "The scores of a sequence with itself are square, so no shape complains. Which axis must sum to 1?",
         _softmax,
         "total = row_sum(p)",
@@ -103,14 +103,14 @@ ATTENTION = (
         "1.0 / math.sqrt(q.shape[1] * D)",
     ),
     Exhibit(
-        "scores are divided by d_k in place of its root, forward and backward",
+        "scores are divided by d_k instead of its root, forward and backward",
         "The variance of q . k is d_k; its standard deviation is what has to go.",
         F.scaled_dot_product_attention,
         "1.0 / math.sqrt(D)",
         "1.0 / D",
     ),
     Exhibit(
-        "the gradient of the weights is taken with the keys in place of the values",
+        "the gradient of the weights is taken with the keys instead of the values",
         "dp = dy v^T. Keys and values have one shape, so nothing but a number can tell.",
         F.scaled_dot_product_attention_backward,
         "dy @ v.swapaxes(-1, -2)",

@@ -94,7 +94,7 @@ GENERATING = (
     ),
     Exhibit(
         "a row that has ended may begin again",
-        "Whether it says eos now, in place of whether it has said it.",
+        "Whether it says eos now, instead of whether it has said it.",
         decoding.generate_tokens,
         "finished |= token == eos",
         "finished = token == eos",

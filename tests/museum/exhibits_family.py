@@ -24,8 +24,8 @@ RMS_NORM = (
         "pass",
     ),
     Exhibit(
-        "RMSNorm divides by the norm in place of the root mean square",
-        "Then the output has size 1 in place of sqrt(C), and gamma must learn the difference.",
+        "RMSNorm divides by the norm instead of the root mean square",
+        "Then the output has size 1 instead of sqrt(C), and gamma must learn the difference.",
         F.rms_norm,
         "rrms /= C",
         "pass",
@@ -57,7 +57,7 @@ ACTIVATIONS = (
     ),
     Exhibit(
         "GELU's derivative has the bell curve without x",
-        "The slope at 0 would be 0.9 in place of one half.",
+        "The slope at 0 would be 0.9 instead of one half.",
         F.gelu_backward,
         "dx *= x\n",
         "pass\n",

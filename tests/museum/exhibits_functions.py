@@ -23,7 +23,7 @@ LAYER_NORM = (
     ),
     Exhibit(
         "LayerNorm divides the variance by C - 1",
-        "The habit of statistics, and the default of torch.var: [1, 0, 0, 0] becomes 1.500 in place of 1.732.",
+        "The habit of statistics, and the default of torch.var: [1, 0, 0, 0] becomes 1.500 instead of 1.732.",
         _layer_norm,
         "variance = row_dot(x_hat, x_hat) / C",
         "variance = row_dot(x_hat, x_hat) / (C - 1)",
@@ -60,7 +60,7 @@ LINEAR_AND_RELU = (
         "dy_rows[-1]",
     ),
     Exhibit(
-        "the bias gradient is a mean in place of a sum",
+        "the bias gradient is a mean instead of a sum",
         "The loss has taken the mean already; a second one makes the bias learn N times too slowly.",
         F.linear_backward,
         "column_sum(dy_rows)",
@@ -82,7 +82,7 @@ LINEAR_AND_RELU = (
     ),
     Exhibit(
         "ReLU's backward opens its gate at zero",
-        "With y remembered in place of x, y >= 0 is always true: nothing is ever switched off.",
+        "With y remembered instead of x, y >= 0 is always true: nothing is ever switched off.",
         F.relu_backward,
         "dy * (y > 0)",
         "dy * (y >= 0)",
@@ -143,7 +143,7 @@ LOSS = (
         "(share[rows] * share[rows] * dloss)",
     ),
     Exhibit(
-        "the loss's gradient is divided by B in place of B T",
+        "the loss's gradient is divided by B instead of B T",
         "Published. The mean runs over all tokens, not over all sequences.",
         F.cross_entropy_backward,
         "p, targets, share, smoothing, overwrite).",
@@ -234,7 +234,7 @@ INPUTS = (
         "EmbeddingCache(ids, 1.0)",
     ),
     Exhibit(
-        "the embedding's backward starts its table's gradient anew",
+        "the embedding's backward starts its table's gradient again from zero",
         "With one shared matrix, what the output projection has written there is gone.",
         F.embedding_backward,
         "scatter_add(dE,",

@@ -70,7 +70,7 @@ EXHIBITS = (
     ),
     Exhibit(
         "the distances of new queries are counted from position 0",
-        "With ALiBi or T5's buckets a query behind 9 tokens takes itself for the first.",
+        "With ALiBi or T5's buckets a query after 9 tokens takes itself for the first.",
         attention.SelfAttention.extend,
         "start + q.shape[2], start)",
         "start + q.shape[2])",
@@ -84,7 +84,7 @@ EXHIBITS = (
     ),
     Exhibit(
         "the mask of tokens read at once begins at the first position",
-        "Rows 0 to n of the causal mask in place of the last n: the new tokens cannot see what was read before.",
+        "Rows 0 to n of the causal mask instead of the last n: the new tokens cannot see what was read before.",
         incremental.allowed_for_new,
         "[:, :, kv_cache.length :]",
         "[:, :, :count]",

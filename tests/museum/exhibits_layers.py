@@ -80,7 +80,7 @@ RESIDUALS = (
         also=((L.Residual.backward, "dx = dsum + dx", "dx = dy + dx"),),
     ),
     Exhibit(
-        "pre-norm adds the normalised token in place of the token itself",
+        "pre-norm adds the normalised token instead of the token itself",
         "Then there is no clear path. Forward and backward agree.",
         L.Residual.forward,
         "y = x + d",
@@ -94,7 +94,7 @@ RESIDUALS = (
         ),
     ),
     Exhibit(
-        "dropout falls on the sum in place of the sub-layer",
+        "dropout falls on the sum instead of the sub-layer",
         "Section 5.4: to the output of each sub-layer, before it is added. Forward and backward agree.",
         L.Residual.forward,
         """d, cache_dropout = self.dropout.forward(s, rng)
@@ -121,7 +121,7 @@ PARAMETERS = (
         "self.W.grad[...] = dW",
     ),
     Exhibit(
-        "a gradient gets a new array in place of new values",
+        "a gradient gets a new array instead of new values",
         "a = a + b makes a new array, a += b does not: the optimiser looks at the old one, and W silently never moves.",
         L.Linear.backward,
         "self.W.add_grad(dW)",

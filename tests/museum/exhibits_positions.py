@@ -79,7 +79,7 @@ BIASES = (
     ),
     Exhibit(
         "ALiBi's slopes start at 1",
-        "2^0 in place of 2^(-8 / H): the sequence is right, and one place too early.",
+        "2^0 instead of 2^(-8 / H): the sequence is right, and one place too early.",
         F.alibi_slopes,
         "for i in range(1, power + 1)",
         "for i in range(power)",

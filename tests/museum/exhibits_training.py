@@ -17,7 +17,7 @@ PROTOCOL = (
     ),
     Exhibit(
         "a shared matrix is listed once for each use",
-        "It takes three steps in place of one. How many parameters has the model?",
+        "It takes three steps instead of one. How many parameters has the model?",
         core.Layer.named_parameters,
         "if id(parameter) not in seen:",
         "if name not in seen:",
@@ -211,7 +211,7 @@ LOOP = (
     ),
     Exhibit(
         "every step draws the same dropout masks",
-        "A generator made anew in the loop: the same units are silent at every step.",
+        "A generator made again in the loop: the same units are silent at every step.",
         training.DataParallel.map,
         "return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)",
         "return function(self.replicas[0], self.loss_fn, batch, make_generator(2), weight, measure)",

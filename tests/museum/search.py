@@ -1,7 +1,7 @@
 """Which check finds which bug: the table `caught_by.json`, and the search that fills it.
 
 `python -m tests.museum` repairs the table: it searches for the bugs that have no entry, or one that no longer finds
-them. With `--all` it searches for every bug anew.
+them. With `--all` it searches for every bug again.
 """
 
 import functools
