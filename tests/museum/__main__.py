@@ -1,4 +1,4 @@
-"""`python -m tests.museum [--all]`: repair the table of which check finds which bug, or make it again; see search.py."""
+"""`python -m tests.museum [--all]`: repair, or make again, the table of which check finds which bug (see search.py)."""
 
 import sys
 
