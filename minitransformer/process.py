@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 try:
     from threadpoolctl import ThreadpoolController
 except ImportError:  # without it, the matrix product keeps its number of threads
@@ -137,12 +139,14 @@ class ThreadTeam:
         if self._pool is None or len(calls) < 2:
             return [function(*items) for items in calls]
         results: list[Any] = [None] * len(calls)
+        errors = np.geterr()
 
         def compute_share(first: int) -> None:
-            for i in range(first, len(calls), self.size):
-                results[i] = function(*calls[i])
+            with np.errstate(**errors):
+                for i in range(first, len(calls), self.size):
+                    results[i] = function(*calls[i])
 
-        # the copied context carries settings such as np.errstate into the other threads
+        # the copied context carries the backend into the other threads, and from NumPy 2 np.errstate as well
         contexts = (contextvars.copy_context() for _ in range(self.size))
         shares = [self._pool.submit(context.run, compute_share, k) for k, context in enumerate(contexts)]
         for share in shares:
