@@ -173,7 +173,10 @@ class Layer:
 
 
 class FlatParameter(Parameter):
-    """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it."""
+    """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it, with their values.
+
+    Clipping and Adam then need a few calls on one array instead of a few calls for each of hundreds of small arrays.
+    """
 
     def __init__(self, pieces: Sequence[Parameter]) -> None:
         super().__init__(xp.concatenate([piece.data.reshape(-1) for piece in pieces]))
@@ -205,12 +208,3 @@ class FlatParameter(Parameter):
         """Make the gradients of all pieces zero."""
         for piece in self.pieces:
             piece.zero_grad()
-
-
-def flatten_parameters(layer: Layer) -> FlatParameter:
-    """Join all parameters of `layer` into one vector -> FlatParameter.
-
-    Each `data` and `grad` of `layer` becomes a view into that vector and keeps its values. Clipping and Adam then need
-    a few calls on one array instead of a few calls for each of hundreds of small arrays.
-    """
-    return FlatParameter(layer.parameters())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import backend_name, xp
-from minitransformer.core import Layer, Parameter, flatten_parameters
+from minitransformer.core import FlatParameter, Layer, Parameter
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import device, host, randomize, relative_error
 
@@ -196,7 +196,7 @@ def test_flatten_keeps_values_and_gradients_and_has_a_tied_parameter_once():
     for i, parameter in enumerate(chain.parameters()):
         parameter.grad[...] = device(np.array([i, 10.0 + i, 20.0 + i]))
     values = [parameter.data.tolist() for parameter in chain.parameters()]
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     assert flat.data.shape == flat.grad.shape == (12,)
     assert flat.data.tolist() == [number for value in values for number in value]
     assert flat.grad.tolist() == [0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]
@@ -206,7 +206,7 @@ def test_flatten_keeps_values_and_gradients_and_has_a_tied_parameter_once():
 
 def test_flat_vector_and_pieces_share_memory_both_ways():
     chain = Chain()
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     flat.data[...] = device(np.arange(12.0))
     flat.grad[...] = device(-np.arange(12.0))
     assert chain.rest[0].w.data.tolist() == [6, 7, 8]
@@ -220,7 +220,7 @@ def test_flat_vector_and_pieces_share_memory_both_ways():
 def test_flatten_keeps_shapes_and_dtype_of_a_matrix():
     model = randomize(_one_layer_model(), seed=10)
     before = model.state_dict()
-    flat = flatten_parameters(model)
+    flat = FlatParameter(model.parameters())
     assert flat.data.dtype == np.float32
     for name, value in model.state_dict().items():
         assert value.dtype == np.float32
@@ -231,7 +231,7 @@ def test_flatten_keeps_shapes_and_dtype_of_a_matrix():
 
 def test_load_state_dict_reaches_the_flat_vector():
     chain, other = Chain(), randomize(Chain(), seed=11)
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     chain.load_state_dict(other.state_dict())
     assert flat.data.tolist() == [number for parameter in other.parameters() for number in parameter.data.tolist()]
     assert xp.shares_memory(chain.first.w.data, flat.data)
@@ -239,8 +239,8 @@ def test_load_state_dict_reaches_the_flat_vector():
 
 def test_flattening_twice_leaves_the_second_vector_in_charge():
     chain = randomize(Chain(), seed=12)
-    first = flatten_parameters(chain)
-    second = flatten_parameters(chain)
+    first = FlatParameter(chain.parameters())
+    second = FlatParameter(chain.parameters())
     np.testing.assert_array_equal(host(first.data), host(second.data))
     second.data[...] = 3.0
     assert all((parameter.data == 3.0).all() for parameter in chain.parameters())
@@ -336,7 +336,7 @@ def test_a_looked_at_gradient_is_never_overwritten():
 
 def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
     chain = Chain()
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     flat.grad[...] = 7.0
     flat.zero_grad()
     touched = chain.parameters()[0]
@@ -346,7 +346,7 @@ def test_a_flat_gradient_is_zero_where_a_piece_was_only_noted_as_zero():
 
 def test_scaling_a_flat_gradient_in_place_scales_its_pieces():
     chain = Chain()
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     flat.grad[...] = 2.0
     flat.grad *= 3.0
     assert all((parameter.grad == 6.0).all() for parameter in chain.parameters())
@@ -354,7 +354,7 @@ def test_scaling_a_flat_gradient_in_place_scales_its_pieces():
 
 def test_assigning_a_gradient_keeps_it_in_the_flat_vector():
     chain = Chain()
-    flat = flatten_parameters(chain)
+    flat = FlatParameter(chain.parameters())
     for parameter in chain.parameters():
         parameter.grad = parameter.grad + 2.0
     assert (flat.grad == 2.0).all()

@@ -1,22 +1,28 @@
-"""Exact match: the share of answers that are right to the last token."""
+"""Exact match: the share of answers in which every token is right."""
+
+from typing import Any
 
 import numpy as np
 
 from minitransformer.decoding.greedy import greedy_decode
+from minitransformer.decoding.interfaces import DecodingModel
 
 DECODED = 250  # sequences decoded at a time
 SLACK = 2  # tokens beyond the longest right answer, so that a missing eos shows
 
 
-def exact_match(decoded, expected):
-    """The share of rows in which decoded (B, T) equals expected (B, T') to the last token, eos included."""
+def exact_match(decoded: np.ndarray, expected: np.ndarray) -> float:
+    """The share of rows in which the ids decoded (B, T) equal expected (B, T'), eos included; padding is ignored."""
     width = max(decoded.shape[1], expected.shape[1])
     decoded, expected = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (decoded, expected))
     return float((decoded == expected).all(axis=1).mean())
 
 
-def decode_and_score(model, batch):
-    """Greedy answers (B, T) to all sources of a batch, and their exact match."""
+def decode_and_score(model: DecodingModel, batch: Any) -> tuple[np.ndarray, float]:
+    """Greedy answers (B, T) to all sources of a batch, and their exact match.
+
+    `batch` has `source` (B, S) and `target_out` (B, T'), the right answers.
+    """
     max_new_tokens = batch.target_out.shape[1] + SLACK
     starts = range(0, len(batch.source), DECODED)
     rows = [greedy_decode(model, batch.source[i : i + DECODED], max_new_tokens) for i in starts]

@@ -8,6 +8,11 @@ import dataclasses
 import inspect
 import json
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.files import checksum, read_safetensors, write_safetensors
@@ -21,7 +26,9 @@ FIELDS = ("model", "config", "options", "metadata")  # of the header, beside its
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not in the file but made from its config
 
 
-def save_checkpoint(path, model, more_arrays=None, **metadata):
+def save_checkpoint(
+    path: str | Path, model: Any, more_arrays: Mapping[str, np.ndarray] | None = None, **metadata: Any
+) -> None:
     """Write the weights and configuration of `model`, and any further `metadata` that JSON can hold, to `path`.
 
     Written beside it first and then renamed, so that a reader never finds half a file. `more_arrays` {name: array}
@@ -45,7 +52,7 @@ def _to_json(metadata):
         raise type(error)(f"metadata must be what JSON can hold: {error}") from error
 
 
-def load_checkpoint(path):
+def load_checkpoint(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """The model that was saved at `path`, and its metadata -> (Transformer, GPT or BERT, dict).
 
     Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote or has changed since, and
@@ -55,7 +62,7 @@ def load_checkpoint(path):
     return model, metadata
 
 
-def load_more(path):
+def load_more(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
     arrays, header = read_safetensors(path)
     try:

@@ -1,12 +1,15 @@
 """Clipping the gradient. Not in the paper's text."""
 
+from collections.abc import Iterable, Sequence
+
 from minitransformer.backend import backend_name, xp
-from minitransformer.process import SINGLE_THREAD
+from minitransformer.core import Parameter
+from minitransformer.process import SINGLE_THREAD, ThreadTeam
 
 BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
 
 
-def grad_norm(parameters, team=SINGLE_THREAD):
+def grad_norm(parameters: Sequence[Parameter], team: ThreadTeam = SINGLE_THREAD) -> xp.ndarray:
     """The norm of all gradients taken together as one vector -> a 0-d array."""
     grads = [parameter.grad.reshape(-1) for parameter in parameters]
     step = BLOCK if backend_name() == "numpy" else max(grad.size for grad in grads)  # a GPU sums in a tree anyway
@@ -15,12 +18,12 @@ def grad_norm(parameters, team=SINGLE_THREAD):
     return xp.sqrt(sum(squares[1:], start=squares[0]))  # not from 0.0, which NumPy 1 would take for a float64
 
 
-def clip_factor(norm, max_norm):
+def clip_factor(norm: xp.ndarray, max_norm: float) -> xp.ndarray:
     """What gradients of this norm must be multiplied by, so that their norm is at most `max_norm` -> a 0-d array."""
     return xp.minimum(max_norm / (norm + 1e-6), 1.0)
 
 
-def clip_grad_norm(parameters, max_norm):
+def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> xp.ndarray:
     """Scale all gradients by one factor, so that their norm taken together is at most `max_norm`; return the norm.
 
     The direction stays; an infinite `max_norm` changes nothing. Returns the norm before clipping, a 0-d array;

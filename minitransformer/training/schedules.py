@@ -3,7 +3,7 @@
 import math
 
 
-def noam(step, d_model, warmup=4000, factor=1.0):
+def noam(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> float:
     """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5): a straight rise for `warmup` steps, then 1/sqrt(step).
 
     `step` counts from 1 (at 0 the formula has no value: ValueError). The peak, at step = warmup, is
@@ -14,7 +14,7 @@ def noam(step, d_model, warmup=4000, factor=1.0):
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def cosine(step, steps, peak, warmup=100):
+def cosine(step: int, steps: int, peak: float, warmup: int = 100) -> float:
     """A straight rise to `peak` for `warmup` steps, then half a cosine down to 0 at step = `steps`. Not in the paper.
 
     Where the number of steps is known beforehand, the last ones with a small rate gain what 1/sqrt(step) leaves.

@@ -234,8 +234,8 @@ LOOP = (
         "padding counts in the accuracy",
         "A model that always says padding is right most of the time.",
         metrics.token_accuracy,
-        "counts = target != PAD",
-        "counts = target == target",
+        "counts = targets != PAD",
+        "counts = targets == targets",
     ),
 )
 

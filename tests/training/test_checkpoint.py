@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from minitransformer.core import flatten_parameters
+from minitransformer.core import FlatParameter
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import checkpoint, load_checkpoint, save_checkpoint
 from tests.helpers import host, randomize
@@ -63,7 +63,7 @@ def test_tied_matrix_is_tied_after_loading(tmp_path):
 
 def test_model_with_flattened_parameters_is_saved_as_any_other(tmp_path):
     model = _model()
-    flatten_parameters(model)
+    FlatParameter(model.parameters())
     save_checkpoint(str(tmp_path / "model"), model)  # a path may be a plain string
     _assert_same_weights(load_checkpoint(str(tmp_path / "model"))[0], _model())
 

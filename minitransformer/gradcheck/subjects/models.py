@@ -139,7 +139,7 @@ def classifier_head(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropou
     return layer_problem(layer, rng, {"x": draw(rng, dtype, n.B, n.T, n.C)})
 
 
-def _register_model(name: str, covers: object, make: Callable[..., Problem], **options: Any) -> None:
+def _register_model(name: str, covers: Callable[..., Any], make: Callable[..., Problem], **options: Any) -> None:
     register(name, covers, make, max_entries=LARGEST, **options)
 
 

@@ -71,7 +71,7 @@ class Subject:
     """One row of the table."""
 
     name: str  # "NAME" or "NAME switch=position ..."
-    covers: object  # the public function or class that this row proves
+    covers: Callable[..., Any]  # the public function or class that this row proves
     make: Callable[..., Problem]  # (sizes, rng, dtype, **switches) -> Problem
     switches: dict[str, Any]
     lengths: dict[str, int] = field(default_factory=dict)  # of axes that differ from the default sizes, such as T=1
@@ -109,7 +109,7 @@ SUBJECTS: dict[str, Subject] = {}
 
 def register(
     name: str,
-    covers: object,
+    covers: Callable[..., Any],
     make: Callable[..., Problem],
     *,
     lengths: dict[str, int] | None = None,
