@@ -398,7 +398,7 @@ curves = {}  # name -> (seeds, steps / every), the share of letters that are rig
 runs = [(name, seed) for name in (*names, "none") for seed in range(lesson.pick(full=2, fast=1))]
 for name, seed in tqdm(runs, unit="run", disable=None):
     reader = Reader(None if name == "none" else table_of(name, T, C), seed)
-    optimizer, workers = Adam(reader.parameters()), DataParallel(reader, CrossEntropyLoss(), threads=1)
+    optimizer, workers = Adam(reader.parameters()), DataParallel(reader, CrossEntropyLoss(), num_threads=1)
     data = np.random.default_rng([seed, 1])
     shares = []
     for step in range(1, steps + 1):

@@ -364,7 +364,7 @@ choices = {"d_model": 32, "num_heads": 2, "d_ff": 128, "num_layers": 1, "max_len
 config = TransformerConfig(V, **choices, dropout=0.0)
 ours = learn(Transformer(config, seed=0, dtype="float64"), tasks["reverse"], steps=3)
 other = Transformer(config, seed=0, dtype="float64")
-optimizer, workers = Adam(other.parameters()), DataParallel(other, CrossEntropyLoss(eps), threads=1)
+optimizer, workers = Adam(other.parameters()), DataParallel(other, CrossEntropyLoss(eps), num_threads=1)
 batches, theirs = np.random.default_rng(1), []
 for step in (1, 2, 3):
     optimizer.lr = noam(step, config.d_model, 100, 0.3)

@@ -25,8 +25,8 @@ class Parameter:
     """A learnt array: `data`, and `grad` of the same shape and dtype, to which every backward pass adds.
 
     Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` only notes
-    that the gradient is zero. It is cleared when `grad` is read, or overwritten by the first backward pass that asks
-    for `overwritable`. A parameter without a gradient has no array for it.
+    that the gradient is zero. The array is cleared when `grad` is read, or overwritten by the first backward pass that
+    uses `overwritable`. Until the first gradient there is no array.
     """
 
     data: xp.ndarray
@@ -36,7 +36,7 @@ class Parameter:
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
         self._grad: xp.ndarray | None = None  # or an array like `data`
-        self._is_zero = False  # whether the gradient is zero, whatever its array holds
+        self._is_zero = False  # whether the gradient is zero; its array may hold old numbers
 
     @property
     def grad(self) -> xp.ndarray:
@@ -51,7 +51,7 @@ class Parameter:
     @grad.setter
     def grad(self, array: xp.ndarray) -> None:
         """Copy `array` into the gradient's own array, which may be a view into a vector of all gradients."""
-        if array is not self._grad:  # as it is after `grad += x`
+        if array is not self._grad:  # after `grad += x` it is the same array
             self.grad[...] = array
 
     def zero_grad(self) -> None:
@@ -59,7 +59,7 @@ class Parameter:
         self._is_zero = True
 
     def take_grad(self) -> xp.ndarray | None:
-        """Return the gradient, or None if there is none, and forget it: its array belongs to the caller now."""
+        """Return the gradient, or None if there is none, and drop it: its array belongs to the caller now."""
         gradient = None if self._is_zero else self._grad
         self._grad = None
         return gradient
@@ -201,7 +201,7 @@ class FlatParameter(Parameter):
     @grad.setter
     def grad(self, array: xp.ndarray) -> None:
         """Copy `array` into the vector, so that the pieces' gradients stay views into it."""
-        if array is not self._grad:  # as it is after `grad *= 2`
+        if array is not self._grad:  # after `grad *= 2` it is the same array
             self.grad[...] = array
 
     def zero_grad(self) -> None:

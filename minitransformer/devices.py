@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import BackendUnavailableError, backend_name, use_backend, xp
-from minitransformer.process import num_threads
+from minitransformer.process import blas_threads
 
 cupy: Any = xp  # used only where the backend is CuPy: a type checker takes xp for NumPy, which has no `cuda`
 
@@ -42,7 +42,7 @@ def describe_cpu() -> dict[str, Any]:
     return {
         "name": processor_name(),
         "cores": os.cpu_count(),
-        "threads of a matrix product": num_threads(),
+        "threads of a matrix product": blas_threads(),
         "NumPy": np.__version__,
     }
 

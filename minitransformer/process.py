@@ -66,24 +66,24 @@ def _current_threads() -> list[int]:
     return [library.get_num_threads() or 1 for library in _blas().lib_controllers]
 
 
-def num_threads() -> int:
-    """How many threads NumPy's matrix product uses, ignoring the limits of running thread teams (1 if unknown)."""
+def blas_threads() -> int:
+    """The number of threads of NumPy's matrix product, ignoring the limits of running ThreadTeams (1 if unknown)."""
     if ThreadpoolController is None:
         return 1
     with _Limit.lock:
         return _Limit.count_without_teams()
 
 
-def limit_threads(count: int | None, of_team: bool = False) -> contextlib.AbstractContextManager:
-    """A context in which NumPy's matrix product uses `count` threads. None changes nothing.
+def limit_threads(num_threads: int | None, of_team: bool = False) -> contextlib.AbstractContextManager:
+    """A context in which NumPy's matrix product uses `num_threads` threads. None changes nothing.
 
     BLAS has one such number for the whole process, and the last bits of a float32 product depend on it. So the limits
     that different threads set are kept in one list. The limits of running teams (`of_team`) win over the others, and
     the newest limit wins over older ones. When the last limit ends, the number is what it was before the first.
     """
-    if count is None or ThreadpoolController is None:
+    if num_threads is None or ThreadpoolController is None:
         return contextlib.nullcontext()
-    return _Limit(count, of_team)
+    return _Limit(num_threads, of_team)
 
 
 class _Limit:

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from minitransformer.process import ThreadTeam, keep_freed_memory, limit_threads, num_threads, threads_are_chosen
+from minitransformer.process import ThreadTeam, blas_threads, keep_freed_memory, limit_threads, threads_are_chosen
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")
@@ -23,16 +23,16 @@ def test_an_array_as_large_as_a_freed_one_costs_no_page_faults():
 
 
 def test_thread_limit_ends_with_its_context():
-    outside = num_threads()
+    outside = blas_threads()
     with limit_threads(1):
-        assert num_threads() == 1
-    assert num_threads() == outside
+        assert blas_threads() == 1
+    assert blas_threads() == outside
 
 
 def test_limit_of_none_changes_nothing():
-    outside = num_threads()
+    outside = blas_threads()
     with limit_threads(None):
-        assert num_threads() == outside
+        assert blas_threads() == outside
 
 
 def test_environment_variables_for_threads_are_recognized(monkeypatch):

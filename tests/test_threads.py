@@ -14,7 +14,7 @@ from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import ThreadTeam, limit_threads, num_threads
+from minitransformer.process import ThreadTeam, blas_threads, limit_threads
 from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, parallel, train
 from tests.strict.strict import strict
 
@@ -117,35 +117,35 @@ def test_plain_formulas_hold_in_the_calling_thread_and_its_team():
         do(theirs.__exit__)
 
 
-def blas_threads():
+def threads_in_use():
     """The number of threads that BLAS itself reports."""
     controller = pytest.importorskip("threadpoolctl").ThreadpoolController()
     return max(info["num_threads"] for info in controller.info() if info["user_api"] == "blas")
 
 
 def test_overlapping_limits_of_two_threads_end_independently_and_restore_the_count():
-    before = blas_threads()
+    before = threads_in_use()
     with limit_threads(3), another_thread() as do:
         ours = limit_threads(1, of_team=True)
         theirs = do(lambda: limit_threads(1, of_team=True))
         ours.__exit__()
-        assert blas_threads() == 1
+        assert threads_in_use() == 1
         do(theirs.__exit__)
-        assert blas_threads() == 3
-    assert blas_threads() == before
+        assert threads_in_use() == 3
+    assert threads_in_use() == before
 
 
 def test_limit_of_a_team_wins_over_a_newer_limit_and_num_threads_ignores_it():
-    before = blas_threads()
+    before = threads_in_use()
     with limit_threads(3):
         with limit_threads(1, of_team=True), another_thread() as do:
             newer = do(lambda: limit_threads(2))
-            assert (blas_threads(), num_threads()) == (1, 2)
+            assert (threads_in_use(), blas_threads()) == (1, 2)
             do(newer.__exit__)
-            assert (blas_threads(), num_threads()) == (1, 3)
-        assert (blas_threads(), num_threads()) == (3, 3)
+            assert (threads_in_use(), blas_threads()) == (1, 3)
+        assert (threads_in_use(), blas_threads()) == (3, 3)
     with limit_threads(1, of_team=True):
-        assert (blas_threads(), num_threads()) == (1, before)
+        assert (threads_in_use(), blas_threads()) == (1, before)
 
 
 def run_together(*functions):
@@ -196,8 +196,8 @@ def test_training_in_two_threads_gives_the_same_bits_as_alone(one, other):
 @mock.patch.object(parallel, "MIN_NUMBERS", 1)
 def test_training_with_two_teams_gives_the_same_bits_as_alone():
     one, other = {"seed": 1, "threads": 2}, {"seed": 2, "threads": 2, "grad_accumulation_steps": 2}
-    before = blas_threads()
+    before = threads_in_use()
     alone = [trained(**one), trained(**other)]
     for _ in range(3):
         assert run_together(lambda: trained(**one), lambda: trained(**other)) == alone
-    assert blas_threads() == before
+    assert threads_in_use() == before

@@ -11,7 +11,7 @@ from minitransformer.bench.training import MAX_NORM, make_training_step
 from minitransformer.data import TextBatch, TextTask, load_shakespeare
 from minitransformer.models import GPT, TransformerConfig, gpt_config
 from minitransformer.plotting import plot_curves
-from minitransformer.process import keep_freed_memory, num_threads
+from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import cosine
@@ -39,7 +39,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     corpus = load_shakespeare()
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
     config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, max_len=LENGTH, **SIZES)
-    print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, {num_threads()} threads")
+    print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, {blas_threads()} threads")
     with tqdm(total=STEPS, disable=None, unit="step") as bar:
         losses = loss_curves(
             task, config, STEPS, BATCH_SIZE, warmup=WARMUP, peak=PEAK, seed=seed, after_step=bar.update

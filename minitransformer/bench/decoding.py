@@ -14,7 +14,7 @@ from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
 from minitransformer.plotting import plot_decoding
-from minitransformer.process import keep_freed_memory, num_threads
+from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 
 NAMES = ("tiny", "small")  # of SIZES
@@ -30,7 +30,7 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     Prints a table in tokens per second, and draws the long text's cost as bench_decoding.png into `folder`.
     """
     keep_freed_memory()
-    with_torch, threads = torch_is_installed(), num_threads()
+    with_torch, threads = torch_is_installed(), blas_threads()
     print(f"GPT, greedy, {COUNT} tokens after the first one, float32, {threads} threads, tokens per second\n")
     print(f"{'size':<8} {'batch':>5} {'ours':>10} {'PyTorch':>10} {'ratio':>6}", flush=True)
     rows = []

@@ -7,7 +7,7 @@ from minitransformer.bench.sizes import Size
 from minitransformer.bench.steps import numpy_step
 from minitransformer.bench.timing import interleave, median, peak_memory
 from minitransformer.plotting import plot_scaling
-from minitransformer.process import num_threads
+from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 
 BASE = Size("scaling", vocab_size=1000, d_model=128, num_heads=4, d_ff=512, num_layers=2, batch=16, length=32)
@@ -32,13 +32,13 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     for what, value in tqdm(jobs, disable=None, leave=False, unit="size"):
         size = grown(what, value)
         times = interleave({"numpy": numpy_step(size, DROPOUT)}, seconds / 10)["numpy"]
-        memory = peak_memory("numpy", size, DROPOUT, num_threads())
+        memory = peak_memory("numpy", size, DROPOUT, blas_threads())
         rows.append({"what": what, "value": value, "seconds": median(times), "bytes": memory})
         tqdm.write(f"{what:<12} {value:>6} {1e3 * rows[-1]['seconds']:>8.1f} ms {memory / 1e6:>9.0f} MB")
     figure = folder / "bench_scaling.png"
     plot_scaling(rows, {what: power for what, (_, power) in GROWTH.items()}, figure)
     print(f"\nsaved {figure}")
-    return {"threads": num_threads(), "rows": rows}
+    return {"threads": blas_threads(), "rows": rows}
 
 
 def grown(what: str, value: int) -> Size:

@@ -12,7 +12,7 @@ from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
 from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
 from minitransformer.plotting import plot_bench
-from minitransformer.process import num_threads
+from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 
 NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
@@ -34,7 +34,7 @@ def run(names: Sequence[str], dropout: Sequence[float], seconds: float, memory: 
         memory: whether to measure peak memory too, each model in a process of its own.
         folder: for the figure.
     """
-    threads, with_torch = num_threads(), torch_is_installed()
+    threads, with_torch = blas_threads(), torch_is_installed()
     machine = describe_machine(threads, with_torch)
     print(machine + "\n\n" + HEADER, flush=True)
     names = names or NAMES

@@ -10,7 +10,7 @@ from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
-PROCESS = 7_000_000  # bytes that NumPy's matrix product and the program's own code take when they are first used
+PROCESS = 7_000_000  # bytes that NumPy's matrix product and the program's own code need when they are first used
 ARRAYS_SAVED = 3  # arrays of the size of the weights in a checkpoint: the weights, and Adam's two means
 
 
@@ -18,7 +18,7 @@ class TrainingMemory(NamedTuple):
     """Bytes by purpose."""
 
     weights: int
-    gradients: int  # of each member of the team
+    gradients: int  # of every thread's replica
     moments: int  # Adam's two running means
     averages: int  # copies of the weights, for their mean
     kept: int  # activation memory: what forward keeps for backward
@@ -41,21 +41,22 @@ def training_memory(
     rows: int,
     lengths: Sequence[int],
     kind: type[Layer] = Transformer,
-    members: int = 1,
+    num_threads: int = 1,
     averages: int = 0,
 ) -> TrainingMemory:
     """The peak memory of training a model for `config` -> TrainingMemory.
 
-    `rows` sequences are computed at one time, by all `members` of a team together; `lengths` are those of source and
-    target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights are taken in training.
-    tests/inspection/test_memory_estimate.py holds the estimate within a fifth of the peak of a training process.
+    `num_threads` threads, each with a replica of the model, together compute `rows` sequences at one time. `lengths`
+    are those of source and target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights
+    are kept for their mean. tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the
+    peak of a training process.
     """
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
     kept = sum(row.bytes * row.count for row in kept_activations(config, rows, source, target, kind))
     return TrainingMemory(
         weights=one_copy,
-        gradients=members * one_copy,
+        gradients=num_threads * one_copy,
         moments=2 * one_copy,
         averages=averages * one_copy,
         kept=kept,

@@ -1,16 +1,14 @@
-"""Before training allocates anything large: does it fit, and if not, which options would make it fit?"""
+"""Checks the free memory before training allocates anything large, and suggests options that need less."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minitransformer.backend import backend_name
 from minitransformer.devices import free_memory
 from minitransformer.inspection.memory_estimate import training_memory
-from minitransformer.process import num_threads
 from minitransformer.recipes.options import TrainOptions
-from minitransformer.training.parallel import threads_that_pay
+from minitransformer.training.parallel import default_team_size, useful_threads
 
-FLOATS_RESUMED = 3  # arrays as long as the weights, which have been read when a run is resumed
+FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read
 
 
 def check_memory(
@@ -25,20 +23,20 @@ def check_memory(
 ) -> None:
     """Raise ValueError if training needs more memory than is free, unless `options.force`.
 
-    `lengths` are those of the sequences in a batch (see `training_memory`), `averages` the copies of the weights that
-    are kept. `smaller` names the options, besides --batch-size, that make the model or its input smaller. Nothing is
-    checked where the free memory is unknown. Call it with the threads limited as in training.
+    `lengths` are those of the sequences in a batch (see `training_memory`), `averages` is the number of copies of the
+    weights that are kept. `resumed` says that the model has already been read. `smaller` names the options, besides
+    --batch-size, that make the model or its input smaller. Nothing is checked if the free memory is unknown. Call it
+    with the threads limited as in training.
     """
     free = free_memory()
     if free is None:
         return
 
     def needed(parts: int) -> int:
-        threads = num_threads() if backend_name() == "numpy" else 1
         micro_batch_size = -(-options.batch_size // parts)
-        members = threads_that_pay(threads, micro_batch_size, lengths[-1], config.d_model)
-        rows = members * -(-micro_batch_size // members)
-        memory = training_memory(config, rows, lengths, model_class, members, averages)
+        num_threads = useful_threads(default_team_size(), micro_batch_size, lengths[-1], config.d_model)
+        rows = num_threads * -(-micro_batch_size // num_threads)
+        memory = training_memory(config, rows, lengths, model_class, num_threads, averages)
         return memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0)
 
     whole = needed(options.grad_accumulation_steps)
@@ -55,7 +53,7 @@ def check_memory(
 def _advice(
     options: TrainOptions, needed: Callable[[int], int], free: int, smaller: tuple[str, ...] | None
 ) -> Iterator[str]:
-    """What would make it fit: more micro batches, or something smaller (None if the model is given)."""
+    """What would need less: more micro batches, or the `smaller` options (None if the model cannot change)."""
     parts = options.grad_accumulation_steps * 2
     while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)

@@ -6,26 +6,26 @@ from typing import Any
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.options import TrainOptions, from_json
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.training.checkpointer import SavedRun, newest, read_run
+from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, read_run
 
-FOR_ONE_CALL = {"fresh": False, "force": False, "detect_anomaly": False}  # to be asked for again
+FOR_ONE_CALL = {"fresh": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 RENAMED = {"every": "checkpoint_interval", "keep": "keep_checkpoints", "accumulate": "grad_accumulation_steps"}
 
 
 def read_saved_run(path: str | Path) -> tuple[Path, SavedRun]:
-    """The newest checkpoint of the run at `path`, which is its folder or a checkpoint -> its path, and what it holds.
+    """The newest checkpoint of a run -> its path, and the run. `path` is the run's folder or one of its checkpoints.
 
-    Raises FileNotFoundError where there is none, and ValueError if it holds no unfinished run.
+    Raises FileNotFoundError if there is none, and ValueError if it holds no unfinished run.
     """
     checkpoints = Path(path) / "checkpoints"
-    newest_path = newest(checkpoints if checkpoints.is_dir() else path)
-    return newest_path, read_run(newest_path)
+    newest = newest_checkpoint(checkpoints if checkpoints.is_dir() else path)
+    return newest, read_run(newest)
 
 
 def options_to_resume(path: Path, saved: SavedRun) -> tuple[Recipe, TrainOptions]:
-    """The recipe of the run at `path`, and the options it was started with, into the same folder of runs.
+    """The recipe of the run at `path`, and the options that it was started with.
 
-    Raises ValueError if the file does not say. Version 0.1 wrote other names.
+    Raises ValueError if the file does not name them. Version 0.1 used other names for some options.
     """
     about: dict[str, Any] = saved.about
     name, values = about.get("recipe"), about.get("options")

@@ -1,4 +1,4 @@
-"""Training: the loop, and the parts that it is given. Read loop.py first."""
+"""The training loop and its parts. Read loop.py first."""
 
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import AverageOfLast, ExponentialAverage

@@ -1,4 +1,4 @@
-"""Gradient accumulation: a batch in micro batches, one after another, which together need the memory of one."""
+"""Gradient accumulation: compute a batch in micro batches, one after another, so that it needs the memory of one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,8 @@ from minitransformer.training.parallel import DataParallel, part_weights, split_
 class GradientAccumulation:
     """Computes each batch in `steps` micro batches; the gradient is that of the whole batch.
 
-    `backward` adds to the gradients in any case, so all there is to do is to call it again before the optimizer steps.
+    Every backward pass adds to the gradients, so nothing is needed except one pass for each micro batch, weighted by
+    its share of the batch, before the optimizer steps.
     """
 
     def __init__(self, workers: DataParallel, steps: int = 1) -> None:
@@ -22,7 +23,7 @@ class GradientAccumulation:
         return self.workers.team
 
     def map(self, function: Callable[..., Any], batch: Any, measure: bool = False) -> tuple[Any, Any]:
-        """As `DataParallel.map`. Raises ValueError for fewer sequences than micro batches."""
+        """As `DataParallel.map`. Raises ValueError if the batch has fewer sequences than micro batches."""
         if self.steps == 1:
             return self.workers.map(function, batch, measure)
         if len(batch.targets) < self.steps:

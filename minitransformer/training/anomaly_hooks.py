@@ -1,10 +1,10 @@
-"""Hooks on every layer that check each array that changes hands, to find the first number that is not finite.
+"""Hooks on every layer that check each array passed between layers, to find the first number that is not finite.
 
     with AnomalyHooks([model]):
         forward_backward(model, ...)      raises AnomalyFound at the first array that holds nan or inf
 
-The layers know nothing of this. For the length of the block each layer object gets a `forward` and a `backward` of its
-own, which hide those of its class; afterwards they are removed.
+The layers do not know about the hooks. Inside the block each layer object has attributes `forward` and `backward`,
+which hide the methods of its class. They are removed when the block ends.
 """
 
 import linecache
@@ -49,7 +49,7 @@ class Anomaly(NamedTuple):
     phase: str  # one of WEIGHT, FORWARD, LOSS, BACKWARD, NORM
     layer: str  # its name in the model, "" outside all layers
     kind: str  # the layer's class, or ""
-    what: str  # in words, such as "the output of decoder.norm (LayerNorm)"
+    what: str  # a description, such as "the output of decoder.norm (LayerNorm)"
     bad: str  # how many of them, such as "3 of 40 are nan"
     operation: Operation | None
     largest: dict[str, tuple[float, str]]  # {"weights": (size, name), ...} of the finite numbers before it
@@ -95,14 +95,14 @@ def count_bad(array: xp.ndarray) -> str:
 class AnomalyHooks:
     """Inside a `with` block every layer of `models` (a model and its replicas) is checked; raises AnomalyFound.
 
-    Arrays are checked where they change hands, which tells whose they are: what a layer is given is the work of the
-    layer around it, and what it returns is its own. NumPy reports which operation overflowed, divided by zero or had no
-    result (`np.errstate(call=...)`). Not every such report is a fault: exp may overflow inside 1 / (1 + exp(x)) and the
-    result is right. So a report is only noted, and the note is dropped as soon as the numbers that follow are finite.
-    Underflow, such as exp(-200) = 0 in float32, is not even noted. Where several threads share a matrix product NumPy
+    Arrays are checked where they are passed between layers, which tells who made them: a layer's input comes from the
+    layer around it, its output from the layer itself. NumPy reports which operation overflowed, divided by zero or had
+    no result (`np.errstate(call=...)`). Not every report is an error: exp may overflow inside 1 / (1 + exp(x)) although
+    the result is right. So a report is only noted, and the note is dropped as soon as the numbers that follow are
+    finite. Underflow, such as exp(-200) = 0 in float32, is not noted. If several threads share a matrix product, NumPy
     may report nothing, and a GPU never does: then the layer's method is named instead of the operation.
 
-    Use it from one thread at a time: the notes and the running layers are kept in one list each.
+    Use it from one thread at a time, because all layers share the list of notes and the list of running layers.
     """
 
     def __init__(self, models: Sequence[Layer]) -> None:
@@ -199,7 +199,7 @@ class AnomalyHooks:
             self._look(array, phase, what, named.name, type(named.layer).__name__, method)
 
     def _look(self, array, phase, what, layer, kind, method=None):
-        """Raise AnomalyFound unless all numbers are finite; else remember the largest, and drop the notes."""
+        """Raise AnomalyFound unless all numbers are finite; else keep the largest, and drop the notes."""
         size, group = largest_size(array), GROUPS[phase]
         if not math.isfinite(size):
             operation = next(iter(self.notes), method)

@@ -1,7 +1,7 @@
 """Averaging weights over the end of training (paper section 6.1: the last 5 checkpoints, 20 for the big model).
 
-Late in training the weights circle around a good place with a radius that the learning rate sets; their mean is nearer
-to the centre than any of them.
+Late in training the weights move around a minimum, at a distance that depends on the learning rate. Their mean is
+closer to the minimum than any of them.
 """
 
 from typing import Any, Protocol
@@ -11,13 +11,13 @@ from minitransformer.checks import check_integer
 
 
 class Averaging(Protocol):
-    """What the training loop asks of an average."""
+    """What the training loop needs from an average of the weights."""
 
     def update(self, step: int, weights: xp.ndarray) -> None:
-        """Take in the weights (N,) after `step`."""
+        """Add the weights (N,) after `step`."""
 
     def value(self) -> xp.ndarray | None:
-        """The average (N,), or None where nothing was taken in."""
+        """The average (N,), or None if no weights were added."""
 
     def state(self) -> tuple[dict, dict]:
         """Arrays {name: array} on the host, and facts that JSON can hold, to save."""
@@ -27,9 +27,10 @@ class Averaging(Protocol):
 
 
 class AverageOfLast:
-    """The mean of the last `count` sets of weights, `interval` steps apart, of a training of `steps` steps.
+    """The mean of the last `count` sets of weights, `interval` steps apart, in a run of `steps` steps.
 
     The paper averages checkpoints that were written every 10 minutes (section 6.1); here the sets stay in memory.
+    Raises ValueError unless all three numbers are at least 1.
     """
 
     def __init__(self, steps: int, count: int = 5, interval: int = 40) -> None:
@@ -45,7 +46,7 @@ class AverageOfLast:
             self.snapshots.append(weights.copy())
 
     def value(self) -> xp.ndarray | None:
-        """The mean of the sets kept (N,)."""
+        """The mean (N,) of the sets kept, or None if there are none yet."""
         if not self.snapshots:
             return None
         total = self.snapshots[0].copy()
@@ -66,8 +67,9 @@ class AverageOfLast:
 class ExponentialAverage:
     """A running mean of the weights that forgets the old ones. Not in the paper.
 
-    ema <- decay ema + (1 - decay) weights, from 0, so that after t updates its weights sum to 1 - decay^t, by which
-    `value` divides, as Adam does: decay = 0.99 looks back about 100 steps.
+    ema <- decay ema + (1 - decay) weights starts at 0, so after t updates its coefficients sum to 1 - decay^t. `value`
+    divides by this sum, as Adam does. decay = 0.99 averages over about 100 steps. Raises ValueError unless
+    0 <= decay < 1.
     """
 
     def __init__(self, decay: float) -> None:
@@ -77,12 +79,12 @@ class ExponentialAverage:
         self.mean: Any = 0.0  # (N,) after the first update
 
     def update(self, step: int, weights: xp.ndarray) -> None:
-        """Take in the weights (N,) after one more step."""
+        """Add the weights (N,) after one more step."""
         self.t += 1
         self.mean = self.decay * self.mean + (1.0 - self.decay) * weights
 
     def value(self) -> xp.ndarray | None:
-        """The average (N,)."""
+        """The average (N,), or None before the first update."""
         return self.mean / (1.0 - self.decay**self.t) if self.t else None
 
     def state(self) -> tuple[dict, dict]:

@@ -1,7 +1,7 @@
 """Saving and loading a model as a safetensors file, with its configuration in the header.
 
-The header has a checksum of everything, so that a file of which one bit has changed is refused and not believed. Files
-of version 1 have none, and are read without.
+The header has a checksum of everything else, so a file in which a single bit has changed is refused. Files of version 1
+have no checksum and are read without one.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ from minitransformer.models import BERT, GPT, Transformer
 
 FORMAT = "minitransformer-2"
 BEFORE_CHECKSUMS = "minitransformer-1"
-MORE = "training/"  # before the names of arrays that are not the model's
+EXTRA = "training/"  # prefix of the names of arrays that do not belong to the model
 MODELS = {model.__name__: model for model in (Transformer, GPT, BERT)}
-FIELDS = ("model", "config", "options", "metadata")  # of the header, beside its format and checksum
-LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not in the file but made from its config
+FIELDS = ("model", "config", "options", "metadata")  # of the header, besides its format and checksum
+LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored but computed from the config
 
 
 def save_checkpoint(
-    path: str | Path, model: Any, more_arrays: Mapping[str, np.ndarray] | None = None, **metadata: Any
+    path: str | Path, model: Any, extra_arrays: Mapping[str, np.ndarray] | None = None, **metadata: Any
 ) -> None:
     """Write the weights and configuration of `model`, and any further `metadata` that JSON can hold, to `path`.
 
-    Written beside it first and then renamed, so that a reader never finds half a file. `more_arrays` {name: array}
-    are what only `load_more` reads.
+    The file gets its name only when it is complete, so nobody reads half a file. `extra_arrays` {name: array on the
+    host} are returned by `load_with_arrays` alone. Raises TypeError or ValueError for metadata that JSON cannot hold.
     """
     header = {
         "format": FORMAT,
@@ -41,7 +41,7 @@ def save_checkpoint(
         "options": json.dumps(getattr(model, "options", {})),
         "metadata": _to_json(metadata),
     }
-    arrays = {**model.state_dict(), **{MORE + name: array for name, array in (more_arrays or {}).items()}}
+    arrays = {**model.state_dict(), **{EXTRA + name: array for name, array in (extra_arrays or {}).items()}}
     write_safetensors(path, arrays, {**header, "checksum": checksum(header, arrays)})
 
 
@@ -55,26 +55,26 @@ def _to_json(metadata):
 def load_checkpoint(path: str | Path) -> tuple[Any, dict[str, Any]]:
     """The model that was saved at `path`, and its metadata -> (Transformer, GPT or BERT, dict).
 
-    Raises ValueError, naming the path, if the file is not one that `save_checkpoint` wrote or has changed since, and
-    OSError if there is none.
+    Raises ValueError, naming the path, if the file was not written by `save_checkpoint` or has changed since, and
+    OSError if it cannot be read.
     """
-    model, metadata, _ = load_more(path)
+    model, metadata, _ = load_with_arrays(path)
     return model, metadata
 
 
-def load_more(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+def load_with_arrays(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
     arrays, header = read_safetensors(path)
     try:
         _check_header(header, arrays)
-        more = {name.removeprefix(MORE): arrays.pop(name) for name in list(arrays) if name.startswith(MORE)}
-        return _rebuild(header, arrays), _object(header, "metadata"), more
+        extra = {name.removeprefix(EXTRA): arrays.pop(name) for name in list(arrays) if name.startswith(EXTRA)}
+        return _rebuild(header, arrays), _object(header, "metadata"), extra
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a checkpoint of minitransformer: {error}") from error
 
 
 def _check_header(header, arrays):
-    """ValueError unless the file is of a version that is read here, and is as it was when it was written."""
+    """ValueError unless the file has a known version and has not changed since it was written."""
     version = header.get("format")
     if version not in (FORMAT, BEFORE_CHECKSUMS):
         known = f"this version reads {BEFORE_CHECKSUMS} and {FORMAT}"
@@ -89,13 +89,13 @@ def _check_header(header, arrays):
 
 
 def _number(version):
-    """3 of "minitransformer-3", 0 where there is none."""
+    """3 for "minitransformer-3", 0 for any other text."""
     found = re.fullmatch(r"minitransformer-(\d{1,9})", version or "", re.ASCII)
     return int(found[1]) if found else 0
 
 
 def _object(header, name):
-    """What the header has under `name`, which must be JSON of {name: value}."""
+    """The field `name` of the header, which must hold a JSON object."""
     try:
         content = json.loads(header.get(name, "{}"))
     except (ValueError, RecursionError) as error:
@@ -111,7 +111,7 @@ def _rebuild(header, state):
         raise ValueError("it has no weights")
     model_class = MODELS[check_choice("model", header.get("model", "Transformer"), MODELS)]
     fields, options = _object(header, "config"), _object(header, "options")
-    fields.pop("label_smoothing", None)  # version 0.1 had it here; it is the loss's
+    fields.pop("label_smoothing", None)  # version 0.1 stored it here; now it belongs to the loss
     known = {field.name: field for field in dataclasses.fields(model_class.config_class)}
     _check_fields("config", fields, known)
     _check_fields("options", options, set(inspect.signature(model_class).parameters) - {"config", "seed", "dtype"})
@@ -132,7 +132,7 @@ def _check_fields(what, fields, known):
 
 
 def _check_size(config, options, state):
-    """ValueError if a model of `config` has more weights than the file: before it is made, as it may be of any size."""
+    """ValueError if a model of `config` has more weights than the file. Called before the model allocates memory."""
     numbers = sum(array.size for array in state.values())
     needed = {**config.least_weights(), **{name: value for name, value in options.items() if isinstance(value, int)}}
     for name, count in needed.items():

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
-from minitransformer.training.checkpoint import load_more, save_checkpoint
+from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
 from minitransformer.training.run import TrainingRun
 
 SUFFIX = ".safetensors"
 
 
 class Stopped(Exception):
-    """Training was asked to stop, and the run has been saved; `path` is the file. A command adds its `advice`."""
+    """Training was asked to stop and has saved the run to `path`. The command line adds `advice` on how to resume."""
 
     advice = ""
 
@@ -27,8 +27,9 @@ class Stopped(Exception):
 class Checkpointer:
     """Saves a run in `folder` every `interval` steps, and when the process is asked to end.
 
-    The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. The newest
-    `keep` of them stay. `about` is what JSON can hold and whoever resumes the run must know.
+    The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. Only the
+    newest `keep` files are kept. `about` is saved with the run and returned by `read_run`; it must be
+    what JSON can hold.
     """
 
     def __init__(self, folder: str | Path, interval: int, keep: int = 2, about: dict | None = None) -> None:
@@ -39,7 +40,7 @@ class Checkpointer:
         self.stop_requested = False
 
     def after_step(self, run: TrainingRun) -> None:
-        """Save, if it is time. Raises Stopped, with everything saved, if the process was asked to end."""
+        """Save the run if a checkpoint is due. If the process was asked to end, save it and raise Stopped."""
         if run.is_done:
             return
         if self.stop_requested:
@@ -58,9 +59,9 @@ class Checkpointer:
 
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
-        """Inside a `with` block Ctrl-C and SIGTERM end the training after the current step.
+        """Inside a `with` block, Ctrl-C and SIGTERM end the training after the current step.
 
-        A second one ends it at once. Only the main thread receives signals; in others this does nothing.
+        A second signal ends the process at once. Only the main thread receives signals; in others this does nothing.
         """
         before: dict[int, Any] = {}
 
@@ -93,12 +94,12 @@ class SavedRun(NamedTuple):
 
 
 def saved_steps(folder: str | Path) -> list[Path]:
-    """The files that a Checkpointer has left in `folder`, the oldest first."""
+    """The checkpoints in `folder`, the oldest first."""
     return sorted(Path(folder).glob(f"step-*{SUFFIX}"))
 
 
-def newest(path: str | Path) -> Path:
-    """`path`, if it is a file, or the newest file in the folder. FileNotFoundError where there is none."""
+def newest_checkpoint(path: str | Path) -> Path:
+    """The newest checkpoint in the folder `path`, or `path` itself if it is no folder. FileNotFoundError if empty."""
     path = Path(path)
     if path.is_dir():
         files = saved_steps(path)
@@ -109,8 +110,8 @@ def newest(path: str | Path) -> Path:
 
 
 def read_run(path: str | Path) -> SavedRun:
-    """What a Checkpointer has saved. ValueError if `path` holds no unfinished run."""
-    model, metadata, arrays = load_more(path)
+    """Read a file that a Checkpointer has saved. ValueError if it holds no unfinished run."""
+    model, metadata, arrays = load_with_arrays(path)
     if "training" not in metadata:
         raise ValueError(f"{path} is a model whose training is finished: there is nothing to resume")
     for name in ("training", "about"):

@@ -1,4 +1,4 @@
-"""Clipping the gradient. Not in the paper's text."""
+"""Clipping the norm of the gradient, which the paper does not mention."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,15 +19,15 @@ def grad_norm(parameters: Sequence[Parameter], team: ThreadTeam = SINGLE_THREAD)
 
 
 def clip_factor(norm: xp.ndarray, max_norm: float) -> xp.ndarray:
-    """What gradients of this norm must be multiplied by, so that their norm is at most `max_norm` -> a 0-d array."""
+    """The factor, at most 1, that reduces gradients of norm `norm` to norm `max_norm` -> a 0-d array."""
     return xp.minimum(max_norm / (norm + 1e-6), 1.0)
 
 
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> xp.ndarray:
-    """Scale all gradients by one factor, so that their norm taken together is at most `max_norm`; return the norm.
+    """Scale all gradients by one factor, so that their norm taken together is at most `max_norm` -> the norm before.
 
-    The direction stays; an infinite `max_norm` changes nothing. Returns the norm before clipping, a 0-d array;
-    nothing here waits for a GPU to have computed it.
+    The direction stays the same; an infinite `max_norm` changes nothing. The norm is a 0-d array, so nothing waits for
+    a GPU.
     """
     parameters = list(parameters)
     norm = grad_norm(parameters)

@@ -1,4 +1,4 @@
-"""Numbers that went wrong: a step whose loss or gradient is not finite is not taken, and its cause is named."""
+"""Diagnostics: a step whose loss or gradient is not finite is not taken, and the error names the likely cause."""
 
 import contextlib
 import math
@@ -25,14 +25,15 @@ from minitransformer.training.parallel import DataParallel
 
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing
-LOOK_BACK = 100  # steps whose loss and norm are kept on a GPU until they are looked at
+LOOK_BACK = 100  # steps whose loss and norm are kept on a GPU until they are checked
 
 
 class NotFiniteError(ArithmeticError):
-    """Training has met a loss, a gradient or a weight that is nan or infinite, and stops before it does harm.
+    """The loss, the gradient or a weight is nan or infinite, so training stops.
 
-    `step` is the step, `layer` the name of the first layer concerned ("" if there is none), and `anomaly` all that was
-    found (see anomaly_hooks.py), or None. The text says it all, with the likely causes; a command adds its `advice`.
+    `step` is the step, `layer` the name of the first layer concerned ("" if there is none), and `anomaly` all details
+    (see anomaly_hooks.py), or None. The message contains all of this and the likely causes. A recipe adds `advice` on
+    how to continue.
     """
 
     advice: Iterable[str] = ()  # lines
@@ -59,32 +60,32 @@ def _bullets(causes):
 
 
 class Diagnostics:
-    """Stands between the gradient and the optimizer: nothing that is not finite gets past it.
+    """Checks the loss and the norm of the gradient before each optimizer step, and finds the cause of nan and infinity.
 
-    On the CPU the loss and the norm of the gradient are there anyway, and checking both in each step costs less than a
-    thousandth of the tiny model's step (18 µs of 26 ms, measured 2026-11-21). On a GPU each look waits. So there they
-    are kept, and checked when training logs its loss: a step that went wrong in between has ruined the weights, but no
-    file.
+    On the CPU this costs less than a thousandth of the tiny model's step (18 µs of 26 ms, measured 2026-11-21). On a
+    GPU every check waits for the device. So the numbers are kept there, and checked when training measures an accuracy
+    or saves: a step that went wrong in between has ruined the weights, but no file.
 
-    The cause is found by computing the step again with anomaly hooks on all layers. Each replica gets its part of the
-    batch and the random state from before the step, so it draws the same dropout masks and computes the same numbers;
-    but the parts are computed one after another in this thread, as the hooks need it. CuPy's generators cannot be
-    restored: there the masks differ, and it may be that nothing is found.
+    To find the cause, the step is computed again with anomaly hooks on all layers. Each replica gets its part of the
+    batch and the random state from before the step, so it draws the same dropout masks and computes the same numbers.
+    The hooks need a single thread, so the parts are computed one after another. CuPy's generators cannot be restored:
+    there the masks differ, and the search may find nothing.
 
-    `detect_anomaly` puts the hooks on in every step, and stops at the first array that is not finite, whether or not it
-    would have reached the loss. The bits stay the same; a step of the tiny model takes 2.5 times as long.
+    With `detect_anomaly` the hooks are active in every step, and training stops at the first array that is not finite,
+    even if that array would not have reached the loss. The results are bit-identical; a step of the tiny model takes
+    2.5 times as long.
     """
 
     def __init__(self, workers: DataParallel, detect_anomaly: bool = False) -> None:
         self.workers, self.detect_anomaly = workers, detect_anomaly
         self.before: list[Any] = []  # the generators' states before the step
-        self.unseen: list[tuple] = []  # (step, loss, norm) on a GPU since the last look
+        self.pending: list[tuple] = []  # (step, loss, norm) on a GPU since the last `check_pending`
         self.optimizer: Adam | None = None
         self.step = 0  # the step that is being computed
 
     @contextlib.contextmanager
     def recording(self, optimizer: Adam) -> Iterator[None]:
-        """Around forward and backward: records what a repetition needs; with `detect_anomaly`, puts the hooks on."""
+        """A context for forward and backward: records what repeating them needs, and adds the hooks if asked."""
         self.optimizer, self.step = optimizer, optimizer.t + 1
         self.before = [generator_state(rng) for rng in self.workers.rngs]
         if not self.detect_anomaly:
@@ -98,18 +99,18 @@ class Diagnostics:
             raise self._error("a number is not finite", found.anomaly) from None
 
     def check(self, compute: Callable[[], tuple], loss: Any, norm: Any) -> None:
-        """Raise NotFiniteError unless both are finite, on a GPU only later, in `look`; compute() does it again."""
+        """Raise NotFiniteError unless both are finite; on a GPU, `check_pending` does. compute() repeats the step."""
         if backend_name() != "numpy":
-            self.unseen = [*self.unseen[1 - LOOK_BACK :], (self.step, loss, norm)]
+            self.pending = [*self.pending[1 - LOOK_BACK :], (self.step, loss, norm)]
         elif not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._error(_headline(loss, norm), self._find(compute))
 
-    def look(self) -> None:
-        """On a GPU: raise NotFiniteError for the first step since the last look that went wrong."""
-        if not self.unseen:
+    def check_pending(self) -> None:
+        """Check the steps since the last call, on a GPU. Raises NotFiniteError for the first that is not finite."""
+        if not self.pending:
             return
-        steps, losses, norms = zip(*self.unseen, strict=True)
-        self.unseen = []
+        steps, losses, norms = zip(*self.pending, strict=True)
+        self.pending = []
         numbers = to_host(xp.stack([*losses, *norms])).reshape(2, -1)
         for step, loss, norm in zip(steps, *numbers, strict=True):
             if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -117,8 +118,8 @@ class Diagnostics:
                 raise NotFiniteError(step, late, None, [LATE])
 
     def check_weights(self) -> None:
-        """Raise NotFiniteError unless all weights are finite: before they are saved, and when training ends."""
-        self.look()
+        """Raise NotFiniteError unless all weights are finite. Called before saving and when training ends."""
+        self.check_pending()
         model = self.workers.replicas[0]
         if all(bool(xp.isfinite(parameter.data).all()) for parameter in model.parameters()):
             return
@@ -131,7 +132,7 @@ class Diagnostics:
         raise NotFiniteError(self.step, "the weights after it are not finite", anomaly, [OVERSHOT])
 
     def _find(self, compute):
-        """Compute it again with anomaly hooks -> Anomaly, or None if all is finite this time."""
+        """Compute the step again with anomaly hooks -> Anomaly, or None if everything is finite this time."""
         for rng, state in zip(self.workers.rngs, self.before, strict=True):
             restore_generator(rng, state)
         self._forget_gradients()
@@ -145,7 +146,7 @@ class Diagnostics:
             self._forget_gradients()
 
     def _forget_gradients(self):
-        """Half a step may have left some in the replicas, to which the next one would add."""
+        """Clear all gradients. A step that was not completed may have left some in the replicas."""
         model, *others = self.workers.replicas
         model.zero_grad()
         for parameter in (parameter for replica in others for parameter in replica.parameters()):
@@ -163,7 +164,7 @@ AGAIN = "computed again, all was finite: it depends on that step's dropout masks
 
 
 def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: Any) -> list[str]:
-    """The likely causes, a sentence each: only what fits the anomaly."""
+    """The likely causes that fit the anomaly, one sentence each."""
     sizes = {group: size for group, (size, _) in anomaly.largest.items()}
     operation, dtype = anomaly.operation, model.parameters()[0].data.dtype
     error = operation.error if operation else ""

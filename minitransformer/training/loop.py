@@ -1,9 +1,9 @@
 """The training loop: forward, loss and backward of a batch; one step; and the loop around it.
 
-Everything that a step needs is passed in, and each is an object in a file of its own: the loss (losses.py), the
-optimizer (optimizers.py), the learning rate (schedules.py), the threads that share a batch (parallel.py), gradient
-accumulation (accumulation.py), averaging of the weights (averaging.py), checks for NaN (diagnostics.py) and
-checkpoints (checkpointer.py). run.py holds what has to be saved to resume.
+Each part of a step has its own file: the loss (losses.py), the optimizer (optimizers.py), the learning rate
+(schedules.py), the threads that share a batch (parallel.py), gradient accumulation (accumulation.py), averaging of the
+weights (averaging.py), checks for NaN (diagnostics.py) and checkpoints (checkpointer.py). run.py holds the state of a
+run, which is saved and resumed.
 """
 
 import contextlib
@@ -30,13 +30,17 @@ from minitransformer.training.parallel import DataParallel
 from minitransformer.training.run import History, TrainingRun
 from minitransformer.training.settings import TrainingSettings
 
-LOG_INTERVAL = 20  # steps between two looks at the loss: on a GPU each look waits
+LOG_INTERVAL = 20  # steps between two measurements of the accuracy: on a GPU, each one waits
 
 
 def forward_backward(
     model: Layer, loss_fn: CrossEntropyLoss, batch: Any, rng: Any = None, weight: float = 1.0, measure: bool = False
 ) -> tuple[xp.ndarray, xp.ndarray | None]:
-    """Add `weight` times the gradient of the loss of `batch` to the model's -> loss, and accuracy if measured."""
+    """Forward, loss, backward: add `weight` times the gradient of the loss to the model's gradients.
+
+    `batch.inputs` are the model's inputs (ids on the host), `batch.targets` (B, T) those of the loss. `rng` draws the
+    dropout masks; None means no dropout. Returns the loss, and the accuracy if `measure`, else None: 0-d arrays.
+    """
     logits, cache = model.forward(*batch.inputs, rng=rng)
     accuracy = token_accuracy(logits, to_device(batch.targets)) if measure else None
     loss, cache_loss = loss_fn.forward(logits, batch.targets)
@@ -44,7 +48,7 @@ def forward_backward(
     return loss, accuracy
 
 
-@np.errstate(**SILENT)  # diagnostics check the numbers, and say more than a warning would
+@np.errstate(**SILENT)  # diagnostics check the numbers and explain more than a warning
 def training_step(
     batch: Any,
     optimizer: Adam,
@@ -53,7 +57,7 @@ def training_step(
     diagnostics: Diagnostics | None = None,
     measure: bool = False,
 ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None]:
-    """Forward, loss, backward, clip, optimizer step -> loss, norm of the gradient, and accuracy if measured or None.
+    """Forward, loss, backward, clip, optimizer step -> loss, norm of the gradient, and accuracy if `measure`.
 
     Raises NotFiniteError, and moves no weight, if the loss or the gradient is not finite (on a GPU later, see
     Diagnostics).
@@ -65,7 +69,7 @@ def training_step(
     norm = grad_norm(optimizer.parameters, workers.team)
     if diagnostics:
         diagnostics.check(compute, loss, norm)
-    optimizer.step(scale=clip_factor(norm, max_norm))  # to scale here saves a pass over all gradients
+    optimizer.step(scale=clip_factor(norm, max_norm))  # scaling here saves a pass over all gradients
     return loss, norm, accuracy
 
 
@@ -85,16 +89,16 @@ def train(
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and nothing elsewhere.
 
-    data.batch(rng, batch_size) gives a batch with `inputs` for the model and `targets` for the loss. schedule(step)
-    gives the learning rate of a step, counted from 1; without one the optimizer keeps its own. By default the
-    optimizer is Adam as in the paper, and the loss is cross-entropy without smoothing.
+    data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss. schedule(step)
+    returns the learning rate of a step, counted from 1; without a schedule the optimizer keeps its own. By default the
+    optimizer is Adam as in the paper, and the loss is cross-entropy without label smoothing.
 
     `averaging` averages the weights over the end of training. evaluate(step, history) is called every
-    `settings.eval_interval` steps. A `checkpointer` saves the run now and then, and raises Stopped when the process is
-    asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there with the same
-    bits as if it had not been interrupted. `num_threads` share each batch; by default one for a narrow model, else as
-    many as NumPy's matrix product takes. A loss or gradient that is not finite raises NotFiniteError before it reaches
-    the weights.
+    `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is
+    asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and the result
+    is bit-identical to that of an uninterrupted run. `num_threads` threads share each batch: by default one for a
+    narrow model, else as many as NumPy's matrix product uses. Raises NotFiniteError for a loss or gradient that is not
+    finite, before it reaches the weights (on a GPU later, see Diagnostics).
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
@@ -117,7 +121,7 @@ def train(
             if measure:
                 progress.set_postfix_str(run.history.latest())
             if evaluate and step % settings.eval_interval == 0:
-                with np.errstate(**SILENT):  # as in the step: the next one says what is wrong with the weights
+                with np.errstate(**SILENT):  # as in training_step: diagnostics check the weights
                     evaluate(step, run.history)
             if checkpointer:
                 checkpointer.after_step(run)

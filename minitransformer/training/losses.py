@@ -1,4 +1,4 @@
-"""The loss as an object, so that the training loop can be given any other."""
+"""The loss as an object, so that any other can be passed to the training loop."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from minitransformer.vocabulary import PAD
 class CrossEntropyLoss:
     """Mean cross-entropy in nats over the tokens that are not padding, with label smoothing (paper section 5.4).
 
-    `label_smoothing` is the paper's epsilon_ls: 0.1 in the paper, 0 by default.
+    `label_smoothing` is the paper's epsilon_ls: 0.1 in the paper, 0 by default. Raises ValueError outside [0, 1).
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
@@ -22,7 +22,7 @@ class CrossEntropyLoss:
     def forward(self, logits: xp.ndarray, targets: np.ndarray) -> tuple[xp.ndarray, Any]:
         """logits (B, T, V), targets (B, T) ids on the host -> the loss, a 0-d array, and a cache for backward.
 
-        The logits' own array is overwritten. Raises IndexError for targets outside the vocabulary.
+        Overwrites the array of the logits. Raises IndexError for targets outside the vocabulary.
         """
         check_ids("targets", targets, logits.shape[-1])  # on the host: a GPU would read out of bounds silently
         return cross_entropy(logits, to_device(targets), self.label_smoothing, PAD, overwrite=True)
@@ -33,5 +33,5 @@ class CrossEntropyLoss:
 
     @staticmethod
     def num_terms(targets: np.ndarray) -> int:
-        """How many tokens the mean is over: what a part of a batch weighs in the loss of the whole."""
+        """The number of tokens that the mean is over: the weight of a part of a batch in the loss of the whole."""
         return int(np.count_nonzero(targets != PAD))

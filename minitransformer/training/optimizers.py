@@ -12,19 +12,20 @@ from minitransformer.core import FlatParameter, Parameter
 from minitransformer.kernels.dispatch import fused
 from minitransformer.process import SINGLE_THREAD, ThreadTeam
 
-BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache from first to last
+BLOCK = 2**16  # numbers per block on the host: so few that they stay in the processor's cache during the update
 
 
 class Adam:
     """A running mean of the gradient, divided by the root of a running mean of its square (see `adam_update`).
 
-    The first step has the size lr whatever the gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
+    The first step has size lr for any gradient, as m_hat = g and sqrt(v_hat) = |g|. `betas` and `eps` are
     the paper's; PyTorch's defaults are (0.9, 0.999) and 1e-8. `lr` may be set before each step.
 
     weight_decay > 0 is AdamW (Loshchilov and Hutter 2019; not in the paper): before each step every matrix is
-    multiplied by 1 - lr weight_decay, apart from the gradient. Vectors (biases, gamma and beta) do not decay.
+    multiplied by 1 - lr weight_decay, whatever its gradient. Vectors (biases, gamma and beta) do not decay.
 
-    The parameters become views into one long vector (`weights`), so that a step is a few calls on one array.
+    The parameters become views into one long vector (`weights`), so that a step is a few calls on one array. Raises
+    ValueError for betas outside [0, 1) and for a negative weight_decay.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Adam:
     def step(self, *, scale: Any = 1.0) -> None:
         """Move every weight once, by its gradient times `scale` and the learning rate.
 
-        `scale` takes the factor of `clip_factor`: to scale here saves a pass over all gradients.
+        `scale` is for the result of `clip_factor`: scaling here saves a pass over all gradients.
         """
         self.t += 1
         if self.weight_decay:

@@ -1,11 +1,11 @@
 """Data parallelism: several threads share each batch, as the paper's eight GPUs did (section 5.2).
 
-The loss is a mean over the M tokens of a batch that count, so with M_i of them in part i
+The loss is a mean over the n tokens of a batch that are not padding. With n_i of them in part i,
 
-    loss = sum_i (M_i / M) loss_i        and therefore        grad = sum_i (M_i / M) grad_i
+    loss = sum_i (n_i / n) loss_i        and therefore        grad = sum_i (n_i / n) grad_i
 
-Each thread has a replica of the model, with the same weights and a gradient of its own, and computes its products
-alone: no thread waits for another before the gradients are added up.
+Each thread has a replica of the model, with the same weights and its own gradients, and computes its matrix products
+alone. So no thread waits for another until the gradients are added up.
 """
 
 import math
@@ -17,26 +17,24 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
-from minitransformer.process import ThreadTeam, limit_threads, num_threads, threads_are_chosen
+from minitransformer.process import ThreadTeam, blas_threads, limit_threads, threads_are_chosen
 from minitransformer.training.losses import CrossEntropyLoss
 
 MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
-
 NARROW = 128  # features per token: below this, matrix products are too small for threads to share
 
 
 class DataParallel:
     """A model, and replicas of it for the other threads of a team.
 
-    `threads` is their number, by default as many as NumPy's matrix product takes (on a GPU one, to feed it). Thread i
-    draws its dropout masks from a stream of its own, seeded with `seed` and i. The same seed and number of threads give
-    the same bits.
+    `num_threads` is by default the number that `default_team_size` returns. Thread i draws its dropout masks from its
+    own generator, seeded with `seed` and i. The same seed and number of threads give bit-identical results.
     """
 
     def __init__(
-        self, model: Layer, loss_fn: CrossEntropyLoss, threads: int | None = None, seed: int | list[int] = 0
+        self, model: Layer, loss_fn: CrossEntropyLoss, num_threads: int | None = None, seed: int | list[int] = 0
     ) -> None:
-        self.team = ThreadTeam(threads or (num_threads() if backend_name() == "numpy" else 1))
+        self.team = ThreadTeam(num_threads or default_team_size())
         self.loss_fn = loss_fn
         self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
@@ -45,48 +43,54 @@ class DataParallel:
     def map(
         self, function: Callable[..., Any], batch: Any, measure: bool = False, weight: float = 1.0
     ) -> tuple[Any, Any]:
-        """function(model, loss_fn, part, rng, weight, measure) on the parts of `batch`, one for each thread that pays.
+        """Call function(model, loss_fn, part, rng, weight, measure) on parts of `batch`, each in its own thread.
 
-        The gradients add up in the model. Returns the loss of the whole batch, and its accuracy if measured or None.
+        There is one part for each useful thread. The gradients are added up in the model. Returns the loss of the whole
+        batch, and its accuracy if `measure`, else None.
         """
-        B, *others = batch.targets.shape  # no others where each sequence has one target
-        members = threads_that_pay(self.team.size, B, math.prod(others), self.replicas[0].config.d_model)
-        if members == 1:
+        B, *lengths = batch.targets.shape  # no lengths if each sequence has one target
+        count = useful_threads(self.team.size, B, math.prod(lengths), self.replicas[0].config.d_model)
+        if count == 1:
             return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
-        parts = split_batch(batch, members)
+        parts = split_batch(batch, count)
         shares = part_weights(self.loss_fn, parts)
-        with limit_threads(1, of_team=True):  # the threads of each matrix product would be too many
+        with limit_threads(1, of_team=True):  # else each of our threads would start BLAS threads of its own
             results = self.team.map(
                 function,
-                self.replicas[:members],
-                [self.loss_fn] * members,
+                self.replicas[:count],
+                [self.loss_fn] * count,
                 parts,
-                self.rngs[:members],
+                self.rngs[:count],
                 [weight * share for share in shares],
-                [measure] * members,
+                [measure] * count,
             )
             self._gather_gradients()
         losses, accuracies = zip(*results, strict=True)
         return weighted_sum(shares, losses), weighted_sum(shares, accuracies) if measure else None
 
     def _gather_gradients(self) -> None:
-        """Add the replicas' gradients to the model's, and leave them none: their memory serves the next step."""
+        """Add the replicas' gradients to the model's. The replicas then have none, so their next ones need no sum."""
         self.team.map(_gather, *(replica.parameters() for replica in self.replicas))
 
 
 def default_threads(width: int) -> int | None:
-    """The threads for a model with `width` features per token: one if it is narrow; None leaves it to NumPy.
+    """The number of threads for a model with `width` features per token: 1 if it is narrow, else None.
 
-    Where the environment says how many (OMP_NUM_THREADS and the like), it is None as well. The tiny model's matrix
-    products take a quarter of a millisecond. Shared by two threads, training took 0.8 times as long on an idle machine,
-    and eight times as long on one where another process kept a processor busy.
+    None leaves the choice to NumPy. It is also returned if an environment variable such as OMP_NUM_THREADS sets the
+    number. The tiny model's matrix products take a quarter of a millisecond. Shared by two threads, training took 0.8
+    times as long on an idle machine, and eight times as long on one where another process kept a processor busy.
     """
     return 1 if width < NARROW and not threads_are_chosen() else None
 
 
-def threads_that_pay(threads: int, B: int, T: int, C: int) -> int:
-    """How many of `threads` threads share a batch of B sequences of T tokens with C features."""
-    return max(1, min(threads, B, B * T * C // MIN_NUMBERS))
+def default_team_size() -> int:
+    """As many threads as NumPy's matrix product uses; one on a GPU, which a single thread keeps busy."""
+    return blas_threads() if backend_name() == "numpy" else 1
+
+
+def useful_threads(num_threads: int, B: int, T: int, C: int) -> int:
+    """How many of `num_threads` threads should share a batch of B sequences of T tokens with C features."""
+    return max(1, min(num_threads, B, B * T * C // MIN_NUMBERS))
 
 
 def split_batch(batch: Any, parts: int) -> list[Any]:

@@ -23,12 +23,12 @@ from minitransformer.vocabulary import PAD
 
 @dataclasses.dataclass
 class History:
-    """What happened in training."""
+    """What was measured in training."""
 
     losses: list = dataclasses.field(default_factory=list)  # of every step, in nats per token
     norms: list = dataclasses.field(default_factory=list)  # of the gradient before clipping, of every step
     learning_rates: list = dataclasses.field(default_factory=list)  # of every step
-    accuracies: list = dataclasses.field(default_factory=list)  # share of right tokens, every LOG_INTERVAL steps
+    accuracies: list = dataclasses.field(default_factory=list)  # share of correct tokens, every LOG_INTERVAL steps
     tokens: int = 0  # that the model has read, without padding
     seconds: float = 0.0
 
@@ -76,7 +76,7 @@ class TrainingRun:
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Adds the time that a `with` block takes to the history."""
+        """Add the time that a `with` block takes to the history."""
         started = time.perf_counter()
         yield
         self.history.seconds += time.perf_counter() - started
@@ -84,9 +84,9 @@ class TrainingRun:
     def log(
         self, batch: Any, loss: xp.ndarray, norm: xp.ndarray, accuracy: xp.ndarray | None, learning_rate: float
     ) -> None:
-        """Add a step to the history. Waits for a GPU only where an accuracy was measured.
+        """Add a step to the history. Waits for a GPU only if an accuracy was measured.
 
-        Raises NotFiniteError, on a GPU, for a step since the last measured one that went wrong.
+        Then it raises NotFiniteError on a GPU if a step since the last measurement was not finite.
         """
         history = self.history
         history.losses.append(loss)
@@ -94,13 +94,13 @@ class TrainingRun:
         history.learning_rates.append(learning_rate)
         history.tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
         if accuracy is not None:
-            self.diagnostics.look()
+            self.diagnostics.check_pending()
             history.accuracies.append(float(accuracy))
 
     def state(self) -> tuple[dict, dict]:
-        """Everything but the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
+        """Everything except the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
 
-        Raises NotFiniteError if the weights are not finite, so that no checkpoint is useless.
+        Raises NotFiniteError if the weights are not finite, so that no useless checkpoint is saved.
         """
         self.diagnostics.check_weights()
         history = self.history
@@ -150,7 +150,10 @@ class TrainingRun:
             restore_generator(rng, state)
 
     def finish(self) -> History:
-        """Put the average of the weights, if there is one, into the model -> History."""
+        """Put the average of the weights, if there is one, into the model -> History.
+
+        Raises NotFiniteError if the weights are not finite.
+        """
         self.diagnostics.check_weights()
         average = self.averaging.value() if self.averaging else None
         if average is not None:

@@ -17,7 +17,8 @@ def noam(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> fl
 def cosine(step: int, steps: int, peak: float, warmup: int = 100) -> float:
     """A straight rise to `peak` for `warmup` steps, then half a cosine down to 0 at step = `steps`. Not in the paper.
 
-    Where the number of steps is known beforehand, the last ones with a small rate gain what 1/sqrt(step) leaves.
+    If the number of steps is known in advance, ending with a small rate reaches a lower loss than 1/sqrt(step).
+    `step` counts from 1 (ValueError for less).
     """
     if step < 1:
         raise ValueError(f"step counts from 1, got {step}")

@@ -1,4 +1,4 @@
-"""How long to train, on how much at a time."""
+"""The settings of a training run: numbers of steps, sequences and micro batches."""
 
 import dataclasses
 
@@ -7,13 +7,13 @@ from minitransformer.checks import check_integer, check_number
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
-    """How long to train, on how much at a time. Raises ValueError or TypeError, naming the field, for bad values."""
+    """The numbers of a training run. Raises ValueError or TypeError, naming the field, for bad values."""
 
     steps: int = 1000
     batch_size: int = 64  # sequences, or pairs of them, in a step
     max_norm: float = 1.0  # the gradient is clipped to this norm
     seed: int = 0  # of the batches and of dropout
-    grad_accumulation_steps: int = 1  # micro batches that are computed one after another, to save memory
+    grad_accumulation_steps: int = 1  # micro batches of a batch, computed one after another to save memory
     eval_interval: int = 1  # steps between two calls of the evaluation callback
     detect_anomaly: bool = False  # check every layer in every step, to name the first that is not finite: slow
 
@@ -31,5 +31,5 @@ class TrainingSettings:
 
     @property
     def micro_batch_size(self) -> int:
-        """Sequences of a batch that are computed at one time."""
+        """The largest number of sequences that are computed at one time."""
         return -(-self.batch_size // self.grad_accumulation_steps)

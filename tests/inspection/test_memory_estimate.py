@@ -134,7 +134,7 @@ def test_half_the_sequences_keep_half_and_each_member_has_a_gradient():
     whole, half = (training_memory(config, rows, (20, 15)) for rows in (16, 8))
     assert half.kept == pytest.approx(whole.kept / 2, rel=0.01)
     assert half.weights == whole.weights == whole.moments / 2
-    team = training_memory(config, 16, (20, 15), members=3, averages=5)
+    team = training_memory(config, 16, (20, 15), num_threads=3, averages=5)
     assert (team.gradients, team.averages) == (3 * whole.weights, 5 * whole.weights)
     assert team.kept == whole.kept
     assert team.total > whole.total > half.total

@@ -20,7 +20,7 @@ class SmallTraining:
         config = TransformerConfig(vocab_size=vocab_size, **{**SIZES, **DROPOUT, **changes})
         self.model = Transformer(config, seed=1, dtype=dtype)
         self.optimizer = Adam(self.model.parameters(), eps=eps)
-        self.workers = DataParallel(self.model, CrossEntropyLoss(0.1), threads=1, seed=2)
+        self.workers = DataParallel(self.model, CrossEntropyLoss(0.1), num_threads=1, seed=2)
         self.max_norm = max_norm
 
     def step(self, batch, lr, measure=False):

@@ -19,7 +19,7 @@ from minitransformer.training import (
     save_checkpoint,
     train,
 )
-from minitransformer.training.checkpointer import newest, saved_steps
+from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
@@ -75,7 +75,7 @@ def test_run_that_was_stopped_is_resumed_with_the_same_bits(step, average, tmp_p
 def test_checkpoints_are_saved_at_intervals_and_the_newest_stay(tmp_path):
     run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=2, keep=3))
     assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 6, 8)]
-    assert newest(tmp_path).name == "step-00000008.safetensors"
+    assert newest_checkpoint(tmp_path).name == "step-00000008.safetensors"
 
 
 def test_nothing_is_saved_after_the_last_step(tmp_path):
@@ -93,7 +93,7 @@ def test_what_is_said_about_the_run_is_saved_with_it(tmp_path):
     evaluations = []
     checkpointer = Checkpointer(tmp_path, interval=2, about={"evaluations": evaluations})
     run_training(make_model(), evaluate=lambda step, _: evaluations.append(step), checkpointer=checkpointer)
-    assert read_run(newest(tmp_path)).about == {"evaluations": list(range(1, 9))}
+    assert read_run(newest_checkpoint(tmp_path)).about == {"evaluations": list(range(1, 9))}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -107,7 +107,7 @@ def test_signal_stops_after_the_step_and_saves(number, tmp_path):
     with pytest.raises(Stopped, match="stopped after step 5"):
         run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
     assert signal.getsignal(number) is before
-    assert newest(tmp_path).name == "step-00000005.safetensors"
+    assert newest_checkpoint(tmp_path).name == "step-00000005.safetensors"
 
 
 def test_second_ctrl_c_ends_at_once(tmp_path):
@@ -127,7 +127,7 @@ def test_checkpointer_refuses_counts_below_one(name, tmp_path):
 
 def test_nothing_to_resume_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is nothing to resume in"):
-        newest(tmp_path)
+        newest_checkpoint(tmp_path)
     path = tmp_path / "model.safetensors"
     save_checkpoint(path, make_model())
     with pytest.raises(ValueError, match="there is nothing to resume"):

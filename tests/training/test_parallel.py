@@ -134,7 +134,7 @@ def test_a_small_batch_is_left_to_one_thread():
     ],
 )
 def test_as_many_threads_work_as_pay(threads, B, T, C, expected):
-    assert parallel.threads_that_pay(threads, B, T, C) == expected
+    assert parallel.useful_threads(threads, B, T, C) == expected
 
 
 @pytest.mark.parametrize("seed", [7, [7]])
