@@ -123,7 +123,7 @@ class FoldedBlock:
 
 
 class FoldedGPT:
-    """A whole GPT for one token at a time. It copies the weights: later changes of the model do not reach it."""
+    """A whole GPT for one token at a time. It copies the weights: later changes of the model have no effect."""
 
     def __init__(self, model: DecoderOnly) -> None:
         E, output = model.embedding.tokens, model.output

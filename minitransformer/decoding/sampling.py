@@ -85,9 +85,9 @@ def forbid_repeats(log_p: np.ndarray, ids: np.ndarray, length: int) -> np.ndarra
     runs = ids.shape[1] - length + 1
     if runs <= 0:
         return log_p
-    begun = np.ones((len(ids), runs), dtype=bool)  # whether the last length - 1 tokens also stand here
+    matches = np.ones((len(ids), runs), dtype=bool)  # whether the last length - 1 tokens also occur here
     for i in range(length - 1):
-        begun &= ids[:, i : i + runs] == ids[:, runs + i, None]
-    rows, starts = begun.nonzero()
+        matches &= ids[:, i : i + runs] == ids[:, runs + i, None]
+    rows, starts = matches.nonzero()
     log_p[rows, ids[rows, starts + length - 1]] = -np.inf
     return log_p

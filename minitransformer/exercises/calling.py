@@ -1,4 +1,4 @@
-"""Calling a learner's function: on copies of its inputs, twice, and what goes wrong is put into words."""
+"""Calling a learner's function twice, on copies of its inputs, and describing in one line what goes wrong."""
 
 import copy
 import traceback
@@ -19,11 +19,11 @@ class Called(NamedTuple):
 
 
 class StillOpenError(Exception):
-    """The function is as it was handed out; the message is what the stub says."""
+    """The function is still the stub that was handed out; the message is the stub's."""
 
 
 def call(function: Callable[..., Any], args: tuple, task: Task, path: Path) -> Called:
-    """Call `function` on copies of `args`, twice . Raises StillOpenError for a stub."""
+    """Call `function` twice on copies of `args` -> Called. Raises StillOpenError for a stub."""
     first, complaint = _once(function, args, task, path)
     if complaint or first is None:
         return Called(first, complaint)
@@ -97,7 +97,7 @@ def _as_array(value: Any, name: str) -> tuple[Any, str | None]:
 
 
 def unchanged(given: Any, args: Any) -> bool:
-    """Whether two nests of tuples, lists, dictionaries and arrays hold the same."""
+    """Whether two nested structures of tuples, lists, dictionaries and arrays are equal."""
     if isinstance(args, tuple | list):
         return len(given) == len(args) and all(unchanged(a, b) for a, b in zip(given, args, strict=True))
     if isinstance(args, dict):

@@ -1,4 +1,4 @@
-"""What a wrong array gives away about the mistake behind it, without knowing the right formula."""
+"""Clues from a wrong array to the mistake that caused it, found without knowing the right formula."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def wrong_entries(got: np.ndarray, expected: np.ndarray, tolerance: float) -> np
 
 
 def shape_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
-    """What a wrong shape looks like -> a sentence."""
+    """A sentence about a wrong shape."""
     text = f"{name} has shape {got.shape} but should have {expected.shape}"
     if got.ndim > 1 and got.swapaxes(-1, -2).shape == expected.shape:
         return f"{text}: it is transposed"
@@ -26,7 +26,7 @@ def shape_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
 
 
 def ratio_clue(got: np.ndarray, expected: np.ndarray, ratios: dict[str, float], sizes: dict[str, float]) -> str | None:
-    """If yours is the same multiple of what is right everywhere: which -> a sentence, or None."""
+    """A sentence that names the factor, if `got` is the same multiple of `expected` everywhere; else None."""
     seen = np.abs(expected) > 1e-6 * (np.abs(expected).max(initial=0.0) or 1.0)
     if not seen.any() or np.abs(got[~seen]).max(initial=0.0) > 1e-6 * np.abs(got).max(initial=0.0):
         return None
@@ -38,7 +38,7 @@ def ratio_clue(got: np.ndarray, expected: np.ndarray, ratios: dict[str, float], 
 
 
 def _named(ratio: float, ratios: dict[str, float]) -> str:
-    """Which of the named numbers, or what of it, the ratio is -> " = sqrt(d_k)", or nothing."""
+    """The ratio as a multiple or fraction of a named number, such as " = 1/sqrt(d_k)"; "" if there is none."""
     if abs(ratio + 1) < 1e-6:
         return ": the sign"
     for name, value in {**ratios, "2": 2.0, "3": 3.0}.items():
@@ -50,7 +50,7 @@ def _named(ratio: float, ratios: dict[str, float]) -> str:
 
 
 def place_clue(wrong: np.ndarray, axes: str, places: dict[str, dict[str, Any]], name: str) -> str | None:
-    """Where the wrong entries are, if not everywhere -> a sentence, or None."""
+    """A sentence about where the wrong entries are; None if they are everywhere."""
     if wrong.all():
         return None
     for place, masks in places.items():
@@ -70,7 +70,7 @@ def place_clue(wrong: np.ndarray, axes: str, places: dict[str, dict[str, Any]], 
 
 
 def worst_clue(got: np.ndarray, expected: np.ndarray, name: str) -> str:
-    """The entry that is farthest off -> a sentence."""
+    """A sentence about the entry with the largest error."""
     far = np.where(np.isnan(got), np.inf, np.abs(got - expected))
     index = np.unravel_index(np.argmax(far), far.shape)
     where = f"[{','.join(map(str, index))}]" if index else ""

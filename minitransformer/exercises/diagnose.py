@@ -1,8 +1,9 @@
 """From a learner's function to the mistake in it.
 
-The order: is it there, does it run, are its results arrays of the right kind and its inputs left alone; is the given
-forward still right; do the shapes fit; is it linear in dy, as every backward is; are the numbers right. If they are
-not: where, by which factor, which law do they break, and is it a mistake that is known.
+The checks, in this order: the function exists, runs, returns arrays of the right kind, and does not change its inputs;
+the given forward still gives the right result; the shapes are right; the numbers are right. If they are wrong, the
+diagnosis says where and by which factor, whether the function is linear in dy, as every backward is, which laws it
+breaks, and which known mistakes give the same numbers.
 """
 
 import copy
@@ -24,41 +25,40 @@ from minitransformer.exercises.clues import (
 from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task, load
 from minitransformer.gradcheck import relative_error
 
-SEEDS = (0, 1, 2)  # of the problems that an answer is tried on
-SAME = 1e-7  # two answers that are nearer to each other than this are the same answer
+SEEDS = (0, 1, 2)  # of the problems that a function is tested on
+SAME = 1e-7  # results whose relative difference is less than this are the same
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found out about one function."""
+    """The result of checking one function."""
 
     function: str
     status: str  # "passed", "open" (still the stub) or "wrong"
-    outputs: dict[str, float | None] = field(
-        default_factory=dict
-    )  # {name: relative error, or None where the shape is wrong}
+    # {name of an output: relative error, or None if the shape is wrong}
+    outputs: dict[str, float | None] = field(default_factory=dict)
     wrong: tuple[str, ...] = ()  # names of the outputs that are wrong
     clues: tuple[str, ...] = ()  # sentences
     mistakes: tuple[tuple[str, str], ...] = ()  # (name, question) of the known mistakes that explain it
 
 
 class Trial(NamedTuple):
-    """One call that ended well, with all that is needed to judge it."""
+    """One call that returned, with all that is needed to judge its results."""
 
     exercise: Exercise
     task: Task
     problem: Problem
     outputs: tuple[np.ndarray, ...]  # as the function returned them, as arrays
-    observed: tuple[np.ndarray, ...]  # what is compared with what is expected
+    observed: tuple[np.ndarray, ...]  # the arrays that are compared with the expected ones
     repeat: Callable[[np.ndarray], tuple[np.ndarray, ...] | None]  # repeat(dy) calls the function again
 
 
 def diagnose(exercise: Exercise, path: Path, seeds: Sequence[int] = SEEDS) -> list[Diagnosis]:
-    """Check the file at `path`: one diagnosis for each function that was to be written."""
+    """Check the file at `path`: one diagnosis for each function that the learner writes."""
     given = load(exercise.path, "given")
     try:
         mine = load(path, "mine")
-    except Exception as error:  # whatever a learner's file may raise
+    except Exception as error:  # a learner's file may raise anything
         complaint = f"the file does not run: {crash(error, path)}"
         return [Diagnosis(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
     return [diagnose_task(exercise, task, mine, given, path, seeds) for task in exercise.tasks]
@@ -67,7 +67,7 @@ def diagnose(exercise: Exercise, path: Path, seeds: Sequence[int] = SEEDS) -> li
 def diagnose_task(
     exercise: Exercise, task: Task, mine: Any, given: Any, path: Path, seeds: Sequence[int] = SEEDS
 ) -> Diagnosis:
-    """Try one function on one problem after another, until one goes wrong.
+    """Test one function on a problem for each seed, until one fails.
 
     `mine` has the functions of the learner's file as attributes, `given` those of the file as it is handed out.
     """
@@ -114,7 +114,7 @@ def own_args(task: Task, problem: Problem, mine: Any, path: Path) -> tuple[tuple
 
 
 def observe(task: Task, problem: Problem, outputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """What is compared with what is expected: the outputs themselves, unless the task observes something of them."""
+    """The arrays that are compared with the expected ones: `task.observe(outputs)` if it is given, else the outputs."""
     if task.observe is None:
         return outputs
     observed, complaint = as_arrays(task.observe(outputs, problem), task.outputs)
@@ -124,7 +124,7 @@ def observe(task: Task, problem: Problem, outputs: tuple[np.ndarray, ...]) -> tu
 
 
 def judge(trial: Trial) -> Diagnosis:
-    """Compare the results with what is right, and gather every clue."""
+    """Compare the results with the expected ones, and collect all clues."""
     task, problem = trial.task, trial.problem
     errors: dict[str, float | None] = {}
     clues: list[str] = []
@@ -150,7 +150,7 @@ def judge(trial: Trial) -> Diagnosis:
 
 
 def clues_on_one(output: Output, got: np.ndarray, expected: np.ndarray, problem: Problem, task: Task) -> list[str]:
-    """What one wrong output of the right shape gives away -> [sentence]."""
+    """Clues from one wrong output of the right shape -> [sentence]."""
     if not np.isfinite(got).all():
         return [f"{output.name} has {np.count_nonzero(~np.isfinite(got))} entries that are infinite or NaN"]
     wrong = wrong_entries(got, expected, task.tolerance)
@@ -195,8 +195,8 @@ def broken_laws(trial: Trial) -> list[str]:
 def known_mistakes(trial: Trial, wrong: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """The known mistakes that give exactly these results -> ((name, question), ...).
 
-    One that explains all outputs is enough. Else wrong outputs may have mistakes of their own: the one that explains
-    most of them comes first, and then those that explain what is left.
+    If one mistake explains all outputs, it is the only one. Otherwise each wrong output may have its own mistake: the
+    mistake that explains the most outputs comes first, then those that explain the others.
     """
     names = [output.name for output in trial.task.outputs]
     expected = dict(zip(names, trial.problem.expected, strict=True))
@@ -227,7 +227,7 @@ def results_of(mistake: Mistake, trial: Trial) -> tuple[np.ndarray, ...] | None:
         with np.errstate(all="ignore"):
             outputs, _ = as_arrays(answer(*copy.deepcopy(trial.problem.args)), trial.task.outputs)
             return None if outputs is None else observe(trial.task, trial.problem, outputs)
-    except Exception:  # a mistake may be one that fails
+    except Exception:  # some mistakes raise exceptions
         return None
 
 

@@ -1,9 +1,9 @@
-"""What an exercise is: functions to be written, problems to try them on, and the mistakes that are known.
+"""The parts of an exercise: functions to write, problems to test them on, and known mistakes.
 
 Each exercise is a folder of lessons/exercises: exercise.py is the file that learners get, solution.py a right answer,
-and mistakes.py describes the rest. The checker never compares an answer with the solution: what is right is found by
-derivatives, by measuring, or by the library itself. The solution serves to write down the known mistakes, each as a
-small difference from it.
+and mistakes.py describes the rest. The checker never compares an answer with the solution. It computes the right
+results from derivatives, from measurements, or with the library itself. The solution is used only to describe the known
+mistakes, each as a small change of it.
 """
 
 import ast
@@ -30,7 +30,7 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """One trial of a function."""
+    """One test of a function."""
 
     args: tuple  # what it is called with; after a forward that is given: (dy, cache)
     expected: tuple  # what it must return, one array for each output
@@ -41,11 +41,11 @@ class Problem:
 
 
 class Mistake(NamedTuple):
-    """A wrong answer that people give, as a difference from the solution."""
+    """A common wrong answer, as a change of the solution."""
 
     name: str  # what is wrong, as half a sentence: "the scale of the scores is missing"
     question: str  # a question whose answer is the remedy
-    changes: dict[str, str]  # {old text: new text}, made one after the other; each old text must occur exactly once
+    changes: dict[str, str]  # {old text: new text}, made one after another; each old text must occur exactly once
 
 
 class Invariant(NamedTuple):
@@ -72,7 +72,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Replacement:
-    """A learner's function that takes the place of one of the library's, for training with one's own layers."""
+    """A learner's function that replaces one of the library's, for training with one's own layers."""
 
     original: Any  # the library's function, as others import it; of a method, the function in its class
     adapt: Callable[..., Any]  # adapt(the learner's function) -> a function that is called like the original
@@ -112,10 +112,10 @@ class Exercise:
         return match[2], int(match[3]), int(match[4])
 
     def mistaken(self, task: Task, mistake: Mistake) -> Callable[..., Any]:
-        """The task's function as somebody writes it who makes this mistake.
+        """The task's function with this mistake.
 
         Each change is made in the task's function, or elsewhere in the solution if its text does not occur there.
-        ValueError, which shows no text of the solution, unless the text occurs exactly once.
+        Raises ValueError, which shows no text of the solution, unless the text occurs exactly once.
         """
         text = self.solution
         for old, new in mistake.changes.items():
@@ -141,12 +141,12 @@ def _module(text: str) -> ModuleType:
 
 
 def load(path: Path | str, name: str = "exercise") -> ModuleType:
-    """Run the file at `path` -> its module. Whatever the file raises comes out."""
+    """Run the file at `path` -> its module. Raises what the file raises."""
     return run_source(Path(path).read_text("utf-8"), name, str(path))
 
 
 def run_source(source: str, name: str, file: str) -> ModuleType:
-    """Run a module's source text -> the module, which nobody else can import."""
+    """Run a module's source text -> the module, which is not in sys.modules."""
     module = ModuleType(name)
     module.__file__ = file
     module.__spec__ = importlib.util.spec_from_loader(name, loader=None)

@@ -1,7 +1,7 @@
 """The learner's own functions inside the real model, and the library's where an exercise is open.
 
-`own_layers` is for `minitransformer train TASK --mine`: it says whose layers are used, and what a wrong one will do,
-before the training begins.
+`own_layers` is for `minitransformer train TASK --mine`. Before training, it prints whose layers are used, and what the
+wrong ones do to the gradient.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ BATCH = 16  # sequences on which the gradients are compared
 
 
 class Part(NamedTuple):
-    """One function of an exercise, and what becomes of it in training."""
+    """One function of an exercise, and whose version of it is used in training."""
 
     exercise: Exercise
     function: str
-    diagnosis: Diagnosis | None  # None where the exercise has not been begun
+    diagnosis: Diagnosis | None  # None if the exercise has not been started
     replacement: Replacement
-    mine: Callable[..., Any] | None  # the learner's function, or None where the library's is used
+    mine: Callable[..., Any] | None  # the learner's function, or None if the library's is used
 
 
 def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractContextManager[None]:
-    """Print the table of whose layers are used -> a context in which the learner's are used.
+    """Print the table of whose layers are used -> a context in which the library calls the learner's.
 
     `make_model()` returns the same new model each time; `task.batch(rng, size)` returns a batch.
     """
@@ -50,7 +50,7 @@ def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractC
     batch = task.batch(np.random.default_rng(0), BATCH)
     wrong = [part for part in parts if part.mine and part.diagnosis and part.diagnosis.status == "wrong"]
     if wrong:
-        foretell(make_model, batch, parts, wrong)
+        print_consequences(make_model, batch, parts, wrong)
     if any(part.mine for part in parts):
         own, librarys = step_seconds(make_model(), batch, parts), step_seconds(make_model(), batch, [])
         print(f"A gradient takes {own / librarys:.1f} times as long with your layers as with the library's.\n")
@@ -58,10 +58,10 @@ def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractC
 
 
 def collect_parts(workshop: Workshop) -> list[Part]:
-    """Check everything that the learner has begun, and say which functions can be used.
+    """Check every exercise that the learner has started, and choose the functions that can be used.
 
-    A function that passes is used, and so is one with wrong numbers: that shows what its mistake does. A function that
-    is not written, fails, or returns other shapes is not used.
+    A function that passes is used, and so is one with wrong numbers, because training shows what its mistake does. A
+    function that is not written, fails, or returns other shapes is not used.
     """
     parts = []
     for exercise in find_exercises():
@@ -124,8 +124,8 @@ def replace_everywhere(original: Any, mine: Any) -> list[tuple]:
 
 
 def gradient_of(model: Any, batch: Any, label_smoothing: float = 0.1) -> np.ndarray:
-    """All gradients of the mean loss on a batch, as one float64 vector; smoothed as the toy tasks are by default."""
-    with np.errstate(all="ignore"):  # of a wrong layer
+    """All gradients of the mean loss on a batch, as one float64 vector. The smoothing is that of the toy tasks."""
+    with np.errstate(all="ignore"):  # a wrong layer may overflow
         model.zero_grad()
         logits, cache = model.forward(*batch.inputs)
         _, cache_loss = cross_entropy(logits, to_device(batch.targets), label_smoothing, PAD)
@@ -148,7 +148,7 @@ def compare_gradients(make_model: Callable[[], Any], batch: Any, parts: Sequence
 
 
 def step_seconds(model: Any, batch: Any, parts: Sequence[Part]) -> float:
-    """How long a gradient takes with these parts, the second time."""
+    """The seconds that a gradient takes with these parts, after one to warm up."""
     with installed(parts):
         gradient_of(model, batch)
         started = time.perf_counter()
@@ -165,8 +165,8 @@ def verdict(part: Part) -> str:
     return paint("yours", "green") if part.diagnosis.status == "passed" else paint("yours, and it is WRONG", "red")
 
 
-def foretell(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part], wrong: Sequence[Part]) -> None:
-    """Say what the wrong functions do to the gradient of the whole model, measured on one batch."""
+def print_consequences(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part], wrong: Sequence[Part]) -> None:
+    """Print what the wrong functions do to the gradient of the whole model, measured on one batch."""
     for part in wrong:
         cosine, ratio = compare_gradients(make_model, batch, [part])
         print(f"{part.exercise.name} fails, {part.function} is wrong. {consequence(cosine, ratio)}")
@@ -176,7 +176,7 @@ def foretell(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part], w
 
 
 def consequence(cosine: float, ratio: float) -> str:
-    """What to expect of a gradient at this angle to the right one, and `ratio` times as long."""
+    """What to expect from a gradient with this cosine to the right one, and `ratio` times as long."""
     if not np.isfinite(cosine):
         return "The model's gradient is not finite: the first step will ruin it."
     if cosine > 1 - 1e-6 and abs(ratio - 1) < 1e-6:

@@ -1,4 +1,4 @@
-"""The options that the commands on exercises share: which exercise, and which folder of the learner's."""
+"""The options that the commands on exercises share: the exercise, and the learner's folder."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from minitransformer.exercises.workshop import MINE, Workshop
 
 
 def add_workshop_arguments(parser: argparse.ArgumentParser, exercise: bool = True) -> None:
-    """Which folder, and which exercise."""
+    """Add --folder, and with `exercise` the argument that names an exercise."""
     if exercise:
         parser.add_argument("exercise", metavar="NN", help="lesson's number, or an exercise's name")
     parser.add_argument("--folder", type=Path, default=MINE, help="of your own files (default my_exercises)")

@@ -4,7 +4,7 @@
         ...
 
 The function object itself gets the changed code while the program runs, and its own code back afterwards. So every
-module that imported it, under whatever name, runs the bug, and no file is touched.
+module that imported it, under any name, runs the bug, and no file changes.
 """
 
 import ast
@@ -29,7 +29,7 @@ def replace_once(text: str, old: str, new: str, name: str) -> str:
 
 @contextlib.contextmanager
 def planted(function: Callable[..., Any], old: str, new: str) -> Iterator[None]:
-    """Inside a `with` block, run `function` (also a method) as if `new` stood in its source instead of `old`.
+    """Inside a `with` block, `function` (also a method) runs with `old` replaced by `new` in its source.
 
     The text is that of the whole definition, without its decorators and moved to the left edge, so that the first
     line of the body is indented by four columns. Raises ValueError unless `old` occurs in it exactly once, and if the

@@ -1,4 +1,4 @@
-"""What the exercises' problems share: gradients by complex step, ids that repeat, weights of a layer, laws."""
+"""Helpers for the exercises' problems: gradients by complex step, repeated ids, weights of a layer, laws."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from minitransformer.exercises.exercise import Invariant, Problem
 from minitransformer.gradcheck import complex_step
 
-NEAR = 0.02  # a weight of attention this near to 0 or 1 counts as 0 or 1, which it never reaches
+NEAR = 0.02  # an attention weight this near to 0 or 1 counts as 0 or 1, because a softmax never reaches them
 
 
 def backward_problem(

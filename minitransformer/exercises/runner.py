@@ -1,4 +1,4 @@
-"""Checking a file in a process of its own, so that one that hangs, prints or kills its process harms nobody."""
+"""Checking a file in a separate process, so that a file that hangs, prints or exits does no harm."""
 
 import contextlib
 import dataclasses
@@ -49,7 +49,7 @@ def failed(exercise: Exercise, clue: str) -> list[Diagnosis]:
 
 
 def diagnosis_from(row: dict[str, Any]) -> Diagnosis:
-    """A Diagnosis from what JSON makes of it."""
+    """A Diagnosis from its fields as JSON holds them."""
     return Diagnosis(
         row["function"],
         row["status"],
@@ -61,7 +61,7 @@ def diagnosis_from(row: dict[str, Any]) -> Diagnosis:
 
 
 def main(name: str, path: str) -> None:
-    """In the process of its own: check, and print one last line of JSON."""
+    """Check the file, in the separate process, and print the result as one last line of JSON."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         diagnoses = diagnose(find_exercise(name), Path(path))

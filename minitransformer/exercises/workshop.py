@@ -1,4 +1,4 @@
-"""The learner's folder: one copy of each exercise that was begun, and what came of it. Nothing in it is overwritten."""
+"""The learner's folder: a copy of each exercise that was started, and notes. No copy is ever overwritten."""
 
 import json
 import shutil
@@ -57,13 +57,13 @@ class Workshop:
         return path, True
 
     def note(self, exercise: Exercise, **what: Any) -> None:
-        """Write something about an exercise into the notes."""
+        """Save `what` {name: value} in the notes on an exercise."""
         self.notes[exercise.name] = {**self.notes.get(exercise.name, {}), **what}
         with atomic_write(self.notes_path) as partial:
             partial.write_text(json.dumps(self.notes, indent=1), "utf-8")
 
     def noted(self, exercise: Exercise, what: str, default: Any = None) -> Any:
-        """Read what `note` has written."""
+        """A value that `note` has saved, or `default`."""
         return self.notes.get(exercise.name, {}).get(what, default)
 
     def state(self, exercise: Exercise) -> str:
@@ -75,7 +75,7 @@ class Workshop:
         return "begun" if self.file(exercise).exists() else "open"
 
     def count(self, exercise: Exercise, diagnoses: Sequence[Diagnosis]) -> None:
-        """Note one more try, and whether all of it was right."""
+        """Note one more try, unless all functions are still stubs, and whether all of them passed."""
         passed = all(diagnosis.status == "passed" for diagnosis in diagnoses)
         tries = self.noted(exercise, "tries", 0) + any(diagnosis.status != "open" for diagnosis in diagnoses)
         self.note(exercise, tries=tries, passed=passed or self.noted(exercise, "passed", False))

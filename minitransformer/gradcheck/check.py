@@ -1,7 +1,7 @@
 """Comparing all gradients of a forward and backward pair with derivatives of the forward alone.
 
-The scalar to differentiate is L = sum(dy * y) with a fixed random dy: an all-ones dy would be blind, as the outputs
-of a softmax or a LayerNorm always have the same sum. Every input and every parameter is checked.
+The scalar to differentiate is L = sum(dy * y) with a fixed random dy: an all-ones dy would find nothing, because the
+outputs of a softmax or a LayerNorm always have the same sum. Every input and every parameter is checked.
 
 The gradient of a parameter is what a second backward pass adds to `Parameter.grad`. This also finds a backward pass
 that assigns instead of adding, and so forgets all uses of a layer except the last.
@@ -145,7 +145,7 @@ class _Loss:
         self.dy = to_device(np.asarray(rng.standard_normal(y.shape)))
 
     def run(self) -> tuple:
-        """The forward pass as it stands -> (y, cache)."""
+        """The forward pass at the tensors' own values -> (y, cache)."""
         return self.forward(*(to_device(x) for x in self.inputs.values()))
 
     def __call__(self, changed: Mapping[str, np.ndarray]) -> Any:
@@ -176,7 +176,7 @@ class _Loss:
 
 
 class _Comparison(NamedTuple):
-    """Two versions of one gradient, entry by entry or along random directions, before they are judged."""
+    """One gradient by backward and by derivatives, entry by entry or along random directions, not yet judged."""
 
     name: str
     shape: tuple
@@ -220,7 +220,7 @@ def _choose_method(loss: _Loss) -> tuple[str, str]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the next test notices that
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the next check notices this
             y = along(1j * derivatives.H)
     except (TypeError, ValueError, AssertionError) as error:
         return RICHARDSON, f"the forward does not take complex numbers: {error}"

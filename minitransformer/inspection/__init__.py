@@ -1,4 +1,4 @@
-"""What a model is made of and what it costs: layers, parameters, activation memory, the memory estimate."""
+"""Summaries of a model: its layers, parameters and activation memory, and an estimate of the memory for training."""
 
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import training_memory

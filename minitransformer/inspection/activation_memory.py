@@ -22,7 +22,7 @@ PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "D": 22, "F": 13, "V": 17, "L": 19}
 class Kept(NamedTuple):
     """An array that some cache holds."""
 
-    name: str  # where it is, in the names of caches
+    name: str  # the path to it through the caches
     letters: tuple[str, ...]  # its shape in letters, such as ("B", "T", "3C")
     shape: tuple[int, ...]  # its shape in numbers
     dtype: str

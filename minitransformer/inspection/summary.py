@@ -21,13 +21,13 @@ LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, *
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """One row of the table."""
 
     name: str  # its place in the model, as in the names of parameters
     kind: str  # its class
     output: str  # the shape of its output, in letters
-    parameters: int  # the learnt numbers of this layer, without those counted in a line above
-    note: str  # says so if the layer shares parameters with a line above
+    parameters: int  # the learnt numbers of this layer, without those counted in a row above
+    note: str  # non-empty if the layer shares parameters with a row above
 
 
 def summarize(model: Layer) -> list[Row]:

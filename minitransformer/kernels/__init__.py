@@ -1,7 +1,7 @@
 """Fused GPU kernels for the hot formulas: each takes one or two launches instead of five to thirty.
 
 Nothing is derived here. The formulas and their derivations are in `functional` (and Adam's in `training`), which check
-their arguments and then dispatch: `@fused(kernels.softmax)` stands above the plain formula of the softmax (see
+their arguments and then dispatch: `@fused(kernels.softmax)` decorates the plain formula of the softmax (see
 dispatch.py), and tests compare the two. A kernel function takes and returns plain arrays and numbers, exactly as the
 formula does. It returns NotImplemented for arguments that it does not support, such as complex numbers.
 

@@ -1,7 +1,7 @@
 """Sends the calls of a plain formula to its fused kernel when the backend is CuPy.
 
-The decorator stands above formulas whose arguments have been checked already. A kernel trusts the shapes that it is
-given, so a check that came after the dispatch would be skipped on a GPU, and the kernel would read out of bounds.
+Decorate only formulas whose arguments have already been checked. A kernel trusts the shapes that it is given, so a
+check that came after the dispatch would be skipped on a GPU, and the kernel would read out of bounds.
 """
 
 import contextlib

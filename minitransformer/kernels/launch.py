@@ -24,7 +24,7 @@ FILES = (
 C_TYPES = {"float32": "float", "float64": "double"}
 NULL = 0  # the null pointer: there is no such array
 
-WARP_ROWS, BLOCK = (32, 8), (256, 1)  # the teams of threads for short and for long rows, as in rows.cuh
+WARP_ROWS, BLOCK = (32, 8), (256, 1)  # threads per block for short and for long rows, as in rows.cuh
 SHORT = 1024  # numbers in the longest row that one warp takes alone
 COLUMNS, PARTS = 32, 8  # of a block that sums columns
 

@@ -28,7 +28,7 @@ from minitransformer.layers.linear import Linear
 
 
 class SelfAttentionCache(NamedTuple):
-    """What `SelfAttention` remembers."""
+    """The cache of `SelfAttention`."""
 
     qkv: LinearCache
     attention: AttentionCache
@@ -36,7 +36,7 @@ class SelfAttentionCache(NamedTuple):
 
 
 class CrossAttentionCache(NamedTuple):
-    """What `CrossAttention` remembers."""
+    """The cache of `CrossAttention`."""
 
     q: LinearCache
     kv: LinearCache

@@ -82,7 +82,7 @@ class RotaryPositions(AttentionPositions):
 class AlibiPositions(AttentionPositions):
     """ALiBi (Press et al. 2022): scores fall with distance, at a different rate for each head; see `alibi_bias`.
 
-    It has no parameters and no longest sequence. Raises ValueError for less than one head.
+    It has no parameters and no limit on the length. Raises ValueError for less than one head.
     """
 
     def __init__(self, num_heads: int, *, dtype: DTypeLike = np.float32) -> None:

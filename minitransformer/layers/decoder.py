@@ -23,7 +23,7 @@ from minitransformer.layers.stack import (
 
 
 class DecoderLayerCache(NamedTuple):
-    """What `DecoderLayer` remembers."""
+    """The cache of `DecoderLayer`."""
 
     self_attention: ResidualCache
     cross_attention: ResidualCache

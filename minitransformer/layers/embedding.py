@@ -15,7 +15,7 @@ from minitransformer.layers.dropout import Dropout
 
 
 class InputEmbeddingCache(NamedTuple):
-    """What `InputEmbedding` remembers."""
+    """The cache of `InputEmbedding`."""
 
     tokens: EmbeddingCache
     positions: Any  # the cache of the layer that adds positions, or None

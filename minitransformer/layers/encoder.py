@@ -21,7 +21,7 @@ from minitransformer.layers.stack import (
 
 
 class EncoderLayerCache(NamedTuple):
-    """What `EncoderLayer` remembers."""
+    """The cache of `EncoderLayer`."""
 
     self_attention: ResidualCache
     feed_forward: ResidualCache

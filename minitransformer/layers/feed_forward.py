@@ -47,7 +47,7 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 class FeedForwardCache(NamedTuple):
-    """What `FeedForward` remembers."""
+    """The cache of `FeedForward`."""
 
     expand: LinearCache
     activation: xp.ndarray | ShareCache | GatedCache

@@ -18,7 +18,7 @@ NORMS = ("post", "pre")
 
 
 class ResidualCache(NamedTuple):
-    """What `Residual` remembers."""
+    """The cache of `Residual`."""
 
     sublayer: Any  # the sub-layer's own cache
     dropout: DropoutCache | None

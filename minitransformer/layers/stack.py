@@ -88,7 +88,7 @@ class StackConfig(Protocol):
 
 
 class StackCache(NamedTuple):
-    """What a stack remembers."""
+    """The cache of a `LayerStack`."""
 
     layers: list  # each layer's cache; backward empties the list, layer by layer
     norm: LayerNormCache | RMSNormCache | None

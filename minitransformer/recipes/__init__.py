@@ -10,7 +10,7 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*TOY_RECIPES, S
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe called `name`. Raises ValueError, with the list of those that exist, for another."""
+    """The recipe called `name`. Raises ValueError, which lists all recipes, for an unknown name."""
     return RECIPES[check_choice("task", name, RECIPES)]
 
 

@@ -8,7 +8,7 @@ from minitransformer.recipes.text import TextOptions, TextRecipe
 
 
 class MaskedRecipe(TextRecipe):
-    """A BERT on Shakespeare's plays, or on any text, of which 15 % of the characters are to be predicted."""
+    """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the characters."""
 
     name = "masked"
     help = "a BERT that predicts masked characters of the same text"

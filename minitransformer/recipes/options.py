@@ -1,4 +1,4 @@
-"""The options of a training task: a frozen dataclass, from which its command line and its `--help` follow."""
+"""The options of a training task: a frozen dataclass. Its command line and `--help` are made from the fields."""
 
 import argparse
 import dataclasses
@@ -23,9 +23,9 @@ def option(default: Any, help: str, resumable: bool = False, choices: tuple[str,
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-    """What every training task can be asked. A recipe adds its own fields and sets its own defaults.
+    """The options of every training task. A recipe adds its own fields and sets its own defaults.
 
-    Raises ValueError or TypeError, naming the option, for values that no training can have.
+    Raises ValueError or TypeError, naming the option, for invalid values.
     """
 
     steps: int = option(1000, "training steps")
@@ -74,6 +74,11 @@ class TrainOptions:
         if self.seed < 0:
             raise ValueError(f"--seed must be 0 or more, got {self.seed}")
 
+    @property
+    def micro_batch_size(self) -> int:
+        """The largest number of sequences that are computed at one time."""
+        return -(-self.batch_size // self.grad_accumulation_steps)
+
 
 def option_name(field_name: str) -> str:
     """ "batch_size" -> "--batch-size"."""
@@ -81,7 +86,7 @@ def option_name(field_name: str) -> str:
 
 
 def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = False) -> None:
-    """Add an option to `parser` for each field of `defaults`, or for those only that a resumed run may change.
+    """Add an option to `parser` for each field of `defaults`, or only for those that a resumed run may change.
 
     An option that is not given leaves no attribute in the parsed arguments: `from_arguments` fills in the defaults.
     """
@@ -101,7 +106,7 @@ def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = Fals
 
 
 def from_arguments(defaults: TrainOptions, arguments: argparse.Namespace) -> TrainOptions:
-    """`defaults`, with what a command line asked for instead. Raises ValueError for an option of another recipe."""
+    """`defaults` with the values given on the command line. Raises ValueError for an option of another recipe."""
     given = {name: value for name, value in vars(arguments).items() if name not in NOT_OPTIONS}
     known = {field.name for field in dataclasses.fields(defaults)}
     for name in given:
@@ -111,7 +116,7 @@ def from_arguments(defaults: TrainOptions, arguments: argparse.Namespace) -> Tra
 
 
 def to_json(options: TrainOptions) -> dict[str, Any]:
-    """The options as what JSON can hold."""
+    """The options as a dictionary that JSON can hold."""
     values = dataclasses.asdict(options)
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 

@@ -1,4 +1,4 @@
-"""What every training task does: make data and model, train, evaluate, save, draw, report."""
+"""The base class of all recipes: make data and model, train, evaluate, save, draw, report."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ class Recipe:
     rate_option = "factor"  # the option that scales the learning rate
 
     def data(self, options: Any) -> Any:
-        """What batches are drawn from: `batch(rng, size)` gives `inputs` for the model and `targets` for the loss."""
+        """The source of batches: `batch(rng, size)` returns `inputs` for the model and `targets` for the loss."""
         raise NotImplementedError
 
     def model(self, options: Any, data: Any) -> tuple[Any, Any]:
@@ -59,14 +59,14 @@ class Recipe:
         return ()
 
     def averaging(self, options: Any) -> Averaging | None:
-        """What averages the weights over the end of training."""
+        """The object that averages the weights over the end of training, or None."""
         return None
 
     def layers(self, options: Any, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
-        """A context in which the model's layers are those to train with; model() makes one more model."""
+        """A context in which the model is trained, which may replace layers; model() makes another new model."""
         return contextlib.nullcontext()
 
-    def evaluation(self, options: Any, model: Any, data: Any, seen: list) -> tuple[Callable | None, int]:
+    def evaluation_callback(self, options: Any, model: Any, data: Any, seen: list) -> tuple[Callable | None, int]:
         """A callback evaluate(step, history) that appends to `seen`, and the steps between two calls."""
         return None, 1
 
@@ -75,11 +75,11 @@ class Recipe:
         return f"{self.name}: {model.num_parameters():,} parameters, {options.steps:,} steps"
 
     def evaluate(self, options: Any, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
-        """The results on held-out data {name: number}, and whatever `draw` and `report` need."""
+        """The results on held-out data {name: number}, and an object that is passed to `draw` and `report`."""
         raise NotImplementedError
 
     def metadata(self, data: Any) -> dict[str, Any]:
-        """What the model's file must say besides the results, such as the tokenizer."""
+        """Metadata for the model's file besides the results, such as the tokenizer."""
         return {}
 
     def draw(
@@ -89,7 +89,7 @@ class Recipe:
         raise NotImplementedError
 
     def report(self, result: dict[str, Any], evaluated: Any, data: Any) -> list[str]:
-        """The lines of the closing table that are this task's own."""
+        """The lines that this task adds to the closing table."""
         raise NotImplementedError
 
     def run(self, options: Any, saved: SavedRun | None = None) -> dict[str, Any]:
@@ -135,11 +135,11 @@ class Recipe:
         check_memory(options, model_class, config, lengths, averages=averages, resumed=resumed, smaller=smaller)
 
     def _train(self, options: Any, model: Any, data: Any, saved: SavedRun | None, folder: Path) -> tuple[History, list]:
-        """Train the model -> its history, and what the evaluation callback has seen."""
+        """Train the model -> its history, and what the evaluation callback has appended."""
         seen = saved.about.get("evaluations", saved.about.get("looks", [])) if saved else []
-        evaluate, interval = self.evaluation(options, model, data, seen)
+        evaluate, interval = self.evaluation_callback(options, model, data, seen)
         checkpointer = make_checkpointer(self.name, options, folder / "checkpoints", saved is not None, seen)
-        folder.mkdir(parents=True, exist_ok=True)  # before the minutes of training, not after
+        folder.mkdir(parents=True, exist_ok=True)  # fail before the minutes of training, not after
         print(self.describe(options, model, data), flush=True)
         with self.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
             resume = saved.state if saved else None
@@ -180,7 +180,7 @@ class Recipe:
         )
 
     def _how_to_continue(self, options: Any, error: NotFiniteError, folder: Path) -> list[str]:
-        """Which checkpoint is left of a run that went wrong, and the command that continues from it -> lines."""
+        """The last checkpoint of a failed run, and the command that continues from it -> lines."""
         usual, rate = getattr(self.defaults, self.rate_option), getattr(options, self.rate_option)
         slower = f"{option_name(self.rate_option)} {min(usual, rate / 10):.3g}"
         saved = saved_steps(folder / "checkpoints")
@@ -209,7 +209,7 @@ def make_checkpointer(name: str, options: TrainOptions, folder: Path, resumed: b
 
 def delete_checkpoints(folder: Path) -> None:
     """Delete the checkpoints of a run, once the model itself is saved."""
-    for path in (*saved_steps(folder), *folder.glob("*.partial")):  # a process that was killed leaves half a file
+    for path in (*saved_steps(folder), *folder.glob("*.partial")):  # a killed process may leave half a file
         path.unlink()
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
@@ -224,5 +224,5 @@ def write_log(path: Path, history: History) -> None:
 
 
 def to_json_line(result: dict[str, Any]) -> str:
-    """The result as one line of JSON, in which what is not finite is null."""
+    """The result as one line of JSON; numbers that are not finite become null."""
     return json.dumps({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in result.items()})

@@ -1,4 +1,4 @@
-"""A decoder-only model that learns to write plays, character by character."""
+"""A GPT that learns to write plays, character by character."""
 
 from pathlib import Path
 from typing import Any

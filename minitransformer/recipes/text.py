@@ -1,4 +1,4 @@
-"""What the tasks on text share: a corpus of characters, a cosine schedule, and bits per character."""
+"""The base of the recipes on text: a corpus of characters, a cosine schedule, and bits per character."""
 
 import dataclasses
 import math
@@ -20,8 +20,8 @@ from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import History, cosine
 
 NUM_HEADS = 4
-EVALUATIONS = 10  # looks at the held-out text while training
-WINDOWS = 64  # of it at each look, evenly spread
+EVALUATIONS = 10  # on held-out text during training
+WINDOWS = 64  # of that text in each evaluation, evenly spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class TextOptions(TrainOptions):
             raise ValueError(f"--peak must be greater than 0, got {self.peak}")
 
     def sizes(self) -> dict[str, Any]:
-        """What the model's configuration takes from the options."""
+        """The fields of the model's configuration that the options set."""
         return {
             "d_model": self.d_model,
             "num_heads": NUM_HEADS,
@@ -63,7 +63,7 @@ class TextRecipe(Recipe):
 
     defaults = TextOptions()
     rate_option = "peak"
-    unit = "character"  # of which the loss is a mean
+    unit = "character"  # the loss is a mean over these
 
     def text_task(self, options: TextOptions) -> TextTask:
         """Windows of the text, and its tokenizer."""
@@ -80,7 +80,7 @@ class TextRecipe(Recipe):
         return partial(cosine, steps=options.steps, peak=options.peak, warmup=options.warmup)
 
     def lengths(self, options: TextOptions, data: Any) -> list[int]:
-        """Every window has the same."""
+        """The length of every window."""
         return [options.length]
 
     def metadata(self, data: Any) -> dict[str, Any]:
@@ -94,13 +94,12 @@ class TextRecipe(Recipe):
             f"{data.tokenizer.vocab_size} tokens; {model.num_parameters():,} parameters, {options.steps:,} steps"
         )
 
-    def evaluation(self, options: TextOptions, model: Any, data: Any, seen: list) -> tuple[Callable, int]:
-        """Bits per character of some held-out windows now and then."""
+    def evaluation_callback(self, options: TextOptions, model: Any, data: Any, seen: list) -> tuple[Callable, int]:
+        """Bits per character of some held-out windows, at regular intervals."""
         windows = spread_windows(data)
-        micro_batch_size = -(-options.batch_size // options.grad_accumulation_steps)
 
         def evaluate(step: int, history: History) -> None:
-            bits = mean_loss(model, [windows], micro_batch_size) / math.log(2)
+            bits = mean_loss(model, [windows], options.micro_batch_size) / math.log(2)
             seen.append([step, bits])
             tqdm.write(f"\nstep {step:,}: {bits:.3f} bits per {self.unit}")
             if math.isfinite(bits):
@@ -109,12 +108,11 @@ class TextRecipe(Recipe):
         return evaluate, max(1, options.steps // EVALUATIONS)
 
     def show(self, options: TextOptions, model: Any, data: Any) -> None:
-        """Print what the model does now."""
+        """Print a sample of the model's output. The base class prints nothing."""
 
     def evaluate(self, options: TextOptions, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
         """Bits per character and perplexity on all of the held-out text."""
-        micro_batch_size = -(-options.batch_size // options.grad_accumulation_steps)
-        nats = mean_loss(model, data.held_out_batches(64), micro_batch_size)
+        nats = mean_loss(model, data.held_out_batches(64), options.micro_batch_size)
         return {"bits_per_character": nats / math.log(2), "perplexity": math.exp(nats)}, None
 
     def draw(

@@ -25,7 +25,7 @@ from minitransformer.vocabulary import EOS, PAD
 
 MODELS = {"transformer": Transformer, "gpt": GPT}
 TESTED = 2000  # held-out sequences
-SAMPLED = 64  # sequences drawn to know how long they are
+SAMPLED = 64  # sequences drawn to find the lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ToyRecipe(Recipe):
         return MODELS[options.model], config
 
     def schedule(self, options: ToyOptions, config: Any) -> Callable[[int], float]:
-        """The paper's."""
+        """The paper's schedule."""
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
     def averaging(self, options: ToyOptions) -> AverageOfLast:
@@ -80,7 +80,7 @@ class ToyRecipe(Recipe):
         return AverageOfLast(options.steps)
 
     def lengths(self, options: ToyOptions, data: Any) -> list[int]:
-        """Those of a sample."""
+        """The lengths in a sample."""
         return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
     def smaller_options(self, options: ToyOptions) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class ToyRecipe(Recipe):
         return () if options.config == "tiny" else ("--config",)
 
     def layers(self, options: ToyOptions, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
-        """With --mine, the learner's own."""
+        """With --mine, the learner's own layers."""
         return own_layers(model, data) if options.mine else contextlib.nullcontext()
 
     def evaluate(self, options: ToyOptions, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
@@ -114,7 +114,7 @@ class ToyRecipe(Recipe):
         loss_path, attention_path = folder / "loss.png", folder / "attention.png"
         floor = smoothed_loss_floor(options.label_smoothing, model.config.vocab_size)
         plotting.plot_training(history, loss_path, f"Training loss of {self.name}", floor)
-        row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example shows most
+        row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example is the most informative
         example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
         weights, queries, keys = last_attention(model, example)
         vocabulary = get_task(self.name).vocabulary

@@ -101,7 +101,7 @@ def t5(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **c
 
 def gpt(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
     """A GPT. Padding at the end is no target, and no token before it sees it."""
-    n = n._replace(D=2 * n.D)  # rotations turn pairs of features
+    n = n._replace(D=2 * n.D)  # RoPE needs pairs of features
     model = GPT(gpt_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
     randomize_parameters(model, rng)
     ids = draw_ids(rng, n, n.T + 1, padded=True)
@@ -109,7 +109,7 @@ def gpt(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **
 
 
 def bert(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, head: str, **changes: Any) -> Problem:
-    """A BERT on padded ids in several segments, which predicts some tokens, or a class."""
+    """A BERT that predicts some tokens or a class, on padded ids in several segments."""
     n = n._replace(D=2 * n.D)
     bert = bert_config(n.V, **{**family_fields(n, dropout), **changes})
     model = BERT(bert, num_classes=CLASSES if head == "classes" else None, num_segments=SEGMENTS, dtype=dtype)

@@ -12,14 +12,14 @@ from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, layer_problem, register
 
 BUCKETS: dict[str, Any] = {"num_buckets": 6, "max_distance": 5}  # few, so that far distances share them
-START = 2  # queries from there on are the last of the keys
-KEPT = {"B": 3}  # sequences, so that the gradient of each tensor is small enough to be checked entry by entry
+START = 2  # the position of the first query, as in decoding
+FEW = {"B": 3}  # sequences, so that the gradient of each tensor is small enough to be checked entry by entry
 
 
 class Weights(Layer):
     """The attention weights alone: softmax(q k^T + bias), with positions inside as attention has them.
 
-    Queries stand at positions `start` and after. The effect of the bias is visible only after the softmax.
+    Queries are at positions `start` and after. The effect of the bias is visible only after the softmax.
     """
 
     def __init__(self, positions: Any, start: int) -> None:
@@ -62,7 +62,7 @@ class At(Layer):
 
 def rotate(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int = 0) -> Problem:
     """The rotation, for tokens at positions `start` and after."""
-    width = 2 * n.D  # pairs of features are turned
+    width = 2 * n.D  # pairs of features are rotated
     cos, sin = (to_device(table[start:]) for table in F.rotary_tables(start + n.T, width, dtype=dtype))
     inputs = {"x": draw(rng, dtype, n.B, n.H, n.T, width)}
     return Problem(lambda x: F.rotate(x, cos, sin), F.rotate_backward, inputs, {}, {})
@@ -88,7 +88,7 @@ def _weights(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, positions: La
 
 
 def rotary(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, start: int) -> Problem:
-    """Queries and keys turned by angles."""
+    """Queries and keys rotated by angles."""
     return _weights(n, rng, dtype, L.RotaryPositions(2 * n.D, n.max_len, dtype=dtype), start)
 
 
@@ -113,9 +113,9 @@ register("rotate", F.rotate, rotate)
 register(f"rotate start={START}", F.rotate, rotate, start=START)
 register("relative_bias", F.relative_bias, relative_bias)
 for start in (0, START):
-    register(f"RotaryPositions start={start}", L.RotaryPositions, rotary, lengths=KEPT, start=start)
-    register(f"AlibiPositions start={start}", L.AlibiPositions, alibi, lengths=KEPT, start=start)
+    register(f"RotaryPositions start={start}", L.RotaryPositions, rotary, lengths=FEW, start=start)
+    register(f"AlibiPositions start={start}", L.AlibiPositions, alibi, lengths=FEW, start=start)
     for both in (True, False):
         row = f"RelativePositions bidirectional={both} start={start}"
-        register(row, L.RelativePositions, relative, lengths=KEPT, start=start, bidirectional=both)
+        register(row, L.RelativePositions, relative, lengths=FEW, start=start, bidirectional=both)
     register(f"LearnedPositions start={start}", L.LearnedPositions, learned, start=start)

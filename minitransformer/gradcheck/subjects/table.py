@@ -41,12 +41,12 @@ class Sizes(NamedTuple):
 
     @property
     def max_len(self) -> int:
-        """The number of positions: room for a source, and for a target that starts at position 2."""
+        """The number of positions: enough for a source, and for a target that starts at position 2."""
         return max(self.T, self.S) + 2
 
 
 class Problem(NamedTuple):
-    """A differentiable function with all that enters it. Arrays are on the host, except the parameters'."""
+    """A differentiable function with all of its arguments. Arrays are on the host, except the parameters'."""
 
     function: Callable[..., tuple]  # (*inputs, *constants) on the device -> (y, cache); repeats its dropout
     backward: Callable[..., Any]  # (dy, cache) -> the gradient of each input: an array, a tuple, or None for no inputs
@@ -148,7 +148,7 @@ def layer_problem(layer: Layer, rng: np.random.Generator, inputs: dict, constant
 
 
 def draw(rng: np.random.Generator, dtype: DTypeLike, *shape: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
-    """Normal numbers that cannot be overwritten."""
+    """Normally distributed numbers, as a read-only array."""
     array = (mean + std * rng.standard_normal(shape)).astype(dtype)
     array.setflags(write=False)
     return array
