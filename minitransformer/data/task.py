@@ -1,6 +1,6 @@
 """What a training loop expects from its data: a task draws batches, and a batch has inputs and targets.
 
-`ToyTask`, `PromptedTask`, `TextTask` and `MaskedTask` have this form. So has any class of your own with these names.
+`ToyTask`, `PromptedTask`, `TextTask` and `MaskedTask` have this form, and so may a class of your own.
 """
 
 from typing import Protocol
@@ -9,7 +9,10 @@ import numpy as np
 
 
 class TrainingBatch(Protocol):
-    """One batch: what the model reads, and what it should predict. All arrays are on the host."""
+    """One batch: what the model reads, and what it should predict. All arrays are on the host.
+
+    It must be a NamedTuple of arrays with the batch as first axis, because threads and micro batches get parts of it.
+    """
 
     @property
     def inputs(self) -> tuple[np.ndarray, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from minitransformer.data.task import TrainingBatch
 from minitransformer.process import ThreadTeam
 from minitransformer.training.parallel import DataParallel, part_weights, split_batch, weighted_sum
 
@@ -22,7 +23,7 @@ class GradientAccumulation:
         """The threads that compute each micro batch."""
         return self.workers.team
 
-    def map(self, function: Callable[..., Any], batch: Any, measure: bool = False) -> tuple[Any, Any]:
+    def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
         """As `DataParallel.map`. Raises ValueError if the batch has fewer sequences than micro batches."""
         if self.steps == 1:
             return self.workers.map(function, batch, measure)

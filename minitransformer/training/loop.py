@@ -15,6 +15,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.core import Layer
+from minitransformer.data.task import Task, TrainingBatch
 from minitransformer.evaluation import token_accuracy
 from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.progress import tqdm
@@ -34,12 +35,17 @@ LOG_INTERVAL = 20  # steps between two measurements of the accuracy: on a GPU, e
 
 
 def forward_backward(
-    model: Layer, loss_fn: CrossEntropyLoss, batch: Any, rng: Any = None, weight: float = 1.0, measure: bool = False
+    model: Layer,
+    loss_fn: CrossEntropyLoss,
+    batch: TrainingBatch,
+    rng: np.random.Generator | None = None,
+    weight: float = 1.0,
+    measure: bool = False,
 ) -> tuple[xp.ndarray, xp.ndarray | None]:
     """Forward, loss, backward: add `weight` times the gradient of the loss to the model's gradients.
 
-    `batch.inputs` are the model's inputs (ids on the host), `batch.targets` (B, T) those of the loss. `rng` draws the
-    dropout masks; None means no dropout. Returns the loss, and the accuracy if `measure`, else None: 0-d arrays.
+    `rng` draws the dropout masks; None means no dropout. Returns two 0-d arrays: the loss, and the
+    accuracy if `measure`, else None.
     """
     logits, cache = model.forward(*batch.inputs, rng=rng)
     accuracy = token_accuracy(logits, to_device(batch.targets)) if measure else None
@@ -50,7 +56,7 @@ def forward_backward(
 
 @np.errstate(**SILENT)  # diagnostics check the numbers and explain more than a warning
 def training_step(
-    batch: Any,
+    batch: TrainingBatch,
     optimizer: Adam,
     workers: DataParallel | GradientAccumulation,
     max_norm: float = 1.0,
@@ -75,7 +81,7 @@ def training_step(
 
 def train(
     model: Layer,
-    data: Any,
+    data: Task,
     optimizer: Adam | None = None,
     schedule: Callable[[int], float] | None = None,
     loss_fn: CrossEntropyLoss | None = None,
@@ -89,9 +95,10 @@ def train(
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and nothing elsewhere.
 
-    data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss. schedule(step)
-    returns the learning rate of a step, counted from 1; without a schedule the optimizer keeps its own. By default the
-    optimizer is Adam as in the paper, and the loss is cross-entropy without label smoothing.
+    data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss (see
+    data/task.py). schedule(step) returns the learning rate of a step, counted from 1; without a schedule the optimizer
+    keeps its own. By default the optimizer is Adam as in the paper, and the loss is cross-entropy without label
+    smoothing.
 
     `averaging` averages the weights over the end of training. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is

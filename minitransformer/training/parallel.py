@@ -16,6 +16,7 @@ import numpy as np
 
 from minitransformer.backend import backend_name
 from minitransformer.core import Layer, Parameter
+from minitransformer.data.task import TrainingBatch
 from minitransformer.generators import make_generator
 from minitransformer.process import ThreadTeam, blas_threads, limit_threads, threads_are_chosen
 from minitransformer.training.losses import CrossEntropyLoss
@@ -41,7 +42,7 @@ class DataParallel:
         self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
 
     def map(
-        self, function: Callable[..., Any], batch: Any, measure: bool = False, weight: float = 1.0
+        self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False, weight: float = 1.0
     ) -> tuple[Any, Any]:
         """Call function(model, loss_fn, part, rng, weight, measure) on parts of `batch`, each in its own thread.
 

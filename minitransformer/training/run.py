@@ -4,12 +4,12 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
+from minitransformer.data.task import TrainingBatch
 from minitransformer.generators import generator_state, restore_generator
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
@@ -82,7 +82,12 @@ class TrainingRun:
         self.history.seconds += time.perf_counter() - started
 
     def log(
-        self, batch: Any, loss: xp.ndarray, norm: xp.ndarray, accuracy: xp.ndarray | None, learning_rate: float
+        self,
+        batch: TrainingBatch,
+        loss: xp.ndarray,
+        norm: xp.ndarray,
+        accuracy: xp.ndarray | None,
+        learning_rate: float,
     ) -> None:
         """Add a step to the history. Waits for a GPU only if an accuracy was measured.
 
