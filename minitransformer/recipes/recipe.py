@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from minitransformer.data import Task
 from minitransformer.files import atomic_write, check_folder
 from minitransformer.process import limit_threads
 from minitransformer.recipes.memory import check_memory
@@ -38,7 +39,7 @@ class Recipe:
     defaults: TrainOptions
     rate_option = "factor"  # the option that scales the learning rate
 
-    def data(self, options: Any) -> Any:
+    def data(self, options: Any) -> Task:
         """The source of batches: `batch(rng, size)` returns `inputs` for the model and `targets` for the loss."""
         raise NotImplementedError
 

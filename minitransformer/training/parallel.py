@@ -46,8 +46,8 @@ class DataParallel:
     ) -> tuple[Any, Any]:
         """Call function(model, loss_fn, part, rng, weight, measure) on parts of `batch`, each in its own thread.
 
-        There is one part for each useful thread. The gradients are added up in the model. Returns the loss of the whole
-        batch, and its accuracy if `measure`, else None.
+        There is one part for each useful thread. The gradients, times `weight`, are added up in the model. Returns the
+        loss of the whole batch, and its accuracy if `measure`, else None.
         """
         B, *lengths = batch.targets.shape  # no lengths if each sequence has one target
         count = useful_threads(self.team.size, B, math.prod(lengths), self.replicas[0].config.d_model)
