@@ -12,12 +12,11 @@ from minitransformer.models import Transformer, TransformerConfig, config_names,
 HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number of parameters. B is the batch size, S
-the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff. The model has a vocabulary of
---vocab-size tokens, whatever the task.
+the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff.
 
-  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary
+  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary size
   minitransformer summary base --vocab-size 37000   the paper's base model: 63.1 million parameters
-  minitransformer summary base --activations        every array that a training step keeps for the backward pass
+  minitransformer summary base --activations        the arrays that are kept for the backward pass
 """
 
 
@@ -25,12 +24,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
     parser.add_argument(
-        "--vocab-size", type=int, default=37000, help="V, the vocabulary size (default 37000, the paper's)"
+        "--vocab-size", type=int, default=37000, metavar="V", help="vocabulary size (default 37000, as in the paper)"
     )
-    parser.add_argument("--activations", action="store_true", help="show what a training step keeps in memory")
-    parser.add_argument("--batch-size", type=int, default=32, help="B, for --activations (default 32)")
-    parser.add_argument("--source-length", type=int, default=64, help="S, for --activations (default 64)")
-    parser.add_argument("--target-length", type=int, default=64, help="T, for --activations (default 64)")
+    parser.add_argument(
+        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations (default 32)"
+    )
+    parser.add_argument(
+        "--source-length", type=int, default=64, metavar="S", help="source length for --activations (default 64)"
+    )
+    parser.add_argument(
+        "--target-length", type=int, default=64, metavar="T", help="target length for --activations (default 64)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

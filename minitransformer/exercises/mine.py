@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
     exercise: Exercise
     function: str
-    diagnosis: Diagnosis | None  # None where the exercise has not been begun
+    diagnosis: Diagnosis | None  # None where the exercise was not started
     replacement: Replacement
     mine: Callable[..., Any] | None  # the learner's function, or None where the library's is used
 
@@ -58,7 +58,7 @@ def own_layers(make_model: Callable[[], Any], task: Any) -> contextlib.AbstractC
 
 
 def collect_parts(workshop: Workshop) -> list[Part]:
-    """Check everything that the learner has begun, and say which functions can be used.
+    """Check every exercise that the learner has started, and say which functions can be used.
 
     A function that passes is used, and so is one with wrong numbers: that shows what its mistake does. A function that
     is not written, fails, or returns other shapes is not used.

@@ -150,7 +150,7 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
         ("missing.py:Scale", "gradcheck: there is no file missing.py"),
         ("sub:Scale", "no gradient check called 'sub:Scale'"),
         ("right.py:Nothing", "gradcheck: right.py has no class Nothing"),
-        ("sub/others.py:NoLayer", "NoLayer must be a minitransformer.core.Layer, got a NoLayer"),
+        ("sub/others.py:NoLayer", "NoLayer must be a minitransformer.core.Layer, got NoLayer"),
         ("sub/others.py:NeedsMore", "missing 1 required positional argument: 'size'"),
         ("sub/others.py:NoBackward", "NoBackward has no backward yet"),
     ],
