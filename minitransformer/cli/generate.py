@@ -15,8 +15,8 @@ from minitransformer.training import load_checkpoint
 
 HELP = "continue a prompt with a trained language model"
 DESCRIPTION = """\
-Continue a prompt with a language model that `minitransformer train shakespeare` has saved. Each token is printed as soon
-as it is generated.
+Continue a prompt with a language model that `minitransformer train shakespeare` has saved. Each token is printed as
+soon as it is generated.
 
   minitransformer generate runs/shakespeare --prompt "ROMEO"
   minitransformer generate runs/shakespeare --greedy --length 200

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.backend not in (None, "numpy"):
         raise ValueError(f"lessons run with NumPy on the CPU: --backend {arguments.backend} is not allowed")
     if arguments.seed:
-        raise ValueError(f"lessons have fixed seeds: --seed is not allowed")
+        raise ValueError("lessons have fixed seeds: --seed is not allowed")
     if not arguments.numbers:
         return show_list(arguments.json)
     every = arguments.numbers == ["all"]

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{exercise.name}: not started yet. Try it first: minitransformer start {exercise.lesson}")
         elif workshop.state(exercise) == "started" and not arguments.give_up:
             print(
-                f"{exercise.name}: not passed yet. For a hint: minitransformer hint {exercise.lesson}. To see it anyway: --give-up"
+                f"{exercise.name}: not passed yet. Get a hint (minitransformer hint {exercise.lesson}) or use --give-up"
             )
         else:
             if workshop.state(exercise) != "passed":

@@ -91,8 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError("give a task, such as `train reverse`, or a run to continue: `train --resume RUN`")
     check_options(arguments)
+    path = saved = None
     if arguments.resume is None:
-        recipe, path, saved = RECIPES[arguments.recipe], None, None
+        recipe = RECIPES[arguments.recipe]
         options = choose_options(recipe, recipe.defaults, arguments)
     else:
         path, saved = read_saved_run(arguments.resume)
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Stopped as stopped:
         stopped.advice = f"resume with: minitransformer train --resume {options.runs / recipe.name}"
         raise
-    if saved is not None and path.parent.name == f"{recipe.name}.training":  # of version 0.1
+    if path and path.parent.name == f"{recipe.name}.training":  # of version 0.1
         delete_checkpoints(path.parent)
     if arguments.json:
         print(to_json_line(result))

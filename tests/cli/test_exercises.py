@@ -29,7 +29,7 @@ def started(mine):
 def test_start_makes_the_file_and_says_where(mine, capsys):
     status, out, err = run(capsys, "start", NAME, "--folder", mine, "--json")
     assert (status, err) == (0, "")
-    assert f"write in {mine / NAME}.py" in out
+    assert f"write your solution in {mine / NAME}.py" in out
     assert json.loads(out.splitlines()[-1]) == [{"exercise": NAME, "path": f"{mine / NAME}.py", "new": True}]
     assert (mine / f"{NAME}.py").read_text("utf-8") == EXERCISE.path.read_text("utf-8")
     assert "already started" in run(capsys, "start", NAME, "--folder", mine)[1]
