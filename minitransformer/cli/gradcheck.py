@@ -69,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     failed = sum(not report.passed for report in reports)
     worst = max((report.worst.error for report in reports), key=lambda error: (error != error, error))
-    verdict = f"{failed} WRONG" if failed else "all right"
-    print(f"\n{len(reports)} checks, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
+    verdict = f"{failed} WRONG" if failed else "all passed"
+    count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
+    print(f"\n{count}, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
     if arguments.json:
         result = {
             "checks": len(reports),
@@ -120,7 +121,7 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     path, _, class_name = name.rpartition(":")
     cls = getattr(load_module(path), class_name, None) if class_name else None
     if not class_name:
-        raise ValueError(f"{name} does not name a class: give the class, too: path/to/file.py:MyLayer")
+        raise ValueError(f"give the class, too: path/to/file.py:MyLayer, got {name}")
     if not isinstance(cls, type):
         raise ValueError(f"{path} has no class {class_name}: give it as path/to/file.py:MyLayer")
     for length in arguments.shape:
@@ -130,6 +131,6 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     else:
         layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
-        raise TypeError(f"{class_name} must be a minitransformer.core.Layer, got {type(layer).__name__}")
+        raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
     takes_rng = "rng" in inspect.signature(layer.forward).parameters
     return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed if takes_rng else None, name=name)

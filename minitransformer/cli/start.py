@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{exercise.lesson}  {title}, difficulty {difficulty} of 5, about {minutes} minutes")
         print(f"    {'write your solution in' if new else 'already started:'} {path}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
-    print(f"\nThen: minitransformer check {arguments.exercise}")
+    print(f"\nCheck your solution with: minitransformer check {arguments.exercise}")
     if arguments.json:
         print(json.dumps(rows))
     return 0

@@ -69,7 +69,7 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
         if value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     rows = kept_activations(config, *sizes.values())
-    print(f"{'kept for backward':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
+    print(f"{'kept for the backward pass':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
     for row in rows:
         letters, shape = (f"({', '.join(map(str, numbers))})" for numbers in (row.letters, row.shape))
         print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
@@ -77,11 +77,11 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))
     print(
-        f"memory estimate for training with one thread: about {memory.total / 1e6:,.0f} MB at the peak\n"
-        f"  always: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
+        f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
+        f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
         f"Adam's moments {memory.moments / 1e6:,.0f}\n"
-        f"  in a step: activations {memory.kept / 1e6:,.0f}, a layer's temporary arrays {memory.work / 1e6:,.0f}\n"
-        f"  or, to save a checkpoint: copies {memory.saving / 1e6:,.0f}"
+        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays of a layer {memory.work / 1e6:,.0f}\n"
+        f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}"
     )
     if arguments.json:
         print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))

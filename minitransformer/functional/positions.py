@@ -63,7 +63,7 @@ def relative_buckets(
     ValueError for fewer than two buckets per direction, or so many that there are no far distances left to share them.
     """
     if bidirectional and num_buckets % 2:
-        raise ValueError(f"buckets for two directions must be an even number, got {num_buckets}")
+        raise ValueError(f"buckets for two directions must be even, got {num_buckets}")
     n = num_buckets // 2 if bidirectional else num_buckets
     if n < 2 or max_distance <= n // 2:
         raise ValueError(

@@ -110,7 +110,9 @@ def test_generate_refuses_models_that_do_not_speak(capsys, folder):
     assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a safetensors file")
     assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
     save_file({"x": np.zeros(2)}, folder / "other.safetensors")
-    assert_refused(run(capsys, "generate", "other.safetensors"), "other.safetensors is not a minitransformer checkpoint")
+    assert_refused(
+        run(capsys, "generate", "other.safetensors"), "other.safetensors is not a minitransformer checkpoint"
+    )
 
 
 @pytest.mark.parametrize(

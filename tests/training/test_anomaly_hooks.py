@@ -59,7 +59,7 @@ def test_overflow_in_a_layer_names_it_and_its_operation(threads, detect):
         r"overflow in minitransformer/functional/linear.py, line \d+: .* = rows @ W .*", lines["operation"]
     )
     assert lines["largest weights"] == f"2e+38, the weight {EXPAND}.W"
-    assert "an overflow: float32 ends at 3.4e+38" in str(error)
+    assert "an overflow: the largest float32 is 3.4e+38" in str(error)
     assert lines["likely causes"].startswith("weights of this size"), "one step at this rate has not made them so"
 
 
