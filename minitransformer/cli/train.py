@@ -29,7 +29,9 @@ Resume an interrupted run. The results are bit-identical to those of an uninterr
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
 """
 TASK_DESCRIPTION = """\
-Train a model on the task {name} ({help}), evaluate it on held-out data and save it:
+{name}: {help}
+
+Train a model on this task, evaluate it on held-out data and save it:
 
   minitransformer train {name}
   minitransformer train {name} --steps 500 --seed 3

@@ -180,7 +180,7 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
     if error == "overflow" or anomaly.phase == NORM or max(sizes.values(), default=0.0) > _root_of_largest(dtype):
         limit = float(np.finfo(dtype).max)
         causes.append(
-            f"an overflow: the largest {dtype} is {limit:.1e}, and its square root is {_root_of_largest(dtype):.1e}"
+            f"an overflow: the largest {dtype} is {limit:.1e}, so squares overflow above {_root_of_largest(dtype):.1e}"
         )
     if operation and error == "divide by zero" and "log" in operation.text:
         smooth = ", and label smoothing needs that of every token" if loss_fn.label_smoothing else ""
