@@ -77,7 +77,7 @@ def check_width(layer_name: str, x: xp.ndarray, width: int, dtype: np.dtype) -> 
     must not be mixed, because the result would silently be float64.
     """
     if not hasattr(x, "dtype"):
-        raise TypeError(f"{layer_name} takes an array, got a {type(x).__name__}")
+        raise TypeError(f"{layer_name} takes an array, got {type(x).__name__}")
     if x.dtype is dtype and x.ndim > 1 and x.shape[-1] == width:
         return  # the usual case: this check must be cheap, as it runs for every token in incremental decoding
     if x.ndim < 2 or x.shape[-1] != width:
@@ -90,7 +90,7 @@ def check_numbers(name: str, x: xp.ndarray) -> None:
     """TypeError or ValueError unless `x` is an array of floating-point numbers with at least one in its last axis."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     if kind is None:
-        raise TypeError(f"{name} must be an array of floating-point numbers, got a {type(x).__name__}")
+        raise TypeError(f"{name} must be an array of floating-point numbers, got {type(x).__name__}")
     if kind not in "fc":
         raise TypeError(f"{name} must be an array of floating-point numbers, got one of {x.dtype}")
     if x.ndim == 0 or x.shape[-1] == 0:
@@ -142,7 +142,7 @@ def _are_usual(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> bool:
 def check_generator(rng: np.random.Generator | None) -> None:
     """TypeError unless `rng` is None or a random generator such as `numpy.random.default_rng(seed)`."""
     if rng is not None and not hasattr(rng, "integers"):
-        raise TypeError(f"rng must be a numpy.random.Generator or None, got a {type(rng).__name__}")
+        raise TypeError(f"rng must be a numpy.random.Generator or None, got {type(rng).__name__}")
 
 
 def check_positions(start: int, T: int, max_len: int) -> None:
@@ -156,12 +156,16 @@ def check_positions(start: int, T: int, max_len: int) -> None:
 def check_names(complaint: str, given: Mapping, wanted: Mapping) -> None:
     """ValueError, beginning with `complaint`, unless both have the same names; TypeError if `given` is no mapping."""
     if not hasattr(given, "keys"):
-        raise TypeError(f"{complaint}: it must be a dictionary, got a {type(given).__name__}")
+        raise TypeError(f"{complaint}: it must be a dictionary, got {type(given).__name__}")
     missing, unexpected = wanted.keys() - given.keys(), given.keys() - wanted.keys()
     if missing or unexpected:
-        raise ValueError(
-            f"{complaint}: missing {sorted(missing) or 'nothing'}, unexpected {sorted(unexpected) or 'nothing'}"
-        )
+        raise ValueError(f"{complaint}: missing {_some(missing)}, unexpected {_some(unexpected)}")
+
+
+def _some(names: Collection[str]) -> str:
+    """The first three names, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{sorted(names)[:3] or 'nothing'}{more}"
 
 
 def check_mask(allowed: xp.ndarray | None, shape: Sequence[int]) -> None:
@@ -172,7 +176,7 @@ def check_mask(allowed: xp.ndarray | None, shape: Sequence[int]) -> None:
     if allowed is None:
         return
     if not hasattr(allowed, "dtype"):
-        raise TypeError(f"allowed must be a boolean array with True = may attend, got a {type(allowed).__name__}")
+        raise TypeError(f"allowed must be a boolean array with True = may attend, got {type(allowed).__name__}")
     if allowed.dtype != bool:
         raise TypeError(f"allowed must be boolean with True = may attend, got an array of {allowed.dtype}")
     given, more = allowed.shape, len(shape) - allowed.ndim
@@ -201,7 +205,7 @@ def check_ids(name: str, ids: np.ndarray, vocab_size: int) -> None:
 
 def _check_array_of_ids(name: str, ids: np.ndarray | xp.ndarray) -> None:
     if not hasattr(ids, "dtype"):
-        raise TypeError(f"{name} must be an array of integer token ids, got a {type(ids).__name__}")
+        raise TypeError(f"{name} must be an array of integer token ids, got {type(ids).__name__}")
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
 

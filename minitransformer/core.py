@@ -162,7 +162,7 @@ class Layer:
         for name, parameter in own.items():
             given, wanted = state[name], parameter.data
             if not hasattr(given, "dtype"):
-                raise TypeError(f"state must have arrays, but {name} is a {type(given).__name__}")
+                raise TypeError(f"state must have arrays, got {type(given).__name__} for {name}")
             if given.shape != wanted.shape or given.dtype != wanted.dtype:
                 raise ValueError(
                     f"state has {name} as {given.dtype}{tuple(given.shape)}, "

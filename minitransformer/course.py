@@ -91,7 +91,7 @@ def find_lesson(number: str, folder: Path | None = None) -> LessonInfo:
     for lesson in lessons:
         if number in (lesson.name, lesson.number, str(int(lesson.number))):
             return lesson
-    raise ValueError(f"there is no lesson {number}: there are {lessons[0].number} to {lessons[-1].number}")
+    raise ValueError(f"there is no lesson {number}: lessons are {lessons[0].number} to {lessons[-1].number}")
 
 
 def record_path(lesson: LessonInfo, fast: bool = False) -> Path:

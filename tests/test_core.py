@@ -191,6 +191,13 @@ def test_refused_state_is_named_and_changes_nothing(how, message):
         np.testing.assert_array_equal(value, before[name], err_msg=name)
 
 
+def test_of_many_wrong_names_three_are_given_and_a_count():
+    many = {f"extra.{i}": np.zeros(1) for i in range(5)}
+    message = r"missing nothing, unexpected \['extra\.0', 'extra\.1', 'extra\.2'\] and 2 more$"
+    with pytest.raises(ValueError, match=message):
+        Chain().load_state_dict({**Chain().state_dict(), **many})
+
+
 def test_flatten_keeps_values_and_gradients_and_has_a_tied_parameter_once():
     chain = randomize(Chain(), seed=9)
     for i, parameter in enumerate(chain.parameters()):

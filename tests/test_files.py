@@ -128,7 +128,7 @@ def test_changed_bit_of_an_array_is_noticed(name, tmp_path):
     arrays = load_file(tmp_path / "model")
     arrays[name].view(np.uint8).reshape(-1)[5] ^= 1
     save_file(arrays, tmp_path / "model", metadata=header_of(tmp_path / "model"))
-    with pytest.raises(ValueError, match="its checksum does not match what is in it"):
+    with pytest.raises(ValueError, match="its checksum does not match its content"):
         load_checkpoint(tmp_path / "model")
 
 

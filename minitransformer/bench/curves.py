@@ -39,7 +39,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     corpus = load_shakespeare()
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
     config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, max_len=LENGTH, **SIZES)
-    print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, {blas_threads()} threads")
+    print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, threads: {blas_threads()}")
     with tqdm(total=STEPS, disable=None, unit="step") as bar:
         losses = loss_curves(
             task, config, STEPS, BATCH_SIZE, warmup=WARMUP, peak=PEAK, seed=seed, after_step=bar.update

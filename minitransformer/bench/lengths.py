@@ -40,7 +40,7 @@ def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str,
         bar = tqdm(as_completed(futures), total=len(todo), disable=None, unit="training")
         rows = [future.result() for future in bar]
     rows.sort(key=lambda row: todo.index((row["task"], row["positions"])))
-    print(f"share of {TESTED} held-out sequences that are right to the last token, by their length\n")
+    print(f"exact match on {TESTED} held-out sequences of each length\n")
     print(f"{'task':<8} {'positions':<11}" + "".join(f"{length:>6}" for length in LENGTHS))
     for row in rows:
         print(f"{row['task']:<8} {row['positions']:<11}" + "".join(f"{score:>6.2f}" for score in row["exact_match"]))

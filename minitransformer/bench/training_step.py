@@ -103,7 +103,7 @@ def describe_machine(threads: int, with_torch: bool) -> str:
     versions = f"NumPy {np.__version__}"
     if with_torch:
         versions += f", PyTorch {importlib.metadata.version('torch')}"
-    return f"{versions}, Python {platform.python_version()}, {platform.machine()}, {threads} threads, float32"
+    return f"{versions}, Python {platform.python_version()}, {platform.machine()}, float32, threads: {threads}"
 
 
 def _medians(

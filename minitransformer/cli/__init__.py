@@ -57,17 +57,17 @@ DESCRIPTION = """\
 
   minitransformer lesson                 list the lessons, in reading order
   minitransformer start 06               start the exercises of lesson 06
-  minitransformer check 06               check them, and name your mistakes
+  minitransformer check 06               check your solutions, and name your mistakes
   minitransformer hint 06                show the next hint
-  minitransformer solution 06            show our solution, once yours has passed
+  minitransformer solution 06            show our solution, after yours has passed
   minitransformer progress               list all exercises with your progress
   minitransformer train reverse          train a model that reverses words, in about a minute
   minitransformer train shakespeare      train a model that writes plays, in about ten minutes
   minitransformer generate RUN           continue a prompt with a trained model
-  minitransformer summary base           show the layers of the paper's model
+  minitransformer summary base           show the layers of the paper's base model
   minitransformer gradcheck              check the gradients of every backward pass
   minitransformer bench                  time a training step against PyTorch
-  minitransformer lengths                test position encodings beyond the training length
+  minitransformer lengths                test positional encodings beyond the training length
   minitransformer devices                list the available devices
 """
 
@@ -93,8 +93,12 @@ def add_common_arguments(
     """Add the options of every command, with these defaults. SUPPRESS leaves the value of an outer parser as it is."""
     common = parser.add_argument_group("options of every command")
     if "--seed" not in parser._option_string_actions:
-        common.add_argument("--seed", type=int, default=seed, help="seed of all random numbers (default 0)")
-    common.add_argument("--backend", default=backend, help="numpy (the CPU, the default) or cupy (an NVIDIA GPU)")
+        common.add_argument(
+            "--seed", type=int, default=seed, metavar="N", help="seed of all random numbers (default 0)"
+        )
+    common.add_argument(
+        "--backend", default=backend, metavar="NAME", help="numpy (CPU, the default) or cupy (NVIDIA GPU)"
+    )
     common.add_argument("--json", action="store_true", default=switch, help="print the result as JSON in the last line")
     common.add_argument("--debug", action="store_true", default=switch, help="show the traceback if there is an error")
 

@@ -10,18 +10,18 @@ from minitransformer.checks import check_rate
 HELP = "time a training step against PyTorch eager and the matrix product"
 DESCRIPTION = """\
 Time a full training step (forward, loss, backward, clipping, Adam) of this library and, if PyTorch is installed, of the
-same model in PyTorch eager: same shapes, dropout places, smoothing, optimizer and number of threads. The two take turns
-of a third of a second in one process, so a slow moment of the machine slows both; the table shows the medians of all
-steps. "matmul" is the share of the machine's own float32 matrix-product rate (1024 x 1024, in turns of its own) that
-our step reaches.
+same model in PyTorch eager, with the same shapes, positions of dropout, label smoothing, optimizer and number of
+threads. The two take turns of a third of a second in one process, so that both are slowed by other work on the machine.
+The table shows the median times. "matmul" compares the arithmetic rate of our step with that of a float32 matrix
+product (1024 x 1024).
 
   minitransformer bench                      tiny, small, medium and base-like, with and without dropout
-  minitransformer bench tiny --seconds 20    one size, for longer
-  minitransformer bench --memory             peak memory too, each model in a process of its own
-  minitransformer bench --scaling            step time and memory as batch, length, width and depth grow
-  minitransformer bench --decoding           greedy decoding with a KV cache, and the cost of each token of a long text
-  minitransformer bench --curves             the loss of a GPT on Shakespeare, here and in PyTorch (minutes)
-  minitransformer bench --device-report      on a GPU: gradients, agreement with NumPy, toy tasks, speed (minutes)
+  minitransformer bench tiny --seconds 20    one size, measured for longer
+  minitransformer bench --memory             peak memory, too, with each model in its own process
+  minitransformer bench --scaling            step time and memory for growing batch, length, width and depth
+  minitransformer bench --decoding           greedy decoding with a KV cache, and the time per token of a long text
+  minitransformer bench --curves             training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
+  minitransformer bench --device-report      gradients, agreement with NumPy, toy tasks and speed on a GPU (minutes)
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
@@ -31,16 +31,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     known = ", ".join(training_step.NAMES)
     parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {known} (default: all)")
-    parser.add_argument("--dropout", type=float, nargs="+", default=[0.1, 0.0], help="rates (default 0.1 0.0)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each row (default 10)")
-    parser.add_argument("--memory", action="store_true", help="measure peak memory too")
-    parser.add_argument("--scaling", action="store_true", help="time growing sizes of our step instead")
-    parser.add_argument("--decoding", action="store_true", help="time greedy decoding with a KV cache instead")
     parser.add_argument(
-        "--curves", action="store_true", help="train a GPT here and in PyTorch, and draw both losses instead"
+        "--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help="dropout rates (default 0.1 0.0)"
     )
-    parser.add_argument("--device-report", action="store_true", help="check and time everything on the GPU instead")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for RUNS/bench/*.png (default runs)")
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="X", help="seconds per row (default 10)")
+    parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
+    parser.add_argument("--scaling", action="store_true", help="instead, time our step with growing sizes")
+    parser.add_argument("--decoding", action="store_true", help="instead, time greedy decoding with a KV cache")
+    parser.add_argument(
+        "--curves",
+        action="store_true",
+        help="instead, train a GPT with this library and with PyTorch, and plot both losses",
+    )
+    parser.add_argument("--device-report", action="store_true", help="instead, check and time everything on the GPU")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        default=Path("runs"),
+        metavar="FOLDER",
+        help="save the figures in FOLDER/bench (default runs)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,16 +12,16 @@ from minitransformer.exercises.options import add_workshop_arguments, chosen
 from minitransformer.exercises.report import print_diagnoses
 from minitransformer.exercises.runner import LIMIT, check
 
-HELP = "check an exercise, and name the mistake"
+HELP = "check your exercises, and name your mistakes"
 DESCRIPTION = """\
-Check your copies of a lesson's exercises. Shapes, linearity and numerical derivatives tell what is wrong and where, and
-yours is compared with some two hundred and sixty known mistakes, so that most are named:
+Check your solutions to the exercises of a lesson. Checks of shapes, linearity and numerical derivatives show what is
+wrong and where. Your code is also compared with about 260 known mistakes, and a mistake that matches is named:
 
   minitransformer check 06
   minitransformer check 06_attention_backward
-  minitransformer check 06 --watch       again, whenever you save the file
+  minitransformer check 06 --watch       check again whenever you save the file
 
-The exit status is 0 if everything is right, and 1 otherwise.
+The exit status is 0 if everything is right, otherwise 1.
 """
 
 
@@ -36,13 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     exercises, workshop = chosen(arguments)
     missing = [exercise.name for exercise in exercises if not workshop.file(exercise).exists()]
     if len(missing) == len(exercises):
-        raise ValueError(f"you have not begun {', '.join(missing)}: minitransformer start {exercises[0].lesson}")
-    begun = [exercise for exercise in exercises if exercise.name not in missing]
-    passed = check_all(begun, workshop, arguments.json)
+        are = "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{', '.join(missing)} {are} not started: run minitransformer start {exercises[0].lesson}")
+    started = [exercise for exercise in exercises if exercise.name not in missing]
+    passed = check_all(started, workshop, arguments.json)
     while arguments.watch:
-        wait_for_change([workshop.file(exercise) for exercise in begun])
+        wait_for_change([workshop.file(exercise) for exercise in started])
         print()
-        passed = check_all(begun, workshop, arguments.json)
+        passed = check_all(started, workshop, arguments.json)
     return 0 if passed and not missing else 1
 
 

@@ -7,18 +7,19 @@ from minitransformer.devices import list_devices
 
 HELP = "list the available devices: the CPU, and NVIDIA GPUs through CuPy"
 DESCRIPTION = """\
-List the devices that the two backends can use on this machine, or what is missing:
+List the devices that the two backends can use on this machine, and say what is missing for the others:
 
-  minitransformer devices                 the devices
-  minitransformer devices --json          the same for programs
+  minitransformer devices
+  minitransformer devices --json
 
-Every command computes on one of them:
+To choose the device of a command:
 
   minitransformer train reverse --backend numpy     on the CPU, the default
   minitransformer train reverse --backend cupy      on an NVIDIA GPU
-  MINITRANSFORMER_BACKEND=cupy minitransformer ...   the same, for all commands
+  MINITRANSFORMER_BACKEND=cupy minitransformer ...   on an NVIDIA GPU, for all commands
 
-On a GPU, `minitransformer bench --device-report` checks gradients, agreement with NumPy, training and speed.
+On a GPU, `minitransformer bench --device-report` checks the gradients, the agreement with NumPy,
+the training and the speed.
 """
 
 

@@ -13,10 +13,10 @@ from minitransformer.models import GPT
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 
-HELP = "let a trained language model continue a prompt"
+HELP = "continue a prompt with a trained language model"
 DESCRIPTION = """\
-Load a language model that `minitransformer train shakespeare` has saved, and let it continue a prompt. The tokens are
-printed as they come.
+Continue a prompt with a language model that `minitransformer train shakespeare` has saved. Each token is printed as
+soon as it is generated.
 
   minitransformer generate runs/shakespeare --prompt "ROMEO"
   minitransformer generate runs/shakespeare --greedy --length 200
@@ -26,14 +26,26 @@ printed as they come.
 
 def add_arguments(parser):
     """The command's own arguments."""
-    parser.add_argument("run", metavar="RUN", help="the folder of a run, such as runs/shakespeare, or a model file")
-    parser.add_argument("--prompt", default="\n", help="what the model reads first (default: an empty line)")
-    parser.add_argument("--length", type=int, default=400, help="tokens to generate at most (default 400)")
-    parser.add_argument("--temperature", type=float, default=0.8, help="below 1 prefers likely tokens (default 0.8)")
-    parser.add_argument("--top-k", type=int, help="sample from the k most likely tokens only")
-    parser.add_argument("--top-p", type=float, help="sample from the fewest tokens whose probabilities add up to p")
-    parser.add_argument("--no-repeat", type=int, default=0, help="never repeat a sequence of N tokens")
-    parser.add_argument("--greedy", action="store_true", help="always take the most likely token")
+    parser.add_argument("run", metavar="RUN", help="folder of a run, such as runs/shakespeare, or a model file")
+    parser.add_argument("--prompt", default="\n", metavar="TEXT", help="text to continue (default: a line break)")
+    parser.add_argument(
+        "--length", type=int, default=400, metavar="N", help="number of tokens to generate (default 400)"
+    )
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=0.8,
+        metavar="X",
+        help="sampling temperature: lower values prefer likely tokens (default 0.8)",
+    )
+    parser.add_argument("--top-k", type=int, metavar="K", help="sample only from the K most likely tokens")
+    parser.add_argument(
+        "--top-p", type=float, metavar="P", help="sample from the smallest set of tokens with total probability P"
+    )
+    parser.add_argument(
+        "--no-repeat", type=int, default=0, metavar="N", help="never repeat a sequence of N tokens (default: 0, off)"
+    )
+    parser.add_argument("--greedy", action="store_true", help="always choose the most likely token")
 
 
 def run(arguments):
@@ -41,7 +53,9 @@ def run(arguments):
     path = Path(arguments.run)
     model, metadata = load_checkpoint(path / "model.safetensors" if path.is_dir() else path)
     if not isinstance(model, GPT) or "tokenizer" not in metadata:
-        raise ValueError(f"{arguments.run} holds no language model with its tokenizer: `train shakespeare` makes one")
+        raise ValueError(
+            f"{arguments.run} is not a language model with a tokenizer: `minitransformer train shakespeare` saves one"
+        )
     tokenizer = tokenizer_from_dict(metadata["tokenizer"])
     ids = tokenizer.encode(arguments.prompt.replace("\\n", "\n"))[None]
     if not ids.size:

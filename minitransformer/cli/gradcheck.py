@@ -1,4 +1,4 @@
-"""`minitransformer gradcheck`: prove the library's backward passes, or check a learner's own layer."""
+"""`minitransformer gradcheck`: check the library's backward passes, or a layer of your own."""
 
 import argparse
 import functools
@@ -20,29 +20,37 @@ from minitransformer.gradcheck import Report, check_layer
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
-HELP = "prove every backward pass to machine precision"
+HELP = "check every backward pass to machine precision"
 DESCRIPTION = """\
-Compare every gradient that a backward pass computes with a derivative found from the forward pass alone (by the complex
-step, exact to rounding), for every function, layer and model in every switch position. The error shown is the largest
-of all entries of all tensors, relative to the largest entry of its tensor.
+Compare every gradient that a backward pass computes with a derivative of the forward pass alone. The derivative is
+found with the complex step, which is exact to rounding. All functions, layers and models are checked, with all their
+settings. The table shows the largest error of an entry, relative to the largest entry of its tensor.
 
   minitransformer gradcheck                         the whole table
-  minitransformer gradcheck softmax SelfAttention   some rows of it
-  minitransformer gradcheck --quick                 the whole table along random directions, as on a GPU
+  minitransformer gradcheck softmax SelfAttention   some rows of the table
+  minitransformer gradcheck --quick                 the whole table along random directions (faster)
   minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
   minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
 
-Your layer is built by MyLayer() and gets random float64 input of the shape --shape. If it needs more than that, give
-it a static method example() that returns (layer, inputs), with the inputs as a tuple of float64 arrays.
+Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
+arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
+float64 arrays.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a row, `base`, or path/to/file.py:MyLayer")
-    parser.add_argument("--shape", type=int, nargs="+", default=[2, 3, 4], help="shape of your layer's input (2 3 4)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a row of the table, base, or path/to/file.py:MyLayer")
     parser.add_argument(
-        "--quick", action="store_true", help="check three random directions of each tensor instead of all its entries"
+        "--shape",
+        type=int,
+        nargs="+",
+        metavar="N",
+        default=[2, 3, 4],
+        help="shape of your layer's input (default 2 3 4)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="check three random directions per tensor instead of all its entries"
     )
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
 
@@ -61,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     failed = sum(not report.passed for report in reports)
     worst = max((report.worst.error for report in reports), key=lambda error: (error != error, error))
-    verdict = f"{failed} WRONG" if failed else "all right"
-    print(f"\n{len(reports)} checks, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
+    verdict = f"{failed} WRONG" if failed else "all passed"
+    count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
+    print(f"\n{count}, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
     if arguments.json:
         result = {
             "checks": len(reports),
@@ -103,7 +112,7 @@ def load_module(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{path} cannot be run (--debug shows where): {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path} raised an error (--debug shows where): {type(error).__name__}: {error}") from error
     return module
 
 
@@ -111,8 +120,10 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
     path, _, class_name = name.rpartition(":")
     cls = getattr(load_module(path), class_name, None) if class_name else None
+    if not class_name:
+        raise ValueError(f"give the class, too: path/to/file.py:MyLayer, got {name}")
     if not isinstance(cls, type):
-        raise ValueError(f"{path} has no class {class_name or 'of no name'}: give it as path/to/file.py:MyLayer")
+        raise ValueError(f"{path} has no class {class_name}: give it as path/to/file.py:MyLayer")
     for length in arguments.shape:
         check_integer("--shape", length, least=1)
     if hasattr(cls, "example"):
@@ -120,6 +131,6 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     else:
         layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
-        raise TypeError(f"{class_name} must be a minitransformer.core.Layer, got a {type(layer).__name__}")
+        raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
     takes_rng = "rng" in inspect.signature(layer.forward).parameters
     return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed if takes_rng else None, name=name)

@@ -1,4 +1,4 @@
-"""`minitransformer hint`: one hint after the other."""
+"""`minitransformer hint`: show the next hint."""
 
 import argparse
 import json
@@ -6,12 +6,13 @@ import textwrap
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "a hint for an exercise: first a question, then the path, then the shapes"
+HELP = "show a hint: first a question, then what is missing, then the shapes"
 DESCRIPTION = """\
-Three hints for each exercise: a question to ask yourself, which path is missing, and the formula by its shapes. Each
-call gives one more:
+Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes
+in the formula. Each call shows one more hint:
 
   minitransformer hint 06
+  minitransformer hint 06_attention_backward
 """
 
 

@@ -1,4 +1,4 @@
-"""`minitransformer lengths`: test every choice of positions beyond the lengths that it was trained on."""
+"""`minitransformer lengths`: test all positional encodings on sequences longer than in training."""
 
 import argparse
 import json
@@ -7,27 +7,37 @@ from pathlib import Path
 
 from minitransformer.bench import lengths
 
-HELP = "test every choice of positions on sequences longer than those in training"
+HELP = "test all positional encodings on sequences longer than in training"
 DESCRIPTION = """\
-Train the tiny model on copy and reverse with each of the six choices of positions, on up to 12 letters, and then test
-it on up to 48. The processors share the twelve trainings (about six minutes on two).
+Compare the six positional encodings. The tiny model is trained with each of them on copy and on reverse, with up to 12
+letters, and then tested with up to 48. The twelve trainings run in parallel (about six minutes on two processors).
 
   minitransformer lengths
-  minitransformer lengths --steps 500       shorter and less thorough
+  minitransformer lengths --steps 500       with less training
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument("--steps", type=int, help="training steps (default: the task's own)")
+    parser.add_argument("--steps", type=int, metavar="N", help="training steps of each model (default: as in train)")
     parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count(), help="trainings at a time (default: number of processors)"
+        "--jobs",
+        type=int,
+        default=os.cpu_count(),
+        metavar="N",
+        help="trainings that run in parallel (default: number of processors)",
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder for RUNS/lengths/ (default runs)")
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        default=Path("runs"),
+        metavar="FOLDER",
+        help="save the figure in FOLDER/lengths (default runs)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train and test all choices -> exit status."""
+    """Train and test with all positional encodings -> exit status."""
     for name in ("steps", "jobs"):
         if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")

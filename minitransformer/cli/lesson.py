@@ -11,33 +11,37 @@ from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_r
 
 HELP = "list the lessons, or run one"
 DESCRIPTION = """\
-Each lesson is a script to read in an editor, cell by cell. When you run it, it prints its checks with the measured
-values, and draws its figure into runs/lessons/:
+List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a
+lesson, it prints its checks with the measured values. Its figure goes to runs/lessons/full/, or to runs/lessons/fast/
+with --fast.
 
-  minitransformer lesson              list the lessons, the time they take, and which you have run
+  minitransformer lesson              list the lessons with the time they take, and which ones you have run
   minitransformer lesson 05           run lesson 05
-  minitransformer lesson 05 06 07     run these in order
-  minitransformer lesson all          run all of them
-  minitransformer lesson 05 --fast    with less training
+  minitransformer lesson 05 06 07     run several lessons
+  minitransformer lesson all          run all lessons
+  minitransformer lesson 05 --fast    run it with less training
 
-`python lessons/05_scaled_dot_product.py` does the same. As notebooks (pip install jupytext notebook):
+In a checkout, `python lessons/05_scaled_dot_product.py` does the same. To convert the lessons to notebooks:
 
+  pip install jupytext notebook
   jupytext --to notebook lessons/*.py
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("numbers", metavar="NN", nargs="*", help='numbers of lessons, or "all"')
-    parser.add_argument("--fast", action="store_true", help="shorten training and measurements")
+    parser.add_argument(
+        "numbers", metavar="NN", nargs="*", help='number of a lesson, or "all" (default: list the lessons)'
+    )
+    parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, or run one after the other -> 0, or the exit status of the first that fails."""
+    """List the lessons, or run one after another -> 0, or the exit status of the first that fails."""
     if arguments.backend not in (None, "numpy"):
-        raise ValueError(f"the lessons compute with NumPy on the CPU, got --backend {arguments.backend}")
+        raise ValueError(f"lessons run with NumPy on the CPU: --backend {arguments.backend} is not allowed")
     if arguments.seed:
-        raise ValueError(f"a lesson's seeds are part of it, got --seed {arguments.seed}")
+        raise ValueError("lessons have fixed seeds: --seed is not allowed")
     if not arguments.numbers:
         return show_list(arguments.json)
     every = arguments.numbers == ["all"]
@@ -54,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_lesson(lesson: LessonInfo, fast: bool) -> int:
     """Run it as its reader would -> exit status."""
     print(f"Lesson {lesson.number}: {lesson.title}", flush=True)
-    print(f"about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
+    print(f"takes about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
     environment = dict(os.environ, MINITRANSFORMER_FAST="1" if fast else "")
     status = subprocess.run([sys.executable, str(lesson.path)], env=environment).returncode
     print(flush=True)
@@ -62,7 +66,7 @@ def run_lesson(lesson: LessonInfo, fast: bool) -> int:
 
 
 def show_list(as_json: bool) -> int:
-    """Print one paragraph a lesson."""
+    """Print a paragraph for each lesson."""
     lessons = find_lessons()
     for lesson in lessons:
         record = read_record(lesson)
@@ -73,7 +77,7 @@ def show_list(as_json: bool) -> int:
         print(f"{lesson.number}  {lesson.title}")
         print(textwrap.fill(lesson.question, 100, initial_indent="    ", subsequent_indent="    "))
         print(f"    {lesson.seconds} s, difficulty {lesson.difficulty} of 5 · {state}\n")
-    print("Run one with `minitransformer lesson NN`, and read it in an editor beside its output.")
+    print("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output.")
     if as_json:
         rows = [{**lesson._asdict(), "path": str(lesson.path), "record": read_record(lesson)} for lesson in lessons]
         print(json.dumps(rows, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`minitransformer progress`: the board of all exercises."""
+"""`minitransformer progress`: a list of all exercises with your progress."""
 
 import argparse
 import json
@@ -8,14 +8,14 @@ from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
 from minitransformer.exercises.workshop import Workshop
 
-HELP = "all exercises, and how far you are"
+HELP = "list all exercises with your progress"
 DESCRIPTION = """\
-All exercises with their difficulty, the minutes they take, and what you have done:
+List all exercises with their difficulty, the time they take, and your progress:
 
   minitransformer progress
-  minitransformer progress --json       the same for programs
+  minitransformer progress --json       print the list as JSON, too
 """
-COLOURS = {"passed": "green", "begun": "yellow", "gave up": "grey", "open": "grey"}
+COLOURS = {"passed": "green", "started": "yellow", "gave up": "grey", "not started": "grey"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{exercise.name:<30} {stars:<5} {minutes:>3} min   {mark}{times}\n    {title}")
         rows.append({"exercise": exercise.name, "title": title, "state": state, "tries": tries, "minutes": minutes})
     passed = sum(row["state"] == "passed" for row in rows)
-    print(f"\n{passed} of {len(rows)} passed. Begin one with: minitransformer start NN")
+    print(f"\n{passed} of {len(rows)} passed. Start one with: minitransformer start NN")
     if arguments.json:
         print(json.dumps(rows))
     return 0

@@ -1,13 +1,13 @@
-"""`minitransformer solution`: a right answer, for those who have one already or give up."""
+"""`minitransformer solution`: show the solution to those who have passed or give up."""
 
 import argparse
 import json
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "show the right answer to an exercise that you have passed"
+HELP = "show the solution of an exercise that you have passed"
 DESCRIPTION = """\
-Show our own answer, after you have passed, or with --give-up:
+Show our solution of an exercise that you have passed. With --give-up, show it in any case:
 
   minitransformer solution 06
   minitransformer solution 06 --give-up
@@ -17,7 +17,7 @@ Show our own answer, after you have passed, or with --give-up:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
-    parser.add_argument("--give-up", action="store_true", help="show it although you have not passed, and note that")
+    parser.add_argument("--give-up", action="store_true", help="show it although you have not passed, and record that")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,10 +25,12 @@ def run(arguments: argparse.Namespace) -> int:
     exercises, workshop = chosen(arguments)
     shown = {}
     for exercise in exercises:
-        if workshop.state(exercise) == "open" and not arguments.give_up:
-            print(f"{exercise.name}: not begun yet. Try it first: minitransformer start {exercise.lesson}")
-        elif workshop.state(exercise) == "begun" and not arguments.give_up:
-            print(f"{exercise.name}: not passed yet. A hint: minitransformer hint {exercise.lesson}; or --give-up")
+        if workshop.state(exercise) == "not started" and not arguments.give_up:
+            print(f"{exercise.name}: not started yet. Try it first: minitransformer start {exercise.lesson}")
+        elif workshop.state(exercise) == "started" and not arguments.give_up:
+            print(
+                f"{exercise.name}: not passed yet. Get a hint (minitransformer hint {exercise.lesson}) or use --give-up"
+            )
         else:
             if workshop.state(exercise) != "passed":
                 workshop.note(exercise, gave_up=True)

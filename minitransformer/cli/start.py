@@ -5,14 +5,19 @@ import json
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "begin an exercise: make your own copy of its file"
+HELP = "start an exercise: copy its file to your folder"
 DESCRIPTION = """\
-Copy the exercises of a lesson into your folder, my_exercises, where git does not look and nothing is overwritten:
+Copy the exercises of a lesson to your folder my_exercises, which git ignores. Files that are already there are not
+overwritten:
 
   minitransformer start 06
-  minitransformer check 06          says what is right, and which mistake was made
-  minitransformer hint 06           one hint after the other
-  minitransformer progress          all exercises, with your progress
+  minitransformer start 06_attention_backward
+
+Write your solution in the copy. These commands help:
+
+  minitransformer check 06          check your solution, and name your mistakes
+  minitransformer hint 06           show the next hint
+  minitransformer progress          list all exercises with your progress
 """
 
 
@@ -22,16 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy what is not there yet, say where."""
+    """Copy the files that are not there yet, and print their paths."""
     exercises, workshop = chosen(arguments)
     rows = []
     for exercise in exercises:
         path, new = workshop.start(exercise)
         title, difficulty, minutes = exercise.about()
         print(f"{exercise.lesson}  {title}, difficulty {difficulty} of 5, about {minutes} minutes")
-        print(f"    {'write in' if new else 'you have begun it already:'} {path}")
+        print(f"    {'write your solution in' if new else 'already started:'} {path}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
-    print(f"\nThen: minitransformer check {arguments.exercise}")
+    print(f"\nCheck your solution with: minitransformer check {arguments.exercise}")
     if arguments.json:
         print(json.dumps(rows))
     return 0

@@ -12,12 +12,11 @@ from minitransformer.models import Transformer, TransformerConfig, config_names,
 HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number of parameters. B is the batch size, S
-the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff. The model has a vocabulary of
---vocab-size tokens, whatever the task.
+the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff.
 
-  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary
+  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary size
   minitransformer summary base --vocab-size 37000   the paper's base model: 63.1 million parameters
-  minitransformer summary base --activations        every array that a training step keeps for the backward pass
+  minitransformer summary base --activations        the arrays that are kept for the backward pass
 """
 
 
@@ -25,12 +24,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
     parser.add_argument(
-        "--vocab-size", type=int, default=37000, help="V, the vocabulary size (default 37000, the paper's)"
+        "--vocab-size", type=int, default=37000, metavar="V", help="vocabulary size (default 37000, as in the paper)"
     )
-    parser.add_argument("--activations", action="store_true", help="show what a training step keeps in memory")
-    parser.add_argument("--batch-size", type=int, default=32, help="B, for --activations (default 32)")
-    parser.add_argument("--source-length", type=int, default=64, help="S, for --activations (default 64)")
-    parser.add_argument("--target-length", type=int, default=64, help="T, for --activations (default 64)")
+    parser.add_argument(
+        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations (default 32)"
+    )
+    parser.add_argument(
+        "--source-length", type=int, default=64, metavar="S", help="source length for --activations (default 64)"
+    )
+    parser.add_argument(
+        "--target-length", type=int, default=64, metavar="T", help="target length for --activations (default 64)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +69,7 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
         if value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     rows = kept_activations(config, *sizes.values())
-    print(f"{'kept for backward':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
+    print(f"{'kept for the backward pass':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
     for row in rows:
         letters, shape = (f"({', '.join(map(str, numbers))})" for numbers in (row.letters, row.shape))
         print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
@@ -70,11 +77,11 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))
     print(
-        f"memory estimate for training with one thread: about {memory.total / 1e6:,.0f} MB at the peak\n"
-        f"  always: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
+        f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
+        f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
         f"Adam's moments {memory.moments / 1e6:,.0f}\n"
-        f"  in a step: activations {memory.kept / 1e6:,.0f}, a layer's temporary arrays {memory.work / 1e6:,.0f}\n"
-        f"  or, to save a checkpoint: copies {memory.saving / 1e6:,.0f}"
+        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays of a layer {memory.work / 1e6:,.0f}\n"
+        f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}"
     )
     if arguments.json:
         print(json.dumps({**sizes, "bytes": total, "kept": [row._asdict() for row in rows]}))

@@ -27,7 +27,7 @@ from minitransformer.vocabulary import BOS, PAD
 def check_rows(ids: np.ndarray, batch: int) -> None:
     """TypeError or ValueError unless `ids` is (batch, n): a single row would be broadcast to all sequences."""
     if not hasattr(ids, "ndim"):
-        raise TypeError(f"the next tokens must be an array of ids, got a {type(ids).__name__}")
+        raise TypeError(f"the next tokens must be an array of ids, got {type(ids).__name__}")
     if ids.ndim != 2 or len(ids) != batch:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 

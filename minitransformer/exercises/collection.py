@@ -43,5 +43,5 @@ def choose_exercises(text: str) -> list[Exercise]:
     ]
     if not chosen:
         lessons = sorted({exercise.lesson for exercise in exercises})
-        raise ValueError(f"there is no exercise {text}: there are exercises for the lessons {', '.join(lessons)}")
+        raise ValueError(f"there is no exercise {text}; lessons with exercises: {', '.join(lessons)}")
     return chosen

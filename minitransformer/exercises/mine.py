@@ -159,10 +159,10 @@ def step_seconds(model: Any, batch: Any, parts: Sequence[Part]) -> float:
 def verdict(part: Part) -> str:
     """Whose function is used, and why."""
     if part.diagnosis is None or part.diagnosis.status == "open":
-        return paint("the library's, as yours is not written yet", "grey")
+        return paint("the library's (yours is not written yet)", "grey")
     if part.mine is None:
-        return paint("the library's, as yours cannot be used", "red")
-    return paint("yours", "green") if part.diagnosis.status == "passed" else paint("yours, and it is WRONG", "red")
+        return paint("the library's (yours cannot be used)", "red")
+    return paint("yours", "green") if part.diagnosis.status == "passed" else paint("yours, but it is WRONG", "red")
 
 
 def print_consequences(make_model: Callable[[], Any], batch: Any, parts: Sequence[Part], wrong: Sequence[Part]) -> None:

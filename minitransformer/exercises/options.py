@@ -11,8 +11,10 @@ from minitransformer.exercises.workshop import MINE, Workshop
 def add_workshop_arguments(parser: argparse.ArgumentParser, exercise: bool = True) -> None:
     """Add --folder, and with `exercise` the argument that names an exercise."""
     if exercise:
-        parser.add_argument("exercise", metavar="NN", help="lesson's number, or an exercise's name")
-    parser.add_argument("--folder", type=Path, default=MINE, help="of your own files (default my_exercises)")
+        parser.add_argument("exercise", metavar="NN", help="number of a lesson (06), or name of an exercise")
+    parser.add_argument(
+        "--folder", type=Path, default=MINE, metavar="FOLDER", help="folder of your own files (default my_exercises)"
+    )
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[list[Exercise], Workshop]:

@@ -41,7 +41,7 @@ class Workshop:
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.notes_path} cannot be read ({error}): move it away to start again") from None
         elif self.path.exists() and not self.path.is_dir():
-            raise NotADirectoryError(f"{self.path} is a file, but your exercises need a folder")
+            raise NotADirectoryError(f"{self.path} is a file, not a folder for your exercises")
 
     def file(self, exercise: Exercise) -> Path:
         """Where the learner's copy of an exercise is, or will be."""
@@ -67,12 +67,12 @@ class Workshop:
         return self.notes.get(exercise.name, {}).get(what, default)
 
     def state(self, exercise: Exercise) -> str:
-        """How far the learner is: "passed", "gave up", "begun" or "open"."""
+        """How far the learner is: "passed", "gave up", "started" or "not started"."""
         if self.noted(exercise, "passed"):
             return "passed"
         if self.noted(exercise, "gave_up"):
             return "gave up"
-        return "begun" if self.file(exercise).exists() else "open"
+        return "started" if self.file(exercise).exists() else "not started"
 
     def count(self, exercise: Exercise, diagnoses: Sequence[Diagnosis]) -> None:
         """Note one more try, unless all functions are still stubs, and whether all of them passed."""

@@ -39,7 +39,7 @@ def rotary_tables(
     Computed in float64 and then cast. Raises ValueError for an odd width.
     """
     if width % 2:
-        raise ValueError(f"rotary positions turn pairs of features, so a head needs an even number, got {width}")
+        raise ValueError(f"rotary positions turn pairs of features, so the width of a head must be even, got {width}")
     pair = np.arange(0, width, 2, dtype=np.float64)  # the 2i of the formula
     angles = np.outer(np.arange(length), np.exp(-math.log(base) * pair / width))  # (length, width / 2)
     return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
@@ -63,7 +63,7 @@ def relative_buckets(
     ValueError for fewer than two buckets per direction, or so many that there are no far distances left to share them.
     """
     if bidirectional and num_buckets % 2:
-        raise ValueError(f"buckets for two directions must be an even number, got {num_buckets}")
+        raise ValueError(f"buckets for two directions must be even, got {num_buckets}")
     n = num_buckets // 2 if bidirectional else num_buckets
     if n < 2 or max_distance <= n // 2:
         raise ValueError(

@@ -80,7 +80,7 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
     we cannot represent, and TypeError unless `theirs` is a dictionary.
     """
     if not isinstance(theirs, dict):
-        raise TypeError(f"the configuration must be a dictionary, got a {type(theirs).__name__}")
+        raise TypeError(f"the configuration must be a dictionary, got {type(theirs).__name__}")
     kind = KINDS[check_choice("model_type", theirs.get("model_type"), KINDS)]
     given = {**kind.usual, **theirs}
     for name, needed in kind.needed.items():

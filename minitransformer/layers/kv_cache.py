@@ -24,7 +24,7 @@ class KVCache:
         """The length after `count` more positions; ValueError if they do not fit."""
         end, max_len = self.length + count, self.k.shape[2]
         if end > max_len:
-            raise ValueError(f"the KV cache holds {max_len} positions, and this would be number {end}")
+            raise ValueError(f"the KV cache holds {max_len} positions, but {end} are needed")
         return end
 
     def append(self, k: xp.ndarray, v: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:

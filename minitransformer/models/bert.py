@@ -230,7 +230,9 @@ class BERT(Layer):
         segments = np.zeros_like(ids) if segments is None else segments
         check_ids("segments", segments, self.options["num_segments"])
         if segments.shape != ids.shape:  # one row would be broadcast
-            raise ValueError(f"segments must have the shape of ids, {tuple(ids.shape)}, got {tuple(segments.shape)}")
+            raise ValueError(
+                f"segments must have the same shape as ids, {tuple(ids.shape)}, got {tuple(segments.shape)}"
+            )
         x, cache_embedding = self.embedding.forward(ids, segments, rng)
         y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), PAD), rng)
         logits, cache_head = self.head.forward(y, rng)

@@ -167,7 +167,7 @@ class Transformer(Layer):
         check_batch_of_ids("target", target, self.config.vocab_size, self.config.max_len)
         if not len(target) == len(source) == len(memory):
             raise ValueError(
-                "source, target and memory must be of one batch, "
+                "source, target and memory must have the same batch size, "
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         y, cache_embedding = self.target_embedding.forward(target, rng)

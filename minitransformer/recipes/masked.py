@@ -11,7 +11,7 @@ class MaskedRecipe(TextRecipe):
     """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the characters."""
 
     name = "masked"
-    help = "a BERT that predicts masked characters of the same text"
+    help = "a BERT that predicts masked characters of Shakespeare's plays, or of your own text"
     unit = "masked character"
 
     def data(self, options: TextOptions) -> MaskedTask:

@@ -28,24 +28,24 @@ class TrainOptions:
     Raises ValueError or TypeError, naming the option, for invalid values.
     """
 
-    steps: int = option(1000, "training steps")
-    batch_size: int = option(64, "sequences in a step")
-    warmup: int = option(100, "steps of rising learning rate", resumable=True)
-    dropout: float = option(0.0, "P_drop of the paper")
-    label_smoothing: float = option(0.0, "epsilon_ls of the paper")
-    weight_decay: float = option(0.0, "AdamW's weight decay of matrices; not in the paper")
-    positions: str = option("sinusoidal", "how the model knows where a token stands")
-    threads: int | None = option(None, "threads that share the work (default: OMP_NUM_THREADS, or 1 for tiny models)")
-    grad_accumulation_steps: int = option(1, "micro batches that a batch is cut into, to save memory", resumable=True)
-    checkpoint_interval: int = option(200, "steps between two checkpoints", resumable=True)
-    keep_checkpoints: int = option(2, "newest checkpoints to keep", resumable=True)
+    steps: int = option(1000, "number of training steps")
+    batch_size: int = option(64, "sequences in a batch")
+    warmup: int = option(100, "warm-up steps of the learning rate", resumable=True)
+    dropout: float = option(0.0, "dropout rate, P_drop in the paper")
+    label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper")
+    weight_decay: float = option(0.0, "weight decay of the matrices, as in AdamW; not in the paper")
+    positions: str = option("sinusoidal", "positional encoding")
+    threads: int | None = option(None, "number of threads (default: OMP_NUM_THREADS, or 1 for tiny models)")
+    grad_accumulation_steps: int = option(1, "micro batches per batch; more of them need less memory", resumable=True)
+    checkpoint_interval: int = option(200, "steps between checkpoints", resumable=True)
+    keep_checkpoints: int = option(2, "number of checkpoints to keep, the newest ones", resumable=True)
     detect_anomaly: bool = option(
-        False, "name the first operation that produces nan or infinity (slow)", resumable=True
+        False, "name the first operation that produces NaN or infinity (slow)", resumable=True
     )
-    force: bool = option(False, "train even if the free memory seems too little", resumable=True)
-    fresh: bool = option(False, "start again, and delete an unfinished run of this task")
-    seed: int = option(0, "of all random numbers")
-    runs: Path = option(Path("runs"), "folder in which the run's own folder is made")
+    force: bool = option(False, "train even if the free memory seems too small", resumable=True)
+    fresh: bool = option(False, "start again, and delete the unfinished run of this task")
+    seed: int = option(0, "seed of all random numbers")
+    runs: Path = option(Path("runs"), "save the run in FOLDER/TASK")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -72,7 +72,7 @@ class TrainOptions:
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
             raise ValueError(f"--threads must be at least 1 and at most {MAX_THREADS}, got {self.threads}")
         if self.seed < 0:
-            raise ValueError(f"--seed must be 0 or more, got {self.seed}")
+            raise ValueError(f"--seed must be at least 0, got {self.seed}")
 
     @property
     def micro_batch_size(self) -> int:
@@ -85,10 +85,12 @@ def option_name(field_name: str) -> str:
     return f"--{field_name.replace('_', '-')}"
 
 
-def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = False) -> None:
-    """Add an option to `parser` for each field of `defaults`, or only for those that a resumed run may change.
+def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = False, hidden: bool = False) -> None:
+    """Add an option to `parser` for each field of `defaults`, unless it has one of this name already.
 
-    An option that is not given leaves no attribute in the parsed arguments: `from_arguments` fills in the defaults.
+    With `resumable_only` only for the fields that a resumed run may change, without defaults, which are the run's own
+    values. With `hidden` the help does not show them. An option that is not given leaves no attribute in the parsed
+    arguments.
     """
     for field in dataclasses.fields(defaults):
         if resumable_only and not field.metadata["resumable"]:
@@ -97,26 +99,23 @@ def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = Fals
         help, absent = field.metadata["help"], argparse.SUPPRESS
         if name in parser._option_string_actions:  # two recipes share it
             continue
+        if default is not None and kind is not bool and "default" not in help and not resumable_only:
+            help += f" (default {default})"
+        if hidden:
+            help = absent
         if kind is bool:
             parser.add_argument(name, dest=field.name, action="store_true", default=absent, help=help)
             continue
-        if default is not None and "default" not in help:
-            help += f" (default {default})"
         parser.add_argument(name, dest=field.name, type=kind, default=absent, metavar=METAVARS[kind], help=help)
 
 
-def from_arguments(defaults: TrainOptions, arguments: argparse.Namespace) -> TrainOptions:
-    """`defaults` with the values given on the command line. Raises ValueError for an option of another recipe."""
-    given = {name: value for name, value in vars(arguments).items() if name not in NOT_OPTIONS}
-    known = {field.name for field in dataclasses.fields(defaults)}
-    for name in given:
-        if name not in known:
-            raise ValueError(f"this task has no option {option_name(name)}")
-    return dataclasses.replace(defaults, **given)
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given on a command line, {name of the field: value}."""
+    return {name: value for name, value in vars(arguments).items() if name not in NOT_OPTIONS}
 
 
 def to_json(options: TrainOptions) -> dict[str, Any]:
-    """The options as a dictionary that JSON can hold."""
+    """The options as JSON serializable values."""
     values = dataclasses.asdict(options)
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 

@@ -190,8 +190,8 @@ class Recipe:
         resume = f"minitransformer train --resume {folder}"
         lines = [f"the last checkpoint is {saved[-1]}", f"resume with a smaller learning rate: {resume} {slower}"]
         if error.anomaly is None:
-            return [*lines, f"or find out which layer it was: {resume} --detect-anomaly"]
-        return [*lines, f"{resume} alone comes to the same numbers again"]
+            return [*lines, f"or find out which layer caused it: {resume} --detect-anomaly"]
+        return [*lines, f"{resume} alone would fail in the same way"]
 
 
 def make_checkpointer(name: str, options: TrainOptions, folder: Path, resumed: bool, seen: list) -> Checkpointer:

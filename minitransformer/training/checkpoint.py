@@ -49,7 +49,7 @@ def _to_json(metadata):
     try:
         return json.dumps(metadata)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"metadata must be what JSON can hold: {error}") from error
+        raise type(error)(f"metadata must be JSON serializable: {error}") from error
 
 
 def load_checkpoint(path: str | Path) -> tuple[Any, dict[str, Any]]:
@@ -70,7 +70,7 @@ def load_with_arrays(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, n
         extra = {name.removeprefix(EXTRA): arrays.pop(name) for name in list(arrays) if name.startswith(EXTRA)}
         return _rebuild(header, arrays), _object(header, "metadata"), extra
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise ValueError(f"{path} is not a checkpoint of minitransformer: {error}") from error
+        raise ValueError(f"{path} is not a minitransformer checkpoint: {error}") from error
 
 
 def _check_header(header, arrays):
@@ -79,13 +79,15 @@ def _check_header(header, arrays):
     if version not in (FORMAT, BEFORE_CHECKSUMS):
         known = f"this version reads {BEFORE_CHECKSUMS} and {FORMAT}"
         if _number(version) > _number(FORMAT):
-            raise ValueError(f"its format is {version}, of a newer minitransformer, and {known}: upgrade to read it")
+            raise ValueError(f"its format is {version}, and {known}: upgrade to read it")
         raise ValueError(f"its format is {version or 'not given'}, and {known}")
     given = {**dict.fromkeys(("model", "options")), **header} if version == BEFORE_CHECKSUMS else header
     wanted = ("format", *FIELDS, *(["checksum"] if version == FORMAT else []))
     check_names("its header does not fit its format", given, dict.fromkeys(wanted))
     if version == FORMAT and header.pop("checksum") != checksum(header, arrays):
-        raise ValueError("its checksum does not match what is in it, so it was damaged or changed: take another copy")
+        raise ValueError(
+            "its checksum does not match its content: the file is damaged or was changed; use another copy"
+        )
 
 
 def _number(version):
@@ -101,7 +103,7 @@ def _object(header, name):
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its {name} is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"its {name} must be a JSON object, got a {type(content).__name__}")
+        raise ValueError(f"its {name} must be a JSON object, got {type(content).__name__}")
     return content
 
 
@@ -140,4 +142,4 @@ def _check_size(config, options, state):
             raise ValueError(f"its config has {name} = {count:,}, and the file has only {numbers:,} weights")
     for name, count in config.table_sizes().items():
         if count > max(LARGEST_TABLE, numbers):
-            raise ValueError(f"its config has {name} = {count:,}, and at most {LARGEST_TABLE:,} are read")
+            raise ValueError(f"its config has {name} = {count:,}, and the limit is {LARGEST_TABLE:,}")

@@ -175,10 +175,14 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
     if lr > 1.0 or sizes.get("weights", 0.0) > LARGE < far:
         causes.append(f"the learning rate, {lr:.1e} in this step: too large, or the warm-up too short")
     elif sizes.get("weights", 0.0) > LARGE:
-        causes.append(f"weights of this size: they should begin at order 1, and {lr:.1e} has not moved them so far")
+        causes.append(
+            f"the initial weights: they should be of order 1, and a rate of {lr:.1e} cannot have made them so large"
+        )
     if error == "overflow" or anomaly.phase == NORM or max(sizes.values(), default=0.0) > _root_of_largest(dtype):
         limit = float(np.finfo(dtype).max)
-        causes.append(f"an overflow: {dtype} ends at {limit:.1e}, so squares at {_root_of_largest(dtype):.1e}")
+        causes.append(
+            f"an overflow: the largest {dtype} is {limit:.1e}, so squares overflow above {_root_of_largest(dtype):.1e}"
+        )
     if operation and error == "divide by zero" and "log" in operation.text:
         smooth = ", and label smoothing needs that of every token" if loss_fn.label_smoothing else ""
         causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
@@ -189,7 +193,7 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
     if not causes and anomaly.phase != LOSS and max(sizes.values(), default=0.0) < ORDINARY:
         method = "backward" if anomaly.phase == BACKWARD else "forward"
         causes.append(f"a mistake in {method} of {anomaly.kind}: all numbers before it are of ordinary size")
-    return causes or ["none of the usual ones fits"]
+    return causes or ["none of the usual causes fits"]
 
 
 def _root_of_largest(dtype):

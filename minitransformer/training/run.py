@@ -137,7 +137,7 @@ class TrainingRun:
         optimizer, history, rngs = self.optimizer, self.history, self.workers.rngs
         saved = facts["dropout_rngs"]
         if len(saved) != len(rngs):
-            raise ValueError(f"it was trained with {len(saved)} threads, and there are {len(rngs)} now (--threads)")
+            raise ValueError(f"it was trained with {len(saved)} threads, but there are {len(rngs)} now (--threads)")
         for name, array in (("adam.m", optimizer.m), ("adam.v", optimizer.v)):
             if arrays[name].shape != array.shape:
                 raise ValueError(f"{name} must be of shape {array.shape}, got {arrays[name].shape}")

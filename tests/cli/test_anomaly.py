@@ -102,7 +102,7 @@ def test_real_run_with_a_huge_learning_rate_is_told_to_lower_it(capsys):
     assert_stopped(
         outcome,
         "likely causes        the learning rate, ",
-        "an overflow: float32 ends at 3.4e+38",
+        "an overflow: the largest float32 is 3.4e+38",
         "there is no checkpoint yet: start again with a smaller learning rate, such as --factor 0.3\n",
     )
     assert list(Path("runs").rglob("*.*")) == []

@@ -112,7 +112,7 @@ def test_python_m_runs_the_same_command_and_prints_nothing_on_stderr(empty_folde
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("relu ")
-    assert "1 checks, all right" in done.stdout
+    assert "1 check, all passed" in done.stdout
 
 
 def test_python_m_returns_the_status():

@@ -20,7 +20,7 @@ def mine(tmp_path):
 
 
 @pytest.fixture
-def begun(mine):
+def started(mine):
     mine.mkdir()
     hand_in(EXERCISE, "", mine)
     return mine
@@ -29,17 +29,17 @@ def begun(mine):
 def test_start_makes_the_file_and_says_where(mine, capsys):
     status, out, err = run(capsys, "start", NAME, "--folder", mine, "--json")
     assert (status, err) == (0, "")
-    assert f"write in {mine / NAME}.py" in out
+    assert f"write your solution in {mine / NAME}.py" in out
     assert json.loads(out.splitlines()[-1]) == [{"exercise": NAME, "path": f"{mine / NAME}.py", "new": True}]
     assert (mine / f"{NAME}.py").read_text("utf-8") == EXERCISE.path.read_text("utf-8")
-    assert "you have begun it already" in run(capsys, "start", NAME, "--folder", mine)[1]
+    assert "already started" in run(capsys, "start", NAME, "--folder", mine)[1]
 
 
-def test_check_goes_from_open_over_wrong_to_passed(begun, capsys):
-    status, out, _ = run(capsys, "check", NAME, "--folder", begun)
+def test_check_goes_from_open_over_wrong_to_passed(started, capsys):
+    status, out, _ = run(capsys, "check", NAME, "--folder", started)
     assert (status, "not written yet" in out) == (1, True)
-    hand_in(EXERCISE, WRONG, begun)
-    status, out, _ = run(capsys, "check", NAME, "--folder", begun)
+    hand_in(EXERCISE, WRONG, started)
+    status, out, _ = run(capsys, "check", NAME, "--folder", started)
     assert status == 1
     assert "dq WRONG   dk WRONG   dv ok" in out
     assert "yours / right = 2.236 everywhere = sqrt(d_k)" in out
@@ -47,8 +47,8 @@ def test_check_goes_from_open_over_wrong_to_passed(begun, capsys):
     assert "see lesson 06, parts 1 to 5; for a hint: minitransformer hint 06_attention_backward" in " ".join(
         out.split()
     )
-    hand_in(EXERCISE, EXERCISE.solution, begun)
-    status, out, _ = run(capsys, "check", NAME, "--folder", begun, "--json")
+    hand_in(EXERCISE, EXERCISE.solution, started)
+    status, out, _ = run(capsys, "check", NAME, "--folder", started, "--json")
     assert status == 0
     assert "passed" in out
     assert "\033" not in out, "no colour where there is no terminal"
@@ -57,26 +57,26 @@ def test_check_goes_from_open_over_wrong_to_passed(begun, capsys):
     assert set(diagnosis["outputs"]) == {"dq", "dk", "dv"}
 
 
-def test_check_of_a_whole_lesson_passes_only_with_all_of_it(begun, capsys):
-    hand_in(EXERCISE, EXERCISE.solution, begun)
+def test_check_of_a_whole_lesson_passes_only_with_all_of_it(started, capsys):
+    hand_in(EXERCISE, EXERCISE.solution, started)
     others = [exercise for exercise in choose_exercises("06") if exercise.name != NAME]
-    assert run(capsys, "check", "06", "--folder", begun)[0] == (1 if others else 0)
+    assert run(capsys, "check", "06", "--folder", started)[0] == (1 if others else 0)
     for exercise in others:
-        hand_in(exercise, exercise.solution, begun)
-    assert run(capsys, "check", "06", "--folder", begun)[0] == 0
+        hand_in(exercise, exercise.solution, started)
+    assert run(capsys, "check", "06", "--folder", started)[0] == 0
 
 
-def test_watching_checks_again_when_the_file_is_saved(begun, capsys, monkeypatch):
+def test_watching_checks_again_when_the_file_is_saved(started, capsys, monkeypatch):
     states = iter([WRONG, EXERCISE.solution])
 
     def save(paths):
         try:
-            hand_in(EXERCISE, next(states), begun)
+            hand_in(EXERCISE, next(states), started)
         except StopIteration:
             raise KeyboardInterrupt from None
 
     monkeypatch.setattr(check_command, "wait_for_change", save)
-    status, out, err = run(capsys, "check", NAME, "--folder", begun, "--watch")
+    status, out, err = run(capsys, "check", NAME, "--folder", started, "--watch")
     assert (status, err) == (130, "minitransformer check: stopped\n")
     assert out.index("not written yet") < out.index("WRONG") < out.index("passed")
 
@@ -88,13 +88,13 @@ def test_change_of_a_file_is_seen_also_when_an_editor_takes_it_away(tmp_path):
     assert check_command.stamp(path) is not None
 
 
-def test_check_of_what_was_not_begun_says_how_to_begin(mine, capsys):
-    assert_refused(run(capsys, "check", NAME, "--folder", mine), "you have not begun", "minitransformer start 06")
+def test_check_of_what_was_not_started_says_how_to_start(mine, capsys):
+    assert_refused(run(capsys, "check", NAME, "--folder", mine), "is not started: run minitransformer start 06")
 
 
 def test_lesson_without_exercises_is_refused(mine, capsys):
     assert_refused(
-        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99: there are exercises for the lessons"
+        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99; lessons with exercises: 01, 02"
     )
 
 
@@ -106,30 +106,30 @@ def test_hints_come_one_by_one(mine, capsys):
         assert shown == [True] * count + [False] * (3 - count)
 
 
-def test_progress_shows_the_board(begun, capsys):
-    hand_in(EXERCISE, EXERCISE.solution, begun)
-    run(capsys, "check", NAME, "--folder", begun)
-    status, out, _ = run(capsys, "progress", "--folder", begun, "--json")
+def test_progress_shows_the_board(started, capsys):
+    hand_in(EXERCISE, EXERCISE.solution, started)
+    run(capsys, "check", NAME, "--folder", started)
+    status, out, _ = run(capsys, "progress", "--folder", started, "--json")
     assert status == 0
     rows = {row["exercise"]: row for row in json.loads(out.splitlines()[-1])}
     assert (rows[NAME]["state"], rows[NAME]["tries"]) == ("passed", 1)
     assert f"1 of {len(rows)} passed" in out
-    assert {row["state"] for name, row in rows.items() if name != NAME} <= {"open"}
+    assert {row["state"] for name, row in rows.items() if name != NAME} <= {"not started"}
 
 
-def test_solution_is_shown_after_passing_or_giving_up(begun, capsys):
-    status, out, _ = run(capsys, "solution", NAME, "--folder", begun)
+def test_solution_is_shown_after_passing_or_giving_up(started, capsys):
+    status, out, _ = run(capsys, "solution", NAME, "--folder", started)
     assert (status, "not passed yet" in out) == (1, True)
     assert "def attention_backward" not in out
-    status, out, _ = run(capsys, "solution", NAME, "--folder", begun, "--give-up")
+    status, out, _ = run(capsys, "solution", NAME, "--folder", started, "--give-up")
     assert (status, EXERCISE.solution.strip() in out) == (0, True)
-    assert "gave up" in run(capsys, "progress", "--folder", begun)[1]
-    hand_in(EXERCISE, EXERCISE.solution, begun)
-    run(capsys, "check", NAME, "--folder", begun)
-    assert "gave up" not in run(capsys, "progress", "--folder", begun)[1]
-    assert run(capsys, "solution", NAME, "--folder", begun)[0] == 0
+    assert "gave up" in run(capsys, "progress", "--folder", started)[1]
+    hand_in(EXERCISE, EXERCISE.solution, started)
+    run(capsys, "check", NAME, "--folder", started)
+    assert "gave up" not in run(capsys, "progress", "--folder", started)[1]
+    assert run(capsys, "solution", NAME, "--folder", started)[0] == 0
 
 
-def test_solution_of_what_was_not_begun_is_not_shown(mine, capsys):
+def test_solution_of_what_was_not_started_is_not_shown(mine, capsys):
     status, out, _ = run(capsys, "solution", NAME, "--folder", mine)
-    assert (status, "not begun yet" in out) == (1, True)
+    assert (status, "not started yet" in out) == (1, True)

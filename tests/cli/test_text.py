@@ -106,11 +106,13 @@ def test_generate_refuses_what_makes_no_sense(options, complaint, trained, capsy
 
 def test_generate_refuses_models_that_do_not_speak(capsys, folder):
     train(capsys, "masked")
-    assert_refused(run(capsys, "generate", "runs/masked/model.safetensors"), "holds no language model")
+    assert_refused(run(capsys, "generate", "runs/masked/model.safetensors"), "is not a language model with a tokenizer")
     assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a safetensors file")
     assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
     save_file({"x": np.zeros(2)}, folder / "other.safetensors")
-    assert_refused(run(capsys, "generate", "other.safetensors"), "other.safetensors is not a checkpoint")
+    assert_refused(
+        run(capsys, "generate", "other.safetensors"), "other.safetensors is not a minitransformer checkpoint"
+    )
 
 
 @pytest.mark.parametrize(

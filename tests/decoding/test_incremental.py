@@ -140,7 +140,7 @@ def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     model = build_random("post", True)
     state = model.decoding_state(SOURCE, 3)
     state.extend(TARGET[:, :2])
-    with pytest.raises(ValueError, match=r"^the KV cache holds 3 positions, and this would be number 4$"):
+    with pytest.raises(ValueError, match=r"^the KV cache holds 3 positions, but 4 are needed$"):
         state.extend(TARGET[:, 2:4])
     logits = state.extend(TARGET[:, 2:3])
     assert relative_error(logits, model(SOURCE, TARGET[:, :3])[:, -1]) <= 1e-12

@@ -24,7 +24,7 @@ def test_state_goes_from_open_to_passed_and_stays_there(tmp_path):
     for status in ("open", "wrong", "passed", "wrong"):
         workshop.count(EXERCISE, [Diagnosis("f", status)])
         states.append(Workshop(tmp_path).state(EXERCISE))  # read again
-    assert states == ["open", "begun", "begun", "passed", "passed"]
+    assert states == ["not started", "started", "started", "passed", "passed"]
     assert Workshop(tmp_path).noted(EXERCISE, "tries") == 3, "a stub is no try"
 
 
@@ -32,7 +32,7 @@ def test_all_functions_must_pass(tmp_path):
     workshop = Workshop(tmp_path)
     workshop.start(EXERCISE)
     workshop.count(EXERCISE, [Diagnosis("f", "passed"), Diagnosis("g", "open")])
-    assert workshop.state(EXERCISE) == "begun"
+    assert workshop.state(EXERCISE) == "started"
 
 
 def test_notes_that_cannot_be_read_are_named(tmp_path):

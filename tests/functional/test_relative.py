@@ -112,7 +112,7 @@ def test_buckets_depend_on_the_distance_alone_and_start_takes_rows_of_the_whole(
 @pytest.mark.parametrize(
     ("num_buckets", "max_distance", "bidirectional", "complaint"),
     [
-        (7, 128, True, "even number, got 7"),
+        (7, 128, True, "must be even, got 7"),
         (2, 128, True, "num_buckets = 2"),
         (1, 128, False, "num_buckets = 1"),
         (32, 8, True, "max_distance = 8"),

@@ -139,5 +139,5 @@ def test_the_tables_are_the_sinusoids_of_the_paper():
 
 @pytest.mark.host_only
 def test_an_odd_width_is_refused_by_its_number():
-    with pytest.raises(ValueError, match="a head needs an even number, got 7"):
+    with pytest.raises(ValueError, match="the width of a head must be even, got 7"):
         rotary_tables(T, 7)

@@ -132,7 +132,7 @@ def test_selected_rows_are_those_of_the_groups_in_the_order_of_the_table():
 
 @pytest.mark.parametrize("name", ["nonsense", "Softmax", "Linear bias=False", ""])
 def test_an_unknown_row_is_refused_with_the_list_of_those_that_are(name):
-    with pytest.raises(ValueError, match=f"there is no gradient check called '{name}'; there are: base, ") as refusal:
+    with pytest.raises(ValueError, match=f"there is no gradient check called '{name}'; choose from: base, ") as refusal:
         select_subjects(["relu", name])
     assert all(group in str(refusal.value) for group in GROUPS)
     assert "\n" not in str(refusal.value)

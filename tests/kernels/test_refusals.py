@@ -139,7 +139,7 @@ REFUSED = [
     Refusal(weights, {"allowed": (ROWS, 2)}, ValueError, "allowed must be broadcastable to the scores (6, 5)"),
     Refusal(weights, {"dtype": np.float32}, TypeError, "allowed must be boolean with True = may attend"),
     Refusal(drop, {"rate": 1.5}, ValueError, "rate must be at least 0 and less than 1, got 1.5"),
-    Refusal(drop, {"rng": 7}, TypeError, "rng must be a numpy.random.Generator or None, got a int"),
+    Refusal(drop, {"rng": 7}, TypeError, "rng must be a numpy.random.Generator or None, got int"),
     Refusal(embed_backward, {"dy": (2, 2, C)}, ValueError, "dy must be of shape (2, 3, 8), got (2, 2, 8)"),
     Refusal(embed_backward, {"table": (V, 7)}, ValueError, "dy must be of shape (2, 3, 7), got (2, 3, 8)"),
     Refusal(embed_backward, {"table": (1, C)}, IndexError, "ids has the token id 1, but the vocabulary has"),

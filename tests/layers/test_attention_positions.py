@@ -94,7 +94,7 @@ def test_rotary_positions_refuse_another_width_or_dtype():
         rotary().rotate(example()[..., :5])
     with pytest.raises(TypeError, match="RotaryPositions has weights of float64 and cannot take an input of float32"):
         rotary().rotate(example(dtype=np.float32))
-    with pytest.raises(ValueError, match="even number, got 5"):
+    with pytest.raises(ValueError, match="must be even, got 5"):
         RotaryPositions(5, MAX_LEN)
 
 
@@ -202,7 +202,7 @@ def test_what_attention_gets_has_the_dtype_of_the_model(dtype):
 def test_wrong_numbers_are_refused_when_the_layer_is_made():
     with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
         AlibiPositions(0)
-    with pytest.raises(ValueError, match="even number, got 7"):
+    with pytest.raises(ValueError, match="must be even, got 7"):
         RelativePositions(H, num_buckets=7)
     with pytest.raises(ValueError, match="max_distance = 8"):
         RelativePositions(H, max_distance=8)

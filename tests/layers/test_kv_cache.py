@@ -87,7 +87,7 @@ def test_appending_beyond_max_len_is_refused_and_changes_nothing(count, number):
     rng, kv_cache = np.random.default_rng(43), KVCache((B, H, 5, D), np.float64)
     keys, _ = kv_cache.append(*(random_array(rng, B, H, 4, D) for _ in range(2)))
     before = keys.copy()
-    message = f"^the KV cache holds 5 positions, and this would be number {number}$"
+    message = f"^the KV cache holds 5 positions, but {number} are needed$"
     with pytest.raises(ValueError, match=message):
         kv_cache.append(*(random_array(rng, B, H, count, D) for _ in range(2)))
     assert kv_cache.length == 4

@@ -268,19 +268,19 @@ def test_a_single_sequence_is_refused_with_its_shape(which):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_different_numbers_of_sources_and_targets_are_refused(count):
-    with pytest.raises(ValueError, match=f"must be of one batch, got 2, {count} and 2 sequences"):
+    with pytest.raises(ValueError, match=f"must have the same batch size, got 2, {count} and 2 sequences"):
         build("post", True)(SOURCE, np.full((count, 4), 3))
 
 
 def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
     model = build("post", True)
     memory, _ = model.encode(SOURCE[:1])
-    with pytest.raises(ValueError, match="must be of one batch, got 2, 2 and 1 sequences"):
+    with pytest.raises(ValueError, match="must have the same batch size, got 2, 2 and 1 sequences"):
         model.decode(np.full((2, 4), 3), memory, SOURCE)
 
 
 def test_a_list_of_ids_is_refused():
-    with pytest.raises(TypeError, match="source must be an array of integer token ids, got a list"):
+    with pytest.raises(TypeError, match="source must be an array of integer token ids, got list"):
         build("post", True)([[3, 4]], SOURCE)
 
 

@@ -219,5 +219,5 @@ def test_an_unknown_segment_is_refused():
 
 @pytest.mark.parametrize("shape", [(1, 5), (2, 1), (5,)])
 def test_segments_of_another_shape_are_refused_instead_of_being_broadcast(shape):
-    with pytest.raises(ValueError, match=r"^segments must have the shape of ids, \(2, 5\), got \("):
+    with pytest.raises(ValueError, match=r"^segments must have the same shape as ids, \(2, 5\), got \("):
         build()(IDS, np.zeros(shape, int))

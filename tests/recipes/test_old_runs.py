@@ -47,6 +47,7 @@ def test_a_run_of_version_0_1_ends_as_version_0_1_would_have_ended_it(old_run, m
         "loss.png",
         "model.safetensors",
     ]
+    assert not old_run.exists()
     got, expected = (
         load_checkpoint(file)[0] for file in (folder / "model.safetensors", REFERENCE / "old_run_finished.safetensors")
     )

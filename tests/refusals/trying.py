@@ -15,7 +15,7 @@ from tests.refusals.given import give
 
 MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
     r"(NumPy lacks: ).*",
-    r"(cannot be run .*?: \w+: ).*",
+    r"(raised an error .*?: \w+: ).*",
     r"(is not JSON: ).*",
     r"(cannot be read \().*(\))",
 )

@@ -94,7 +94,7 @@ def test_state_without_a_fact_is_refused_by_its_name(name):
 
 
 def test_state_of_another_number_of_threads_is_refused():
-    with pytest.raises(ValueError, match=r"trained with 2 threads, and there are 1 now \(--threads\)"):
+    with pytest.raises(ValueError, match=r"trained with 2 threads, but there are 1 now \(--threads\)"):
         make_run().load_state(*make_run(threads=2).state())
 
 

@@ -133,7 +133,7 @@ def select_subjects(names: list[str]) -> list[Subject]:
     groups = dict.fromkeys(subject.group for subject in SUBJECTS.values())
     for name in names:
         if name not in groups:
-            raise ValueError(f"there is no gradient check called {name!r}; there are: base, {', '.join(groups)}")
+            raise ValueError(f"there is no gradient check called {name!r}; choose from: base, {', '.join(groups)}")
     return [subject for subject in SUBJECTS.values() if not names or subject.group in names]
 
 
