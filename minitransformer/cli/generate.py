@@ -1,5 +1,6 @@
 """`minitransformer generate`: continue a prompt, token by token."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ soon as it is generated.
 """
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("run", metavar="RUN", help="folder of a run, such as runs/shakespeare, or a model file")
     parser.add_argument("--prompt", default="\n", metavar="TEXT", help="text to continue (default: a line break)")
@@ -48,7 +49,7 @@ def add_arguments(parser):
     parser.add_argument("--greedy", action="store_true", help="always choose the most likely token")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Load the model, read the prompt, print the continuation."""
     path = Path(arguments.run)
     model, metadata = load_checkpoint(path / "model.safetensors" if path.is_dir() else path)
@@ -62,17 +63,18 @@ def run(arguments):
         raise ValueError("the prompt is empty: give the model at least one token to continue")
     rng = np.random.default_rng(arguments.seed)
     choose = Greedy() if arguments.greedy else Sampling(rng, arguments.temperature, arguments.top_k, arguments.top_p)
-    options = {"eos": None, "no_repeat": arguments.no_repeat}
-    said, log_probs = [], []
-    for token, log_prob in generate_tokens(SlidingState(model, 1), ids, arguments.length, choose, **options):
-        if not said:
+    generated: list[int] = []
+    log_probs: list[float] = []
+    state, length = SlidingState(model, 1), arguments.length
+    for token, log_prob in generate_tokens(state, ids, length, choose, eos=None, no_repeat=arguments.no_repeat):
+        if not generated:
             sys.stdout.write(tokenizer.decode(ids[0]))
-        said.append(int(token[0]))
+        generated.append(int(token[0]))
         log_probs.append(float(to_host(log_prob)[0]))
-        sys.stdout.write(tokenizer.decode(np.array(said[-1:])))
+        sys.stdout.write(tokenizer.decode(np.array(generated[-1:])))
         sys.stdout.flush()
     print()
     if arguments.json:
-        text = tokenizer.decode(np.array(said))
+        text = tokenizer.decode(np.array(generated))
         print(json.dumps({"prompt": arguments.prompt, "text": text, "log_probs": log_probs}))
     return 0

@@ -20,7 +20,6 @@ from minitransformer.decoding.folded import FoldedGPT, fold
 from minitransformer.decoding.interfaces import DecoderOnly, EncoderDecoder
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers.kv_cache import KVCache
-from minitransformer.layers.stack import StackConfig
 from minitransformer.vocabulary import BOS, PAD
 
 
@@ -32,7 +31,7 @@ def check_rows(ids: np.ndarray, batch: int) -> None:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 
 
-def make_kv_caches(config: StackConfig, batch: int, max_len: int, dtype: DTypeLike) -> list[KVCache]:
+def make_kv_caches(config: Any, batch: int, max_len: int, dtype: DTypeLike) -> list[KVCache]:
     """An empty KV cache for each layer, for `batch` sequences of at most `max_len` tokens."""
     H = config.num_heads
     shape = (batch, H, max_len, config.d_model // H)

@@ -14,7 +14,6 @@ from minitransformer.layers.residual import ResidualCache
 from minitransformer.layers.stack import (
     LayerStack,
     StackCache,
-    StackConfig,
     add_and_norm,
     make_cross_attention,
     make_feed_forward,
@@ -35,7 +34,7 @@ class DecoderLayer(Layer):
 
     def __init__(
         self,
-        config: StackConfig,
+        config: Any,
         *,
         positions: AttentionPositions | None = None,
         rng: np.random.Generator | None = None,
@@ -83,9 +82,7 @@ class Decoder(LayerStack):
 
     layers: list[DecoderLayer]
 
-    def __init__(
-        self, config: StackConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
-    ) -> None:
+    def __init__(self, config: Any, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32) -> None:
         super().__init__(config, DecoderLayer, bidirectional=False, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, a decoder the memory and two masks

@@ -1,6 +1,6 @@
 """The encoder (paper section 3.1, the left half of figure 1)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,7 +13,6 @@ from minitransformer.layers.residual import ResidualCache
 from minitransformer.layers.stack import (
     LayerStack,
     StackCache,
-    StackConfig,
     add_and_norm,
     make_feed_forward,
     make_self_attention,
@@ -32,7 +31,7 @@ class EncoderLayer(Layer):
 
     def __init__(
         self,
-        config: StackConfig,
+        config: Any,
         *,
         positions: AttentionPositions | None = None,
         rng: np.random.Generator | None = None,
@@ -64,9 +63,7 @@ class Encoder(LayerStack):
 
     layers: list[EncoderLayer]
 
-    def __init__(
-        self, config: StackConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
-    ) -> None:
+    def __init__(self, config: Any, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32) -> None:
         super().__init__(config, EncoderLayer, bidirectional=True, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, an encoder only a mask

@@ -1,7 +1,7 @@
 """The stack of layers that encoder, decoder and GPT share, and what makes its sub-layers for a configuration."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,74 +17,6 @@ from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.normalization import make_norm
 from minitransformer.layers.positions import make_attention_positions
 from minitransformer.layers.residual import Residual
-
-
-class StackConfig(Protocol):
-    """The fields of a configuration that a stack reads; `models.config.TransformerConfig` explains and checks them."""
-
-    @property
-    def d_model(self) -> int:
-        """C, features per token."""
-
-    @property
-    def num_heads(self) -> int:
-        """H."""
-
-    @property
-    def d_ff(self) -> int:
-        """F, features inside the feed-forward network."""
-
-    @property
-    def num_layers(self) -> int:
-        """The number of layers."""
-
-    @property
-    def max_len(self) -> int:
-        """The number of positions."""
-
-    @property
-    def dropout(self) -> float:
-        """The rate on every sub-layer's output."""
-
-    @property
-    def attention_dropout(self) -> float:
-        """The rate on the attention weights."""
-
-    @property
-    def ffn_dropout(self) -> float:
-        """The rate inside the feed-forward network."""
-
-    @property
-    def norm(self) -> str:
-        """ "post" or "pre"."""
-
-    @property
-    def has_final_norm(self) -> bool:
-        """Whether a normalisation follows the last layer."""
-
-    @property
-    def normalization(self) -> str:
-        """A name in `NORMALIZATIONS`."""
-
-    @property
-    def norm_eps(self) -> float:
-        """The eps of every normalisation."""
-
-    @property
-    def positions(self) -> str:
-        """A name in `POSITIONS`."""
-
-    @property
-    def activation(self) -> str:
-        """A name in `ACTIVATIONS`."""
-
-    @property
-    def bias(self) -> bool:
-        """Whether every Linear has a bias."""
-
-    @property
-    def scale_scores(self) -> bool:
-        """Whether scores are multiplied by 1 / sqrt(D)."""
 
 
 class StackCache(NamedTuple):
@@ -109,7 +41,7 @@ class LayerStack(Layer):
 
     def __init__(
         self,
-        config: StackConfig,
+        config: Any,
         layer_class: Callable[..., Layer],
         *,
         bidirectional: bool,
@@ -161,7 +93,7 @@ class LayerStack(Layer):
 
 
 def make_self_attention(
-    config: StackConfig, positions: AttentionPositions | None, rng: np.random.Generator | None, dtype: DTypeLike
+    config: Any, positions: AttentionPositions | None, rng: np.random.Generator | None, dtype: DTypeLike
 ) -> SelfAttention:
     """The self-attention for `config`."""
     return SelfAttention(
@@ -176,7 +108,7 @@ def make_self_attention(
     )
 
 
-def make_cross_attention(config: StackConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> CrossAttention:
+def make_cross_attention(config: Any, rng: np.random.Generator | None, dtype: DTypeLike) -> CrossAttention:
     """The cross-attention for `config`."""
     return CrossAttention(
         config.d_model,
@@ -189,7 +121,7 @@ def make_cross_attention(config: StackConfig, rng: np.random.Generator | None, d
     )
 
 
-def make_feed_forward(config: StackConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
+def make_feed_forward(config: Any, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
     """The feed-forward network for `config`."""
     return FeedForward(
         config.d_model,
@@ -202,7 +134,7 @@ def make_feed_forward(config: StackConfig, rng: np.random.Generator | None, dtyp
     )
 
 
-def add_and_norm(sublayer: Layer, config: StackConfig, dtype: DTypeLike) -> Residual:
+def add_and_norm(sublayer: Layer, config: Any, dtype: DTypeLike) -> Residual:
     """`sublayer` inside a residual connection with dropout and normalisation, for `config`."""
     return Residual(
         sublayer,

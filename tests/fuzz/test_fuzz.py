@@ -116,7 +116,7 @@ def plant_any_configuration(patch):
 
 def plant_long_refusals(patch):
     """A refusal on the command line takes two lines."""
-    patch.setattr("minitransformer.cli.parsing.one_line", lambda text: f"{text}\nsorry")
+    patch.setattr("minitransformer.cli.one_line", lambda text: f"{text}\nsorry")
 
 
 PLANTED = [
