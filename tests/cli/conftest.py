@@ -17,3 +17,9 @@ def undrawn(request, monkeypatch):
 def few_held_out_sequences(monkeypatch):
     """A model is tested on 20 sequences instead of 2,000."""
     monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
+
+
+@pytest.fixture(autouse=True)
+def own_exercises(tmp_path, monkeypatch):
+    """The learner's folder is a temporary one, and not that of whoever runs the tests."""
+    monkeypatch.setattr("minitransformer.exercises.options.MINE", tmp_path / "my_exercises")
