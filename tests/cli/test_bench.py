@@ -101,6 +101,7 @@ def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.exhaustive
 def test_peak_memory_is_that_of_the_step_alone():
     """At least the weights, their gradients and Adam's two moments, and not what the calling process holds."""
     size = SIZES["small"]
