@@ -9,6 +9,7 @@ resumed. Counted is how many kills left half a checkpoint behind.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -31,12 +32,20 @@ def start(folder, resume):
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
+def names_in(folder):
+    """The names of what is in a folder; none if it does not exist, as when training has ended in this moment."""
+    try:
+        return set(os.listdir(folder))
+    except FileNotFoundError:
+        return set()
+
+
 def wait_for_work(process, folder, in_writing):
     """Until the process has begun to train (a checkpoint is new), or is just writing one -> whether it still runs."""
     checkpoints = folder / "runs" / "copy" / "checkpoints"
-    before = {path.name for path in checkpoints.glob("step-*")}
+    before = names_in(checkpoints)
     while process.poll() is None:
-        names = {path.name for path in checkpoints.glob("step-*")}
+        names = names_in(checkpoints)
         if any(name.endswith(".partial") for name in names) if in_writing else names - before:
             return True
         time.sleep(0.0005)
