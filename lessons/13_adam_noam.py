@@ -485,7 +485,7 @@ lesson.claim("a weight without influence on the loss stays where it is", "wrong"
 # %% [markdown]
 # ## Exercise
 #
-# 1. (15 minutes) Leave the bias correction out of `adam_step`, let `train` use it on each `parameter.data` in place of
+# 1. (15 minutes) Leave the bias correction out of `adam_step`, let `train` use it on each `parameter.data` instead of
 #    `training.Adam`, and train the copy model with lr = 0.003 and β₂ = 0.999, with and without warm-up. Does warm-up
 #    make up for it? (It passes if you can say why from the figure.)
 # 2. (10 minutes) A model has 100 weight arrays, and its author counts s up once per array instead of once per step.

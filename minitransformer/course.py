@@ -77,7 +77,7 @@ def read_header(path: Path) -> LessonInfo:
 
 
 def find_lessons(folder: Path | None = None) -> list[LessonInfo]:
-    """All lessons in order. FileNotFoundError if there are none."""
+    """All lessons in order. Raises FileNotFoundError if the lessons are missing."""
     folder = folder or FOLDER
     paths = sorted(folder.glob("[0-9][0-9]_*.py"))
     if not paths:

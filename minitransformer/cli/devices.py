@@ -24,7 +24,7 @@ the training and the speed.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's own arguments: there are none."""
+    """This command has no arguments of its own."""
 
 
 def run(arguments: argparse.Namespace) -> int:

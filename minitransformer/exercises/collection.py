@@ -8,7 +8,7 @@ from minitransformer.exercises.exercise import Exercise, load
 
 @functools.cache
 def find_exercises() -> list[Exercise]:
-    """All exercises, in the order of the lessons, the easier ones first. FileNotFoundError if there are none."""
+    """All exercises, in the order of the lessons, the easier ones first. Raises FileNotFoundError if missing."""
     exercises = [_read(path.parent.name) for path in EXERCISES.glob("*/mistakes.py")]
     if not exercises:
         raise FileNotFoundError(f"there are no exercises in {EXERCISES}: install the package again")
@@ -35,7 +35,7 @@ def find_exercise(name: str) -> Exercise:
 def choose_exercises(text: str) -> list[Exercise]:
     """The exercises of a lesson ("06", "6"), or the one called `text` ("06_attention_backward").
 
-    Raises ValueError, which lists the lessons with exercises, if there are none.
+    Raises ValueError, which lists the lessons with exercises, if `text` matches no exercise.
     """
     exercises = find_exercises()
     chosen = [

@@ -98,7 +98,7 @@ def make_input_positions(
     rng: np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
 ) -> PositionalEncoding | LearnedPositions | None:
-    """The layer that adds positions to a model's input, or None if they act inside attention or there are none.
+    """The layer that adds positions to a model's input, or None if `kind` adds nothing there (RoPE, for example).
 
     `std` is the initial standard deviation of learned positions. Raises ValueError unless `kind` is one of POSITIONS.
     """
@@ -120,7 +120,7 @@ def make_attention_positions(
     rng: np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
 ) -> AttentionPositions | None:
-    """The positions that act inside attention, or None if they are added to the input or there are none.
+    """The positions that act inside attention, or None if `kind` does nothing there (sinusoids, for example).
 
     `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
     Raises ValueError unless `kind` is one of POSITIONS.
