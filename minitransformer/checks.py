@@ -116,10 +116,16 @@ def check_attention(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> None:
         if x.dtype != q.dtype and x.dtype.kind == q.dtype.kind:
             raise TypeError(f"q, k and v must be of one dtype, got {q.dtype}, {k.dtype} and {v.dtype}")
     leading = max(q.shape[:-2], k.shape[:-2], v.shape[:-2], key=len)
-    fit = all(x.ndim > 1 and x.shape[:-2] == leading[len(leading) + 2 - x.ndim :] for x in (q, k, v))
+    grouped = q.ndim == k.ndim == v.ndim == 4 and k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0
+    if grouped:
+        fit = q.shape[0] == k.shape[0] and k.shape[:2] == v.shape[:2]
+    else:
+        fit = all(x.ndim > 1 and x.shape[:-2] == leading[len(leading) + 2 - x.ndim :] for x in (q, k, v))
     if not fit or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         shapes = " and ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise ValueError(f"q, k and v must be of shape (B, H, T, D), (B, H, S, D) and (B, H, S, D), got {shapes}")
+        raise ValueError(
+            f"q, k and v must be of shape (B, H, T, D), (B, G, S, D) and (B, G, S, D) with G a divisor of H, got {shapes}"
+        )
 
 
 def _are_usual(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> bool:

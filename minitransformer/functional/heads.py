@@ -27,3 +27,23 @@ def merge_heads(*parts: xp.ndarray) -> xp.ndarray:
     for i, part in enumerate(parts):
         merged[:, :, i] = part.transpose(0, 2, 1, 3)
     return merged.reshape(B, T, len(parts) * H * D)
+
+
+def group_heads(x: xp.ndarray, k: xp.ndarray) -> xp.ndarray:
+    """The queries that share a head of the keys k, one head below the other: x (B, H, T, D) -> (B, G, (H / G) T, D).
+
+    With grouped queries (Ainslie et al. 2023; G = 1 is the multi-query attention of Shazeer 2019), each of the G heads
+    of k (B, G, S, D) serves H / G neighbouring heads of queries. As these are rows of one matrix, no key has to be
+    repeated, and the products in backward sum dk and dv over the group. If G = H or x is not 4-dimensional, x is
+    returned as it is. The backward is `ungroup_heads`.
+    """
+    if x.ndim != 4 or k.ndim != 4 or x.shape[1] == k.shape[1]:
+        return x
+    B, H, T, D = x.shape
+    G = k.shape[1]
+    return x.reshape(B, G, H // G * T, D)
+
+
+def ungroup_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:
+    """x (B, G, (H / G) T, D) -> (B, H, T, D), with the H and T of q: the inverse of `group_heads`, and its backward."""
+    return x if x.shape[:-1] == q.shape[:-1] else x.reshape(*q.shape[:-1], x.shape[-1])
