@@ -124,7 +124,7 @@ def check_attention(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> None:
     if not fit or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         shapes = " and ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise ValueError(
-            f"q, k and v must be of shape (B, H, T, D), (B, G, S, D) and (B, G, S, D) with G a divisor of H, got {shapes}"
+            f"q, k and v must be of shape (B, H, T, D), (B, G, S, D) and (B, G, S, D), where G divides H, got {shapes}"
         )
 
 

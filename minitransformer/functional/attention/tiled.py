@@ -159,7 +159,7 @@ def _forward(part):
     keys = part.batch, part.groups
     # copies, because the views that `split_heads` returns are slow in products
     q, k, v = (xp.ascontiguousarray(x) for x in (cache.q[part.batch, part.heads], cache.k[keys], cache.v[keys]))
-    q *= cache.scale
+    q = q * cache.scale
     for rows in _slices(q.shape[2], cache.tile):
         y, log_sum_exp = _forward_rows(part, part.group(q[:, :, rows]), k, v, rows)
         cache.y[part.batch, part.heads, rows] = part.by_head(y)
