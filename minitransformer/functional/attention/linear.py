@@ -12,8 +12,6 @@ network, whose size does not depend on the length of the text.
 
 from typing import NamedTuple
 
-from numpy.typing import DTypeLike
-
 from minitransformer.backend import xp
 from minitransformer.checks import check_attention, check_integer, check_mask, check_numbers, check_shape, check_switch
 from minitransformer.functional.heads import group_heads, ungroup_heads
@@ -33,6 +31,7 @@ class LinearAttentionCache(NamedTuple):
     total: xp.ndarray  # (B, H, T, 1), the sum of the weights that y is divided by
     causal: bool
     chunk: int
+    state: xp.ndarray | None  # Z after the last token (B, G, D, D + 1), if causal
 
 
 def elu_plus_one(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
@@ -63,6 +62,7 @@ def linear_attention(
     allowed: xp.ndarray | None = None,
     causal: bool = False,
     chunk: int = CHUNK,
+    state: xp.ndarray | None = None,
 ) -> tuple[xp.ndarray, LinearAttentionCache]:
     """Each query takes the mean of the values, weighted by phi(q) . phi(k) instead of exp(q . k).
 
@@ -71,7 +71,8 @@ def linear_attention(
     weights. With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a
     time: `chunk` = T is the parallel form, the same as attention with other weights; 1 is the recurrent form, one token
     after the other; what lies between has the best of both. All give the same y. A query that may attend to nothing gets
-    y = 0. Raises TypeError or ValueError for arrays that do not fit together.
+    y = 0. `state` (B, G, D, D + 1) is what an earlier call has left in `cache.state`, to continue its sequences in decoding;
+    backward does not go through it. Raises TypeError or ValueError for arrays that do not fit together.
 
     Forward    n_t = sum_s (phi(q_t) . phi(k_s)) v_s        l_t = sum_s phi(q_t) . phi(k_s)        y_t = n_t / l_t
                l is n for a value of 1, so v gets a feature of ones, v' = [v, 1] and n' = [n, l]. A chunk c of a causal
@@ -91,18 +92,21 @@ def linear_attention(
     values[..., :-1] = v
     columns = None if allowed is None else allowed.swapaxes(-1, -2)  # (B, 1, S, 1)
     kept = keys if columns is None else keys * columns
-    sums = _causal_sums(queries, kept, values, chunk) if causal else _sums(queries, kept, values)
+    if causal:
+        sums, state = _causal_sums(queries, kept, values, chunk, state)
+    else:
+        sums = _sums(queries, kept, values)
     total = sums[..., -1:]
     total[total == 0] = 1  # a query that may attend to nothing: y = 0 / 1
     y = sums[..., :-1] / total
-    return y, LinearAttentionCache(queries, keys, values, columns, y, total, causal, chunk)
+    return y, LinearAttentionCache(queries, keys, values, columns, y, total, causal, chunk, state)
 
 
 def linear_attention_backward(
     dy: xp.ndarray, cache: LinearAttentionCache
 ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
     """(dq, dk, dv) from dy (B, H, T, D), each of the shape of its array; see `linear_attention` for the derivation."""
-    queries, keys, values, allowed, y, total, causal, chunk = cache
+    queries, keys, values, allowed, y, total, causal, chunk, _ = cache
     check_shape("dy", dy, y.shape)
     kept = keys if allowed is None else keys * allowed
     dsums = xp.empty((*dy.shape[:-1], dy.shape[-1] + 1), xp.result_type(dy, y))  # dn', (B, H, T, D + 1)
@@ -113,16 +117,6 @@ def linear_attention_backward(
     if allowed is not None:
         dkeys *= allowed
     return elu_plus_one_backward(dqueries, queries), elu_plus_one_backward(dkeys, keys), dvalues[..., :-1]
-
-
-class LinearAttentionState:
-    """Decoding with linear attention: the running sums of one layer, whatever the number of tokens read so far.
-
-    Z (B, G, D, D + 1) holds sum_s phi(k_s) v_s^T and, in its last column, sum_s phi(k_s).
-    """
-
-    def __init__(self, batch: int, num_heads: int, width: int, dtype: DTypeLike) -> None:
-        self.Z = xp.zeros((batch, num_heads, width, width + 1), dtype)
 
 
 def _check(q, k, v, allowed, causal, chunk):
@@ -158,17 +152,17 @@ def _lower(products, queries):
     return group_heads(xp.tril(by_head), products)
 
 
-def _causal_sums(queries, keys, values, chunk):
-    """n' (B, H, T, D + 1), chunk by chunk."""
+def _causal_sums(queries, keys, values, chunk, state):
+    """n' (B, H, T, D + 1), chunk by chunk, and the state after the last one."""
     sums = xp.empty((*queries.shape[:-1], values.shape[-1]), xp.result_type(queries, keys, values))
-    Z = xp.zeros((*keys.shape[:2], keys.shape[-1], values.shape[-1]), sums.dtype)
+    Z = xp.zeros((*keys.shape[:2], keys.shape[-1], values.shape[-1]), sums.dtype) if state is None else state.copy()
     for rows in _chunks(queries, chunk):
         q, k, v = group_heads(queries[:, :, rows], keys), keys[:, :, rows], values[:, :, rows]
         n = _lower(q @ k.swapaxes(-1, -2), queries[:, :, rows]) @ v
         n += q @ Z
         sums[:, :, rows] = ungroup_heads(n, queries[:, :, rows])
         Z += k.swapaxes(-1, -2) @ v
-    return sums
+    return sums, Z
 
 
 def _causal_sums_backward(dsums, queries, keys, values, chunk):
