@@ -72,7 +72,8 @@ class FullAttention:
 
         allowed (B, H, n, S) and bias (H, n, S) are for all S tokens up to the last new one.
         """
-        return scaled_dot_product_attention(q, *kv_cache.append(k, v), allowed, bias=bias, scale=scale)[0]
+        k, v = kv_cache.append(k, v)
+        return scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)[0]
 
 
 class TiledAttention(FullAttention):

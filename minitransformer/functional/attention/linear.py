@@ -1,7 +1,7 @@
 """Linear attention (Katharopoulos et al. 2020): a Transformer that is also a recurrent network.
 
-Softmax attention weighs a value by exp(q . k). Linear attention weighs it by phi(q) . phi(k), and then the sums over the
-keys can be taken before the query is known:
+Softmax attention weighs a value by exp(q . k). Linear attention weighs it by phi(q) . phi(k), and then the sums over
+the keys can be taken before the query is known:
 
     y_t = sum_s (phi(q_t) . phi(k_s)) v_s / sum_s phi(q_t) . phi(k_s) = phi(q_t) Z / phi(q_t) . z
     Z = sum_s phi(k_s) v_s^T  (D, D)        z = sum_s phi(k_s)  (D,)
@@ -32,6 +32,14 @@ class LinearAttentionCache(NamedTuple):
     causal: bool
     chunk: int
     state: xp.ndarray | None  # Z after the last token (B, G, D, D + 1), if causal
+
+    @property
+    def weights(self) -> xp.ndarray:
+        """The weights (B, H, T, S), which attention itself never computes, to look at them."""
+        keys = self.keys if self.allowed is None else self.keys * self.allowed
+        products = group_heads(self.queries, keys) @ keys.swapaxes(-1, -2)
+        weights = ungroup_heads(products, self.queries)
+        return (xp.tril(weights) if self.causal else weights) / self.total
 
 
 def elu_plus_one(x: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
@@ -67,12 +75,14 @@ def linear_attention(
     """Each query takes the mean of the values, weighted by phi(q) . phi(k) instead of exp(q . k).
 
     q (B, H, T, D), k and v (B, G, S, D) for a G that divides H (see `group_heads`) -> y (B, H, T, D). allowed, boolean,
-    (B, 1, 1, S) or (1, 1, 1, S), leaves out keys, for all queries alike; a mask of single pairs would bring back the T S
-    weights. With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a
-    time: `chunk` = T is the parallel form, the same as attention with other weights; 1 is the recurrent form, one token
-    after the other; what lies between has the best of both. All give the same y. A query that may attend to nothing gets
-    y = 0. `state` (B, G, D, D + 1) is what an earlier call has left in `cache.state`, to continue its sequences in decoding;
-    backward does not go through it. Raises TypeError or ValueError for arrays that do not fit together.
+    (B, 1, 1, S) or (1, 1, 1, S), leaves out keys, for all queries alike; a mask of single pairs would bring back the
+    T S weights. A query that may attend to nothing gets y = 0.
+
+    With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a time. All
+    chunks give the same y: with `chunk` = T it is the parallel form, attention with other weights; with 1 the recurrent
+    form, one token after the other. The default lies between. `state` (B, G, D, D + 1) is the `cache.state` of an
+    earlier call, whose sequences go on in decoding; backward does not go through it. Raises TypeError or ValueError for
+    arrays that do not fit together.
 
     Forward    n_t = sum_s (phi(q_t) . phi(k_s)) v_s        l_t = sum_s phi(q_t) . phi(k_s)        y_t = n_t / l_t
                l is n for a value of 1, so v gets a feature of ones, v' = [v, 1] and n' = [n, l]. A chunk c of a causal
@@ -80,8 +90,9 @@ def linear_attention(
                n'_c = tril(phi(q_c) phi(k_c)^T) v'_c + phi(q_c) Z        then Z += phi(k_c)^T v'_c
     Chain      dn = dy / l        dl = -(dy . y) / l        both together dn'
                dphi(q_c) = tril(dn'_c v'_c^T) phi(k_c) + dn'_c Z^T        Z once more, from the first chunk to the last
-               dphi(k_c) = tril(dn'_c v'_c^T)^T phi(q_c) + v'_c R^T        R = sum over the chunks after c of
-               dv'_c = tril(phi(q_c) phi(k_c)^T)^T dn'_c + phi(k_c) R              phi(q)^T dn', from the last to the first
+               dphi(k_c) = tril(dn'_c v'_c^T)^T phi(q_c) + v'_c R^T
+               dv'_c = tril(phi(q_c) phi(k_c)^T)^T dn'_c + phi(k_c) R
+               with R = sum of phi(q)^T dn' over the chunks after c, from the last chunk to the first
     Remember   phi(q), phi(k), v, y and l: nothing of the size T S, and no state
     Check      y does not depend on `chunk`; the sum of the weights is 1, so equal values give themselves
     """
@@ -102,9 +113,7 @@ def linear_attention(
     return y, LinearAttentionCache(queries, keys, values, columns, y, total, causal, chunk, state)
 
 
-def linear_attention_backward(
-    dy: xp.ndarray, cache: LinearAttentionCache
-) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
+def linear_attention_backward(dy: xp.ndarray, cache: LinearAttentionCache) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
     """(dq, dk, dv) from dy (B, H, T, D), each of the shape of its array; see `linear_attention` for the derivation."""
     queries, keys, values, allowed, y, total, causal, chunk, _ = cache
     check_shape("dy", dy, y.shape)

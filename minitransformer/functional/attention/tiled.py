@@ -5,6 +5,7 @@ other, and the softmax is computed while they pass by. The memory is that of q, 
 faster, because a tile stays in the processor's cache, and tiles in which nothing is allowed are never visited.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -36,6 +37,23 @@ class TiledAttentionCache(NamedTuple):
     seed: int | None  # of the dropout masks, or None
     pattern: TilePattern
     tile: int
+
+    @property
+    def weights(self) -> xp.ndarray:
+        """The weights (B, H, T, S), computed again and all at once, to look at them."""
+        (B, H, T, _), S = self.q.shape, self.k.shape[2]
+        weights = xp.zeros((B, H, T, S), self.y.dtype)
+        for part in _parts(self):
+            here = part.batch, part.heads
+            for rows, columns in itertools.product(_slices(T, self.tile), _slices(S, self.tile)):
+                entries = self.pattern.tile(rows, columns)
+                if entries is False:
+                    continue
+                q, k = part.group(self.q[(*here, rows)]), self.k[part.batch, part.groups, columns]
+                scores = (q * self.scale) @ k.swapaxes(-1, -2)
+                part.complete(scores, rows, columns, entries)
+                weights[(*here, rows, columns)] = xp.exp(part.by_head(scores) - self.log_sum_exp[(*here, rows)])
+        return weights
 
 
 def tiled_attention(
