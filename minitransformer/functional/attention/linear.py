@@ -107,7 +107,7 @@ def linear_attention(
         sums, state = _causal_sums(queries, kept, values, chunk, state)
     else:
         sums = _sums(queries, kept, values)
-    total = sums[..., -1:]
+    total = sums[..., -1:].copy()  # not a view, which would keep all of `sums` in memory
     total[total == 0] = 1  # a query that may attend to nothing: y = 0 / 1
     y = sums[..., :-1] / total
     return y, LinearAttentionCache(queries, keys, values, columns, y, total, causal, chunk, state)
