@@ -46,4 +46,6 @@ def group_heads(x: xp.ndarray, k: xp.ndarray) -> xp.ndarray:
 
 def ungroup_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:
     """x (B, G, (H / G) T, D) -> (B, H, T, D), with the H and T of q: the inverse of `group_heads`, and its backward."""
-    return x if x.shape[:-1] == q.shape[:-1] else x.reshape(*q.shape[:-1], x.shape[-1])
+    if x.ndim != 4 or q.ndim != 4 or x.shape[1] == q.shape[1]:
+        return x
+    return x.reshape(*q.shape[:-1], x.shape[-1])

@@ -1,5 +1,6 @@
 """The rows for the pure functions."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,9 @@ def linear_attention(
 
 
 def _queries_and_keys(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, groups: int | None) -> dict[str, Any]:
-    """q (B, H, T, D), and k and v (B, groups, S, D)."""
+    """q (B, H, T, D), and k and v (B, groups, S, D), with fewer groups where H is not divisible."""
     q = draw(rng, dtype, n.B, n.H, n.T, n.D)
-    k, v = (draw(rng, dtype, n.B, groups or n.H, n.S, n.D) for _ in range(2))
+    k, v = (draw(rng, dtype, n.B, math.gcd(groups or n.H, n.H), n.S, n.D) for _ in range(2))
     return {"q": q, "k": k, "v": v}
 
 
@@ -216,7 +217,7 @@ register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T
 register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
 for groups in (1, 3):
     row = f"attention groups={groups}"
-    register(row, F.scaled_dot_product_attention, grouped_attention, lengths={"H": 6}, mask="both", groups=groups)
+    register(row, F.scaled_dot_product_attention, grouped_attention, lengths={"B": 2, "H": 6}, mask="both", groups=groups)
 
 PATTERNS: dict[str, dict[str, Any]] = {
     "everything": {},
@@ -233,7 +234,7 @@ for name, pattern in PATTERNS.items():
     register(row, F.tiled_attention, tiled_attention, **switches)
     row = f"tiled_attention pattern={name} groups=3"
     switches = {"mask": "empty_row", "groups": 3, **pattern}
-    register(row, F.tiled_attention, tiled_attention, lengths={"H": 6}, **switches)
+    register(row, F.tiled_attention, tiled_attention, lengths={"B": 2, "H": 6}, **switches)
 register("tiled_attention T=1", F.tiled_attention, tiled_attention, lengths={"T": 1})
 register("elu_plus_one", F.elu_plus_one, elu_plus_one)
 for causal in (False, True):
@@ -241,7 +242,7 @@ for causal in (False, True):
         row = f"linear_attention causal={causal} mask={mask}"
         register(row, F.linear_attention, linear_attention, causal=causal, mask=mask)
     row = f"linear_attention causal={causal} groups=3"
-    register(row, F.linear_attention, linear_attention, lengths={"H": 6}, causal=causal, mask="padding", groups=3)
+    register(row, F.linear_attention, linear_attention, lengths={"B": 2, "H": 6}, causal=causal, mask="padding", groups=3)
 for chunk in (1, 64):
     row = f"linear_attention causal=True chunk={chunk}"
     register(row, F.linear_attention, linear_attention, causal=True, mask="padding", chunk=chunk)

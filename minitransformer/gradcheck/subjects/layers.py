@@ -1,6 +1,7 @@
 """The rows for the layers."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -115,7 +116,9 @@ def self_attention(
     num_kv_heads: int | None = None,
 ) -> Problem:
     """Multi-head attention of a sequence to itself."""
-    layer = L.SelfAttention(n.C, n.H, num_kv_heads=num_kv_heads, dropout_rate=dropout, dtype=dtype)
+    layer = L.SelfAttention(
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+    )
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
 
 
@@ -128,7 +131,9 @@ def cross_attention(
     num_kv_heads: int | None = None,
 ) -> Problem:
     """Multi-head attention of the target to the memory."""
-    layer = L.CrossAttention(n.C, n.H, num_kv_heads=num_kv_heads, dropout_rate=dropout, dtype=dtype)
+    layer = L.CrossAttention(
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+    )
     return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
 
 
@@ -190,8 +195,8 @@ register("CrossAttention dropout", L.CrossAttention, cross_attention, mask="padd
 register("SelfAttention T=1", L.SelfAttention, self_attention, lengths={"T": 1})
 register("SelfAttention B=1", L.SelfAttention, self_attention, lengths={"B": 1})
 
-for groups in (1, 3):
-    grouped: dict[str, Any] = {"lengths": {"H": 6}, "mask": "padding", "num_kv_heads": groups}
+for groups in (1, 2):
+    grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups}
     register(f"SelfAttention num_kv_heads={groups}", L.SelfAttention, self_attention, **grouped)
     register(f"CrossAttention num_kv_heads={groups}", L.CrossAttention, cross_attention, **grouped)
 
