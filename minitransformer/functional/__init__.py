@@ -40,7 +40,14 @@ from minitransformer.functional.gated import (
     swiglu,
     swiglu_backward,
 )
-from minitransformer.functional.heads import group_heads, merge_heads, split_heads, ungroup_heads
+from minitransformer.functional.heads import (
+    group_heads,
+    merge_heads,
+    repeat_heads,
+    repeat_heads_backward,
+    split_heads,
+    ungroup_heads,
+)
 from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
@@ -85,6 +92,8 @@ __all__ = [
     "relative_buckets",
     "relu",
     "relu_backward",
+    "repeat_heads",
+    "repeat_heads_backward",
     "rms_norm",
     "rms_norm_backward",
     "rotary_tables",

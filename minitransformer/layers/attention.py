@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.checks import check_heads, check_kv_heads, check_rate
 from minitransformer.core import Layer
-from minitransformer.functional import merge_heads, scaled_dot_product_attention, split_heads
+from minitransformer.functional import merge_heads, split_heads
 from minitransformer.functional.attention import AttentionCache, LinearAttentionCache, TiledAttentionCache
 from minitransformer.functional.linear import LinearCache
-from minitransformer.layers.attention_kinds import FullAttention, LinearAttention
+from minitransformer.layers.attention_kinds import FullAttention, LinearAttention, attend_incrementally
 from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.linear import Linear
@@ -194,6 +194,7 @@ class CrossAttention(MultiHeadAttention):
     ) -> None:
         super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind or FullAttention())
         self.q = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
+        self.widths = (self.kv_width, self.kv_width)
         self.kv = Linear(d_model, self.kv_width, blocks=2, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
@@ -207,7 +208,7 @@ class CrossAttention(MultiHeadAttention):
         """x (B, T, C), memory (B, S, C), allowed broadcastable to (B, H, T, S), True = may attend -> y (B, T, C)."""
         q, cache_q = self.q.forward(x)
         kv, cache_kv = self.kv.forward(memory)  # (B, S, 2 G D)
-        k, v = parts(kv, (self.kv_width, self.kv_width))
+        k, v = parts(kv, self.widths)
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, CrossAttentionCache(cache_q, cache_kv, cache_attention, cache_output)
@@ -222,7 +223,7 @@ class CrossAttention(MultiHeadAttention):
 
     def read(self, memory: xp.ndarray) -> KVCache:
         """The keys and values of the memory (B, S, C), computed once for all tokens that will be decoded -> KVCache."""
-        k, v = (split_heads(x, self.num_kv_heads) for x in parts(self.kv(memory), (self.kv_width, self.kv_width)))
+        k, v = (split_heads(x, self.num_kv_heads) for x in parts(self.kv(memory), self.widths))
         kv_cache = KVCache(k.shape, memory.dtype)
         kv_cache.append(k, v)
         return kv_cache
@@ -230,5 +231,5 @@ class CrossAttention(MultiHeadAttention):
     def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). They attend to the `kv_cache` that `read` returned."""
         q = split_heads(self.q(x), self.num_heads)
-        y, _ = scaled_dot_product_attention(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
+        y = attend_incrementally(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
         return self.output(merge_heads(y))

@@ -11,12 +11,14 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_choice
 from minitransformer.functional import (
+    group_heads,
     linear_attention,
     linear_attention_backward,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
     tiled_attention,
     tiled_attention_backward,
+    ungroup_heads,
 )
 from minitransformer.functional.attention import Pattern
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
@@ -28,6 +30,27 @@ ATTENTION = {
     "strided": "keys nearer than `window`, and every `stride`-th key: Sparse Transformer",
     "linear": "running sums instead of a softmax, for any length a state of the same size: linear attention",
 }
+
+
+def attend_incrementally(
+    q: xp.ndarray,
+    k: xp.ndarray,
+    v: xp.ndarray,
+    allowed: xp.ndarray | None = None,
+    bias: xp.ndarray | None = None,
+    scale: float | None = None,
+) -> xp.ndarray:
+    """Attention without a backward, for a few queries: q (B, H, n, D), k and v (B, G, S, D) -> y (B, H, n, D).
+
+    With grouped queries, the heads of one new token that share keys are queries of one head, so that no key of the KV
+    cache has to be repeated.
+    """
+    grouped = q.shape[1] != k.shape[1] and q.shape[2] == 1
+    queries = group_heads(q, k) if grouped else q  # (B, G, H / G, D)
+    if grouped and bias is not None:
+        bias = bias.reshape(k.shape[1], -1, bias.shape[-1])
+    y, _ = scaled_dot_product_attention(queries, k, v, allowed, bias=bias, scale=scale)
+    return ungroup_heads(y, q)
 
 
 class FullAttention:
@@ -73,7 +96,7 @@ class FullAttention:
         allowed (B, H, n, S) and bias (H, n, S) are for all S tokens up to the last new one.
         """
         k, v = kv_cache.append(k, v)
-        return scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)[0]
+        return attend_incrementally(q, k, v, allowed, bias, scale)
 
 
 class TiledAttention(FullAttention):
@@ -129,7 +152,7 @@ class TiledAttention(FullAttention):
         kept = to_device(positions)
         allowed = near if allowed is None else allowed[..., kept] & near
         bias = None if bias is None else bias[..., kept]
-        return scaled_dot_product_attention(q, k, v, allowed, bias=bias, scale=scale)[0]
+        return attend_incrementally(q, k, v, allowed, bias, scale)
 
 
 class LinearAttention:

@@ -23,6 +23,7 @@ from minitransformer.gradcheck.subjects.table import (
 )
 
 DROPOUT = 0.3
+SHARED = {"B": 2, "H": 6}  # with grouped queries: more heads, in fewer sequences
 
 
 def activation(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str) -> Problem:
@@ -216,8 +217,8 @@ for scale in (1.0, 0.5):
 register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T": 1})
 register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
 for groups in (1, 3):
-    row = f"attention groups={groups}"
-    register(row, F.scaled_dot_product_attention, grouped_attention, lengths={"B": 2, "H": 6}, mask="both", groups=groups)
+    switches: dict[str, Any] = {"lengths": SHARED, "mask": "both", "groups": groups}
+    register(f"attention groups={groups}", F.scaled_dot_product_attention, grouped_attention, **switches)
 
 PATTERNS: dict[str, dict[str, Any]] = {
     "everything": {},
@@ -230,11 +231,11 @@ for mask in (*MASKS, *ODD_MASKS):
     register(f"tiled_attention mask={mask}", F.tiled_attention, tiled_attention, mask=mask)
 for name, pattern in PATTERNS.items():
     row = f"tiled_attention pattern={name} bias=True dropout={DROPOUT}"
-    switches: dict[str, Any] = {"mask": "padding", "dropout": DROPOUT, "bias": True, **pattern}
+    switches = {"mask": "padding", "dropout": DROPOUT, "bias": True, **pattern}
     register(row, F.tiled_attention, tiled_attention, **switches)
     row = f"tiled_attention pattern={name} groups=3"
     switches = {"mask": "empty_row", "groups": 3, **pattern}
-    register(row, F.tiled_attention, tiled_attention, lengths={"B": 2, "H": 6}, **switches)
+    register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
 register("tiled_attention T=1", F.tiled_attention, tiled_attention, lengths={"T": 1})
 register("elu_plus_one", F.elu_plus_one, elu_plus_one)
 for causal in (False, True):
@@ -242,7 +243,8 @@ for causal in (False, True):
         row = f"linear_attention causal={causal} mask={mask}"
         register(row, F.linear_attention, linear_attention, causal=causal, mask=mask)
     row = f"linear_attention causal={causal} groups=3"
-    register(row, F.linear_attention, linear_attention, lengths={"B": 2, "H": 6}, causal=causal, mask="padding", groups=3)
+    switches = {"lengths": SHARED, "mask": "padding", "groups": 3, "causal": causal}
+    register(row, F.linear_attention, linear_attention, **switches)
 for chunk in (1, 64):
     row = f"linear_attention causal=True chunk={chunk}"
     register(row, F.linear_attention, linear_attention, causal=True, mask="padding", chunk=chunk)
