@@ -99,7 +99,7 @@ class Measured:
             sys.setprofile(None)
             threading.setprofile(None)
         self.seconds = time.perf_counter() - start
-        self.codes = {code for code in codes if code.co_filename.startswith(package)}
+        self.codes = {code for code in tuple(codes) if code.co_filename.startswith(package)}
 
 
 @functools.cache
