@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.files import check_file, named_in_errors, read_bytes
+from minitransformer.files import check_file, named_in_errors, read_bytes, read_safetensors_header
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # how safetensors names the dtypes that weights may have; NumPy lacks bfloat16, which is read as its 16 bits
@@ -115,19 +115,8 @@ def _inside(index, shard):
 
 def _read_header(path):
     """{name: StoredTensor} of one safetensors file."""
-    from safetensors import SafetensorError, safe_open  # here, so that everything else runs without it
-
-    check_file(path)
-    try:
-        with named_in_errors(f"cannot read {path}"), safe_open(path, framework="numpy"):
-            pass  # the library checks the whole header: places, shapes, and that every byte belongs to one tensor
-        with named_in_errors(f"cannot read {path}"), open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-    except (SafetensorError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
-    header.pop("__metadata__", None)
+    header, start = read_safetensors_header(path)
     return {
-        name: StoredTensor(path, name, entry["dtype"], tuple(entry["shape"]), 8 + length + entry["data_offsets"][0])
+        name: StoredTensor(path, name, entry["dtype"], tuple(entry["shape"]), start + entry["data_offsets"][0])
         for name, entry in header.items()
     }
