@@ -22,9 +22,9 @@ T5_1_1_FILE = T5_FILE | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings
 FILES = {"gpt2": GPT2_FILE, "bert": BERT_FILE, "bert classes": BERT_FILE, "t5": T5_FILE, "t5 1.1": T5_1_1_FILE}
 
 
-def make_state(name):
+def make_state(name, file=None):
     """A random state_dict of theirs, with just the tensors that our tables name."""
-    config, rng = config_from_huggingface(FILES[name]), np.random.default_rng(5)
+    config, rng = config_from_huggingface(file or FILES[name]), np.random.default_rng(5)
     if name.startswith("bert"):
         table = bert_table(config, 4, 5 if "classes" in name else None)
     else:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -158,6 +159,23 @@ def test_a_field_that_is_there_twice_is_refused(state, tmp_path):
     save(tmp_path, state, GPT2_FILE)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_head": 3, "n_head": 4}', "utf8")
     refused(tmp_path, r"config\.json is not JSON: the name 'n_head' is there twice")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_loading_never_holds_a_second_model(count, tmp_path):
+    config = GPT2_FILE | {"n_embd": 96, "n_layer": 6, "vocab_size": 1000}
+    state = make_state("gpt2", config)
+    save_shards(tmp_path, state, config, count)
+    size = sum(array.nbytes for array in state.values())
+    del state
+    tracemalloc.start()
+    try:
+        model = load_huggingface(tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(parameter.data.nbytes for parameter in model.parameters()) == size
+    assert peak < 1.5 * size
 
 
 def write_file(path, dtype, tensors):
