@@ -8,6 +8,7 @@ from safetensors.numpy import save_file
 from minitransformer.interop import config_from_huggingface
 from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
 
+INDEX = "model.safetensors.index.json"
 GPT2_FILE = {"model_type": "gpt2", "vocab_size": 11, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 9}
 BERT_FILE = {
     "model_type": "bert",
@@ -37,3 +38,18 @@ def save(folder, state, config):
     """The two files that a folder of theirs has."""
     save_file(state, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config), "utf8")
+
+
+def save_shards(folder, state, config=GPT2_FILE, count=3):
+    """Write `state` as their library does for a large model -> {name of a tensor: name of its shard}."""
+    shards = [f"model-{i + 1:05}-of-{count:05}.safetensors" for i in range(count)]
+    shard_of = {name: shards[i % count] for i, name in enumerate(state)}
+    for shard in shards:
+        save_file({name: state[name] for name in state if shard_of[name] == shard}, folder / shard)
+    (folder / "config.json").write_text(json.dumps(config), "utf8")
+    write_index(folder, shard_of)
+    return shard_of
+
+
+def write_index(folder, shard_of):
+    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": shard_of}), "utf8")

@@ -10,31 +10,15 @@ from safetensors.numpy import save_file
 
 from minitransformer.interop import from_huggingface, load_huggingface
 from tests.helpers import same
-from tests.interop.given import FILES, GPT2_FILE, make_state, save
+from tests.interop.given import FILES, GPT2_FILE, INDEX, make_state, save, save_shards, write_index
 
 pytestmark = pytest.mark.host_only
-INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture
 def state():
     """The weights of a small GPT-2."""
     return make_state("gpt2")
-
-
-def save_shards(folder, state, config=GPT2_FILE, count=3):
-    """Write `state` as their library does for a large model -> {name of a tensor: name of its shard}."""
-    shards = [f"model-{i + 1:05}-of-{count:05}.safetensors" for i in range(count)]
-    shard_of = {name: shards[i % count] for i, name in enumerate(state)}
-    for shard in shards:
-        save_file({name: state[name] for name in state if shard_of[name] == shard}, folder / shard)
-    (folder / "config.json").write_text(json.dumps(config), "utf8")
-    write_index(folder, shard_of)
-    return shard_of
-
-
-def write_index(folder, shard_of):
-    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": shard_of}), "utf8")
 
 
 def assert_has(model, state, config=GPT2_FILE):
