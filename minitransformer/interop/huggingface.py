@@ -135,7 +135,7 @@ def _plain_names(state, kind):
             continue
         tensor = tensor if isinstance(tensor, StoredTensor) else _to_numpy(tensor)
         if plain in given and not _are_equal(given[plain], tensor):
-            raise ValueError(f"{first[plain]} and {name} are two names of one tensor, but they differ")
+            raise ValueError(f"{first[plain]!r} and {name!r} are two names of one tensor, but they differ")
         given[plain] = tensor
         first.setdefault(plain, name)
     return given

@@ -81,11 +81,11 @@ def stored_tensors(folder: str | os.PathLike[str]) -> dict[str, StoredTensor]:
         for name, tensor in _read_header(path).items():
             if shard_of.get(name) != shard:
                 place = f"says is in {shard_of[name]}" if name in shard_of else "does not list"
-                raise ValueError(f"{path} has the tensor {name}, which {INDEX} {place}")
+                raise ValueError(f"{path} has the tensor {name!r}, which {INDEX} {place}")
             tensors[name] = tensor
     missing = sorted(shard_of.keys() - tensors.keys())
     if missing:
-        raise ValueError(f"{index.parent / shard_of[missing[0]]} lacks the tensor {missing[0]}, which {INDEX} lists")
+        raise ValueError(f"{index.parent / shard_of[missing[0]]} lacks the tensor {missing[0]!r}, which {INDEX} lists")
     return tensors
 
 
@@ -96,7 +96,8 @@ def _read_index(index):
     if not isinstance(shard_of, dict) or not shard_of:
         raise ValueError(f"{index} has no weight_map, which says in which file each tensor is")
     for shard in shard_of.values():
-        if not isinstance(shard, str) or shard in ("", ".", "..") or any(letter in shard for letter in "/\\:\0"):
+        is_name = isinstance(shard, str) and shard.isprintable() and shard not in ("", ".", "..")
+        if not is_name or any(letter in shard for letter in "/\\:"):
             raise ValueError(f"{index} names the file {shard!r}, and a shard must be a file in the same folder")
     return shard_of
 

@@ -233,9 +233,9 @@ def test_one_tensor_under_two_names_must_have_equal_values(name, one, other):
     expected = from_huggingface(state, FILES[name])
     assert_same_weights(from_huggingface({**state, other: state[one].copy()}, FILES[name]), expected)
     for wrong in (state[one] + 1, state[one][:-1]):
-        with pytest.raises(ValueError, match=f"^{one} and {other} are two names of one tensor, but they differ$"):
+        with pytest.raises(ValueError, match=f"^'{one}' and '{other}' are two names of one tensor, but they differ$"):
             from_huggingface({**state, other: wrong}, FILES[name])
-        with pytest.raises(ValueError, match=f"^{other} and {one} are two names of one tensor, but they differ$"):
+        with pytest.raises(ValueError, match=f"^'{other}' and '{one}' are two names of one tensor, but they differ$"):
             from_huggingface({other: wrong, **state}, FILES[name])
 
 

@@ -60,6 +60,7 @@ def test_one_file_comes_before_shards(state, tmp_path):
         ".",
         "",
         "a\0b",
+        "a\nb",
         7,
         None,
     ],
@@ -106,7 +107,7 @@ def test_a_missing_shard_is_named(state, tmp_path):
 def test_a_tensor_that_its_shard_lacks_is_named(state, tmp_path):
     shard = save_shards(tmp_path, state)["wpe.weight"]
     write_index(tmp_path, {**save_shards(tmp_path, state), "h.0.more": shard})
-    refused(tmp_path, rf"{shard} lacks the tensor h\.0\.more, which {re.escape(INDEX)} lists$")
+    refused(tmp_path, rf"{shard} lacks the tensor 'h\.0\.more', which {re.escape(INDEX)} lists$")
 
 
 def test_a_tensor_in_two_shards_or_in_none_of_the_index_is_named(state, tmp_path):
@@ -115,9 +116,9 @@ def test_a_tensor_in_two_shards_or_in_none_of_the_index_is_named(state, tmp_path
     here = {name: state[name] for name in state if shard_of[name] == shards[2]}
     twice = next(name for name in state if shard_of[name] == shards[0])
     save_file({**here, twice: state[twice]}, tmp_path / shards[2])
-    refused(tmp_path, f"{shards[2]} has the tensor {twice}, which {re.escape(INDEX)} says is in {shards[0]}$")
+    refused(tmp_path, f"{shards[2]} has the tensor '{twice}', which {re.escape(INDEX)} says is in {shards[0]}$")
     save_file({**here, "spare": state[twice]}, tmp_path / shards[2])
-    refused(tmp_path, f"{shards[2]} has the tensor spare, which {re.escape(INDEX)} does not list$")
+    refused(tmp_path, f"{shards[2]} has the tensor 'spare', which {re.escape(INDEX)} does not list$")
 
 
 @pytest.mark.parametrize(
