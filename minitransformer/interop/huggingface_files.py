@@ -32,11 +32,12 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{path} is not JSON: {error}") from error
 
 
-def _without_doubles(pairs):
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} is there twice")
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"the name {name!r} is there twice")
+        content[name] = value
     return content
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding import Greedy, generate_tokens
+from minitransformer.decoding import generate_tokens
 from minitransformer.decoding.incremental import SlidingState
 from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.interop.huggingface_configs import complete_config
@@ -47,7 +47,7 @@ def continue_text(
 
     `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which has
     no text itself. When n_positions tokens have been read, the model goes on from the later half of them. Ids that the
-    tokenizer lacks, with which some models pad their vocabulary, are never chosen. Raises the errors of
+    tokenizer lacks, with which some models pad their vocabulary, have probability 0. Raises the errors of
     `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a GPT-2, an empty
     prompt, a tokenizer with more ids than the model, or logits that are not finite.
     """
@@ -65,17 +65,12 @@ def continue_text(
     if known > size:
         raise ValueError(f"the tokenizer in {folder} has {known:,} tokens, and its model only {size:,}")
 
-    def choose_known(log_p: np.ndarray) -> np.ndarray:
-        log_p = log_p.copy()
-        log_p[:, known:] = -np.inf
-        return (choose or Greedy())(log_p)
-
     log_probs: list[float] = []
     ends = _ends_of_text(folder, theirs)
 
     def new_ids() -> Iterator[int]:
-        state = _FiniteState(model, 1)
-        for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose_known, eos=None, no_repeat=no_repeat):
+        state = _TextState(model, known)
+        for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose, eos=None, no_repeat=no_repeat):
             log_probs.append(float(log_prob[0]))
             yield int(token[0])
             if int(token[0]) in ends:
@@ -85,15 +80,23 @@ def continue_text(
         yield Piece(text, log_probs[count] if count < len(log_probs) else None)
 
 
-class _FiniteState(SlidingState):
-    """A SlidingState that refuses logits that are not finite: finite weights can be too large to compute with."""
+class _TextState(SlidingState):
+    """A SlidingState for one text, where ids from `known` on have probability 0.
+
+    It refuses logits that are not finite: finite weights can be too large to compute with.
+    """
+
+    def __init__(self, model, known):
+        super().__init__(model, 1)
+        self.known = known
 
     def extend(self, ids):
-        """ids (1, n) -> logits (1, V)."""
+        """ids (1, n) -> logits (1, V), on the host."""
         with np.errstate(over="ignore", invalid="ignore"):
-            logits = super().extend(ids)
-        if not np.isfinite(to_host(logits)).all():
+            logits = np.array(to_host(super().extend(ids)))
+        if not np.isfinite(logits).all():
             raise ValueError("the model computes NaN or infinity: its weights are too large for float32")
+        logits[:, self.known :] = -np.inf
         return logits
 
 

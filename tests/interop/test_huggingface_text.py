@@ -124,13 +124,16 @@ def test_no_sequence_of_tokens_is_repeated_if_that_is_asked_for(tmp_path):
     assert len(set(chosen)) == 30
 
 
-def test_ids_that_the_tokenizer_lacks_are_never_chosen(tmp_path):
+def test_ids_that_the_tokenizer_lacks_have_probability_0(tmp_path):
     state = make_state("gpt2", CONFIG | {"vocab_size": VOCAB + 40})
     state["ln_f.bias"][:] = 3.0
     state["wte.weight"][VOCAB:] = 3.0  # by far the most likely
     write(tmp_path, state, vocab_size=VOCAB + 40)
-    pieces = list(continue_text(tmp_path, "The", 5))
-    assert all(piece.log_prob < -10 for piece in pieces if piece.log_prob is not None)
+    seen = []
+    pieces = list(continue_text(tmp_path, "The", 5, lambda log_p: seen.append(log_p) or log_p.argmax(axis=-1)))
+    assert all(log_p.shape == (1, VOCAB + 40) and np.isneginf(log_p[0, VOCAB:]).all() for log_p in seen)
+    assert all(np.exp(log_p).sum() == pytest.approx(1) for log_p in seen)
+    assert len(pieces) >= len(seen) > 0
 
 
 def test_a_tokenizer_with_more_ids_than_the_model_is_refused(tmp_path):
