@@ -10,6 +10,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.decoding import Greedy, Sampling, generate_tokens
 from minitransformer.decoding.incremental import SlidingState
+from minitransformer.interop import Piece, continue_text, is_huggingface_folder
 from minitransformer.models import GPT
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
@@ -22,6 +23,7 @@ soon as it is generated.
   minitransformer generate runs/shakespeare --prompt "ROMEO"
   minitransformer generate runs/shakespeare --greedy --length 200
   minitransformer generate runs/shakespeare --temperature 0.7 --top-p 0.9 --seed 3
+  minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
 """
 
 
@@ -52,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Load the model, read the prompt, print the continuation."""
     path = Path(arguments.run)
+    if is_huggingface_folder(path):
+        return _continue_with_gpt2(arguments)
     model, metadata = load_checkpoint(path / "model.safetensors" if path.is_dir() else path)
     if not isinstance(model, GPT) or "tokenizer" not in metadata:
         raise ValueError(
@@ -76,5 +80,23 @@ def run(arguments: argparse.Namespace) -> int:
     print()
     if arguments.json:
         text = tokenizer.decode(np.array(generated))
+        print(json.dumps({"prompt": arguments.prompt, "text": text, "log_probs": log_probs}))
+    return 0
+
+
+def _continue_with_gpt2(arguments: argparse.Namespace) -> int:
+    """The same with a folder of Hugging Face's, whose text ends where the model says so."""
+    prompt = arguments.prompt.replace("\\n", "\n")
+    rng = np.random.default_rng(arguments.seed)
+    choose = Greedy() if arguments.greedy else Sampling(rng, arguments.temperature, arguments.top_k, arguments.top_p)
+    pieces: list[Piece] = []
+    for piece in continue_text(arguments.run, prompt, arguments.length, choose, no_repeat=arguments.no_repeat):
+        sys.stdout.write(piece.text if pieces else prompt + piece.text)
+        sys.stdout.flush()
+        pieces.append(piece)
+    print()
+    if arguments.json:
+        log_probs = [piece.log_prob for piece in pieces if piece.log_prob is not None]
+        text = "".join(piece.text for piece in pieces)
         print(json.dumps({"prompt": arguments.prompt, "text": text, "log_probs": log_probs}))
     return 0
