@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from minitransformer.course import workplace
-from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise, load
+from minitransformer.exercises.judging import Diagnosis
 from minitransformer.files import atomic_write, read_bytes
 
 MINE = workplace() / "my_exercises"
