@@ -159,7 +159,7 @@ def command_lines(rng, good):
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(good.folder)
-        patch.setattr("minitransformer.exercises.options.MINE", good.folder / "my_exercises")
+        patch.setattr("minitransformer.exercises.workshop.my_exercises", lambda: good.folder / "my_exercises")
         for work in WORK:
             patch.setattr(f"minitransformer.{work}", _reached)
         try:
