@@ -132,8 +132,22 @@ WORDS += (
 )
 TEXT = ("--text", "text", "--length", "8", "--d-model", "8", "--num-layers", "1")
 SOUND = (("train", "copy"), ("train", "masked", *TEXT), ("train", "shakespeare", *TEXT), ("summary", "tiny"))
-SOUND += (("generate", "model", "--length", "2"), ("gradcheck", "relu"), ("bench", "tiny"), ("lengths",), ("devices",))
-SOUND += (("lesson", "06"), ("start", "06"), ("check", "06"), ("hint", "06"), ("progress",), ("solution", "06"))
+SOUND += (
+    ("generate", "model", "--length", "2", "--prompt", "1"),
+    ("gradcheck", "relu"),
+    ("bench", "tiny"),
+    ("lengths",),
+    ("devices",),
+)
+SOUND += (
+    ("lesson", "06"),
+    ("init", "folder"),
+    ("start", "06"),
+    ("check", "06"),
+    ("hint", "06"),
+    ("progress",),
+    ("solution", "06"),
+)
 OPTIONS = {  # with a value that fits
     **dict.fromkeys(("--fresh", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")),
     **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
