@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"    {'write your solution in' if new else 'already started:'} {shown(path)}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
     print(f"\nCheck your solution with: minitransformer check {arguments.exercise or ''}".rstrip())
+    if arguments.exercise is None and not rows[0]["new"]:
+        print("To start another exercise, name it, as in: minitransformer start 06")
     if arguments.json:
         print(json.dumps(rows))
     return 0

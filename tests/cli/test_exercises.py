@@ -126,6 +126,7 @@ def test_without_a_name_the_next_open_exercise_is_taken(mine, capsys):
     out = run(capsys, "start", "--folder", mine).out
     assert f"the next open exercise is {first.name}\n" in out
     assert out.endswith("Check your solution with: minitransformer check\n")
+    assert "To start another exercise, name it" in run(capsys, "start", "--folder", mine).out
     run(capsys, "start", NAME, "--folder", mine)
     hand_in(first, first.solution, mine)
     assert run(capsys, "check", "--folder", mine).status == 0
