@@ -1,6 +1,6 @@
 """A wheel, built from a copy of the checkout and installed: its course works, and nothing is written into it."""
 
-import importlib.util
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -22,6 +22,15 @@ def pip(*arguments):
     subprocess.run(command, check=True)
 
 
+def setuptools_can_build():
+    """Whether wheels can be built with what is installed. Otherwise pip downloads setuptools."""
+    try:
+        major = int(importlib.metadata.version("setuptools").split(".")[0])
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return major >= 71  # older ones need the package wheel
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """A folder that the wheel is installed in."""
@@ -30,8 +39,8 @@ def site(tmp_path_factory):
     for name in SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
         copy(ROOT / name, folder / "source" / name)
-    isolated = [] if importlib.util.find_spec("setuptools") is None else ["--no-build-isolation"]
-    pip("wheel", "--no-deps", *isolated, "--wheel-dir", folder, folder / "source")
+    isolation = ["--no-build-isolation"] if setuptools_can_build() else []
+    pip("wheel", "--no-deps", *isolation, "--wheel-dir", folder, folder / "source")
     (wheel,) = folder.glob("*.whl")
     pip("install", "--no-deps", "--target", folder / "site", wheel)
     return folder / "site"
