@@ -15,6 +15,7 @@ from minitransformer.interop.huggingface_configs import complete_config
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.models.gpt import GPT
+from minitransformer.tokenizers.base import Tokenizer
 
 GPT2_EOS = 50256  # <|endoftext|> in GPT-2's own vocabulary, where config.json does not say otherwise
 
@@ -35,49 +36,64 @@ def is_huggingface_folder(folder: str | os.PathLike[str]) -> bool:
     return isinstance(content, dict) and "model_type" in content
 
 
-def continue_text(
-    folder: str | os.PathLike[str],
-    prompt: str,
-    max_new_tokens: int,
-    choose: Callable[[np.ndarray], np.ndarray] | None = None,
-    *,
-    no_repeat: int = 0,
-) -> Iterator[Piece]:
-    """Load the GPT-2 in `folder` and continue `prompt` by at most `max_new_tokens` tokens, a Piece for each.
+class TextModel:
+    """A GPT-2 with its tokenizer and the tokens that end a text.
 
-    `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which has
-    no text itself. When n_positions tokens have been read, the model goes on from the later half of them. Ids that the
-    tokenizer lacks, with which some models pad their vocabulary, have probability 0. Raises the errors of
-    `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a GPT-2, an empty
-    prompt, a tokenizer with more ids than the model, or logits that are not finite.
+    Ids that the tokenizer lacks, with which some models pad their vocabulary, have probability 0. Raises ValueError for
+    a tokenizer with more ids than the model.
+    """
+
+    def __init__(self, model: GPT, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
+        known, size = tokenizer.vocab_size, model.config.vocab_size
+        if known > size:
+            raise ValueError(f"the tokenizer has {known:,} tokens, and its model only {size:,}")
+        self.model, self.tokenizer, self.ends = model, tokenizer, ends
+
+    def continue_text(
+        self,
+        prompt: str,
+        max_new_tokens: int,
+        choose: Callable[[np.ndarray], np.ndarray] | None = None,
+        *,
+        no_repeat: int = 0,
+    ) -> Iterator[Piece]:
+        """Continue `prompt` by at most `max_new_tokens` tokens, a Piece for each.
+
+        `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which
+        has no text itself. When n_positions tokens have been read, the model goes on from the later half of them.
+        Raises ValueError for an empty prompt, or logits that are not finite.
+        """
+        ids = self.tokenizer.encode(prompt)[None]
+        if not ids.size:
+            raise ValueError("the prompt is empty: give the model at least one token to continue")
+        log_probs: list[float] = []
+
+        def new_ids() -> Iterator[int]:
+            state = _TextState(self.model, self.tokenizer.vocab_size)
+            for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose, eos=None, no_repeat=no_repeat):
+                log_probs.append(float(log_prob[0]))
+                yield int(token[0])
+                if int(token[0]) in self.ends:
+                    return
+
+        for count, text in enumerate(self.tokenizer.decode_stream(new_ids())):
+            yield Piece(text, log_probs[count] if count < len(log_probs) else None)
+
+
+def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
+    """Load the GPT-2 in `folder` with its tokenizer -> TextModel.
+
+    Raises the errors of `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a
+    GPT-2.
     """
     theirs = read_json(Path(folder) / "config.json")
     complete_config(theirs)
     if theirs["model_type"] != "gpt2":
         raise ValueError(f"{folder} has a {theirs['model_type']}, and only a gpt2 can continue a text")
     tokenizer = load_huggingface_tokenizer(folder)
-    ids = tokenizer.encode(prompt)[None]
-    if not ids.size:
-        raise ValueError("the prompt is empty: give the model at least one token to continue")
     model = load_huggingface(folder)
     assert isinstance(model, GPT)
-    known, size = tokenizer.vocab_size, model.config.vocab_size
-    if known > size:
-        raise ValueError(f"the tokenizer in {folder} has {known:,} tokens, and its model only {size:,}")
-
-    log_probs: list[float] = []
-    ends = _ends_of_text(folder, theirs)
-
-    def new_ids() -> Iterator[int]:
-        state = _TextState(model, known)
-        for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose, eos=None, no_repeat=no_repeat):
-            log_probs.append(float(log_prob[0]))
-            yield int(token[0])
-            if int(token[0]) in ends:
-                return
-
-    for count, text in enumerate(tokenizer.decode_stream(new_ids())):
-        yield Piece(text, log_probs[count] if count < len(log_probs) else None)
+    return TextModel(model, tokenizer, _ends_of_text(folder, theirs))
 
 
 class _TextState(SlidingState):

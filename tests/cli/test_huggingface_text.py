@@ -94,11 +94,10 @@ def test_a_folder_that_is_wrong_is_refused_in_one_line(what, folder, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--prompt", ""), "the prompt is empty"),
-        (("--length", 0), "max_new_tokens must be at least 1"),
-        (("--top-p", 2), "top_p must be"),
-        (("--temperature", 0), "temperature must be greater than 0"),
-        (("--no-repeat", -1), "no_repeat must be at least 0"),
+        (("--length", 0), "--length must be at least 1"),
+        (("--top-p", 2), "--top-p must be"),
+        (("--temperature", 0), "--temperature must be greater than 0"),
+        (("--no-repeat", -1), "--no-repeat must be at least 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message, folder, capsys):

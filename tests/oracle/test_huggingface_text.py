@@ -2,7 +2,7 @@
 
 import pytest
 
-from minitransformer.interop import continue_text, load_huggingface, load_huggingface_tokenizer
+from minitransformer.interop import load_huggingface, load_huggingface_tokenizer, load_text_model
 from tests.tokenizers.texts import TEXTS
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -41,7 +41,7 @@ def test_greedy_text_equals_theirs(folder, prompt):
     ids = theirs(prompt, return_tensors="pt")
     assert load_huggingface_tokenizer(folder).encode(prompt).tolist() == ids["input_ids"][0].tolist()
     new = model.generate(**ids, do_sample=False, max_new_tokens=40, pad_token_id=0)[0, ids["input_ids"].shape[1] :]
-    pieces = list(continue_text(folder, prompt, 40))
+    pieces = list(load_text_model(folder).continue_text(prompt, 40))
     assert "".join(piece.text for piece in pieces) == theirs.decode(new, skip_special_tokens=True)
     assert sum(piece.log_prob is not None for piece in pieces) == len(new)
 

@@ -117,6 +117,9 @@ def files():
         save_checkpoint(folder / "gpt.safetensors", gpt(), tokenizer=TOKENIZER.to_dict())
         save_checkpoint(folder / "mute.safetensors", gpt())
         save_checkpoint(folder / "bert.safetensors", BERT(bert_config(TOKENIZER.vocab_size, **SIZES)))
+        save_checkpoint(folder / "toy.safetensors", Transformer(TransformerConfig(29, **SIZES)), task="reverse")
+        masked = BERT(bert_config(TOKENIZER.vocab_size + 1, **SIZES))
+        save_checkpoint(folder / "masked.safetensors", masked, tokenizer=TOKENIZER.to_dict())
         save_tokenizer(folder / "tokenizer.json", TOKENIZER)
         made = {path.name: path.read_bytes() for path in folder.iterdir()}
     texts = {
