@@ -1,4 +1,4 @@
-"""Puts the lessons and exercises into the wheel, as data of the package: minitransformer/course_files.
+"""Puts lessons, figures and exercises into the wheel, as data of the package: minitransformer/course_files.
 
 setup.cfg names this class as its build_py. setuptools could map a package to this folder instead, but then an editable
 install would be an import hook, which type checkers cannot follow.
@@ -8,15 +8,16 @@ from pathlib import Path
 
 from setuptools.command.build_py import build_py
 
-LESSONS = Path("lessons")  # setuptools builds in the root of the checkout
-PATTERNS = ("*.py", "*.md", "exercises/*/*.py")
+ROOT = Path()  # setuptools builds in the root of the checkout
+LESSONS = ("lessons/[0-9]*.py", "lessons/lab.py", "lessons/patients.py", "lessons/*.md")
+PATTERNS = (*LESSONS, "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 
 
 class BuildWithLessons(build_py):
-    """build_py that copies the lessons too; in an editable install they stay where they are."""
+    """build_py that copies the course too; in an editable install they stay where they are."""
 
     def run(self):
-        """Copy the package, then the lessons."""
+        """Copy the package, then the course."""
         super().run()
         if not self.editable_mode:
             for source, target in zip(self.lessons(), self.targets(), strict=True):
@@ -25,12 +26,12 @@ class BuildWithLessons(build_py):
 
     def lessons(self):
         """The files of the course."""
-        return sorted(path for pattern in PATTERNS for path in LESSONS.glob(pattern))
+        return sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 
     def targets(self):
         """Where they are in the wheel."""
         folder = Path(self.build_lib) / "minitransformer" / "course_files"
-        return [folder / path.relative_to(LESSONS) for path in self.lessons()]
+        return [folder / path for path in self.lessons()]
 
     def get_source_files(self):
         """The files that an sdist needs."""

@@ -1,7 +1,8 @@
 """The course: where its lessons and exercises are, what the lessons say of themselves, and which have been run.
 
 In a checkout they are the folder lessons beside the package. A wheel carries a copy of that folder as data of the
-package; nothing is ever written there.
+package; nothing is ever written there. `minitransformer init FOLDER` copies the lessons to a folder of the learner's,
+which has a marker file: commands find it from the current directory upwards, as git finds its repository.
 """
 
 import json
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent
-INSTALLED = PACKAGE / "course_files"  # in a wheel; see lessons/wheel.py
+INSTALLED = PACKAGE / "course_files" / "lessons"  # in a wheel; see lessons/wheel.py
 FOLDER = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "lessons"
-EXERCISES = FOLDER / "exercises"
+EXERCISES = FOLDER / "exercises"  # always the package's own, so that a learner's changes cannot mislead the checker
+MARKER = ".minitransformer"
 TITLE = re.compile(r"^# # Lesson (\d\d): (.+)$")
 FIELD = re.compile(r"^# \* (Question|You derive|Time|Needs|Difficulty|Paper): (.+)$")
 TIME = re.compile(r"^(\d+) s(, long)? \(fast: (\d+) s\)$")
@@ -40,12 +42,33 @@ class LessonInfo(NamedTuple):
         return self.path.stem
 
 
+def own_folder() -> Path | None:
+    """The nearest folder, from the current directory upwards, that `minitransformer init` has made, or None.
+
+    The search ends at the checkout that this package is part of, which has lessons of its own.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / MARKER).is_file():
+            return folder
+        if folder == FOLDER.parent:
+            break
+    return None
+
+
+def lessons_folder() -> Path:
+    """The folder of the lessons to read and to run: the learner's own copy, or else the package's."""
+    own = own_folder()
+    return own / "lessons" if own else FOLDER
+
+
 def workplace(folder: Path | None = None) -> Path:
     """Where the lessons of `folder` write their records and figures, and where exercises are copied to.
 
-    The checkout that `folder` is in, or the current directory if it is part of an installed wheel.
+    The parent of `folder`, by default of `lessons_folder()`, or the current directory if that is part of an installed
+    wheel.
     """
-    folder = folder or FOLDER
+    folder = folder or lessons_folder()
     return Path() if folder == INSTALLED else folder.parent
 
 
@@ -78,10 +101,11 @@ def read_header(path: Path) -> LessonInfo:
 
 def find_lessons(folder: Path | None = None) -> list[LessonInfo]:
     """All lessons in order. Raises FileNotFoundError if the lessons are missing."""
-    folder = folder or FOLDER
+    folder = folder or lessons_folder()
     paths = sorted(folder.glob("[0-9][0-9]_*.py"))
     if not paths:
-        raise FileNotFoundError(f"there are no lessons in {folder}: install the package again")
+        remedy = "install the package" if folder == FOLDER else f"run minitransformer init {folder.parent}"
+        raise FileNotFoundError(f"there are no lessons in {folder}: {remedy} again")
     return [read_header(path) for path in paths]
 
 

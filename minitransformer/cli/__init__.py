@@ -17,6 +17,7 @@ from minitransformer.cli import (
     generate,
     gradcheck,
     hint,
+    init,
     lengths,
     lesson,
     progress,
@@ -30,6 +31,7 @@ from minitransformer.training import NotFiniteError, Stopped
 
 COMMANDS = {
     "lesson": lesson,
+    "init": init,
     "start": start,
     "check": check,
     "hint": hint,
@@ -61,6 +63,7 @@ DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
   minitransformer lesson                 list the lessons, in reading order
+  minitransformer init course            copy the lessons and exercises to a folder of your own
   minitransformer start 06               start the exercises of lesson 06
   minitransformer check 06               check your solutions, and name your mistakes
   minitransformer hint 06                show the next hint

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from minitransformer.exercises import Exercise, Workshop
-from minitransformer.exercises.options import add_workshop_arguments, chosen
-from minitransformer.exercises.report import print_diagnoses
+from minitransformer.exercises.diagnose import Diagnosis
+from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
+from minitransformer.exercises.report import paint, print_diagnoses
 from minitransformer.exercises.runner import LIMIT, check
 
 HELP = "check your exercises, and name your mistakes"
@@ -17,9 +18,11 @@ DESCRIPTION = """\
 Check your solutions to the exercises of a lesson. Checks of shapes, linearity and numerical derivatives show what is
 wrong and where. Your code is also compared with about 260 known mistakes, and a mistake that matches is named:
 
-  minitransformer check 06
+  minitransformer check                          the next open exercise
+  minitransformer check 06                       the exercises of lesson 06
   minitransformer check 06_attention_backward
-  minitransformer check 06 --watch       check again whenever you save the file
+  minitransformer check all                      a table of all exercises that you have started
+  minitransformer check 06 --watch               check again whenever you save the file
 
 The exit status is 0 if everything is right, otherwise 1.
 """
@@ -27,37 +30,57 @@ The exit status is 0 if everything is right, otherwise 1.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_workshop_arguments(parser)
+    add_workshop_arguments(parser, f'{NAMES}, or "all" (default: the next open exercise)')
     parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check each file -> 0 if all functions pass."""
     exercises, workshop = chosen(arguments)
-    missing = [exercise.name for exercise in exercises if not workshop.file(exercise).exists()]
-    if len(missing) == len(exercises):
-        are = "is" if len(missing) == 1 else "are"
-        raise ValueError(f"{', '.join(missing)} {are} not started: run minitransformer start {exercises[0].lesson}")
-    started = [exercise for exercise in exercises if exercise.name not in missing]
-    passed = check_all(started, workshop, arguments.json)
+    every = arguments.exercise == "all"
+    started = [exercise for exercise in exercises if workshop.file(exercise).exists()]
+    missing = [exercise.name for exercise in exercises if exercise not in started]
+    if not started:
+        names = "no exercise is" if every else f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not"
+        raise ValueError(f"{names} started: run minitransformer start {exercises[0].lesson}")
+    say_which(arguments, exercises)
+    passed = check_all(started, workshop, arguments.json, table=every)
     while arguments.watch:
         wait_for_change([workshop.file(exercise) for exercise in started])
         print()
-        passed = check_all(started, workshop, arguments.json)
-    return 0 if passed and not missing else 1
+        passed = check_all(started, workshop, arguments.json, table=every)
+    return 0 if passed and (every or not missing) else 1
 
 
-def check_all(exercises: Sequence[Exercise], workshop: Workshop, as_json: bool = False) -> bool:
-    """Check, print and count -> whether all passed."""
+def check_all(exercises: Sequence[Exercise], workshop: Workshop, as_json: bool = False, table: bool = False) -> bool:
+    """Check, print and count -> whether all passed. With `table` each exercise gets one line."""
     rows = {}
     for exercise in exercises:
+        if table:
+            print(f"{exercise.name:<30} ", end="", flush=True)
         diagnoses, printed = check(exercise, workshop.file(exercise), LIMIT)
         workshop.count(exercise, diagnoses)
-        print_diagnoses(exercise, diagnoses, printed)
+        if table:
+            print(verdict(diagnoses), flush=True)
+        else:
+            print_diagnoses(exercise, diagnoses, printed)
         rows[exercise.name] = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
+    right = [name for name, diagnoses in rows.items() if all(one["status"] == "passed" for one in diagnoses)]
+    if table:
+        print(f"\n{len(right)} of {len(rows)} started exercises pass; for details: minitransformer check EXERCISE")
     if as_json:
         print(json.dumps(rows))
-    return all(row["status"] == "passed" for diagnoses in rows.values() for row in diagnoses)
+    return len(right) == len(rows)
+
+
+def verdict(diagnoses: Sequence[Diagnosis]) -> str:
+    """One exercise in a few words: passed, or the functions that are wrong or not written."""
+    parts = []
+    for status, words, colour in (("wrong", "WRONG:", "red"), ("open", "not written yet:", "yellow")):
+        functions = [diagnosis.function for diagnosis in diagnoses if diagnosis.status == status]
+        if functions:
+            parts.append(f"{paint(words, colour)} {', '.join(functions)}")
+    return "; ".join(parts) or paint("passed", "green")
 
 
 def wait_for_change(paths: Sequence[Path], pause: float = 0.3) -> None:

@@ -1,80 +1,273 @@
-"""`minitransformer generate`: continue a prompt, token by token."""
+"""`minitransformer generate`: give a trained model a prompt, and print its answer."""
 
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.decoding import Greedy, Sampling, generate_tokens
+from minitransformer.checks import check_integer
+from minitransformer.cli.dialogue import Dialogue, converse
+from minitransformer.data import ToyTask, get_task, task_names
+from minitransformer.data.tasks import append_eos
+from minitransformer.decoding import Greedy, Sampling, fill_mask, generate_tokens, greedy_decode
 from minitransformer.decoding.incremental import SlidingState
-from minitransformer.models import GPT
-from minitransformer.tokenizers import tokenizer_from_dict
+from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
+from minitransformer.models import BERT, GPT, Transformer
+from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint
+from minitransformer.training.checkpointer import saved_steps
 
-HELP = "continue a prompt with a trained language model"
+HELP = "give a trained model a prompt: reverse a word, continue a text, fill in masks"
 DESCRIPTION = """\
-Continue a prompt with a language model that `minitransformer train shakespeare` has saved. Each token is printed as
-soon as it is generated.
+Give a prompt to a model that `minitransformer train` has saved. A model of a toy task answers, a language model
+continues the text, and a masked model fills in every [MASK], which is one character for models of `train masked`:
 
-  minitransformer generate runs/shakespeare --prompt "ROMEO"
-  minitransformer generate runs/shakespeare --greedy --length 200
-  minitransformer generate runs/shakespeare --temperature 0.7 --top-p 0.9 --seed 3
+  minitransformer generate runs/reverse --prompt hello
+  minitransformer generate runs/addition --prompt 12+34
+  minitransformer generate runs/shakespeare --prompt "ROMEO" --temperature 0.7
+  minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
+  minitransformer generate runs/masked --prompt "to be or not to [MASK]e"
+
+Without --prompt, it asks for prompts until you press Ctrl-D, or reads one prompt from each line of its input:
+
+  minitransformer generate runs/reverse
+  minitransformer generate runs/reverse < words.txt
 """
+LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy")
+LENGTH, TEMPERATURE, GUESSES = 400, 0.8, 5  # defaults
+FILE = "model.safetensors"
+MASK = "[MASK]"
+SLACK = 2  # tokens beyond the longest right answer: eos, and one more
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("run", metavar="RUN", help="folder of a run, such as runs/shakespeare, or a model file")
-    parser.add_argument("--prompt", default="\n", metavar="TEXT", help="text to continue (default: a line break)")
     parser.add_argument(
-        "--length", type=int, default=400, metavar="N", help="number of tokens to generate (default 400)"
+        "run", metavar="RUN", help="folder of a run, such as runs/reverse, a checkpoint or a model file"
     )
     parser.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help=f'the prompt; "\\n" is a line break, and each {MASK} is a token to fill in (default: ask for prompts)',
+    )
+    group = parser.add_argument_group("options for language models")
+    group.add_argument("--length", type=int, metavar="N", help=f"number of tokens to generate (default {LENGTH})")
+    group.add_argument(
         "--temperature",
         type=float,
-        default=0.8,
         metavar="X",
-        help="sampling temperature: lower values prefer likely tokens (default 0.8)",
+        help=f"sampling temperature: lower values prefer likely tokens (default {TEMPERATURE})",
     )
-    parser.add_argument("--top-k", type=int, metavar="K", help="sample only from the K most likely tokens")
-    parser.add_argument(
+    group.add_argument(
+        "--top-k",
+        type=int,
+        metavar="K",
+        help=f"sample only from the K most likely tokens; of a masked model: show K guesses (default {GUESSES})",
+    )
+    group.add_argument(
         "--top-p", type=float, metavar="P", help="sample from the smallest set of tokens with total probability P"
     )
-    parser.add_argument(
-        "--no-repeat", type=int, default=0, metavar="N", help="never repeat a sequence of N tokens (default: 0, off)"
-    )
-    parser.add_argument("--greedy", action="store_true", help="always choose the most likely token")
+    group.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens (default: off)")
+    group.add_argument("--greedy", action="store_true", default=None, help="always choose the most likely token")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Load the model, read the prompt, print the continuation."""
-    path = Path(arguments.run)
-    model, metadata = load_checkpoint(path / "model.safetensors" if path.is_dir() else path)
-    if not isinstance(model, GPT) or "tokenizer" not in metadata:
-        raise ValueError(
-            f"{arguments.run} is not a language model with a tokenizer: `minitransformer train shakespeare` saves one"
-        )
-    tokenizer = tokenizer_from_dict(metadata["tokenizer"])
-    ids = tokenizer.encode(arguments.prompt.replace("\\n", "\n"))[None]
-    if not ids.size:
-        raise ValueError("the prompt is empty: give the model at least one token to continue")
-    rng = np.random.default_rng(arguments.seed)
-    choose = Greedy() if arguments.greedy else Sampling(rng, arguments.temperature, arguments.top_k, arguments.top_p)
-    generated: list[int] = []
-    log_probs: list[float] = []
-    state, length = SlidingState(model, 1), arguments.length
-    for token, log_prob in generate_tokens(state, ids, length, choose, eos=None, no_repeat=arguments.no_repeat):
-        if not generated:
-            sys.stdout.write(tokenizer.decode(ids[0]))
-        generated.append(int(token[0]))
-        log_probs.append(float(to_host(log_prob)[0]))
-        sys.stdout.write(tokenizer.decode(np.array(generated[-1:])))
-        sys.stdout.flush()
-    print()
+    """Load the model, and answer the prompt, or all prompts of a dialogue."""
+    dialogue = open_dialogue(arguments)
+    if arguments.prompt is None:
+        return converse(dialogue, arguments.json)
+    result = dialogue.answer(arguments.prompt, False)
     if arguments.json:
-        text = tokenizer.decode(np.array(generated))
-        print(json.dumps({"prompt": arguments.prompt, "text": text, "log_probs": log_probs}))
+        print(json.dumps(result))
     return 0
+
+
+def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
+    """Load the model, whose kind decides how it answers. Raises ValueError for a model that cannot."""
+    if is_huggingface_folder(arguments.run):
+        return huggingface_model(load_text_model(arguments.run), arguments)
+    path = find_model(arguments.run)
+    model, metadata = load_checkpoint(path)
+    about = metadata.get("about")  # of a checkpoint
+    if isinstance(about, dict):
+        print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
+        metadata = {**about, "task": about.get("recipe")}
+    if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT):
+        return toy_model(model, get_task(metadata["task"]), arguments)
+    if "tokenizer" in metadata and isinstance(model, GPT):
+        return language_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
+    if "tokenizer" in metadata and isinstance(model, BERT):
+        return masked_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
+    raise ValueError(
+        f"{arguments.run} is a {type(model).__name__} without a task or a tokenizer: generate takes models that "
+        "`minitransformer train` has saved"
+    )
+
+
+def find_model(run: str) -> Path:
+    """The file of the model that is meant by `run`: a file, or the folder of a run or of its checkpoints.
+
+    In a folder, that is the finished model, or else the newest checkpoint. Raises FileNotFoundError, which names other
+    runs, if there is none.
+    """
+    path = Path(run)
+    if not path.is_dir() and path.exists():
+        return path
+    checkpoints = saved_steps(path / "checkpoints") or saved_steps(path)
+    for place in (path / FILE, *checkpoints[-1:]):
+        if place.is_file():
+            return place
+    others = sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
+    remedy = f"models here: {', '.join(others)}" if others else "train one, as with `minitransformer train reverse`"
+    raise FileNotFoundError(f"there is no model {run}; {remedy}")
+
+
+def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialogue:
+    """A model of a toy task, which answers greedily."""
+    refuse_options(arguments, LANGUAGE_OPTIONS, "of a toy task")
+    longest = model.config.max_len - SLACK  # both source and answer have an end
+    longest = longest // 2 if isinstance(model, GPT) else longest  # in a GPT they share the positions
+
+    def answer(prompt: str, brief: bool) -> dict[str, Any]:
+        if not 1 <= len(prompt) <= longest:
+            raise ValueError(f"the prompt has {len(prompt)} symbols, and this model reads from 1 to {longest}")
+        source = append_eos(task.encode(prompt)[None])
+        if len(prompt) > task.max_len:
+            print(f"note: the model was trained on at most {task.max_len} symbols", file=sys.stderr)
+        text = task.decode(greedy_decode(model, source, max(len(prompt), task.max_len) + SLACK)[0])
+        print(text)
+        return {"prompt": prompt, "text": text}
+
+    return Dialogue(f"Type up to {task.max_len} of the symbols {task.symbols}", answer)
+
+
+def language_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace) -> Dialogue:
+    """A language model, which continues the prompt. Each token is printed as soon as it is generated."""
+    choose = choose_tokens(arguments)
+    length = check_integer("--length", LENGTH if arguments.length is None else arguments.length, least=1)
+    no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
+
+    def answer(prompt: str, brief: bool) -> dict[str, Any]:
+        ids = encode(tokenizer, prompt.replace("\\n", "\n") or "\n")[None]
+        log_probs: list[float] = []
+
+        def new_ids() -> Iterator[int]:
+            state = SlidingState(model, 1)
+            for token, log_prob in generate_tokens(state, ids, length, choose, eos=None, no_repeat=no_repeat):
+                log_probs.append(float(to_host(log_prob)[0]))
+                yield int(token[0])
+
+        text = print_stream(tokenizer.decode(ids[0]), tokenizer.decode_stream(new_ids()))
+        return {"prompt": prompt, "text": text, "log_probs": log_probs}
+
+    return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
+
+
+def huggingface_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
+    """A GPT-2 saved by Hugging Face, whose text ends where the model says so."""
+    choose = choose_tokens(arguments)
+    length = check_integer("--length", LENGTH if arguments.length is None else arguments.length, least=1)
+    no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
+
+    def answer(prompt: str, brief: bool) -> dict[str, Any]:
+        start = prompt.replace("\\n", "\n") or "\n"
+        log_probs: list[float] = []
+
+        def texts() -> Iterator[str]:
+            for piece in model.continue_text(start, length, choose, no_repeat=no_repeat):
+                if piece.log_prob is not None:
+                    log_probs.append(piece.log_prob)
+                yield piece.text
+
+        text = print_stream(start, texts())
+        return {"prompt": prompt, "text": text, "log_probs": log_probs}
+
+    return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
+
+
+def print_stream(start: str, texts: Iterable[str]) -> str:
+    """Print a prompt and what follows it, each text as soon as it is known -> all that follows.
+
+    Nothing is printed before the first text, so that an error of the model comes alone.
+    """
+    printed: list[str] = []
+    for text in texts:
+        sys.stdout.write(text if printed else start + text)
+        sys.stdout.flush()
+        printed.append(text)
+    print()
+    return "".join(printed)
+
+
+def masked_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace) -> Dialogue:
+    """A model that fills in masks, all at once."""
+    refuse_options(arguments, [name for name in LANGUAGE_OPTIONS if name != "top_k"], "for masked text")
+    count = check_integer("--top-k", GUESSES if arguments.top_k is None else arguments.top_k, least=1)
+    mask_id, max_len = tokenizer.vocab_size, model.config.max_len  # the mask's id follows those of the tokenizer
+    if model.config.vocab_size != mask_id + 1 or model.options["num_classes"] is not None:
+        raise ValueError(
+            f"{arguments.run} is a BERT that cannot fill in masks: `minitransformer train masked` makes one"
+        )
+
+    def answer(prompt: str, brief: bool) -> dict[str, Any]:
+        first, *others = (encode(tokenizer, part) for part in prompt.replace("\\n", "\n").split(MASK))
+        if not others:
+            raise ValueError(f"the prompt has no mask: write {MASK} for each token that is to be filled in")
+        ids = np.concatenate([first, *(np.append(mask_id, part) for part in others)])
+        if len(ids) > max_len:
+            raise ValueError(f"the prompt has {len(ids)} tokens, and this model reads at most {max_len}")
+        filled = fill_mask(model, ids, mask_id, count)
+        ids[ids == mask_id] = filled.ids[:, 0]
+        text = tokenizer.decode(ids)
+        print(text.replace("\n", "\\n"))  # one line, as the prompt was
+        rows = [
+            [{"token": tokenizer.decode([token]), "probability": float(p)} for token, p in zip(*row, strict=True)]
+            for row in zip(*filled, strict=True)
+        ]
+        for number, row in enumerate([] if brief else rows, start=1):
+            guesses = ", ".join(f"{guess['token']!r} {guess['probability']:.1%}" for guess in row)
+            print(f"{MASK} {number}: {guesses}")
+        return {"prompt": prompt, "text": text, "masks": rows}
+
+    return Dialogue(f"Type a text with {MASK} for each token that is to be filled in", answer)
+
+
+def refuse_options(arguments: argparse.Namespace, names: Iterable[str], kind: str) -> None:
+    """ValueError for the first option of `names` that was given."""
+    for name in names:
+        if getattr(arguments, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for language models, and {arguments.run} is a model {kind}")
+
+
+def choose_tokens(arguments: argparse.Namespace) -> Greedy | Sampling:
+    """How to choose the next token. Raises ValueError, naming the option, for options that make no sense."""
+    temperature, top_k, top_p = arguments.temperature, arguments.top_k, arguments.top_p
+    if arguments.greedy:
+        for option, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p)):
+            if value is not None:
+                raise ValueError(f"{option} and --greedy exclude each other")
+        return Greedy()
+    temperature = TEMPERATURE if temperature is None else temperature
+    if not temperature > 0:
+        raise ValueError(f"--temperature must be greater than 0, got {temperature}")
+    if top_k is not None:
+        check_integer("--top-k", top_k, least=1)
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"--top-p must be greater than 0 and at most 1, got {top_p}")
+    return Sampling(np.random.default_rng(arguments.seed), temperature, top_k, top_p)
+
+
+def encode(tokenizer: Tokenizer, text: str) -> np.ndarray:
+    """The ids of a prompt, or of a part of it. Raises ValueError, which names the characters that are unknown."""
+    if isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
+        unknown = dict.fromkeys(character for character in text if character not in tokenizer.characters)
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(f"the prompt has characters that the training text did not have: {names}")
+    return tokenizer.encode(text)

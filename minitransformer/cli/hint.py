@@ -4,26 +4,30 @@ import argparse
 import json
 import textwrap
 
-from minitransformer.exercises.options import add_workshop_arguments, chosen
+from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
 
 HELP = "show a hint: first a question, then what is missing, then the shapes"
 DESCRIPTION = """\
 Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes
 in the formula. Each call shows one more hint:
 
-  minitransformer hint 06
+  minitransformer hint                           for the next open exercise
+  minitransformer hint 06                        for the exercises of lesson 06 that you have not passed
   minitransformer hint 06_attention_backward
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_workshop_arguments(parser)
+    add_workshop_arguments(parser, f"{NAMES} (default: the next open exercise)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the hints seen so far and the next, of each exercise that is not passed yet (or of all)."""
+    if arguments.exercise == "all":
+        raise ValueError("a hint is for a lesson or an exercise, such as hint 06: all is not allowed")
     exercises, workshop = chosen(arguments)
+    say_which(arguments, exercises)
     unsolved = [exercise for exercise in exercises if workshop.state(exercise) != "passed"]
     rows = {}
     for exercise in unsolved or exercises:

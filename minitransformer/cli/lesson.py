@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
 
 HELP = "list the lessons, or run one"
 DESCRIPTION = """\
@@ -78,6 +78,8 @@ def show_list(as_json: bool) -> int:
         print(textwrap.fill(lesson.question, 100, initial_indent="    ", subsequent_indent="    "))
         print(f"    {lesson.seconds} s, difficulty {lesson.difficulty} of 5 · {state}\n")
     print("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output.")
+    if lessons[0].path.parent == INSTALLED:
+        print("To have the files in a folder of your own: minitransformer init FOLDER")
     if as_json:
         rows = [{**lesson._asdict(), "path": str(lesson.path), "record": read_record(lesson)} for lesson in lessons]
         print(json.dumps(rows, ensure_ascii=False))

@@ -20,13 +20,13 @@ COLOURS = {"passed": "green", "started": "yellow", "gave up": "grey", "not start
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_workshop_arguments(parser, exercise=False)
+    add_workshop_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """One line an exercise, and the sum."""
-    workshop, rows = Workshop(arguments.folder), []
-    for exercise in find_exercises():
+    workshop, exercises, rows = Workshop(arguments.folder), find_exercises(), []
+    for exercise in exercises:
         title, difficulty, minutes = exercise.about()
         state, tries = workshop.state(exercise), workshop.noted(exercise, "tries", 0)
         times = f", {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
@@ -34,7 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{exercise.name:<30} {stars:<5} {minutes:>3} min   {mark}{times}\n    {title}")
         rows.append({"exercise": exercise.name, "title": title, "state": state, "tries": tries, "minutes": minutes})
     passed = sum(row["state"] == "passed" for row in rows)
-    print(f"\n{passed} of {len(rows)} passed. Start one with: minitransformer start NN")
+    print(f"\n{passed} of {len(rows)} passed")
+    following = workshop.next_open(exercises)
+    if following:
+        verb = "check" if workshop.state(following) == "started" else "start"
+        print(f"next: minitransformer {verb} {following.name}")
     if arguments.json:
         print(json.dumps(rows))
     return 0

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from minitransformer.exercises.options import add_workshop_arguments, chosen
+from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen
 
 HELP = "show the solution of an exercise that you have passed"
 DESCRIPTION = """\
@@ -17,11 +17,14 @@ Show our solution of an exercise that you have passed. With --give-up, show it i
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
+    parser.add_argument("exercise", metavar="EXERCISE", help=NAMES)
     parser.add_argument("--give-up", action="store_true", help="show it although you have not passed, and record that")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the file of each exercise that may be seen -> 1 if none may."""
+    if arguments.exercise == "all":
+        raise ValueError("name a lesson or an exercise, such as solution 06: all is not allowed")
     exercises, workshop = chosen(arguments)
     shown = {}
     for exercise in exercises:

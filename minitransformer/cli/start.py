@@ -3,14 +3,14 @@
 import argparse
 import json
 
-from minitransformer.exercises.options import add_workshop_arguments, chosen
+from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which, shown
 
 HELP = "start an exercise: copy its file to your folder"
 DESCRIPTION = """\
-Copy the exercises of a lesson to your folder my_exercises, which git ignores. Files that are already there are not
-overwritten:
+Copy exercises to your folder my_exercises. Files that are already there are not overwritten:
 
-  minitransformer start 06
+  minitransformer start                          the next open exercise
+  minitransformer start 06                       all exercises of lesson 06
   minitransformer start 06_attention_backward
 
 Write your solution in the copy. These commands help:
@@ -23,20 +23,23 @@ Write your solution in the copy. These commands help:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_workshop_arguments(parser)
+    add_workshop_arguments(parser, f'{NAMES}, or "all" (default: the next open exercise)')
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy the files that are not there yet, and print their paths."""
     exercises, workshop = chosen(arguments)
+    say_which(arguments, exercises)
     rows = []
     for exercise in exercises:
         path, new = workshop.start(exercise)
         title, difficulty, minutes = exercise.about()
         print(f"{exercise.lesson}  {title}, difficulty {difficulty} of 5, about {minutes} minutes")
-        print(f"    {'write your solution in' if new else 'already started:'} {path}")
+        print(f"    {'write your solution in' if new else 'already started:'} {shown(path)}")
         rows.append({"exercise": exercise.name, "path": str(path), "new": new})
-    print(f"\nCheck your solution with: minitransformer check {arguments.exercise}")
+    print(f"\nCheck your solution with: minitransformer check {arguments.exercise or ''}".rstrip())
+    if arguments.exercise is None and not rows[0]["new"]:
+        print("To start another exercise, name it, as in: minitransformer start 06")
     if arguments.json:
         print(json.dumps(rows))
     return 0

@@ -1,6 +1,8 @@
 """All exercises of the course: every folder of lessons/exercises."""
 
+import difflib
 import functools
+from pathlib import PurePath
 
 from minitransformer.course import EXERCISES
 from minitransformer.exercises.exercise import Exercise, load
@@ -33,15 +35,32 @@ def find_exercise(name: str) -> Exercise:
 
 
 def choose_exercises(text: str) -> list[Exercise]:
-    """The exercises of a lesson ("06", "6"), or the one called `text` ("06_attention_backward").
+    """The exercises that `text` names, at least one.
 
-    Raises ValueError, which lists the lessons with exercises, if `text` matches no exercise.
+    A lesson's number ("06", "6") names the exercises of that lesson, "all" names every exercise. Anything else is a
+    name ("06_attention_backward"), the beginning of one, with or without the number ("06_att", "attention_b"), or the
+    path of a learner's file. Raises ValueError, with similar names or the lessons with exercises, if nothing matches.
     """
     exercises = find_exercises()
-    chosen = [
-        exercise for exercise in exercises if text in (exercise.name, exercise.lesson, exercise.lesson.lstrip("0"))
-    ]
+    name = PurePath(text).name.removesuffix(".py")
+    if name == "all":
+        return exercises
+    if name.isdecimal():
+        chosen = [exercise for exercise in exercises if exercise.lesson.lstrip("0") == name.lstrip("0")]
+    else:
+        chosen = (
+            [exercise for exercise in exercises if exercise.name == name]
+            or [exercise for exercise in exercises if name and exercise.name.startswith(name)]
+            or [exercise for exercise in exercises if name and exercise.name[3:].startswith(name)]
+        )
     if not chosen:
-        lessons = sorted({exercise.lesson for exercise in exercises})
-        raise ValueError(f"there is no exercise {text}; lessons with exercises: {', '.join(lessons)}")
+        raise ValueError(f"there is no exercise {text}; {_suggest(name, exercises)}")
     return chosen
+
+
+def _suggest(name: str, exercises: list[Exercise]) -> str:
+    names = {alias: exercise.name for exercise in exercises for alias in (exercise.name, exercise.name[3:])}
+    similar = {names[alias]: None for alias in difflib.get_close_matches(name, names)}
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    return f"lessons with exercises: {', '.join(sorted({exercise.lesson for exercise in exercises}))}"

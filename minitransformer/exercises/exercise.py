@@ -22,10 +22,16 @@ HEADER = re.compile(r'^"""Exercise (\d\d): (.+)\.\n\nDifficulty ([1-5]) of 5, (\
 
 
 class Output(NamedTuple):
-    """One value that a function returns: its name, and a letter for each of its axes, such as "BTC"; "" is a number."""
+    """One value that a function returns: its name, and a letter for each of its axes, such as "BTC"; "" is a number.
+
+    `kind` says what its entries are: "float", "int" (such as ids) or "bool" (such as a mask). Integers and booleans
+    must come as an array of that kind, unless `sequence` allows a list or a tuple.
+    """
 
     name: str
     axes: str
+    kind: str = "float"
+    sequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,17 +63,24 @@ class Invariant(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One function of an exercise's file, to be written by the learner."""
+    """One function of an exercise's file, to be written by the learner.
+
+    It is tried on one problem of each of the `sizes`, so that no answer can hold a size as a number. All lengths of the
+    first differ, so that no wrong axis goes unseen. The known mistakes are recognised on the first `rich` ones.
+    """
 
     function: str  # its name there
     outputs: tuple[Output, ...]
-    make: Callable[..., Problem]  # make(rng, given), where `given` is the module of the file as it is handed out
+    make: Callable[..., Problem]  # make(rng, given, **sizes), where `given` is the module of the handed-out file
+    sizes: tuple[dict[str, int], ...]  # ({"B": 2, "T": 3}, ...)
     mistakes: tuple[Mistake, ...] = ()
     forward: str | None = None  # the given function that makes the cache; what it returns is for its backward alone
     linear: bool = False  # in its first argument, as every backward is in dy
     invariants: tuple[Invariant, ...] = ()
     observe: Callable[..., Any] | None = None  # observe(outputs, problem) -> what to compare, if not the outputs
     tolerance: float = 1e-9
+    rich: int = 1  # how many of the problems show, together, every known mistake
+    float32: bool = True  # whether it is tried on float32 and int32 inputs, too; False if it takes no arrays
 
 
 @dataclass(frozen=True)

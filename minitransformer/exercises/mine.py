@@ -14,8 +14,8 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.exercises.collection import find_exercises
-from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise, Replacement
+from minitransformer.exercises.judging import Diagnosis
 from minitransformer.exercises.report import paint, print_indented
 from minitransformer.exercises.runner import check
 from minitransformer.exercises.workshop import Workshop

@@ -11,6 +11,11 @@ from minitransformer.gradcheck import complex_step
 NEAR = 0.02  # an attention weight this near to 0 or 1 counts as 0 or 1, because a softmax never reaches them
 
 
+def sizes(letters: str, *rows: Sequence[int]) -> tuple[dict[str, int], ...]:
+    """The sizes of a task: `letters` such as "B T C", and for each problem a row of their lengths."""
+    return tuple(dict(zip(letters.split(), row, strict=True)) for row in rows)
+
+
 def backward_problem(
     forward: Callable[..., Any],
     inputs: dict[str, Any],
@@ -49,22 +54,32 @@ def orthogonal(a: np.ndarray, b: np.ndarray) -> bool:
     return bool((np.abs((a * b).sum(axis=-1)) <= 0.01 * lengths).all())
 
 
-def draw_ids(rng: np.random.Generator, V: int) -> np.ndarray:
-    """ids (2, 4): one token occurs three times, one occurs in both sequences, three occur once, the others never."""
-    often, both, *once = rng.permutation(V)
-    rows = [[often, both, often, once[0]], [both, often, once[1], once[2]]]
-    return np.array([rng.permutation(row) for row in rows])
+def draw_ids(rng: np.random.Generator, B: int, T: int, V: int) -> np.ndarray:
+    """ids (B, T): the same token stands twice in the first sequence and once in each other one, if T > 1 and B > 1.
+
+    Another one stands in the first two sequences, and at least one token, if V > 1, nowhere.
+    """
+    often, both, *others = rng.permutation(V)[: max(V - 1, 2)] if V > 1 else (0, 0)
+    ids = rng.choice(others or [often], size=(B, T))
+    ids[:, 0], ids[:1, 1:2] = often, often
+    ids[:2, 2:3] = both
+    return rng.permuted(ids, axis=1)
 
 
 def places_of(ids: np.ndarray, V: int) -> dict[str, dict[str, np.ndarray]]:
     """Rows of the table dE (V, C), by how often their tokens occur in `ids`."""
     count = np.bincount(ids.reshape(-1), minlength=V)[:, None]
     return {
-        "at the token that occurs twice in one sequence": {"dE": count == 3},
+        "at tokens that occur twice in one sequence": {"dE": _repeated(ids, V)},
         "at the tokens that occur more than once": {"dE": count > 1},
         "at the tokens that never occur": {"dE": count == 0},
         "at the tokens that occur": {"dE": count > 0},
     }
+
+
+def _repeated(ids: np.ndarray, V: int) -> np.ndarray:
+    """Which tokens occur more than once in a sequence, (V, 1)."""
+    return (np.stack([np.bincount(row, minlength=V) for row in ids]).max(axis=0) > 1)[:, None]
 
 
 def make_weights(
@@ -85,15 +100,17 @@ def make_weights(
 
 
 def not_padding(B: int, length: int) -> np.ndarray:
-    """Who may be attended to, (B, 1, length): everything except the last token of the second sequence."""
+    """Who may be attended to, (B, 1, length): everything except the last token of the second sequence, if any."""
     allowed = np.ones((B, 1, length), dtype=bool)
-    allowed[1, 0, -1] = False
+    if length > 1:
+        allowed[1:2, 0, -1] = False
     return allowed
 
 
-def draw_word(rng: np.random.Generator, given: Any, looks_at: Callable[[int], list[int]]) -> Problem:
-    """A word of random length and letters; `looks_at(n)` says for each position where it must look."""
-    n, letters = int(rng.integers(5, 9)), int(rng.integers(3, 5))
+def draw_word(
+    rng: np.random.Generator, given: Any, letters: int, n: int, looks_at: Callable[[int], list[int]]
+) -> Problem:
+    """A word of n random letters; `looks_at(n)` says for each position where it must look."""
     x = given.tokens(rng.integers(0, letters, size=n), letters)
     expected = np.eye(n)[looks_at(n)]
     return Problem((letters, n), (expected,), {"x": x, "attention_map": given.attention_map})

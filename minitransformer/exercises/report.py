@@ -5,8 +5,8 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise
+from minitransformer.exercises.judging import Diagnosis
 
 WIDTH = 110
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90"}

@@ -7,40 +7,52 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from minitransformer.exercises.collection import find_exercise
-from minitransformer.exercises.diagnose import Diagnosis, diagnose
+from minitransformer.exercises.diagnose import diagnose
 from minitransformer.exercises.exercise import Exercise
+from minitransformer.exercises.judging import Diagnosis
 
 LIMIT = 20  # seconds for one file, on a slow machine; a check takes one or two
 SHOWN = 2000  # characters of what the file prints
 
 
+class Printed(io.TextIOBase):
+    """A stream that keeps the first characters, so that a file that prints without end fills no memory."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        """Keep `text`, as far as there is room."""
+        self.text += text[: SHOWN - len(self.text)]
+        return len(text)
+
+
 def check(exercise: Exercise, path: Path, limit: float = LIMIT) -> tuple[list[Diagnosis], str]:
     """Check the file at `path` -> ([Diagnosis], what it printed)."""
-    call = f"from minitransformer.exercises.runner import main; main({exercise.name!r}, {str(path)!r})"
-    command = [sys.executable, "-c", call]
+    call = "import sys; from minitransformer.exercises.runner import main; main(*sys.argv[1:])"
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    try:
-        run = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=limit,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
-    try:
-        answer = json.loads(run.stdout.splitlines()[-1])
-        return [diagnosis_from(row) for row in answer["diagnoses"]], answer["printed"]
-    except (IndexError, ValueError, KeyError, TypeError):
-        said = (run.stderr.strip().splitlines() or [""])[-1]
-        return failed(exercise, f"its process ended with status {run.returncode} before the check was done. {said}"), ""
+    with tempfile.TemporaryDirectory() as folder:
+        answer, errors = Path(folder, "answer.json"), Path(folder, "stderr.txt")
+        command = [sys.executable, "-c", call, exercise.name, str(path), str(answer)]
+        with errors.open("wb") as stream:
+            try:
+                # what the file writes past sys.stdout is dropped
+                nothing = subprocess.DEVNULL
+                run = subprocess.run(
+                    command, stdin=nothing, stdout=nothing, stderr=stream, timeout=limit, env=environment
+                )
+            except subprocess.TimeoutExpired:
+                return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
+        if run.returncode == 0 and answer.exists():
+            found = json.loads(answer.read_text("utf-8"))
+            return [diagnosis_from(row) for row in found["diagnoses"]], found["printed"]
+        said = (errors.read_text("utf-8", "replace").strip().splitlines() or [""])[-1]
+    return failed(exercise, f"its process ended with status {run.returncode} before the check was done. {said}"), ""
 
 
 def failed(exercise: Exercise, clue: str) -> list[Diagnosis]:
@@ -60,10 +72,11 @@ def diagnosis_from(row: dict[str, Any]) -> Diagnosis:
     )
 
 
-def main(name: str, path: str) -> None:
-    """Check the file, in the separate process, and print the result as one last line of JSON."""
-    printed = io.StringIO()
+def main(name: str, path: str, answer: str) -> None:
+    """Check the file, in the separate process, and write the result as JSON to the file `answer`."""
+    printed = Printed()
     with contextlib.redirect_stdout(printed):
         diagnoses = diagnose(find_exercise(name), Path(path))
     rows = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-    print("\n" + json.dumps({"diagnoses": rows, "printed": printed.getvalue()[:SHOWN]}))
+    Path(answer).write_text(json.dumps({"diagnoses": rows, "printed": printed.text}), "utf-8")
+    os._exit(0)  # not waiting for threads that the file may have started

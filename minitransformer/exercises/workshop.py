@@ -8,11 +8,9 @@ from types import ModuleType
 from typing import Any
 
 from minitransformer.course import workplace
-from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise, load
+from minitransformer.exercises.judging import Diagnosis
 from minitransformer.files import atomic_write, read_bytes
-
-MINE = workplace() / "my_exercises"
 
 NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
 
@@ -27,11 +25,16 @@ def check_notes(notes: Any) -> None:
                 raise ValueError(f"{exercise} has {name} = {value!r}")
 
 
-class Workshop:
-    """The folder at `path`. Raises ValueError, naming the file, if its notes cannot be read."""
+def my_exercises() -> Path:
+    """The learner's folder, unless another one is asked for."""
+    return workplace() / "my_exercises"
 
-    def __init__(self, path: Path | str = MINE) -> None:
-        self.path = Path(path)
+
+class Workshop:
+    """The folder at `path`, by default `my_exercises()`. ValueError, naming the file, if its notes cannot be read."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = my_exercises() if path is None else Path(path)
         self.notes_path = self.path / "progress.json"
         self.notes: dict[str, dict[str, Any]] = {}
         if self.notes_path.exists():
@@ -73,6 +76,14 @@ class Workshop:
         if self.noted(exercise, "gave_up"):
             return "gave up"
         return "started" if self.file(exercise).exists() else "not started"
+
+    def next_open(self, exercises: Sequence[Exercise]) -> Exercise | None:
+        """The first of `exercises` that is started and neither passed nor given up, or else not started; or None."""
+        for state in ("started", "not started"):
+            for exercise in exercises:
+                if self.state(exercise) == state:
+                    return exercise
+        return None
 
     def count(self, exercise: Exercise, diagnoses: Sequence[Diagnosis]) -> None:
         """Note one more try, unless all functions are still stubs, and whether all of them passed."""

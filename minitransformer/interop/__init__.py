@@ -2,13 +2,20 @@
 
 from minitransformer.interop.huggingface import from_huggingface, load_huggingface, model_from_huggingface
 from minitransformer.interop.huggingface_configs import config_from_huggingface
+from minitransformer.interop.huggingface_text import Piece, TextModel, is_huggingface_folder, load_text_model
+from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.interop.pytorch import from_pytorch, to_pytorch
 
 __all__ = [
+    "Piece",
+    "TextModel",
     "config_from_huggingface",
     "from_huggingface",
     "from_pytorch",
+    "is_huggingface_folder",
     "load_huggingface",
+    "load_huggingface_tokenizer",
+    "load_text_model",
     "model_from_huggingface",
     "to_pytorch",
 ]

@@ -1,13 +1,13 @@
 """The weights of a Hugging Face GPT-2, BERT or T5 in our models. Neither torch nor transformers is needed.
 
-    model = load_huggingface("folder/of/gpt2")                                     # config.json and model.safetensors
+    model = load_huggingface("folder/of/gpt2")                                     # config.json and safetensors files
     model = model_from_huggingface(theirs.state_dict(), theirs.config.to_dict())   # a model in memory
 
 huggingface_tables.py lists their names and ours. Their models need their own tokenizers, and their special ids differ
 from ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
 """
 
-import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.backend import to_host
+from minitransformer.backend import to_device, to_host
 from minitransformer.checks import check_dtype, check_names
-from minitransformer.files import read_bytes, read_safetensors
-from minitransformer.interop.huggingface_configs import BERT_USUAL, config_from_huggingface
-from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
+from minitransformer.interop.huggingface_configs import complete_config, config_from_huggingface
+from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_tensors
+from minitransformer.interop.huggingface_tables import Source, bert_table, gpt2_table, t5_table
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
 from minitransformer.models.transformer import Transformer
@@ -48,19 +48,16 @@ COPIES = {
 def load_huggingface(
     folder: str | os.PathLike[str], *, dtype: DTypeLike = np.float32, **changes: Any
 ) -> GPT | BERT | Transformer:
-    """The model in `folder`, from its files config.json and model.safetensors -> GPT, BERT or Transformer.
+    """The model in `folder`, from its config.json and model.safetensors -> GPT, BERT or Transformer.
 
-    `changes` replaces fields of our TransformerConfig, such as dropout, or max_len of a T5. Raises FileNotFoundError
-    for a missing file, and ValueError, with the name, for a setting that we cannot represent or a tensor that does not
-    fit.
+    Instead of model.safetensors there may be several files and model.safetensors.index.json. Weights may be float64,
+    float32, float16 or bfloat16. `changes` replaces fields of our TransformerConfig, such as dropout, or max_len of a
+    T5. Raises FileNotFoundError for a missing file, and ValueError or TypeError, with the name, for a setting that we
+    cannot represent or a tensor that does not fit.
     """
-    config, weights = Path(folder) / "config.json", Path(folder) / "model.safetensors"
-    try:
-        theirs = json.loads(read_bytes(config).decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{config} is not JSON: {error}") from error
-    state, _ = read_safetensors(weights)
-    return model_from_huggingface(state, theirs, dtype=dtype, **changes)
+    theirs = read_json(Path(folder) / "config.json")
+    config_from_huggingface(theirs)  # before the weights are looked for
+    return model_from_huggingface(stored_tensors(folder), theirs, dtype=dtype, **changes)
 
 
 def model_from_huggingface(
@@ -69,14 +66,15 @@ def model_from_huggingface(
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
     dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
-    weights = {name: array.astype(dtype, copy=False) for name, array in from_huggingface(state, theirs).items()}
+    given, table = _match(state, theirs)
     options: dict[str, int | None] = {}
     if theirs["model_type"] == "bert":
-        classes = weights.get("head.classes.b")
-        options["num_segments"] = len(weights["embedding.segments.E"])
-        options["num_classes"] = None if classes is None else len(classes)
+        classes = table.get("head.classes.b")
+        options["num_segments"] = table["embedding.segments.E"].shape[0]
+        options["num_classes"] = None if classes is None else classes.shape[0]
     model = MODELS[theirs["model_type"]](config, **options, seed=None, dtype=dtype)
-    model.load_state_dict(weights)
+    for name, parameter in model.named_parameters():  # one after another, so that no second model is in memory
+        parameter.data[...] = to_device(_gather(given, table[name], dtype))
     return model
 
 
@@ -87,16 +85,22 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
     (or BertForPreTraining, which has one more head), BertForSequenceClassification or T5ForConditionalGeneration, and
     `theirs` is their configuration as a dictionary. `gpt2_table`, `bert_table` and `t5_table` list the names.
 
-    Raises ValueError, naming the tensors, if one is missing or unexpected or has a wrong shape, or if two names of one
-    tensor have different values.
+    Raises ValueError, naming the tensors, if one is missing or unexpected, has a wrong shape or numbers that are not
+    finite, or if two names of one tensor have different values.
     """
+    given, table = _match(state, theirs)
+    return {name: np.array(_gather(given, source), order="C") for name, source in table.items()}
+
+
+def _match(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Source]]:
+    """Their tensors by their plain names, and the table of ours, once every name and shape agrees."""
     config, kind = config_from_huggingface(theirs), theirs["model_type"]
     if config.num_layers > len(state):
         raise ValueError(f"the config has {config.num_layers:,} layers, and the state only {len(state)} tensors")
-    given = {_plain_name(name, PREFIX[kind]): _to_numpy(tensor) for name, tensor in state.items()}
+    given = _plain_names(state, kind)
     classes = given.get("classifier.bias") if kind == "bert" else None
-    ignored = IGNORED[kind] + (r"|pooler\.dense\.(weight|bias)" if kind == "bert" and classes is None else "")
-    given = {name: array for name, array in given.items() if not re.fullmatch(ignored, name)}
+    if kind == "bert" and classes is None:  # BertForPreTraining's pooler is for the head that we do not have
+        given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.dense.")}
     table = _table(kind, config, theirs, classes)
     shapes = {name: source.shape for source in table.values() for name in source.names}
     _merge_copies(given, {copy: name for copy, name in COPIES[kind].items() if name in shapes}, shapes, theirs)
@@ -106,7 +110,7 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
             raise ValueError(
                 f"the Hugging Face state has {name} of shape {given[name].shape}, its config needs {shape}"
             )
-    return {name: _gather(given, source) for name, source in table.items()}
+    return given, table
 
 
 def _table(kind, config, theirs, classes):
@@ -114,18 +118,41 @@ def _table(kind, config, theirs, classes):
         return gpt2_table(config)
     if kind == "t5":
         return t5_table(config)
-    num_segments = {**BERT_USUAL, **theirs}["type_vocab_size"]
-    return bert_table(config, num_segments, None if classes is None else len(classes))
+    num_segments = complete_config(theirs)[1]["type_vocab_size"]
+    return bert_table(config, num_segments, None if classes is None else math.prod(classes.shape))
 
 
-def _plain_name(name, prefix):
-    """`name` without the prefix, with the current names of a normalisation's arrays: old files have gamma and beta."""
-    name = name.removeprefix(prefix)
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+def _plain_names(state, kind):
+    """The weights by their plain names: without the prefix, and current where old files have gamma and beta.
+
+    ValueError if two tensors with one plain name differ.
+    """
+    given, first = {}, {}  # the tensor, and the first name that it had
+    for name, tensor in state.items():
+        plain = name.removeprefix(PREFIX[kind])
+        plain = plain.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        if re.fullmatch(IGNORED[kind], plain):
+            continue
+        tensor = tensor if isinstance(tensor, StoredTensor) else _to_numpy(tensor)
+        if plain in given and not _are_equal(given[plain], tensor):
+            raise ValueError(f"{first[plain]!r} and {name!r} are two names of one tensor, but they differ")
+        given[plain] = tensor
+        first.setdefault(plain, name)
+    return given
 
 
 def _to_numpy(tensor):
-    return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else to_host(tensor)
+    if not hasattr(tensor, "detach"):
+        return to_host(tensor)
+    tensor = tensor.detach().cpu()
+    if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":  # which NumPy lacks
+        tensor = tensor.float()
+    return tensor.numpy()
+
+
+def _are_equal(a, b):
+    """Whether two tensors are equal; NaN is equal to itself, so that it is complained about by its own name."""
+    return a.shape == b.shape and np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
 
 
 def _merge_copies(given, copies, wanted, theirs):
@@ -135,13 +162,28 @@ def _merge_copies(given, copies, wanted, theirs):
             given[name] = given[copy]
         if copy in wanted and theirs.get("tie_word_embeddings") and name in given:
             given.setdefault(copy, given[name])  # newer files of T5 1.1 are called tied, and then may hold it once
-        elif copy not in wanted and copy in given and not np.array_equal(given.pop(copy), given[name]):
+        elif copy not in wanted and copy in given and not _are_equal(given.pop(copy), given[name]):
             raise ValueError(
                 f"by its config the Hugging Face state has one tensor as {copy} and {name}, but they differ"
             )
 
 
-def _gather(given, source):
-    """One array of ours, as a copy."""
-    parts = [given[name].T if source.transposed else given[name] for name in source.names]
-    return np.array(np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0], order="C")
+def _gather(given, source, dtype=None):
+    """One array of ours, in C order, from one or more of theirs. It may share memory with theirs."""
+    parts = [_numbers(name, given[name], dtype) for name in source.names]
+    parts = [part.T if source.transposed else part for part in parts]
+    return np.ascontiguousarray(np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0])
+
+
+def _numbers(name, tensor, dtype):
+    """The numbers of a tensor, in `dtype` unless that is None. ValueError unless all are finite."""
+    array = np.asarray(tensor)
+    if array.dtype.kind != "f":
+        raise ValueError(f"the Hugging Face state has {name} as {array.dtype}, and weights must be real numbers")
+    if not np.isfinite(array).all():
+        raise ValueError(f"the Hugging Face state has NaN or infinity in {name}")
+    with np.errstate(over="ignore"):
+        converted = array if dtype is None else array.astype(dtype, copy=False)
+    if converted.dtype != array.dtype and not np.isfinite(converted).all():
+        raise ValueError(f"the Hugging Face state has numbers in {name} that are too large for {dtype}")
+    return converted

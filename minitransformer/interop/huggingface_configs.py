@@ -1,13 +1,16 @@
 """The config.json of a Hugging Face model, translated into our configuration.
 
 Their libraries leave default values out of the file, so their defaults are listed here. What our models cannot
-represent raises an error with the name that it has in the file.
+represent, or is not a number where one belongs, raises an error with the name that it has in the file. Fields that are
+not listed here do not change what their models compute from the weights; tests/oracle/test_huggingface_fields.py tries
+each of them.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from minitransformer.checks import check_choice
+from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
 from minitransformer.models.bert import bert_config
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.gpt import gpt_config
@@ -46,6 +49,7 @@ BERT_USUAL = {
     "pad_token_id": 0,
     "position_embedding_type": "absolute",
     "is_decoder": False,
+    "add_cross_attention": False,
     "tie_word_embeddings": True,
 }
 T5_USUAL = {
@@ -63,12 +67,29 @@ T5_USUAL = {
     "feed_forward_proj": "relu",
     "pad_token_id": 0,
     "n_positions": 512,
+    "is_encoder_decoder": True,
+    "tie_word_embeddings": True,
 }
 
+# further names of a field, as their configurations have them
+GPT2_ALIASES = {"hidden_size": "n_embd", "max_position_embeddings": "n_positions"}
+GPT2_ALIASES |= {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
+T5_ALIASES = {"hidden_size": "d_model", "head_dim": "d_kv"}
+T5_ALIASES |= {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"}
+
 # their names of functions, and ours; "gelu_new" is the form with tanh
-GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
-GPT2_ACTIVATIONS |= {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
-T5_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "gated-gelu": "geglu_tanh", "gated-silu": "swiglu"}
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+ACTIVATIONS |= {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
+GATED_ACTIVATIONS = {"gelu_new": "geglu_tanh", "gelu_pytorch_tanh": "geglu_tanh"}
+GATED_ACTIVATIONS |= {"gelu": "geglu", "silu": "swiglu", "swish": "swiglu"}
+# T5's feed_forward_proj: whether it is gated, and their name of the function; only "gated-gelu" has another one
+PROJECTIONS = {name: (False, name) for name in ACTIVATIONS}
+PROJECTIONS |= {f"gated-{name}": (True, name) for name in GATED_ACTIVATIONS} | {"gated-gelu": (True, "gelu_new")}
+
+# what may be null; null means: as another field says
+OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout")
+# of every model: weights that are packed, and layers that differ from each other
+NEEDED = {"quantization_config": None, "per_layer_config": None}
 
 
 def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> TransformerConfig:
@@ -77,32 +98,71 @@ def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> Transf
     Its "model_type" says which model it is; `changes` replaces single fields of our configuration. In training, their
     T5 has one more dropout, after the last normalisation of each stack. It also has no longest sequence; our `max_len`
     is the length it was trained on, if the file gives it, or 512. Raises ValueError, with its name, for a setting that
-    we cannot represent, and TypeError unless `theirs` is a dictionary.
+    we cannot represent, and TypeError for a field of another type, or unless `theirs` is a dictionary.
     """
+    kind, given = complete_config(theirs)
+    return kind.translate(given, changes)
+
+
+def complete_config(theirs: Mapping[str, Any]) -> tuple["Kind", dict[str, Any]]:
+    """The kind of a model, and its configuration with their defaults for what is missing. Every field is checked."""
     if not isinstance(theirs, dict):
         raise TypeError(f"the configuration must be a dictionary, got {type(theirs).__name__}")
     kind = KINDS[check_choice("model_type", theirs.get("model_type"), KINDS)]
     given = {**kind.usual, **theirs}
-    for name, needed in kind.needed.items():
-        if given[name] != needed:
-            raise ValueError(f"our model can only have {name} = {needed!r}, but this one has {given[name]!r}")
-    return kind.translate(given, changes)
+    for alias, name in kind.aliases.items():
+        if alias in theirs:
+            if name in theirs and theirs[name] != theirs[alias]:
+                raise ValueError(f"{alias} and {name} are one field, but they are {theirs[alias]} and {theirs[name]}")
+            given[name] = theirs[alias]
+    for name, needed in {**NEEDED, **kind.needed}.items():
+        value = given.get(name)
+        if type(value) is not type(needed) or value != needed:
+            raise ValueError(f"our model can only have {name} = {needed!r}, but this one has {value!r}")
+    for name, usual in kind.usual.items():
+        if given[name] is not None or name not in OPTIONAL:
+            _check_field(name, given[name], usual)
+    return kind, given
+
+
+def _check_field(name, value, usual):
+    """TypeError or ValueError unless `value` is of the kind of `usual`, their default."""
+    if isinstance(usual, str):
+        return  # names of functions are checked where they are looked up
+    if isinstance(usual, bool):
+        check_switch(name, value)
+    elif name.startswith("layer_norm_eps"):
+        if not 0 <= check_number(name, value) < math.inf:
+            raise ValueError(f"{name} must be at least 0 and finite, got {value}")
+    elif isinstance(usual, float) or name == "classifier_dropout":
+        check_rate(name, value)
+    elif name != "pad_token_id":  # which is one of those needed, where it matters
+        check_integer(name, value, least=1)
+
+
+def _check_heads(given, width, heads):
+    """ValueError, with their names, unless the heads share the width equally."""
+    if given[width] % given[heads]:
+        raise ValueError(
+            f"{width} must be a multiple of {heads}, got {width} = {given[width]} and {heads} = {given[heads]}"
+        )
 
 
 def _gpt2(given, changes):
+    _check_heads(given, "n_embd", "n_head")
     if given["embd_pdrop"] != given["resid_pdrop"]:
         raise ValueError(
             f"our model has one dropout rate for embd_pdrop and resid_pdrop, "
             f"but this one has {given['embd_pdrop']} and {given['resid_pdrop']}"
         )
-    check_choice("activation_function", given["activation_function"], GPT2_ACTIVATIONS)
+    check_choice("activation_function", given["activation_function"], ACTIVATIONS)
     choices = {
         "d_model": given["n_embd"],
         "num_heads": given["n_head"],
-        "d_ff": given["n_inner"] or 4 * given["n_embd"],
+        "d_ff": 4 * given["n_embd"] if given["n_inner"] is None else given["n_inner"],
         "num_layers": given["n_layer"],
         "max_len": given["n_positions"],
-        "activation": GPT2_ACTIVATIONS[given["activation_function"]],
+        "activation": ACTIVATIONS[given["activation_function"]],
         "dropout": given["resid_pdrop"],
         "attention_dropout": given["attn_pdrop"],
         "norm_eps": given["layer_norm_epsilon"],
@@ -112,6 +172,7 @@ def _gpt2(given, changes):
 
 
 def _bert(given, changes):
+    _check_heads(given, "hidden_size", "num_attention_heads")
     rate = given["hidden_dropout_prob"]
     if given["classifier_dropout"] not in (None, rate):
         raise ValueError(
@@ -142,16 +203,15 @@ def _t5(given, changes):
             f"our model has as many num_decoder_layers as num_layers, "
             f"but this one has {given['num_decoder_layers']} and {N}"
         )
-    check_choice("feed_forward_proj", given["feed_forward_proj"], T5_ACTIVATIONS)
     # old files mark version 1.1 by not being tied; newer files call all tied and have a field for the scaling
-    scaled = given.get("scale_decoder_outputs", given.get("tie_word_embeddings") is not False)
+    scaled = check_switch("scale_decoder_outputs", given.get("scale_decoder_outputs", given["tie_word_embeddings"]))
     choices = {
         "d_model": C,
         "num_heads": H,
         "d_ff": given["d_ff"],
         "num_layers": N,
         "max_len": given["n_positions"],
-        "activation": T5_ACTIVATIONS[given["feed_forward_proj"]],
+        "activation": _t5_activation(given),
         "dropout": rate,
         "attention_dropout": rate,
         "ffn_dropout": rate,
@@ -162,10 +222,19 @@ def _t5(given, changes):
     return t5_config(given["vocab_size"], **{**choices, **changes})
 
 
+def _t5_activation(given):
+    """Our name of the function between the two matrices: `feed_forward_proj` says it, unless the two fields do."""
+    gated, name = PROJECTIONS[check_choice("feed_forward_proj", given["feed_forward_proj"], PROJECTIONS)]
+    gated = check_switch("is_gated_act", given.get("is_gated_act", gated))
+    table = GATED_ACTIVATIONS if gated else ACTIVATIONS
+    return table[check_choice("dense_act_fn", given.get("dense_act_fn", name), table)]
+
+
 class Kind(NamedTuple):
     """One of their families of models."""
 
     usual: dict[str, Any]  # their defaults, for fields that the file leaves out
+    aliases: dict[str, str]  # further names of fields
     needed: dict[str, Any]  # values that our models require
     translate: Callable[[dict[str, Any], dict[str, Any]], TransformerConfig]  # from (complete dictionary, changes)
 
@@ -173,23 +242,32 @@ class Kind(NamedTuple):
 KINDS = {
     "gpt2": Kind(
         GPT2_USUAL,
+        GPT2_ALIASES,
         {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
         _gpt2,
     ),
     "bert": Kind(
         BERT_USUAL,
+        {},
         {
             "hidden_act": "gelu",
             "pad_token_id": 0,
             "position_embedding_type": "absolute",
             "is_decoder": False,
+            "add_cross_attention": False,
             "tie_word_embeddings": True,
         },
         _bert,
     ),
     "t5": Kind(
         T5_USUAL,
-        {"pad_token_id": 0, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128},
+        T5_ALIASES,
+        {
+            "pad_token_id": 0,
+            "relative_attention_num_buckets": 32,
+            "relative_attention_max_distance": 128,
+            "is_encoder_decoder": True,
+        },
         _t5,
     ),
 }

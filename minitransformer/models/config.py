@@ -32,38 +32,68 @@ SWITCHES = (
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
-    """Sizes and switches of an encoder-decoder; the defaults are the paper's base model (table 3).
+    """Sizes and switches of a model; the defaults are the paper's base model (table 3).
 
-    Raises ValueError or TypeError, naming the field, for invalid values.
+    All models use it: `gpt_config`, `bert_config` and `t5_config` set the fields to those models' choices. Raises
+    ValueError or TypeError, naming the field, for invalid values.
+
+    Fields:
+        vocab_size: V, shared by source and target.
+        d_model: C, features per token.
+        num_heads: h in the paper; d_k = d_v = d_model / h.
+        d_ff: features inside the feed-forward network.
+        num_layers: N, in each of the two stacks.
+        dropout: P_drop, on every sub-layer's output and on the embeddings.
+        attention_dropout: on the attention weights; not in the paper's text.
+        ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
+        attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
+        window: of windowed and strided attention: a token sees the keys at a distance below it.
+        stride: of strided attention: a token also sees every stride-th key.
+        num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
+        num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
+        norm: where the layers normalize: "post" as in the paper, or "pre"; see layers/residual.py.
+        final_norm: a normalization after each stack; None: only with pre-norm, which needs it.
+        tie_embeddings: source, target and output share one matrix (section 3.4).
+        tie_output: the output too; False: only source and target share one, as in T5 version 1.1.
+        max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
+        positions: "sinusoidal", "learned", "relative", "rope", "alibi" or "none"; see layers/positions.py.
+        normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py.
+        norm_eps: inside the root of every normalization; the paper does not give it.
+        activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py.
+        bias: in every Linear; T5 and LLaMA have none.
+        scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
+        scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
+        scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
+        starts_with_padding: the target's first token is padding, but may be attended to: T5.
     """
 
-    vocab_size: int  # V, shared by source and target
-    d_model: int = 512  # C, features per token
-    num_heads: int = 8  # h in the paper; d_k = d_v = d_model / h
-    d_ff: int = 2048  # features inside the feed-forward network
-    num_layers: int = 6  # N, in each of the two stacks
-    dropout: float = 0.1  # P_drop, on every sub-layer's output and on the embeddings
-    attention_dropout: float = 0.0  # on the attention weights; not in the paper's text
-    ffn_dropout: float = 0.0  # between the two matrices of the feed-forward network; not in the paper's text
-    attention: str = "full"  # or "tiled", "windowed", "strided", "linear"; see layers/attention_kinds.py
-    window: int | None = None  # of windowed and strided attention: a token sees keys at a distance below it
-    stride: int | None = None  # of strided attention: a token also sees every stride-th key
-    num_global: int = 0  # of windowed attention: the first tokens, which see all and are seen by all
-    num_kv_heads: int | None = None  # heads of keys and values, each for a group of num_heads; None: one for each head
-    norm: str = "post"  # "post" as in the paper, or "pre"; see layers/residual.py
-    final_norm: bool | None = None  # a normalisation after each stack; None: only with pre-norm, which needs it
-    tie_embeddings: bool = True  # source, target and output share one matrix (section 3.4)
-    tie_output: bool = True  # the output too; False: only source and target share one, as in T5 version 1.1
-    max_len: int = 1024  # positions; the paper's sinusoids have no limit, but our table of them has one
-    positions: str = "sinusoidal"  # or "learned", "relative", "rope", "alibi", "none"; see layers/positions.py
-    normalization: str = "layer"  # "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py
-    norm_eps: float = 1e-5  # inside the root of every normalisation; the paper does not give it
-    activation: str = "relu"  # or "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py
-    bias: bool = True  # in every Linear; T5 and LLaMA have none
-    scale_embeddings: bool = True  # multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not
-    scale_scores: bool = True  # multiply by 1 / sqrt(d_k) (equation 1); T5 does not
-    scale_output: bool = False  # multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings
-    starts_with_padding: bool = False  # the target's first token is padding, but may be attended to: T5
+    vocab_size: int
+    d_model: int = 512
+    num_heads: int = 8
+    d_ff: int = 2048
+    num_layers: int = 6
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    ffn_dropout: float = 0.0
+    attention: str = "full"
+    window: int | None = None
+    stride: int | None = None
+    num_global: int = 0
+    num_kv_heads: int | None = None
+    norm: str = "post"
+    final_norm: bool | None = None
+    tie_embeddings: bool = True
+    tie_output: bool = True
+    max_len: int = 1024
+    positions: str = "sinusoidal"
+    normalization: str = "layer"
+    norm_eps: float = 1e-5
+    activation: str = "relu"
+    bias: bool = True
+    scale_embeddings: bool = True
+    scale_scores: bool = True
+    scale_output: bool = False
+    starts_with_padding: bool = False
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):

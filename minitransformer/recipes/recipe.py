@@ -140,6 +140,7 @@ class Recipe:
         seen = saved.about.get("evaluations", saved.about.get("looks", [])) if saved else []
         evaluate, interval = self.evaluation_callback(options, model, data, seen)
         checkpointer = make_checkpointer(self.name, options, folder / "checkpoints", saved is not None, seen)
+        checkpointer.about |= self.metadata(data)  # such as the tokenizer, so that a checkpoint can be used as it is
         folder.mkdir(parents=True, exist_ok=True)  # fail before the minutes of training, not after
         print(self.describe(options, model, data), flush=True)
         with self.layers(options, lambda: type(model)(model.config, seed=options.seed), data):

@@ -1,6 +1,6 @@
 """What every tokenizer does."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from minitransformer.checks import check_ids
 class Tokenizer:
     """A vocabulary, and the way from text to ids and back. A subclass defines the tokens.
 
-    Encoding never produces special tokens: "<pad>" in a text is five characters like any others. To put bos or eos
-    around a text, add their ids.
+    Encoding never produces <pad>, <bos> or <eos>: "<pad>" in a text is five characters like any others. To put bos or
+    eos around a text, add their ids. (Only ByteLevelTokenizer finds special tokens in a text, because GPT-2's does.)
     """
 
     kind = ""  # the name of the subclass in a saved file
@@ -37,6 +37,10 @@ class Tokenizer:
         Raises IndexError for an id outside the vocabulary, and ValueError for more than one row.
         """
         raise NotImplementedError
+
+    def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
+        """The text that each id completes, as soon as it is known: for printing while ids are generated."""
+        return (self.decode([id]) for id in ids)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything needed to build the tokenizer again, as values that JSON can hold; see `tokenizer_from_dict`."""

@@ -12,11 +12,14 @@ from typing import Any
 from minitransformer.checks import check_choice, check_names
 from minitransformer.files import atomic_write, checksum, read_bytes
 from minitransformer.tokenizers.base import Tokenizer
+from minitransformer.tokenizers.byte_level import ByteLevelTokenizer
 from minitransformer.tokenizers.byte_pair import BytePairTokenizer
 from minitransformer.tokenizers.characters import CharacterTokenizer
 
 FORMAT = "minitransformer-tokenizer-1"
-_KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in (CharacterTokenizer, BytePairTokenizer)}
+_KINDS: dict[str, type[Tokenizer]] = {
+    kind.kind: kind for kind in (CharacterTokenizer, BytePairTokenizer, ByteLevelTokenizer)
+}
 
 
 def save_tokenizer(path: str | os.PathLike, tokenizer: Tokenizer) -> None:

@@ -7,15 +7,27 @@ from minitransformer.checks import check_integer, check_number
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
-    """The numbers of a training run. Raises ValueError or TypeError, naming the field, for bad values."""
+    """The numbers of a training run. Raises ValueError or TypeError, naming the field, for bad values.
+
+    The loss, the optimizer with its learning rate, and the averaging are arguments of `train` of their own.
+
+    Fields:
+        steps: number of optimizer steps.
+        batch_size: sequences, or pairs of them, in a step.
+        max_norm: the gradient is clipped to this norm.
+        seed: of the batches and of dropout.
+        grad_accumulation_steps: micro batches of a batch, computed one after another to save memory.
+        eval_interval: steps between two calls of the evaluation callback.
+        detect_anomaly: check every layer in every step, to name the first that is not finite. Slow.
+    """
 
     steps: int = 1000
-    batch_size: int = 64  # sequences, or pairs of them, in a step
-    max_norm: float = 1.0  # the gradient is clipped to this norm
-    seed: int = 0  # of the batches and of dropout
-    grad_accumulation_steps: int = 1  # micro batches of a batch, computed one after another to save memory
-    eval_interval: int = 1  # steps between two calls of the evaluation callback
-    detect_anomaly: bool = False  # check every layer in every step, to name the first that is not finite: slow
+    batch_size: int = 64
+    max_norm: float = 1.0
+    seed: int = 0
+    grad_accumulation_steps: int = 1
+    eval_interval: int = 1
+    detect_anomaly: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "grad_accumulation_steps", "eval_interval"):

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from minitransformer.course import own_folder
+
 
 @pytest.fixture(autouse=True)
 def undrawn(request, monkeypatch):
@@ -21,5 +23,7 @@ def few_held_out_sequences(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def own_exercises(tmp_path, monkeypatch):
-    """The learner's folder is a temporary one, and not that of whoever runs the tests."""
-    monkeypatch.setattr("minitransformer.exercises.options.MINE", tmp_path / "my_exercises")
+    """The learner's folder is a temporary one, unless a test has made one with `init`, and never a real learner's."""
+    monkeypatch.setattr(
+        "minitransformer.exercises.workshop.my_exercises", lambda: (own_folder() or tmp_path) / "my_exercises"
+    )

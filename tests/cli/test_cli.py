@@ -17,7 +17,8 @@ ARGUMENTS = {
     "gradcheck": ["relu"],
     "bench": ["tiny"],
     "generate": ["x"],
-    **{command: ["06"] for command in ("start", "check", "hint", "solution")},
+    "init": ["course"],
+    "solution": ["06"],
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
@@ -49,7 +50,9 @@ def test_version_is_that_of_the_package(capsys):
     assert run(capsys, "--version") == (0, f"minitransformer {__version__}\n", "")
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["start"], ["summary"], ["summary", "base", "--nonsense"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["init"], ["solution"], ["summary"], ["summary", "base", "--nonsense"]]
+)
 def test_a_wrong_command_line_gets_a_one_line_error_that_points_to_the_help(arguments, capsys, empty_folder):
     outcome = run(capsys, *arguments)
     assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from minitransformer.cli import check as check_command
-from minitransformer.exercises import choose_exercises, find_exercise
+from minitransformer.exercises import Workshop, choose_exercises, find_exercise, find_exercises
 from tests.cli.run import assert_refused, run
 from tests.exercises.answers import hand_in
 
@@ -92,10 +92,81 @@ def test_check_of_what_was_not_started_says_how_to_start(mine, capsys):
     assert_refused(run(capsys, "check", NAME, "--folder", mine), "is not started: run minitransformer start 06")
 
 
-def test_lesson_without_exercises_is_refused(mine, capsys):
-    assert_refused(
-        run(capsys, "start", "99", "--folder", mine), "there is no exercise 99; lessons with exercises: 01, 02"
-    )
+@pytest.mark.parametrize("name", ["99", "0", "", "nonsense", "1" * 5000])
+def test_exercise_that_does_not_exist_is_refused_with_the_lessons(name, mine, capsys):
+    assert_refused(run(capsys, "start", name, "--folder", mine), "no exercise", "lessons with exercises: 01, 02")
+
+
+@pytest.mark.parametrize("name", ["06_atention_backward", "attention_bakward", "my/06_attention_backwards.py"])
+def test_a_misspelt_exercise_is_refused_with_similar_names(name, mine, capsys):
+    outcome = run(capsys, "check", name, "--folder", mine)
+    assert_refused(outcome, f"there is no exercise {name}; did you mean", "06_attention_backward")
+
+
+@pytest.mark.parametrize(
+    ("name", "exercises"),
+    [
+        ("06", ["06_attention_steps", "06_attention_backward"]),
+        ("6", ["06_attention_steps", "06_attention_backward"]),
+        ("06_attention_b", ["06_attention_backward"]),
+        ("06_att", ["06_attention_steps", "06_attention_backward"]),
+        ("masked", ["07_masked_attention_backward"]),
+        ("my_exercises/06_attention_backward.py", ["06_attention_backward"]),
+        ("05_attention", ["05_attention"]),
+        ("all", [exercise.name for exercise in find_exercises()]),
+    ],
+)
+def test_exercises_are_named_by_lesson_by_the_beginning_of_a_name_and_by_a_file(name, exercises):
+    assert [exercise.name for exercise in choose_exercises(name)] == exercises
+
+
+def test_without_a_name_the_next_open_exercise_is_taken(mine, capsys):
+    first, second = find_exercises()[:2]
+    assert_refused(run(capsys, "check", "--folder", mine), f"{first.name} is not started: run minitransformer start")
+    out = run(capsys, "start", "--folder", mine).out
+    assert f"the next open exercise is {first.name}\n" in out
+    assert out.endswith("Check your solution with: minitransformer check\n")
+    assert "To start another exercise, name it" in run(capsys, "start", "--folder", mine).out
+    run(capsys, "start", NAME, "--folder", mine)
+    hand_in(first, first.solution, mine)
+    assert run(capsys, "check", "--folder", mine).status == 0
+    assert f"is {NAME}\n" in run(capsys, "hint", "--folder", mine).out  # started exercises come first
+    run(capsys, "solution", NAME, "--give-up", "--folder", mine)
+    assert f"next: minitransformer start {second.name}\n" in run(capsys, "progress", "--folder", mine).out
+    assert f"is {second.name}\n" in run(capsys, "start", "--folder", mine).out
+
+
+def test_without_a_name_and_with_nothing_open_it_is_said(mine, capsys):
+    Workshop(mine).note(EXERCISE)  # makes the folder
+    notes = {exercise.name: {"passed": True} for exercise in find_exercises()}
+    (mine / "progress.json").write_text(json.dumps(notes), "utf-8")
+    assert_refused(run(capsys, "hint", "--folder", mine), "no exercise is open any more")
+    assert "next:" not in run(capsys, "progress", "--folder", mine).out
+
+
+def test_check_all_is_a_table_of_what_was_started(started, capsys):
+    others = choose_exercises("02")[:2]
+    hand_in(others[0], others[0].solution, started)
+    hand_in(others[1], others[1].solution.replace("return ", "return 3 * "), started)
+    status, out, err = run(capsys, "check", "all", "--folder", started, "--json")
+    assert (status, err) == (1, "")
+    table, rows = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
+    assert [line.split(maxsplit=1) for line in table.splitlines()[:3]] == [
+        [others[0].name, "passed"],
+        [others[1].name, f"WRONG: {', '.join(task.function for task in others[1].tasks)}"],
+        [NAME, "not written yet: attention_backward"],
+    ]
+    assert "1 of 3 started exercises pass" in table
+    assert list(rows) == [others[0].name, others[1].name, NAME]
+    hand_in(EXERCISE, EXERCISE.solution, started)
+    hand_in(others[1], others[1].solution, started)
+    assert run(capsys, "check", "all", "--folder", started).status == 0
+
+
+def test_check_all_without_any_and_hints_and_solutions_of_all_are_refused(mine, capsys):
+    assert_refused(run(capsys, "check", "all", "--folder", mine), "no exercise is started: run minitransformer start")
+    for command in ("hint", "solution"):
+        assert_refused(run(capsys, command, "all", "--folder", mine), f"{command} 06", "all is not allowed")
 
 
 def test_hints_come_one_by_one(mine, capsys):

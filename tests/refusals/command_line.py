@@ -108,6 +108,11 @@ OPTIONS = [
     command("lesson", "an unknown lesson", "lesson", "99"),
     command("lesson", "a seed for a lesson", "lesson", "01", "--seed", 3),
     command("start", "an unknown exercise", "start", "99"),
+    command("start", "a misspelt exercise", "start", "attention_bakward"),
+    command("check", "no exercise started", "check", "all", "--folder", "empty_folder"),
+    command("check", "no exercise given, and none started", "check", "--folder", "empty_folder"),
+    command("hint", "hints for all exercises", "hint", "all", "--folder", "empty_folder"),
+    command("init", "below a file", "init", "file/course"),
     command("check", "an exercise that was not started", "check", "06", "--folder", "empty_folder"),
 ]
 

@@ -69,7 +69,10 @@ MODELS = [
     model("has float16 weights", "half_floats.safetensors"),
     model("has no weights", "weightless.safetensors"),
     model("has no tokenizer", "mute.safetensors"),
-    model("is not a language model", "bert.safetensors"),
+    model("is a Hugging Face folder without a tokenizer", "plain"),
+    model("is a Hugging Face folder of another model", "bert"),
+    model("is a Hugging Face folder with null as a size", "null"),
+    model("has no tokenizer, and is a BERT", "bert.safetensors"),
     command("--resume", "is missing", "train", "--resume", "missing"),
     command("--resume", "is a folder without checkpoints", "train", "--resume", "empty_folder"),
     command("--resume", "is a model whose training is complete", "train", "--resume", "gpt.safetensors"),
@@ -77,15 +80,28 @@ MODELS = [
     command("--resume", "is damaged", "train", "--resume", "bit_of_weight.safetensors"),
 ]
 
+
+def answer(wrong, path, *options):
+    """A case of a prompt, or of an option, for a sound model."""
+    return command("generate", wrong, "generate", path, "--prompt", *options)
+
+
 PROMPTS = [
-    model("a prompt with an unknown character", "gpt.safetensors", "--prompt", "Ä"),
-    model("an empty prompt", "gpt.safetensors", "--prompt", ""),
-    model("a temperature of 0", "gpt.safetensors", "--temperature", 0),
-    model("a temperature of nan", "gpt.safetensors", "--temperature", "nan"),
-    model("a top-k of 0", "gpt.safetensors", "--top-k", 0),
-    model("a top-p above 1", "gpt.safetensors", "--top-p", 1.5),
-    model("a length of 0", "gpt.safetensors", "--length", 0),
-    model("a no-repeat of -1", "gpt.safetensors", "--no-repeat", -1),
+    answer("an unknown character", "gpt.safetensors", "Ä"),
+    answer("an unknown symbol for a toy task", "toy.safetensors", "A"),
+    answer("an empty prompt for a toy task", "toy.safetensors", ""),
+    answer("more symbols than a toy model reads", "toy.safetensors", "a" * 8),
+    answer("no mask for a masked model", "masked.safetensors", "1"),
+    answer("more tokens than a masked model reads", "masked.safetensors", "[MASK]" * 10),
+    answer("a temperature of 0", "gpt.safetensors", "1", "--temperature", 0),
+    answer("a temperature of nan", "gpt.safetensors", "1", "--temperature", "nan"),
+    answer("a top-k of 0", "gpt.safetensors", "1", "--top-k", 0),
+    answer("a top-p above 1", "gpt.safetensors", "1", "--top-p", 1.5),
+    answer("a length of 0", "gpt.safetensors", "1", "--length", 0),
+    answer("a no-repeat of -1", "gpt.safetensors", "1", "--no-repeat", -1),
+    answer("a temperature and --greedy", "gpt.safetensors", "1", "--temperature", 1, "--greedy"),
+    answer("a temperature for a toy task", "toy.safetensors", "a", "--temperature", 1),
+    answer("a length for a masked model", "masked.safetensors", "[MASK]", "--length", 3),
 ]
 
 FROM_THE_LIBRARY = [
@@ -104,6 +120,11 @@ FROM_THE_LIBRARY = [
     library("load_tokenizer", "is from a newer version", ValueError, lambda: load_tokenizer("newer.json")),
     library("tokenizer_from_dict", "no kind", ValueError, lambda: tokenizer_from_dict({})),
     library("load_huggingface", "a config.json that is cut off", ValueError, lambda: load_huggingface(".")),
+    library("load_huggingface", "a weight of NaN", ValueError, lambda: load_huggingface("nan")),
+    library("load_huggingface", "a weight beyond float32", ValueError, lambda: load_huggingface("large")),
+    library("load_huggingface", "two tensors of one name", ValueError, lambda: load_huggingface("twice")),
+    library("load_huggingface", "a missing shard", FileNotFoundError, lambda: load_huggingface("shard")),
+    library("load_huggingface", "a shard outside the folder", ValueError, lambda: load_huggingface("outside")),
     library("Tokenizer.decode", "an id outside the vocabulary", IndexError, lambda: TOKENIZER.decode([999])),
     library("Tokenizer.encode", "bytes", TypeError, lambda: TOKENIZER.encode(b"1")),
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),

@@ -12,6 +12,7 @@ from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, be
 from minitransformer.tokenizers import CharacterTokenizer, save_tokenizer
 from minitransformer.training import save_checkpoint
 from minitransformer.training.checkpoint import FORMAT
+from tests.interop.given import BERT_FILE, GPT2_FILE, make_state
 
 SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
 TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
@@ -86,6 +87,25 @@ def checkpoints(good):
     }
 
 
+def huggingface():
+    """{name: bytes} of folders with a Hugging Face model, each with one thing that is wrong."""
+    state = make_state("gpt2")
+    nan, large = ({**state, "ln_f.bias": np.full(12, value)} for value in (np.nan, 1e39))
+    index = {"weight_map": dict.fromkeys(state, "model-1.safetensors")}
+    outside = {"weight_map": {**index["weight_map"], "wte.weight": "../gpt.safetensors"}}
+    configs = dict.fromkeys(("plain", "nan", "large", "twice", "shard", "outside"), GPT2_FILE)
+    configs |= {"null": GPT2_FILE | {"n_embd": None}, "bert": BERT_FILE}
+    return {
+        **{f"{name}/config.json": json.dumps(config).encode() for name, config in configs.items()},
+        "plain/model.safetensors": save(state),
+        "nan/model.safetensors": save(nan),
+        "large/model.safetensors": save(large),
+        "twice/model.safetensors": save({**state, "transformer.wte.weight": 2 * state["wte.weight"]}),
+        "shard/model.safetensors.index.json": json.dumps(index).encode(),
+        "outside/model.safetensors.index.json": json.dumps(outside).encode(),
+    }
+
+
 @functools.cache
 def files():
     """{name: bytes} of all files that the cases need, created once."""
@@ -97,6 +117,9 @@ def files():
         save_checkpoint(folder / "gpt.safetensors", gpt(), tokenizer=TOKENIZER.to_dict())
         save_checkpoint(folder / "mute.safetensors", gpt())
         save_checkpoint(folder / "bert.safetensors", BERT(bert_config(TOKENIZER.vocab_size, **SIZES)))
+        save_checkpoint(folder / "toy.safetensors", Transformer(TransformerConfig(29, **SIZES)), task="reverse")
+        masked = BERT(bert_config(TOKENIZER.vocab_size + 1, **SIZES))
+        save_checkpoint(folder / "masked.safetensors", masked, tokenizer=TOKENIZER.to_dict())
         save_tokenizer(folder / "tokenizer.json", TOKENIZER)
         made = {path.name: path.read_bytes() for path in folder.iterdir()}
     texts = {
@@ -121,7 +144,7 @@ def files():
         "config.json": b'{"model_type": ',
     }
     damaged = {f"{name}.safetensors": data for name, data in checkpoints(made["gpt.safetensors"]).items()}
-    return {**made, **texts, **damaged}
+    return {**made, **texts, **damaged, **huggingface()}
 
 
 def give(folder):

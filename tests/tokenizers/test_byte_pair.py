@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minitransformer.tokenizers import BytePairTokenizer, byte_pair
+from minitransformer.tokenizers import BytePairTokenizer, byte_merging
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.tokenizers.visible import BYTE_ORDER, from_visible, to_visible
 from minitransformer.tokenizers.words import split_words
@@ -124,8 +124,8 @@ def test_a_huge_repeat_is_encoded_in_few_tokens():
 
 
 def test_ids_do_not_depend_on_the_cache(monkeypatch):
-    monkeypatch.setattr(byte_pair, "CACHED_WORDS", 3)
-    monkeypatch.setattr(byte_pair, "CACHED_LENGTH", 5)
+    monkeypatch.setattr(byte_merging, "CACHED_WORDS", 3)
+    monkeypatch.setattr(byte_merging, "CACHED_LENGTH", 5)
     merges = trained().merges
     tokenizer = BytePairTokenizer(merges)
     for text in (ENGLISH, UNICODE, ENGLISH, "four longer"):

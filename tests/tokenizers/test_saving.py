@@ -8,20 +8,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minitransformer.tokenizers import (
+    AddedToken,
+    ByteLevelTokenizer,
     BytePairTokenizer,
     CharacterTokenizer,
     load_tokenizer,
     save_tokenizer,
     tokenizer_from_dict,
 )
+from minitransformer.tokenizers.visible import to_visible
 from tests.tokenizers.texts import TEXTS, trained
 
 EVERYTHING = "".join(TEXTS.values())
+BYTES = [to_visible(bytes([byte])) for byte in range(256)]
 TOKENIZERS = {
     "byte pairs": trained(),
     "bytes": BytePairTokenizer(),
     "characters": CharacterTokenizer.train(EVERYTHING),
     "characters with unk": CharacterTokenizer.train(EVERYTHING, unknown=True),
+    "byte level": ByteLevelTokenizer(
+        ["<|endoftext|>", *reversed(BYTES), "Ġa", "Ã©"],
+        [("Ġ", "a"), ("Ã", "©")],
+        [AddedToken("<|endoftext|>", normalized=True), AddedToken("a", special=False)],
+    ),
     "surrogates": CharacterTokenizer('a\ud83d\udc00\\"é😀\udcff'),
     "nothing": CharacterTokenizer(""),
 }
@@ -82,6 +91,8 @@ def test_file_is_readable(tmp_path):
 
 PAIRS = {"format": "minitransformer-tokenizer-1", "kind": "byte_pairs", "merges": ["a b"]}
 CHARACTERS = {"format": "minitransformer-tokenizer-1", "kind": "characters", "unknown": False, "characters": ["a"]}
+LEVEL = {"format": "minitransformer-tokenizer-1", "kind": "byte_level", "tokens": BYTES, "merges": [], "added": []}
+ADDED = {"content": "a", "special": True, "normalized": False}
 BAD_FILES = {
     "nothing": (b"", "Expecting value"),
     "half a file": (json.dumps(PAIRS)[:-9].encode(), "Unterminated string|Expecting"),
@@ -96,7 +107,7 @@ BAD_FILES = {
     "other checksum": ({**PAIRS, "checksum": "sha256:0"}, "its checksum does not match its content"),
     "a field too many": ({**PAIRS, "unknown": True}, r"missing nothing, unexpected \['unknown'\]"),
     "no kind": ({"format": PAIRS["format"]}, "the field 'kind' is missing"),
-    "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, got 'words'"),
+    "other kind": ({**PAIRS, "kind": "words"}, "kind must be one of characters, byte_pairs, byte_level, got 'words'"),
     "kind of no name": ({**PAIRS, "kind": ["characters"]}, "kind must be one of"),
     "no merges": ({**CHARACTERS, "kind": "byte_pairs"}, "the field 'merges' is missing"),
     "merges of numbers": ({**PAIRS, "merges": [1]}, "a merge must be two tokens with a space between them, got 1"),
@@ -113,6 +124,13 @@ BAD_FILES = {
     "character too long": ({**CHARACTERS, "characters": ["ab"]}, "length 1, got 'ab'"),
     "character a number": ({**CHARACTERS, "characters": [1]}, "length 1, got 1"),
     "character a list": ({**CHARACTERS, "characters": [["a"]]}, "unhashable|length 1"),
+    "no tokens": ({**PAIRS, "kind": "byte_level"}, "the field 'tokens' is missing"),
+    "tokens a text": ({**LEVEL, "tokens": "ab"}, "tokens must be a list"),
+    "tokens of lists": ({**LEVEL, "tokens": [["a"]]}, "unhashable"),
+    "a byte too few": ({**LEVEL, "tokens": BYTES[1:]}, "the byte 0, written 'Ā', is not among the tokens"),
+    "an added word": ({**LEVEL, "added": ["a"]}, "an added token must have the fields content, special, normalized"),
+    "an added number": ({**LEVEL, "added": [{**ADDED, "special": 1}]}, "special and normalized must be true or false"),
+    "an added stranger": ({**LEVEL, "added": [{**ADDED, "content": "<s>"}]}, "'<s>' is not among the tokens"),
     "unknown a number": ({**CHARACTERS, "unknown": 1}, "unknown true or false"),
 }
 

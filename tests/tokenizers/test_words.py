@@ -67,6 +67,12 @@ def test_letters_and_numbers_are_the_categories_of_unicode():
         assert (len(split_words(f"1{character}")) == 1) == (kind == "N"), character
 
 
+@pytest.mark.parametrize("version", [14, 15, 16])
+def test_letters_and_numbers_of_later_unicode_are_known_on_every_python(version):
+    letter, number = {14: "\U00010570\U00016ac0", 15: "\U00031350\U00011f50", 16: "\U00010d4a\U00010d40"}[version]
+    assert split_words(f"a{letter} 1{number}") == [f"a{letter}", f" 1{number}"]
+
+
 def _all_characters():
     return map(chr, range(sys.maxunicode + 1))
 

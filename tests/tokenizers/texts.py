@@ -31,7 +31,8 @@ TEXTS = {"English": ENGLISH, "Unicode": UNICODE, "code": CODE, "repeats": REPEAT
 
 SMALL_TEXTS = st.text("aab c'st1!\n\u00e9", max_size=60)  # few letters, so that pairs repeat and tie
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
-LIKELY_WORDS = st.lists(st.sampled_from(split_words("".join(TEXTS.values()))), max_size=20).map("".join)
+LIKELY_WORDS_LIST = split_words("".join(TEXTS.values()))
+LIKELY_WORDS = st.lists(st.sampled_from(LIKELY_WORDS_LIST), max_size=20).map("".join)
 _OLD_UNICODE = unicodedata.ucd_3_2_0
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.gradcheck import complex_step
 
-M, N = 4, 5
+SIZES = sizes("M N", (4, 5), (3, 2), (1, 1), (1, 4))
 CONSTANT = 1e6  # added to a function: what is found by a difference loses its digits, see lesson 01, "The surprise"
 
 
-def make_quadratic(rng, given):
+def make_quadratic(rng, given, M, N):
     """A quadratic f, of which a central difference is exact with any step, so that the step can be large."""
     x, matrix, vector = rng.standard_normal((M, N)), rng.standard_normal((M * N, M * N)), rng.standard_normal((M, N))
 
@@ -19,7 +20,7 @@ def make_quadratic(rng, given):
     return Problem((f, x, rng.uniform(0.05, 0.2)), (complex_step(f, x),))
 
 
-def make_analytic(rng, given):
+def make_analytic(rng, given, M, N):
     """An analytic f, with a constant that drowns every difference."""
     x, a, b = (rng.standard_normal((M, N)) for _ in range(3))
 
@@ -104,7 +105,8 @@ EXERCISE = Exercise(
         "gradient[i] = (number − number) / (the way between);  gradient[i] = (a part of one complex number) / step",
     ),
     tasks=(
-        Task("central_difference", (Output("gradient", "MN"),), make_quadratic, CENTRAL_MISTAKES),
-        Task("complex_step", (Output("gradient", "MN"),), make_analytic, COMPLEX_MISTAKES),
+        # not tried on float32 inputs: their steps are made for float64
+        Task("central_difference", (Output("gradient", "MN"),), make_quadratic, SIZES, CENTRAL_MISTAKES, float32=False),
+        Task("complex_step", (Output("gradient", "MN"),), make_analytic, SIZES, COMPLEX_MISTAKES, float32=False),
     ),
 )

@@ -1,13 +1,13 @@
 """The problems that 02_feed_forward_backward is tried on, its hints, and the mistakes that are known."""
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 
-B, T, C, F = 2, 3, 4, 5  # all different, so that no wrong axis goes unseen
-OFF = 1  # the one of the F units that is off for every token
+SIZES = sizes("B T C F", (2, 3, 4, 5), (3, 5, 2, 4), (1, 1, 1, 1))
+OFF = 1  # the one of the F units that is off for every token, if there are several
 
 
-def make_feed_forward(rng, given):
+def make_feed_forward(rng, given, B, T, C, F):
     """Weights of order one, and a unit that is off."""
     inputs = {
         "x": rng.standard_normal((B, T, C)),
@@ -16,7 +16,7 @@ def make_feed_forward(rng, given):
         "W2": rng.standard_normal((F, C)),
         "b2": rng.standard_normal(C),
     }
-    inputs["b1"][OFF] = -20.0
+    inputs["b1"][OFF : OFF + 1] = -20.0
     ratios = {"the number of tokens": B * T, "B": B, "T": T}
     return backward_problem(given.feed_forward, inputs, tuple(inputs), rng, ratios=ratios)
 
@@ -24,7 +24,7 @@ def make_feed_forward(rng, given):
 def is_zero_at_the_unit_that_is_off(outputs, problem):
     """Whether column OFF of dW1, entry OFF of db1 and row OFF of dW2 are 0."""
     _, dW1, db1, dW2, _ = outputs
-    return not (dW1[:, OFF].any() or db1[OFF] or dW2[OFF].any())
+    return len(db1) <= OFF or not (dW1[:, OFF].any() or db1[OFF] or dW2[OFF].any())
 
 
 EXERCISE = Exercise(
@@ -47,6 +47,7 @@ EXERCISE = Exercise(
                 Output("db2", "C"),
             ),
             make=make_feed_forward,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(

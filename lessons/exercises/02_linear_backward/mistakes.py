@@ -3,14 +3,14 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, flat
+from minitransformer.exercises.problems import backward_problem, flat, sizes
 from minitransformer.functional import linear_backward
 
-B, T, I, O = 2, 3, 4, 5  # all different, so that no wrong axis goes unseen
-C = 4  # of the square matrix, where the shapes cannot help
+SIZES = sizes("B T I O", (2, 3, 4, 5), (4, 2, 5, 3), (1, 1, 1, 1))
+SQUARE = sizes("B T C", (2, 3, 4), (4, 2, 3), (1, 1, 1))  # where the shapes cannot help
 
 
-def make_linear(rng, given):
+def make_linear(rng, given, B, T, I, O):
     """A layer with a matrix that is not square."""
     inputs = {
         "x": rng.standard_normal((B, T, I)),
@@ -21,7 +21,7 @@ def make_linear(rng, given):
     return backward_problem(given.linear, inputs, ("x", "W", "b"), rng, ratios=ratios)
 
 
-def make_mix(rng, given):
+def make_mix(rng, given, B, T, C):
     """A square matrix without any symmetry."""
     inputs = {"x": rng.standard_normal((B, T, C)), "W": rng.standard_normal((C, C))}
     ratios = {"the number of tokens": B * T, "B": B, "T": T}
@@ -56,6 +56,7 @@ EXERCISE = Exercise(
             forward="linear",
             outputs=(Output("dx", "BTI"), Output("dW", "IO"), Output("db", "O")),
             make=make_linear,
+            sizes=SIZES,
             linear=True,
             mistakes=(
                 Mistake(
@@ -95,6 +96,7 @@ EXERCISE = Exercise(
             forward="mix",
             outputs=(Output("dx", "BTC"), Output("dW", "CC")),
             make=make_mix,
+            sizes=SQUARE,
             linear=True,
             mistakes=(
                 Mistake(

@@ -3,14 +3,13 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, flat
+from minitransformer.exercises.problems import backward_problem, flat, sizes
 from minitransformer.functional import relu_backward
 
-B, T, I, O = 2, 3, 4, 5  # all different, so that no wrong axis goes unseen
-F = 5
+SIZES = sizes("B T F", (2, 3, 5), (3, 4, 2), (1, 1, 1))
 
 
-def make_relu(rng, given):
+def make_relu(rng, given, B, T, F):
     """Entries of both signs."""
     x = rng.standard_normal((B, T, F))
     places = {"where y is 0": {"dx": x <= 0}, "where y is not 0": {"dx": x > 0}}
@@ -36,6 +35,7 @@ EXERCISE = Exercise(
             forward="relu",
             outputs=(Output("dx", "BTF"),),
             make=make_relu,
+            sizes=SIZES,
             linear=True,
             mistakes=(
                 Mistake(

@@ -3,20 +3,22 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero
+from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero, sizes
 from minitransformer.functional import cross_entropy_backward
 
-N, V = 6, 5
-PAD = 0
+SIZES = sizes("N V", (6, 5), (5, 7), (7, 3), (1, 1))
 
 
-def make_cross_entropy(rng, given):
-    """Two rows of padding, and an id that comes twice."""
-    once, twice, another = rng.permutation(np.arange(1, V))[:3]
-    targets = rng.permutation(np.array([once, twice, twice, another, PAD, PAD]))
-    inputs = {"z": rng.standard_normal((N, V)), "targets": targets, "eps": rng.uniform(0.2, 0.4), "pad": PAD}
-    M = np.count_nonzero(targets != PAD)
-    is_padding = np.broadcast_to((targets == PAD)[:, None], (N, V))
+def make_cross_entropy(rng, given, N, V):
+    """Two rows of padding, if there are as many, with an id that is not 0; 0 is a token, and one token comes twice."""
+    pad = int(rng.integers(1, max(V, 2)))
+    others = np.setdiff1d(np.arange(1, V), pad)
+    tokens = [0, *rng.permutation(others)[: V - 3]]
+    rows = N - 2 if N > 2 else N
+    targets = rng.permutation([*np.resize(tokens, rows), *[pad] * (N - rows)])
+    inputs = {"z": rng.standard_normal((N, V)), "targets": targets, "eps": rng.uniform(0.2, 0.4), "pad": pad}
+    M = np.count_nonzero(targets != pad)
+    is_padding = np.broadcast_to((targets == pad)[:, None], (N, V))
     is_target = np.eye(V, dtype=bool)[targets]
     places = {
         "at the right tokens": {"dz": is_target & ~is_padding},
@@ -29,7 +31,7 @@ def make_cross_entropy(rng, given):
 
 def padding_gets_nothing(outputs, problem):
     """Whether dz is 0 in the rows of padding."""
-    return not outputs[0][problem.inputs["targets"] == PAD].any()
+    return not outputs[0][problem.inputs["targets"] == problem.inputs["pad"]].any()
 
 
 def adapt_cross_entropy(mine):
@@ -60,6 +62,7 @@ EXERCISE = Exercise(
             forward="cross_entropy",
             outputs=(Output("dz", "NV"),),
             make=make_cross_entropy,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(
@@ -78,6 +81,19 @@ EXERCISE = Exercise(
                     "padding is counted",
                     "What does the forward do with the losses of padding, and over how many rows is its mean?",
                     {"targets != pad": "np.ones(N)"},
+                ),
+                Mistake(
+                    "padding is always taken to be the id 0",
+                    "What is the last thing in the cache for? May 0 be a token like any other?",
+                    {"targets != pad": "targets != 0"},
+                ),
+                Mistake(
+                    "the column of padding is cleared, not its rows",
+                    "Which axis of dz numbers the targets, and which the tokens? Which of them has padding in it?",
+                    {
+                        "    return": "    q[:, pad] = p[:, pad]\n    return",
+                        "dloss * share[:, None]": "dloss / counts.sum()",
+                    },
                 ),
                 Mistake(
                     "the mean is taken over all rows",

@@ -3,13 +3,13 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero
+from minitransformer.exercises.problems import backward_problem, each_row_sums_to_zero, sizes
 from minitransformer.functional import softmax_backward
 
-N, V = 6, 5
+SIZES = sizes("N V", (6, 5), (3, 7), (1, 1))
 
 
-def make_softmax(rng, given):
+def make_softmax(rng, given, N, V):
     """Logits of order one."""
     return backward_problem(given.softmax, {"z": rng.standard_normal((N, V))}, ("z",), rng)
 
@@ -38,6 +38,7 @@ EXERCISE = Exercise(
             forward="softmax",
             outputs=(Output("dz", "NV"),),
             make=make_softmax,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(
@@ -60,6 +61,11 @@ EXERCISE = Exercise(
                     "all entries of dp have the same weight in the mean",
                     "Which weights sum to 1 in each row, and should a token of probability 0 have a say?",
                     {"(p * dp).sum": "dp.mean"},
+                ),
+                Mistake(
+                    "the sum is that of dp, without the weights p",
+                    "Which way leads from z_j through the sum to the loss, and does p stand on it once or twice?",
+                    {"(p * dp).sum": "dp.sum"},
                 ),
                 Mistake(
                     "the products p dp are averaged, not summed",

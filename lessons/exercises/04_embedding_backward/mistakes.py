@@ -3,15 +3,15 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, places_of
+from minitransformer.exercises.problems import backward_problem, draw_ids, places_of, sizes
 from minitransformer.functional import embedding_backward
 
-B, T, C, V = 2, 4, 5, 7  # all different, so that no wrong axis goes unseen
+SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
 
-def make_embed(rng, given):
+def make_embed(rng, given, B, T, C, V):
     """Repeated ids, within a sequence and across."""
-    ids, s = draw_ids(rng, V), rng.uniform(2.2, 2.8)
+    ids, s = draw_ids(rng, B, T, V), rng.uniform(2.2, 2.8)
     inputs = {"ids": ids, "E": rng.standard_normal((V, C)), "s": s}
     return backward_problem(given.embed, inputs, ("E",), rng, ratios={"s": s, "s²": s * s}, places=places_of(ids, V))
 
@@ -50,6 +50,7 @@ EXERCISE = Exercise(
             forward="embed",
             outputs=(Output("dE", "VC"),),
             make=make_embed,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant("tokens that never come get no gradient", nothing_where_no_token_came),

@@ -1,14 +1,14 @@
 """The problems that 04_tied_backward is tried on, its hints, and the mistakes that are known."""
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, places_of
+from minitransformer.exercises.problems import backward_problem, draw_ids, places_of, sizes
 
-B, T, C, V = 2, 4, 5, 7  # all different, so that no wrong axis goes unseen
+SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
 
-def make_tied(rng, given):
+def make_tied(rng, given, B, T, C, V):
     """A table of order one, and a factor that does not saturate the tanh."""
-    ids, s = draw_ids(rng, V), rng.uniform(1.3, 1.6)
+    ids, s = draw_ids(rng, B, T, V), rng.uniform(1.3, 1.6)
     inputs = {"ids": ids, "E": 0.8 * rng.standard_normal((V, C)), "s": s}
     return backward_problem(given.tied, inputs, ("E",), rng, ratios={"s": s}, places=places_of(ids, V))
 
@@ -27,6 +27,7 @@ EXERCISE = Exercise(
             forward="tied",
             outputs=(Output("dE", "VC"),),
             make=make_tied,
+            sizes=SIZES,
             linear=True,
             mistakes=(
                 Mistake(
@@ -53,6 +54,11 @@ EXERCISE = Exercise(
                     "the slope of tanh is missing",
                     "Which step of the forward stands between the lookup and the scores?",
                     {" * (1 - h**2)": ""},
+                ),
+                Mistake(
+                    "the slope of tanh is that of its input",
+                    "The slope is 1 − h². Which array of the forward is h: what goes into tanh, or what comes out?",
+                    {"h**2": "(s * E[ids]) ** 2"},
                 ),
                 Mistake(
                     "the factor s is missing on the way in",

@@ -5,19 +5,20 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.functional import scaled_dot_product_attention
 
-B, T, S, D, E = 3, 4, 5, 6, 7  # all different, so that no wrong axis goes unseen
+SIZES = sizes("B T S D E", (3, 4, 5, 6, 7), (4, 6, 3, 2, 5), (1, 1, 1, 1, 1), (2, 3, 4, 1, 5))
 
 
-def make_attention(rng, given):
-    """Ordinary scores in the first sequence, large ones in the second, and in the third far below 0.
+def make_attention(rng, given, B, T, S, D, E):
+    """Ordinary scores in the first sequence, large ones in the second, and in all others far below 0.
 
     All keys of a sequence have the same last entry, which adds one number to all scores of a query.
     """
     q, k, v = (rng.standard_normal(shape) for shape in ((B, T, D), (B, S, D), (B, S, E)))
     k[1:, :, -1] = 2500.0
-    q[1, :, -1], q[2, :, -1] = rng.uniform(1.0, 2.0, T), -rng.uniform(1.0, 2.0, T)
+    q[1:2, :, -1], q[2:, :, -1] = rng.uniform(1.0, 2.0, T), -rng.uniform(1.0, 2.0, T)
     y, cache = scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])  # one head
     large = np.arange(B) > 0
     places = {"in the sequences with large scores": {"y": large[:, None, None], "p": large[:, None, None]}}
@@ -38,6 +39,7 @@ EXERCISE = Exercise(
             function="attention",
             outputs=(Output("y", "BTE"), Output("p", "BTS")),
             make=make_attention,
+            sizes=SIZES,
             invariants=(
                 Invariant(
                     "each row of p sums to 1",

@@ -6,13 +6,13 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import dropout_backward, scaled_dot_product_attention_backward
 
-B, T, S, D, E = 2, 3, 4, 5, 6  # all different, so that no wrong axis goes unseen
+SIZES = sizes("B T S D E", (2, 3, 4, 5, 6), (3, 5, 2, 6, 4), (1, 1, 1, 1, 1))
 
 
-def make_attention(rng, given):
+def make_attention(rng, given, B, T, S, D, E):
     """Queries, keys and values of order one."""
     inputs = {
         "q": rng.standard_normal((B, T, D)),
@@ -68,6 +68,7 @@ EXERCISE = Exercise(
             forward="attention",
             outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
             make=make_attention,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(
@@ -80,6 +81,11 @@ EXERCISE = Exercise(
                     "the scale of the scores is missing",
                     "The forward divides the scores by √d_k. What does the chain rule say about a constant factor?",
                     {" / math.sqrt(q.shape[-1])": ""},
+                ),
+                Mistake(
+                    "the scores are divided by the root of the number of keys",
+                    "By the root of which number does the forward divide: that of the keys, or that of the features?",
+                    {"q.shape[-1]": "k.shape[1]"},
                 ),
                 Mistake(
                     "the softmax is taken entry by entry",

@@ -5,24 +5,26 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 
-B, T, S, D, E = 2, 3, 4, 5, 6  # all different, so that no wrong axis goes unseen
+MEAN_SIZES = sizes("B T S E", (2, 3, 4, 6), (3, 5, 2, 4), (1, 1, 1, 1))
+SOFTMAX_SIZES = sizes("B T S", (2, 3, 4), (3, 5, 2), (1, 1, 1))
+SCORES_SIZES = sizes("B T S D", (2, 3, 4, 5), (3, 5, 2, 6), (1, 1, 1, 1))
 
 
-def make_weighted_mean(rng, given):
+def make_weighted_mean(rng, given, B, T, S, E):
     """Weights as a softmax makes them; values of order one."""
     p, _ = given.softmax(rng.standard_normal((B, T, S)))
     inputs = {"p": p, "v": rng.standard_normal((B, S, E))}
     return backward_problem(given.weighted_mean, inputs, ("p", "v"), rng)
 
 
-def make_softmax(rng, given):
+def make_softmax(rng, given, B, T, S):
     """Scores of order one."""
     return backward_problem(given.softmax, {"s": rng.standard_normal((B, T, S))}, ("s",), rng)
 
 
-def make_scores(rng, given):
+def make_scores(rng, given, B, T, S, D):
     """Queries and keys of order one; ds with row sums that are not 0, for this step does not need them to be."""
     inputs = {"q": rng.standard_normal((B, T, D)), "k": rng.standard_normal((B, S, D))}
     return backward_problem(given.scores, inputs, ("q", "k"), rng, ratios={"sqrt(d_k)": math.sqrt(D), "d_k": D})
@@ -83,6 +85,11 @@ SOFTMAX_MISTAKES = (
         {"axis=-1, keepdims=True": ""},
     ),
     Mistake(
+        "what is taken off is the sum of dp, not its weighted mean",
+        "What comes back through the denominator is an average. Which weights does it have?",
+        {"(dp * p).sum": "dp.sum"},
+    ),
+    Mistake(
         "p multiplies dp, but not the average that is taken off",
         "Each entry of a row loses the same here. Does adding up the row give 0, as it must?",
         {"p * (dp - (dp * p).sum(axis=-1, keepdims=True))": "p * dp - (dp * p).sum(axis=-1, keepdims=True)"},
@@ -132,6 +139,7 @@ EXERCISE = Exercise(
             forward="weighted_mean",
             outputs=(Output("dp", "BTS"), Output("dv", "BSE")),
             make=make_weighted_mean,
+            sizes=MEAN_SIZES,
             linear=True,
             mistakes=MEAN_MISTAKES,
         ),
@@ -140,6 +148,7 @@ EXERCISE = Exercise(
             forward="softmax",
             outputs=(Output("ds", "BTS"),),
             make=make_softmax,
+            sizes=SOFTMAX_SIZES,
             linear=True,
             invariants=(
                 Invariant(
@@ -154,6 +163,7 @@ EXERCISE = Exercise(
             forward="scores",
             outputs=(Output("dq", "BTD"), Output("dk", "BSD")),
             make=make_scores,
+            sizes=SCORES_SIZES,
             linear=True,
             mistakes=SCORES_MISTAKES,
         ),

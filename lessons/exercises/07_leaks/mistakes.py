@@ -5,25 +5,28 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 
-LENGTH, SYMBOLS, C = 7, 11, 8
+SIZES = sizes("length vocab_size", (7, 11), (5, 6), (2, 3), (1, 2))
+C = 8
 
 
-def attention_model(rng, mask, after=False):
-    """One layer of attention with random matrices: ids (B, LENGTH) -> logits (B, LENGTH, SYMBOLS).
+def attention_model(rng, vocab_size, mask, after=False):
+    """One layer of attention with random matrices: ids (B, length) -> logits (B, length, vocab_size).
 
-    `mask` (LENGTH, LENGTH) is added to the scores. With `after` it is multiplied onto the weights instead.
+    `mask` (length, length) is added to the scores. With `after` it is multiplied onto the weights instead.
     """
-    embedding, places = rng.standard_normal((SYMBOLS, C)), rng.standard_normal((LENGTH, C))
+    length = len(mask)
+    embedding, places = rng.standard_normal((vocab_size, C)), rng.standard_normal((length, C))
     to_q, to_k = 0.5 * rng.standard_normal((2, C, C)) / math.sqrt(C)
-    to_logits = rng.standard_normal((C, SYMBOLS))
+    to_logits = rng.standard_normal((C, vocab_size))
 
     def model(ids):
         ids = np.asarray(ids)
-        if ids.ndim != 2 or ids.shape[1] != LENGTH:
-            raise ValueError(f"this model reads ids of the shape (B, {LENGTH}), got {ids.shape}")
-        if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= SYMBOLS:
-            raise ValueError(f"this model reads whole numbers from 0 to {SYMBOLS - 1}")
+        if ids.ndim != 2 or ids.shape[1] != length:
+            raise ValueError(f"this model reads ids of the shape (B, {length}), got {ids.shape}")
+        if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= vocab_size:
+            raise ValueError(f"this model reads whole numbers from 0 to {vocab_size - 1}")
         x = embedding[ids] + places
         scores = (x @ to_q) @ (x @ to_k).swapaxes(-1, -2) + (0.0 if after else mask)
         weights = np.exp(scores)  # small scores
@@ -42,41 +45,49 @@ def shifted(model):
     return behind
 
 
-def bank(rng):
-    """All models -> [(who it is, whether it leaks, the model)]."""
-    seen = np.tril(np.ones((LENGTH, LENGTH)))
-    one_early, one_late, jump = seen.copy(), seen.copy(), seen + np.eye(LENGTH, k=2)
-    one_early[1, 2] = one_late[-2, -1] = 1.0
+def bank(rng, length, vocab_size):
+    """All models -> [(who it is, whether it leaks, the model)]. With a single position, none can leak."""
+    seen = np.tril(np.ones((length, length)))
+    one_early, one_late, jump = seen.copy(), seen.copy(), seen + np.eye(length, k=2)
+    one_early[1:2, 2:3] = one_late[-2:-1, -1] = 1.0
 
-    def masked(allowed, otherwise=-np.inf):
-        return attention_model(rng, np.where(allowed > 0, 0.0, otherwise))
+    def masked(name, allowed, otherwise=-np.inf):
+        """A model, which leaks if a later position is allowed, or forbidden by a finite number only."""
+        future = np.triu(np.ones_like(seen, dtype=bool), 1)
+        leaks = bool((future if np.isfinite(otherwise) else future & (allowed > 0)).any())
+        return name, leaks, attention_model(rng, vocab_size, np.where(allowed > 0, 0.0, otherwise))
 
-    return [
-        ("the model that sees itself and all before it", False, masked(seen)),
-        ("the model that sees itself alone", False, masked(np.eye(LENGTH))),
-        ("the model whose input is shifted right, so that no position sees itself", False, shifted(masked(seen))),
-        ("the model that reads nothing", False, masked(np.zeros_like(seen))),
-        ("the model that sees one too many", True, masked(np.tril(np.ones_like(seen), 1))),
-        ("the model without a mask", True, masked(np.ones_like(seen))),
-        ("the model that sees two ahead, but not the next", True, masked(jump)),
-        ("the model in which only position 1 peeks, at position 2", True, masked(one_early)),
-        ("the model in which only the last position but one peeks", True, masked(one_late)),
-        ("the model whose mask is multiplied on after the softmax", True, attention_model(rng, seen, after=True)),
-        ("the model with the finite mask -8, a leak of about 1e-3", True, masked(seen, -8.0)),
-        ("the model with the finite mask -25, a leak of about 1e-10", True, masked(seen, -25.0)),
+    models = [
+        masked("the model that sees itself and all before it", seen),
+        masked("the model that sees itself alone", np.eye(length)),
+        masked("the model whose input is shifted right, so that no position sees itself", seen),
+        masked("the model that reads nothing", np.zeros_like(seen)),
+        masked("the model that sees one too many", np.tril(np.ones_like(seen), 1)),
+        masked("the model without a mask", np.ones_like(seen)),
+        masked("the model that sees two ahead, but not the next", jump),
+        masked("the model in which only position 1 peeks, at position 2", one_early),
+        masked("the model in which only the last position but one peeks", one_late),
+        (
+            "the model whose mask is multiplied on after the softmax",
+            length > 1,
+            attention_model(rng, vocab_size, seen, after=True),
+        ),
+        masked("the model with the finite mask -8, a leak of about 1e-3", seen, -8.0),
+        masked("the model with the finite mask -25, a leak of about 1e-10", seen, -25.0),
     ]
+    return [(name, leaks, shifted(model) if "shifted" in name else model) for name, leaks, model in models]
 
 
-def make_bank(rng, given):
+def make_bank(rng, given, length, vocab_size):
     """All models at once; each one alone is a place, and the honest ones, the leaky ones and those that hardly leak."""
-    names, leaky, models = zip(*bank(rng), strict=True)
+    names, leaky, models = zip(*bank(rng, length, vocab_size), strict=True)
     leaky = np.array(leaky)
     places = {f"at {name}": {"leaks": np.arange(len(names)) == i} for i, name in enumerate(names)}
     places["at the models in which a single position peeks"] = {"leaks": np.char.find(names, "only") >= 0}
     places["at the models whose leak is small"] = {"leaks": np.char.find(names, "finite") >= 0}
     places["at honest models"] = {"leaks": ~leaky}
     places["at leaky models"] = {"leaks": leaky}
-    return Problem((list(models), LENGTH, SYMBOLS), (leaky,), places=places)
+    return Problem((list(models), length, vocab_size), (leaky,), places=places)
 
 
 MISTAKES = (
@@ -135,5 +146,14 @@ EXERCISE = Exercise(
         "A leak may be at one position, one or more steps ahead, and small: try every change, look at every output.",
         "for each s from 1 on: token s of ids (1, T) replaced -> are outputs (1, :s, V) the same, to the last bit?",
     ),
-    tasks=(Task(function="leak_test", outputs=(Output("leaks", "M"),), make=make_bank, mistakes=MISTAKES),),
+    tasks=(
+        Task(
+            function="leak_test",
+            outputs=(Output("leaks", "M", "bool", sequence=True),),
+            make=make_bank,
+            sizes=SIZES,
+            mistakes=MISTAKES,
+            float32=False,  # its arrays are the learner's own ids
+        ),
+    ),
 )

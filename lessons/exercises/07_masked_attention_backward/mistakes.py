@@ -5,17 +5,18 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 
-B, T, S, D, E = 2, 4, 5, 3, 6  # all different, so that no wrong axis goes unseen
+SIZES = sizes("B T S D E", (2, 4, 5, 3, 6), (3, 5, 6, 4, 2), (1, 1, 1, 1, 1))
 
 
-def make_masked_attention(rng, given):
-    """A mask with an empty row, a key that nobody sees, and everywhere else two keys or more."""
+def make_masked_attention(rng, given, B, T, S, D, E):
+    """A mask with an empty row, a key that nobody sees, and everywhere else two keys or more, if there are as many."""
     allowed = rng.random((B, T, S)) < 0.6
-    allowed[:, :, 1] = allowed[:, :, 4] = True
-    allowed[0, 2], allowed[1, :, 3] = False, False
-    allowed[1, 0] = [True, True, True, False, True]
+    allowed[:, :, 1::3] = True
+    allowed[0, 2:3], allowed[1:2, :, 3:4] = False, False
+    allowed[1:2, 0] = np.arange(S) != 3
+    allowed |= S == 1
     inputs = {
         "q": rng.standard_normal((B, T, D)),
         "k": rng.standard_normal((B, S, D)),
@@ -23,7 +24,7 @@ def make_masked_attention(rng, given):
         "allowed": allowed,
     }
     empty, unseen = ~allowed.any(axis=2)[..., None], ~allowed.any(axis=1)[..., None]
-    sequence = np.array([True, False])[:, None, None]  # the one with the empty row
+    sequence = (np.arange(B) == 0)[:, None, None]  # the one with the empty row
     places = {
         "at the query that may look at nothing": {"dq": empty},
         "at the key that nobody may look at": {"dk": unseen, "dv": unseen},
@@ -58,6 +59,7 @@ EXERCISE = Exercise(
             forward="masked_attention",
             outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
             make=make_masked_attention,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant("a key that nobody may look at gets no gradient", unseen_keys_get_nothing),

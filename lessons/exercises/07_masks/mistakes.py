@@ -4,35 +4,36 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.functional import causal_mask, padding_mask
 
-B, T = 3, 5
+LENGTHS = sizes("T", (5,), (7,), (1,))
+SIZES = sizes("B T", (3, 5), (4, 3), (1, 1))
 
 
-def make_causal(rng, given):
-    """Five, six or seven positions."""
-    length = int(rng.integers(T, T + 3))
-    return Problem((length,), (causal_mask(length),))
+def make_causal(rng, given, T):
+    """T positions."""
+    return Problem((T,), (causal_mask(T),))
 
 
-def draw_ids(rng):
+def draw_ids(rng, B, T):
     """Ids with padding at the end, in front, and nowhere -> (ids, the id of padding, which is not 0)."""
     pad = int(rng.integers(1, 4))
     ids = rng.integers(4, 9, (B, T))
-    ids[0, -2:] = ids[1, 0] = pad
-    ids[0, 1] = ids[2, -1] = 0  # a token like any other
+    ids[0, -2:] = ids[1:2, 0] = pad
+    ids[0, 1:-2] = ids[2:3, -1] = 0  # a token like any other
     return ids, pad
 
 
-def make_padding(rng, given):
+def make_padding(rng, given, B, T):
     """Padding whose id is not 0, among tokens one of which is."""
-    ids, pad = draw_ids(rng)
+    ids, pad = draw_ids(rng, B, T)
     return Problem((ids, pad), (padding_mask(ids, pad),))
 
 
-def make_target(rng, given):
+def make_target(rng, given, B, T):
     """Both masks."""
-    ids, pad = draw_ids(rng)
+    ids, pad = draw_ids(rng, B, T)
     expected = causal_mask(T) & padding_mask(ids, pad)
     key = np.broadcast_to((ids == pad)[:, None, None, :], expected.shape)
     query = np.broadcast_to((ids == pad)[:, None, :, None], expected.shape)
@@ -146,9 +147,9 @@ EXERCISE = Exercise(
         "causal: column ≤ row, (1, 1, T, T);  padding: (B, S) put at the first and last of four axes;  both: & of them",
     ),
     tasks=(
-        Task("causal_mask", (Output("mask", "BHTS"),), make_causal, CAUSAL_MISTAKES),
-        Task("padding_mask", (Output("mask", "BHTS"),), make_padding, PADDING_MISTAKES),
-        Task("target_mask", (Output("mask", "BHTS"),), make_target, TARGET_MISTAKES),
+        Task("causal_mask", (Output("mask", "BHTS", "bool"),), make_causal, LENGTHS, CAUSAL_MISTAKES, float32=False),
+        Task("padding_mask", (Output("mask", "BHTS", "bool"),), make_padding, SIZES, PADDING_MISTAKES),
+        Task("target_mask", (Output("mask", "BHTS", "bool"),), make_target, SIZES, TARGET_MISTAKES),
     ),
     replaces={
         "causal_mask": Replacement(causal_mask, booleans),

@@ -5,36 +5,35 @@ import dataclasses
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import merge_heads, split_heads
 
-B, T, H, D = 5, 7, 6, 4  # all different
-C = H * D
+SIZES = sizes("B T H D", (5, 7, 6, 4), (2, 3, 4, 5), (1, 1, 1, 1), (2, 1, 3, 2))
 FEATURES, HEADS = "BTC", "BHTD"  # the letters of the two layouts
 RESHAPED = "the reshape is there and the transpose is not"
 DEALT = "the features are dealt out in turn, like cards"
 
 
-def make_split(rng, given):
+def make_split(rng, given, B, T, H, D):
     """What the library does with the tokens' features."""
-    x = rng.standard_normal((B, T, C))
+    x = rng.standard_normal((B, T, H * D))
     return Problem((x, H), (split_heads(x, H),), {"x": x})
 
 
-def make_merge(rng, given):
+def make_merge(rng, given, B, T, H, D):
     """What the library does with the heads."""
     heads = rng.standard_normal((B, H, T, D))
     return Problem((heads,), (merge_heads(heads),), {"heads": heads})
 
 
-def make_split_backward(rng, given):
+def make_split_backward(rng, given, B, T, H, D):
     """The derivative of the library's split."""
-    inputs = {"x": rng.standard_normal((B, T, C))}
+    inputs = {"x": rng.standard_normal((B, T, H * D))}
     problem = backward_problem(lambda x: (split_heads(x, H), None), inputs, ("x",), rng)
     return dataclasses.replace(problem, args=problem.args[:1])
 
 
-def make_merge_backward(rng, given):
+def make_merge_backward(rng, given, B, T, H, D):
     """The derivative of the library's merge."""
     inputs = {"heads": rng.standard_normal((B, H, T, D))}
     return backward_problem(lambda heads: (merge_heads(heads), H), inputs, ("heads",), rng)
@@ -43,16 +42,15 @@ def make_merge_backward(rng, given):
 def tokens_keep_their_numbers(outputs, problem):
     """Whether what token t has in its heads is what it had as features, in any order."""
     (heads,), x = outputs, problem.args[0]
-    if heads.shape != (B, H, T, D):
-        return True  # that is another complaint
+    B, T, _ = x.shape
     return all(set(heads[b, :, t].flat) == set(x[b, t].flat) for b in range(B) for t in range(T))
 
 
 def heads_stay_together(outputs, problem):
     """Whether the D numbers that a head has for a token still stand side by side, in any order."""
     (x,), heads = outputs, problem.args[0]
-    if x.shape != (B, T, C):
-        return True
+    B, T, C = x.shape
+    D = heads.shape[-1]
     runs = {tuple(x[b, t, c : c + D]) for b in range(B) for t in range(T) for c in range(0, C, D)}
     return all(tuple(row) in runs for row in heads.reshape(-1, D))
 
@@ -159,12 +157,13 @@ EXERCISE = Exercise(
         "split: (B, T, C) → (B, T, H, D) → (B, H, T, D).  merge: the same, from right to left.",
     ),
     tasks=(
-        Task("split_heads", (Output("heads", HEADS),), make_split, SPLIT, invariants=(OWN_NUMBERS,)),
-        Task("merge_heads", (Output("x", FEATURES),), make_merge, MERGE, invariants=(TOGETHER,)),
+        Task("split_heads", (Output("heads", HEADS),), make_split, SIZES, SPLIT, invariants=(OWN_NUMBERS,)),
+        Task("merge_heads", (Output("x", FEATURES),), make_merge, SIZES, MERGE, invariants=(TOGETHER,)),
         Task(
             "split_heads_backward",
             (Output("dx", FEATURES),),
             make_split_backward,
+            SIZES,
             SPLIT_BACKWARD,
             linear=True,
             invariants=(TOGETHER,),
@@ -173,6 +172,7 @@ EXERCISE = Exercise(
             "merge_heads_backward",
             (Output("dheads", HEADS),),
             make_merge_backward,
+            SIZES,
             MERGE_BACKWARD,
             linear=True,
             invariants=(OWN_NUMBERS,),

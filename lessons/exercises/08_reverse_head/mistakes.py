@@ -2,19 +2,28 @@
 
 import numpy as np
 
-from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import DECIDED, draw_word, observe_any
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
+from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
+
+SIZES = sizes("letters n", (3, 6), (4, 8), (2, 5), (1, 1))
 
 
-def make_reverse(rng, given):
+def make_reverse(rng, given, letters, n):
     """The first looks at the last."""
-    return draw_word(rng, given, lambda n: list(reversed(range(n))))
+    return draw_word(rng, given, letters, n, lambda n: list(reversed(range(n))))
 
 
 def observe_two(outputs, problem):
     """The same, for two features at most."""
     fits = np.ndim(outputs[0]) == 3 and np.shape(outputs[0])[2] <= 2
     return observe_any(outputs if fits else (np.zeros(0),), problem)
+
+
+def keys_lie_on_no_line(outputs, problem):
+    """Whether the positions' keys do not all lie on one line of the plane."""
+    (both,), n = outputs, len(problem.inputs["x"])
+    keys = both[1][-n:]
+    return n < 3 or np.linalg.matrix_rank(keys - keys.mean(axis=0), tol=1e-6 * np.abs(keys).max()) == 2
 
 
 EXERCISE = Exercise(
@@ -30,10 +39,15 @@ EXERCISE = Exercise(
     tasks=(
         Task(
             function="reverse_head",
-            outputs=(Output("attention", "TS"),),
+            outputs=(Output("attention", "TS", sequence=True),),
             make=make_reverse,
+            sizes=SIZES,
             observe=observe_two,
-            invariants=(DECIDED,),
+            float32=False,
+            invariants=(
+                DECIDED,
+                Invariant("the positions' keys do not all lie on one line", keys_lie_on_no_line),
+            ),
             mistakes=(
                 Mistake(
                     "the keys lie on a line, and one end of it wins",

@@ -1,12 +1,14 @@
 """The problems that 08_shift_head is tried on, its hints, and the mistakes that are known."""
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import DECIDED, draw_word, observe_any
+from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
+
+SIZES = sizes("letters n", (3, 6), (4, 8), (2, 5), (1, 1))
 
 
-def make_shift(rng, given):
+def make_shift(rng, given, letters, n):
     """All look at the one before them, and the first at itself."""
-    return draw_word(rng, given, lambda n: [0, *range(n - 1)])
+    return draw_word(rng, given, letters, n, lambda n: [0, *range(n - 1)])
 
 
 EXERCISE = Exercise(
@@ -22,9 +24,11 @@ EXERCISE = Exercise(
     tasks=(
         Task(
             function="shift_head",
-            outputs=(Output("attention", "TS"),),
+            outputs=(Output("attention", "TS", sequence=True),),
             make=make_shift,
+            sizes=SIZES,
             observe=observe_any,
+            float32=False,
             invariants=(DECIDED,),
             mistakes=(
                 Mistake(

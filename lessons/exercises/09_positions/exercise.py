@@ -26,5 +26,5 @@ def sinusoids(length, C):
 
 
 def rotation(k, C):
-    """R (C, C) with PE(p + k) = PE(p) R for every p; k may be negative."""
+    """R (C, C) with PE(p + k) = PE(p) R for every p; k may be negative or 0."""
     raise NotImplementedError("take one pair: sin(ω(p + k)) = ... and cos(ω(p + k)) = ..., from sin(ωp) and cos(ωp)")

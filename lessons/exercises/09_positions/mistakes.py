@@ -3,25 +3,27 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.functional import sinusoidal_positions
 
+TABLE_SIZES = sizes("length C", (26, 12), (7, 10), (1, 2), (5, 4))
+ROTATION_SIZES = sizes("k C", (-4, 8), (7, 6), (1, 2), (0, 4))
 
-def make_table(rng, given):
-    """The library's table, of another size each time."""
-    length, C = int(rng.integers(5, 30)), 2 * int(rng.integers(4, 9))
+
+def make_table(rng, given, length, C):
+    """The library's table."""
     columns = np.arange(C)
     places = {
         "in the odd columns, the cosines": {"PE": np.broadcast_to(columns % 2 == 1, (length, C))},
         "in the even columns, the sines": {"PE": np.broadcast_to(columns % 2 == 0, (length, C))},
-        "from column 1 on": {"PE": np.broadcast_to(columns > 0, (length, C))},
         "from column 2 on": {"PE": np.broadcast_to(columns > 1, (length, C))},
+        "from column 1 on": {"PE": np.broadcast_to(columns > 0, (length, C))},
     }
     return Problem((length, C), (sinusoidal_positions(length, C, np.float64),), places=places)
 
 
-def make_rotation(rng, given):
+def make_rotation(rng, given, k, C):
     """Twenty positions of the library's table, and those k places from them."""
-    k, C = int(rng.choice([-9, -4, -3, 2, 5, 7])), 2 * int(rng.integers(3, 6))
     table = sinusoidal_positions(40, C, np.float64)
     return Problem((k, C), (table[10 + k : 30 + k],), {"here": table[10:30]})
 
@@ -93,6 +95,11 @@ TABLE = (
         {"-np.arange(0": "np.arange(0"},
     ),
     Mistake(
+        "the frequencies end at 1/10000",
+        "2i/C for the last i is not quite 1. How large is it for C = 4, and into how many steps do you divide?",
+        {"-np.arange(0, C, 2) / C": "-np.arange(0, C, 2) / (C - 2)"},
+    ),
+    Mistake(
         "the base is e, not 10000",
         "10000^a is exp(a times what?)",
         {"10000.0 ** (": "np.exp("},
@@ -153,6 +160,8 @@ EXERCISE = Exercise(
             function="sinusoids",
             outputs=(Output("PE", "pC"),),
             make=make_table,
+            sizes=TABLE_SIZES,
+            float32=False,
             mistakes=TABLE,
             invariants=(
                 Invariant("PE(p)·PE(p+1) is the same for all p", has_whole_pairs),
@@ -163,6 +172,8 @@ EXERCISE = Exercise(
             function="rotation",
             outputs=(Output("PE(p) R", "pC"),),
             make=make_rotation,
+            sizes=ROTATION_SIZES,
+            float32=False,
             mistakes=ROTATION,
             observe=moved,
             invariants=(Invariant("R turns and does not stretch: R Rᵀ is the identity", turns_and_does_not_stretch),),

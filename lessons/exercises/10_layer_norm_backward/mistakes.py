@@ -3,13 +3,13 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, orthogonal
+from minitransformer.exercises.problems import backward_problem, orthogonal, sizes
 from minitransformer.functional import layer_norm_backward
 
-B, T, C = 2, 3, 5
+SIZES = sizes("B T C", (2, 3, 5), (4, 2, 3), (1, 1, 1))
 
 
-def make_layer_norm(rng, given):
+def make_layer_norm(rng, given, B, T, C):
     """Tokens with a mean, γ and β of order one, and all of them different."""
     inputs = {
         "x": rng.standard_normal((B, T, C)) + 0.5,
@@ -94,11 +94,12 @@ EXERCISE = Exercise(
             forward="layer_norm",
             outputs=(Output("dx", "BTC"), Output("dgamma", "C"), Output("dbeta", "C")),
             make=make_layer_norm,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(
                     "each row of dx sums to 0: the same number added to all features of a token changes nothing",
-                    lambda outputs, problem: orthogonal(outputs[0], np.ones((B, T, C))),
+                    lambda outputs, problem: orthogonal(outputs[0], np.ones_like(outputs[0])),
                 ),
                 Invariant(
                     "each row of dx is orthogonal to x̂, except for eps: a token stretched about its mean comes out the "

@@ -1,12 +1,12 @@
 """The problems that 10_rms_norm_backward is tried on, its hints, and the mistakes that are known."""
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, orthogonal
+from minitransformer.exercises.problems import backward_problem, orthogonal, sizes
 
-B, T, C = 2, 3, 5
+SIZES = sizes("B T C", (2, 3, 5), (4, 2, 3), (1, 1, 2))
 
 
-def make_rms_norm(rng, given):
+def make_rms_norm(rng, given, B, T, C):
     """The same without β."""
     inputs = {"x": rng.standard_normal((B, T, C)) + 0.5, "gamma": rng.standard_normal(C)}
     return backward_problem(given.rms_norm, inputs, ("x", "gamma"), rng, ratios={"(B T)": B * T})
@@ -61,6 +61,7 @@ EXERCISE = Exercise(
             forward="rms_norm",
             outputs=(Output("dx", "BTC"), Output("dgamma", "C")),
             make=make_rms_norm,
+            sizes=SIZES,
             linear=True,
             invariants=(
                 Invariant(

@@ -3,14 +3,14 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.layers import Residual
 
-B, T, C, F = 2, 3, 4, 5
+SIZES = sizes("B T C F", (2, 3, 4, 5), (3, 4, 5, 2), (1, 1, 3, 1), (1, 1, 1, 1))
 P = 0.4  # how often dropout sets a feature to 0
 
 
-def make_inputs(rng):
+def make_inputs(rng, B, T, C, F):
     """Tokens, a dropout mask with both of its values, and weights of order one."""
     keep = rng.permutation(np.arange(B * T * C) >= round(P * B * T * C)).reshape(B, T, C)
     return {
@@ -23,14 +23,14 @@ def make_inputs(rng):
     }
 
 
-def make_post_norm(rng, given):
+def make_post_norm(rng, given, **shape):
     """The backward of post_norm."""
-    return backward_problem(given.post_norm, make_inputs(rng), ("x",), rng)
+    return backward_problem(given.post_norm, make_inputs(rng, **shape), ("x",), rng)
 
 
-def make_pre_norm(rng, given):
+def make_pre_norm(rng, given, **shape):
     """The backward of pre_norm."""
-    return backward_problem(given.pre_norm, make_inputs(rng), ("x",), rng)
+    return backward_problem(given.pre_norm, make_inputs(rng, **shape), ("x",), rng)
 
 
 POST_NORM_MISTAKES = (
@@ -58,6 +58,11 @@ POST_NORM_MISTAKES = (
         "the dropout mask is forgotten",
         "Where m is 0, does that feature of the sub-layer's output reach y at all?",
         {"m * ds": "ds"},
+    ),
+    Mistake(
+        "the dropout mask comes after the sub-layer on the way back",
+        "Forward, m is multiplied on after the sub-layer. Which of the two comes first on the way back?",
+        {"back_sublayer(m * ds)": "m * back_sublayer(ds)"},
     ),
     Mistake(
         "the dropout mask lies on the identity path, too",
@@ -96,6 +101,11 @@ PRE_NORM_MISTAKES = (
         "the dropout mask is forgotten",
         "Where m is 0, does that feature of the sub-layer's output reach y at all?",
         {"m * dy": "dy"},
+    ),
+    Mistake(
+        "the dropout mask comes after the sub-layer on the way back",
+        "Forward, m is multiplied on after the sub-layer. Which of the two comes first on the way back?",
+        {"back_sublayer(m * dy)": "m * back_sublayer(dy)"},
     ),
     Mistake(
         "this is the backward of post-norm",
@@ -146,6 +156,7 @@ EXERCISE = Exercise(
             forward="post_norm",
             outputs=(Output("dx", "BTC"),),
             make=make_post_norm,
+            sizes=SIZES,
             linear=True,
             mistakes=POST_NORM_MISTAKES,
         ),
@@ -154,6 +165,7 @@ EXERCISE = Exercise(
             forward="pre_norm",
             outputs=(Output("dx", "BTC"),),
             make=make_pre_norm,
+            sizes=SIZES,
             linear=True,
             mistakes=PRE_NORM_MISTAKES,
         ),

@@ -5,15 +5,15 @@ import functools
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, make_weights, not_padding
+from minitransformer.exercises.problems import backward_problem, make_weights, not_padding, sizes
 from minitransformer.layers import Decoder
 
-B, T, S, C, N = 2, 3, 5, 4, 3  # N layers
-WIDTHS = C, 6, 7  # C, D of the one head, F
+LAYER_SIZES = sizes("B T S C D F", (2, 3, 5, 4, 6, 7), (3, 4, 2, 5, 7, 6), (1, 1, 1, 3, 1, 1), (1, 1, 1, 1, 1, 1))
+STACK_SIZES = sizes("layers B T S C", (3, 2, 4, 6, 5), (2, 3, 5, 1, 4), (1, 1, 1, 1, 1))
 TINY = 1e-30
 
 
-def make_decoder_inputs(rng):
+def make_decoder_inputs(rng, B, T, S, C):
     """Target and memory, of other lengths, and the two masks."""
     return {
         "x": rng.standard_normal((B, T, C)),
@@ -23,23 +23,24 @@ def make_decoder_inputs(rng):
     }
 
 
-def make_decoder_layer(rng, given):
+def make_decoder_layer(rng, given, B, T, S, C, D, F):
     """The gradients of the target and of the memory."""
-    inputs = {**make_decoder_inputs(rng), "p": make_weights(rng, WIDTHS, ("self_attention", "cross_attention"))}
+    weights = make_weights(rng, (C, D, F), ("self_attention", "cross_attention"))
+    inputs = {**make_decoder_inputs(rng, B, T, S, C), "p": weights}
     return backward_problem(given.decoder_layer, inputs, ("x", "memory"), rng)
 
 
-def make_decoder(rng, given):
+def make_decoder(rng, given, layers, B, T, S, C):
     """The same of a stack. All derivatives here, each layer's and the whole decoder's, are complex steps."""
-    x, memory, *masks = make_decoder_inputs(rng).values()
-    layers = [make_weights(rng, WIDTHS, ("self_attention", "cross_attention")) for _ in range(N)]
+    x, memory, *masks = make_decoder_inputs(rng, B, T, S, C).values()
+    weights = [make_weights(rng, (C, 6, 7), ("self_attention", "cross_attention")) for _ in range(layers)]
     dy = rng.standard_normal(x.shape)
-    expected = backward_of(lambda x, memory: given.decoder(x, memory, *masks, layers)[0], x, memory)(dy)
+    expected = backward_of(lambda x, memory: given.decoder(x, memory, *masks, weights)[0], x, memory)(dy)
     backs = []
-    for p in layers:
+    for p in weights:
         backs.append(backward_of(lambda x, memory, p=p: given.decoder_layer(x, memory, *masks, p)[0], x, memory))
         x, _ = given.decoder_layer(x, memory, *masks, p)
-    return Problem((dy, backs), expected, ratios={"the number of layers": N})
+    return Problem((dy, backs), expected, ratios={"the number of layers": layers})
 
 
 def backward_of(f, x, memory):
@@ -153,6 +154,7 @@ EXERCISE = Exercise(
             forward="decoder_layer",
             outputs=(Output("dx", "BTC"), Output("dmemory", "BSC")),
             make=make_decoder_layer,
+            sizes=LAYER_SIZES,
             linear=True,
             mistakes=DECODER_LAYER_MISTAKES,
         ),
@@ -160,6 +162,7 @@ EXERCISE = Exercise(
             function="decoder_backward",
             outputs=(Output("dx", "BTC"), Output("dmemory", "BSC")),
             make=make_decoder,
+            sizes=STACK_SIZES,
             linear=True,
             mistakes=DECODER_MISTAKES,
         ),

@@ -5,16 +5,15 @@ import dataclasses
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, make_weights, not_padding
+from minitransformer.exercises.problems import backward_problem, make_weights, not_padding, sizes
 from minitransformer.gradcheck import complex_step
 
-B, T, S, C, N = 2, 3, 5, 4, 3  # N layers
-WIDTHS = C, 6, 7  # C, D of the one head, F
+SIZES = sizes("B T C D F", (2, 3, 4, 6, 7), (3, 2, 5, 4, 6), (1, 1, 3, 1, 1), (1, 1, 1, 1, 1))
 
 
-def make_encoder_layer(rng, given):
+def make_encoder_layer(rng, given, B, T, C, D, F):
     """The gradients of x, and of what the first half makes of it."""
-    p = make_weights(rng, WIDTHS, ("attention",))
+    p = make_weights(rng, (C, D, F), ("attention",))
     inputs = {"x": rng.standard_normal((B, T, C)), "allowed": not_padding(B, T), "p": p}
     problem = backward_problem(given.encoder_layer, inputs, ("x",), rng)
     x, dy = inputs["x"], problem.args[0]
@@ -86,6 +85,7 @@ EXERCISE = Exercise(
             forward="encoder_layer",
             outputs=(Output("dx", "BTC"), Output("da", "BTC")),
             make=make_encoder_layer,
+            sizes=SIZES,
             linear=True,
             mistakes=ENCODER_LAYER_MISTAKES,
         ),

@@ -3,17 +3,17 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.training.optimizers import adam_update
 
-I, O = 3, 4
+SIZES = sizes("I O t", (3, 4, 1), (2, 5, 37), (4, 3, 2), (1, 1, 5))
 BETA1, BETA2, EPS = 0.9, 0.98, 1e-9
 
 
-def make_adam(rng, given):
-    """The first step or a later one, with gradients from 1e-8 to 10 and one that is always 0."""
-    t = 1 if rng.random() > 0.6 else int(rng.integers(2, 100))  # 1 for the first of the checker's three problems
+def make_adam(rng, given, I, O, t):
+    """The first step or a later one, with gradients from 1e-8 to 10 and one that is always 0, if there are several."""
     size = 10.0 ** np.linspace(-8, 1, I * O).reshape(I, O)
-    size[0, 0] = 0
+    size[0, 0] = 0 if I * O > 1 else 1
     theta, g, m = rng.standard_normal((I, O)), size * rng.standard_normal((I, O)), np.zeros((I, O))
     v = np.zeros((I, O))
     if t > 1:
@@ -59,6 +59,7 @@ EXERCISE = Exercise(
             function="adam_step",
             outputs=(Output("theta", "IO"), Output("m", "IO"), Output("v", "IO")),
             make=make_adam,
+            sizes=SIZES,
             invariants=(
                 Invariant("v is nowhere below 0", lambda outputs, problem: not (outputs[2] < 0).any()),
                 Invariant("no weight moves the way that the mean gradient points", goes_downhill),
@@ -88,6 +89,11 @@ EXERCISE = Exercise(
                     "g is not squared in v",
                     "What has the unit of g after the root is taken? And can a mean of g have a root at all?",
                     {"g**2": "g"},
+                ),
+                Mistake(
+                    "v is one number for all weights",
+                    "A weight with small gradients is to get large steps. Does it have a v of its own?",
+                    {"g**2": "(g**2).mean()"},
                 ),
                 Mistake(
                     "the corrected means are handed on",

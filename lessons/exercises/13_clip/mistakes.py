@@ -4,17 +4,19 @@ import numpy as np
 
 from minitransformer.core import Parameter
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.training import clip_grad_norm
 from minitransformer.training.clipping import clip_factor
 
-I, O = 3, 4
+SIZES = sizes("I O", (3, 4), (5, 2), (1, 1))
 NAMES = ("dW long", "db long", "dW short", "db short", "dW zero", "db zero")
 
 
-def make_gradients(rng, given):
+def make_gradients(rng, given, I, O):
     """Three steps of a layer: the gradient is far too long, short enough, and 0."""
     c = float(rng.uniform(1.5, 3))
-    long = [100 * rng.standard_normal((I, O)), 100 * rng.standard_normal(O)]
+    long = [rng.standard_normal((I, O)), rng.standard_normal(O)]
+    long = [400 / length_of(long) * g for g in long]
     short = [rng.standard_normal((I, O)), rng.standard_normal(O)]
     share = rng.uniform(0.3, 0.8) * c / length_of(short)
     steps = [long, [share * g for g in short], [np.zeros((I, O)), np.zeros(O)]]
@@ -65,7 +67,8 @@ EXERCISE = Exercise(
             function="clip_each",
             outputs=tuple(Output(name, "IO" if "W" in name else "O") for name in NAMES),
             make=make_gradients,
-            tolerance=1e-6,  # for c / |g| and c / (|g| + 1e-6)
+            sizes=SIZES,
+            tolerance=1e-8,  # for c / |g| and c / (|g| + 1e-6)
             invariants=(Invariant("no step's gradient is longer than c", has_at_most_the_length),),
             mistakes=(
                 Mistake(
@@ -92,6 +95,11 @@ EXERCISE = Exercise(
                     "long gradients become longer",
                     "|g| = 10 and c = 1: what is your factor, and how long is the product?",
                     {"min(1.0, c / (length + 1e-6))": "max(1.0, length / c)"},
+                ),
+                Mistake(
+                    "the largest entry is taken for the length",
+                    "How long is the vector (3, 4), and what is its largest entry?",
+                    {"np.sqrt(sum((g**2).sum() for g in gradients))": "max(np.abs(g).max() for g in gradients)"},
                 ),
                 Mistake(
                     "the arrays' lengths are added",

@@ -5,13 +5,16 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replacement, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.training import noam
 
+SIZES = sizes("steps d_model w", (7, 437, 42), (9, 64, 9), (1, 1, 1), (1, 300, 4000))
 
-def make_noam(rng, given):
+
+def make_noam(rng, given, steps, d_model, w):
     """Steps before, at and after the end of the warm-up."""
-    w, d_model, factor = int(rng.integers(6, 60)), int(rng.integers(10, 600)), float(rng.uniform(1.5, 4))
-    s = np.array([1, w // 2, w - 1, w, w + 1, 3 * w, 20 * w])
+    factor = float(rng.uniform(1.5, 4))
+    s = np.array([max(1, w // 2), 1, max(1, w - 1), w, w + 1, 3 * w, 20 * w, 7 * w, 30 * w])[:steps]
     expected = np.array([noam(step, d_model, w, factor) for step in s.tolist()])
     ratios = {"factor": factor, "d_model": d_model, "sqrt(d_model)": math.sqrt(d_model), "w": w, "sqrt(w)": w**0.5}
     places = {"during the warm-up": {"lr": s < w}, "from step w on": {"lr": s >= w}}
@@ -42,6 +45,7 @@ EXERCISE = Exercise(
             function="noam",
             outputs=(Output("lr", "S"),),
             make=make_noam,
+            sizes=SIZES,
             mistakes=(
                 Mistake(
                     "the larger branch is taken, not the smaller",
@@ -57,6 +61,16 @@ EXERCISE = Exercise(
                     "the warm-up rises to 1, and does not meet the root at w",
                     "What are your two branches at s = w? Are they the same number there?",
                     {"s * w**-1.5": "s / w"},
+                ),
+                Mistake(
+                    "the slope of the warm-up is w to the power of −0.5",
+                    "Where do your two branches meet? At s = w, which power of w makes s·w^a the same as s^−0.5?",
+                    {"w**-1.5": "w**-0.5"},
+                ),
+                Mistake(
+                    "the warm-up always has the paper's 4000 steps",
+                    "4000 is what w is if nobody says otherwise. And if somebody does?",
+                    {"w**-1.5": "4000**-1.5"},
                 ),
                 Mistake(
                     "d_model has the wrong exponent",

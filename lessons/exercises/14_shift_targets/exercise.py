@@ -15,7 +15,9 @@ PAD, BOS, EOS = 0, 1, 2  # ids of letters begin at 3
 
 
 def shift_targets(answer):
-    """answer (B, L) ids, padded behind each answer's last letter -> target_in, target_out, both (B, L + 1).
+    """answer (B, L) ids, padded behind each answer's last letter -> target_in, target_out, both (B, L + 1) ids.
+
+    An answer may have L letters, and it may have none.
 
     Both are padded at the end as well. Where target_out is padding nothing is learnt, and nobody looks at target_in.
     """

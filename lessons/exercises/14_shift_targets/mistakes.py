@@ -4,13 +4,15 @@ import numpy as np
 
 from minitransformer.data.tasks import make_batch
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.vocabulary import EOS, PAD
 
+SIZES = sizes("B L", (6, 7), (4, 5), (1, 1), (2, 1), (1, 0))
 
-def make_answers(rng, given):
-    """Answers of 1 to L letters; one of them has L, one has L - 1, the others are shorter."""
-    B, L = int(rng.integers(4, 7)), int(rng.integers(5, 8))
-    lengths = np.append(rng.integers(1, L - 1, size=B - 2), [L - 1, L])
+
+def make_answers(rng, given, B, L):
+    """Answers of L, L - 1, 0 and fewer than L - 1 letters, in random order, as far as there are rows for them."""
+    lengths = np.append([L, max(L - 1, 0), 0], rng.integers(1, max(L - 1, 2), size=B))[:B]
     rng.shuffle(lengths)
     answer = np.where(np.arange(L) < lengths[:, None], rng.integers(3, 12, size=(B, L)), PAD)
     batch = make_batch(answer, answer)
@@ -21,6 +23,8 @@ def make_answers(rng, given):
         "where eos belongs": {"target_out": batch.target_out == EOS},
         "after the letters": {"target_out": behind},
         "in rows that have padding": dict.fromkeys(NAMES, short),
+        "in rows without padding": dict.fromkeys(NAMES, ~short),
+        "in rows without letters": dict.fromkeys(NAMES, np.broadcast_to((lengths == 0)[:, None], (B, L + 1))),
     }
     return Problem((answer,), (batch.target_in, batch.target_out), places=places)
 
@@ -62,8 +66,9 @@ EXERCISE = Exercise(
     tasks=(
         Task(
             function="shift_targets",
-            outputs=(Output("target_in", "BT"), Output("target_out", "BT")),
+            outputs=(Output("target_in", "BT", "int"), Output("target_out", "BT", "int")),
             make=make_answers,
+            sizes=SIZES,
             observe=where_it_counts,
             invariants=(
                 Invariant("each row of target_out has one eos", ends_everywhere),
@@ -96,6 +101,15 @@ EXERCISE = Exercise(
                     "eos has taken the last letter's place",
                     "How many letters has the row 5 4 0 0, and in which column is the first place after them?",
                     {".sum(axis=1)": ".sum(axis=1) - 1"},
+                ),
+                Mistake(
+                    "eos stands at the first padding, and rows without padding have none",
+                    "The longest answer fills its row. Which column of target_out is left for its eos?",
+                    {
+                        "target_out[np.arange(B), (answer != PAD).sum(axis=1)] = EOS": (
+                            "for row, out in zip(answer, target_out):\n        out[np.argmax(row == PAD)] = EOS"
+                        )
+                    },
                 ),
                 Mistake(
                     "the input begins with padding, not with bos",

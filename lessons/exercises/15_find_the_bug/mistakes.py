@@ -3,15 +3,16 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
-from minitransformer.exercises.problems import backward_problem
+from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import cross_entropy
 from minitransformer.vocabulary import BOS, EOS, PAD
 
-B, T, C = 2, 3, 5
-V = 9  # tokens; letters begin after EOS
+NORM_SIZES = sizes("B T C", (2, 3, 5), (4, 2, 3), (1, 1, 1))
+ANSWER_SIZES = sizes("B V", (4, 9), (5, 7), (1, 4))
+LOSS_SIZES = sizes("B T V", (4, 7, 9), (3, 5, 6), (1, 1, 4))
 
 
-def make_layer_norm(rng, given):
+def make_layer_norm(rng, given, B, T, C):
     """A trained LayerNorm: gamma is far from 1."""
     inputs = {
         "x": rng.standard_normal((B, T, C)),
@@ -21,10 +22,10 @@ def make_layer_norm(rng, given):
     return backward_problem(given.layer_norm, inputs, ("x", "gamma", "beta"), rng)
 
 
-def make_answers(rng, given):
+def make_answers(rng, given, B, V):
     """A model that knows an answer for each row by heart, and talks nonsense if it is led astray."""
-    lengths = rng.permutation([1, 2, 4, int(rng.integers(5, 8))])  # of letters; EOS comes after them
-    rows, width = len(lengths), lengths.max() + 1
+    lengths = rng.permutation([int(rng.integers(5, 8)), 1, 4, 2, 0][:B])  # of letters; EOS comes after them
+    rows, width = B, lengths.max() + 1
     place = np.arange(width)
     answers = np.where(place < lengths[:, None], rng.integers(EOS + 1, V, (rows, width)), PAD)
     answers[np.arange(rows), lengths] = EOS
@@ -44,10 +45,10 @@ def make_answers(rng, given):
     return Problem((model, rows, int(width) + 4), (answers,), places=places)
 
 
-def make_loss(rng, given):
-    """Four sequences of different lengths, the longest of which has one token of padding, too."""
-    lengths = rng.permutation([1, 2, 4, 6])
-    real = np.arange(7) < lengths[:, None]
+def make_loss(rng, given, B, T, V):
+    """Sequences of different lengths, the longest of which has one token of padding, too, if it has two."""
+    lengths = rng.permutation(np.linspace(1, max(T - 1, 1), B).round())
+    real = np.arange(T) < lengths[:, None]
     targets = np.where(real, rng.integers(EOS, V, real.shape), PAD)
     logits = 2 * rng.standard_normal((*real.shape, V))
     ratios = {"the share of real tokens": real.mean(), "the number of real tokens": real.sum(), "tokens": real.size}
@@ -59,6 +60,7 @@ LAYER_NORM = Task(
     forward="layer_norm",
     outputs=(Output("dx", "BTC"), Output("dgamma", "C"), Output("dbeta", "C")),
     make=make_layer_norm,
+    sizes=NORM_SIZES,
     linear=True,
     mistakes=(
         Mistake(
@@ -86,8 +88,9 @@ LAYER_NORM = Task(
 
 GREEDY = Task(
     function="greedy",
-    outputs=(Output("ids", "BT"),),
+    outputs=(Output("ids", "BT", "int"),),
     make=make_answers,
+    sizes=ANSWER_SIZES,
     mistakes=(
         Mistake(
             "the bug is still there: all rows stop with the first that ends",
@@ -116,6 +119,7 @@ LOSS = Task(
     function="masked_loss",
     outputs=(Output("loss", ""),),
     make=make_loss,
+    sizes=LOSS_SIZES,
     mistakes=(
         Mistake(
             "the bug is still there: padding is counted in the mean",

@@ -5,14 +5,14 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 
-C = 9  # features
+SIZES = sizes("T C", (7, 9), (8, 3), (6, 1))
 
 
-def make_bank(rng, given):
+def make_bank(rng, given, T, C):
     """Layers with random weights, and tokens to try them on."""
-    T = int(rng.integers(6, 9))
-    bank = bank_of(rng, T)
+    bank = bank_of(rng, T, C)
     expected = np.array([equivariant for _, _, equivariant in bank])
     places = {
         f"for a layer that {name}": {"verdict": np.arange(len(bank)) == index}
@@ -24,19 +24,22 @@ def make_bank(rng, given):
     return Problem((layers, rng.standard_normal((T, C)), rng), (expected,), places=places)
 
 
-def bank_of(rng, T):
+def bank_of(rng, T, C):
     """Layers of T tokens -> ((what it does, the layer, whether it is equivariant), ...)."""
     W, U = rng.standard_normal((2, C, C))
     at, queries, weight = rng.standard_normal((T, C)), rng.standard_normal((T, C)), rng.uniform(0, 1, (T, 1))
     past = np.tri(T, dtype=bool)
+    pairs, shifted_pairs = at[np.arange(T) // 2], at[(np.arange(T) + 1) // 2]
     return (
         ("multiplies each token by a matrix", lambda x: (x[:, :, None] * W).sum(axis=1), True),
         ("is attention without positions", lambda x: attention(x @ W, x @ U, x), True),
-        ("normalises each token", lambda x: (x - x.mean(axis=1)[:, None]) / x.std(axis=1)[:, None], True),
+        ("divides each token by its length", lambda x: x / np.sqrt((x * x).sum(axis=1)[:, None]), True),
         ("subtracts the mean of all tokens", lambda x: x - x.mean(axis=0), True),
         ("gives each token the mean of all", lambda x: np.tile(x.mean(axis=0), (T, 1)), True),
         ("adds a vector for each position", lambda x: x + at, False),
         ("adds a very small vector for each position", lambda x: x + 1e-3 * at, False),
+        ("adds a vector for each position, the same for 0 and 1, 2 and 3 ...", lambda x: x + pairs, False),
+        ("adds a vector for each position, the same for 1 and 2, 3 and 4 ...", lambda x: x + shifted_pairs, False),
         ("is attention with a causal mask", lambda x: attention(x @ W, x @ U, x, past), False),
         ("is attention whose queries are its own", lambda x: attention(queries, x @ U, x), False),
         ("adds up the tokens so far", lambda x: np.cumsum(x, axis=0), False),
@@ -72,8 +75,10 @@ EXERCISE = Exercise(
     tasks=(
         Task(
             function="verdicts",
-            outputs=(Output("verdict", "L"),),
+            outputs=(Output("verdict", "L", "bool", sequence=True),),
             make=make_bank,
+            sizes=SIZES,
+            float32=False,  # rounding in float32 is no news about positions
             mistakes=(
                 Mistake(
                     "the order that is tried changes nothing",
@@ -84,6 +89,11 @@ EXERCISE = Exercise(
                     "only the reversed order is tried",
                     "A layer that adds both neighbours to each token: does it notice when all tokens are turned round?",
                     {"rng.permutation(len(x))": "np.arange(len(x))[::-1]"},
+                ),
+                Mistake(
+                    "only two tokens change places",
+                    "A layer treats the first two tokens alike, and the third otherwise. Does it notice your order?",
+                    {"rng.permutation(len(x))": "np.r_[1, 0, 2 : len(x)]"},
                 ),
                 Mistake(
                     "it asks whether the output stays as it is, which is invariance",

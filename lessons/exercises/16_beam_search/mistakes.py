@@ -1,17 +1,22 @@
 """The problems that 16_beam_search is tried on, its hints, and the mistakes that are known."""
 
-import functools
+import dataclasses
 
 import numpy as np
 
 from minitransformer.decoding import beam_search, length_penalty
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 from minitransformer.vocabulary import BOS, EOS
 
-V, BEAM, ROOM = 5, 3, 5
-APART = 1e-3  # scores of different answers differ by more, in the problems that are given
+# V, beam and max_new_tokens: first those of problems on which a certain mistake shows, then those of any problem
+RICH = ((5, 3, 6), (6, 2, 4), (4, 2, 6), (8, 3, 4), (5, 2, 5), (6, 3, 4), (4, 3, 5), (5, 4, 4), (7, 2, 4), (3, 2, 6))
+RICH += ((6, 2, 5), (7, 3, 3))
+OTHERS = ((3, 1, 5), (3, 3, 3), (4, 6, 3), (6, 5, 1), (5, 1, 1), (7, 2, 4)) * 3
+SIZES = sizes("V beam max_new_tokens", *RICH, *OTHERS)
+APART = 1e-3  # what a mistake changes in a score is more, so that it can be told from rounding, also in float32
+ROWS = 250  # of a language's tables
 NOBODY = -1  # after an answer's last token
-TRACE = 1e-5  # too little to be seen in four decimals
 
 
 class Rows:
@@ -30,73 +35,58 @@ class Rows:
         self.said = [self.said[row] for row in rows]
 
 
-def random_model(rng, growth):
-    """A language: the log probabilities of what comes after each beginning.
+def random_model(rng, V, length, flat, sharp):
+    """A language: the log probabilities of what comes after each beginning, up to `length` tokens.
 
-    With each token the logit of eos grows by `growth`. What it says after eos it says with much conviction, as models
-    do that were never taught what comes there.
+    After half of the beginnings all tokens are about as likely, after the others one is. `flat` and `sharp` are the
+    standard deviations of the logits. What it says after eos it says with much conviction, as models do that were never
+    taught what comes there.
     """
+    growth = rng.choice([0.0, 0.6]) if sharp else 0.0  # of the logit of eos, for each token
     tables = []  # for each length, a row for each beginning
-    for length in range(ROOM):
-        logits = 3.0 * rng.standard_normal((V**length, V))
-        logits[:, EOS] += growth * (length - 2)
+    for said in range(length):
+        rows = min(V**said, ROWS)
+        logits = np.where(rng.random((rows, 1)) < 0.5, flat, sharp) * rng.standard_normal((rows, V))
+        logits[:, EOS] += growth * (said - 2)
         tables.append(logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))
     sure = -9.0 * (np.arange(V) > 0)
 
     def log_p(ids):
         if EOS in ids:
             return sure - np.log(np.exp(sure).sum())
-        table = tables[min(len(ids), ROOM - 1)]
+        table = tables[min(len(ids), length - 1)]
         return table[sum(int(token) * V**t for t, token in enumerate(ids)) % len(table)].copy()
 
     return log_p
 
 
-def make_search(rng, given):
-    """A language in which every mistake shows."""
-    return search_problem(int(rng.integers(1 << 30)))
-
-
-@functools.lru_cache(64)
-def search_problem(seed):
-    """Languages are drawn until there is one. In half of the problems the best answer has the most tokens allowed."""
-    rng = np.random.default_rng(seed)
-    cut = rng.random() < 0.5
+def make_search(rng, given, V, beam, max_new_tokens):
+    """A language of V tokens. For each known mistake there is one on which it shows: they are drawn until it does."""
+    rich = (V, beam, max_new_tokens) in RICH
     while True:
-        log_p, alpha = random_model(rng, 0.0 if cut else 0.6), float(rng.choice([0.6, 0.8, 1.0]))
-        problem = Problem((log_p, ROOM, BEAM, alpha), ())
-        answers = beam_search(Rows(log_p, BEAM), 1, ROOM, BOS, BEAM, alpha)[0]
-        best = answers[0]
-        if len(best.ids) < 3 or cut == (best.ids[-1] == EOS):
-            continue
-        scores = [best.score, *[answer.score for answer in answers if answer.ids[-1] == EOS][:1]]
-        for mistake in MISTAKES:
-            score, _ = EXERCISE.mistaken(EXERCISE.tasks[0], mistake)(*problem.args)
-            if np.abs(np.subtract(scores, score)).min() < APART:
-                break
-            scores.append(score)
-        else:
-            return Problem(problem.args, padded_ids((best.score, best.ids), problem))
+        tied = beam >= V and rng.random() < 0.5  # all tokens are equally likely; eos is in the beam, in any order
+        log_p = random_model(rng, V, max_new_tokens, *((0.0, 0.0) if tied else (0.5, 8.0)))
+        args = log_p, max_new_tokens, beam, float(rng.choice([0.6, 1.0, 2.0] if rich else [0.0, 0.6, 1.0]))
+        best = beam_search(Rows(log_p, beam), 1, max_new_tokens, BOS, beam, args[-1])[0][0]
+        mistake = MISTAKES[RICH.index((V, beam, max_new_tokens))] if rich else None
+        if not rich or abs(EXERCISE.mistaken(EXERCISE.tasks[0], mistake)(*args)[0] - best.score) > APART:
+            problem = Problem(args, ())
+            return dataclasses.replace(problem, expected=padded_ids((best.score, best.ids), problem))
 
 
 def padded_ids(outputs, problem):
-    """The ids, padded with -1 to the most tokens allowed, so that answers of all lengths can be compared.
-
-    Wrong ids get a trace of their score: with so few answers about, the same ids alone do not tell the same mistake.
-    """
+    """The ids, padded with -1 to the most tokens allowed, so that answers of all lengths can be compared."""
     score, ids = outputs
-    ids = np.asarray(ids)
-    if ids.ndim == 1 and len(ids) < ROOM:
-        ids = np.concatenate([ids, np.full(ROOM - len(ids), NOBODY)])
-    if problem.expected and np.ndim(score) == 0 and not np.array_equal(ids, problem.expected[1]):
-        ids = ids + TRACE * abs(float(score))
+    ids, missing = np.asarray(ids), problem.args[1] - np.size(ids)
+    if ids.ndim == 1 and missing > 0:
+        ids = np.concatenate([ids, np.full(missing, NOBODY)])
     return score, ids
 
 
 def is_an_answer(outputs, problem):
     """Whether no token comes after eos, and all are tokens."""
     ids = outputs[1].reshape(-1).tolist()
-    return EOS not in ids[:-1] and set(ids) <= set(range(V))
+    return EOS not in ids[:-1] and set(ids) <= set(range(len(problem.args[0](()))))
 
 
 def may_have_all_tokens(outputs, problem):
@@ -121,7 +111,7 @@ def counts_what_it_says(outputs, problem):
     return abs(score - total / length_penalty(len(ids), alpha)) < 1e-9
 
 
-MISTAKES = (  # first those that are right most often
+MISTAKES = (
     Mistake(
         "one beginning lives on: it is greedy",
         "How many of the extensions should live on, and what does the second best know that the best does not?",
@@ -135,6 +125,25 @@ MISTAKES = (  # first those that are right most often
         "the search stops at the first answer that ends",
         "May a longer answer, still on its way, have a better score?",
         {"        alive = [": "        if finished:\n            return max(finished)\n        alive = ["},
+    ),
+    Mistake(
+        "every extension that ends in eos is finished, not only those among the first `beam`",
+        "An extension stands behind `beam` better ones. May it still become an answer?",
+        {"for total, ids in extended[:beam] if ids[-1] == EOS": "for total, ids in extended if ids[-1] == EOS"},
+    ),
+    Mistake(
+        "an answer that has ended takes the place of a living beginning",
+        "How many live on if two of the first `beam` extensions end in eos: `beam`, or two less?",
+        {
+            "alive = [(total, ids) for total, ids in extended if ids[-1] != EOS][:beam]": (
+                "alive = [(total, ids) for total, ids in extended[:beam] if ids[-1] != EOS]"
+            )
+        },
+    ),
+    Mistake(
+        "what still lives at the end does not count",
+        "After max_new_tokens tokens some beginnings have not ended. Does the text say that they are no answers?",
+        {"finished + [(": "finished or [("},
     ),
     Mistake(
         "answers go on after their eos",
@@ -189,8 +198,10 @@ EXERCISE = Exercise(
     tasks=(
         Task(
             function="beam_search",
-            outputs=(Output("score", ""), Output("ids", "t")),
+            outputs=(Output("score", ""), Output("ids", "t", "int", sequence=True)),
             make=make_search,
+            sizes=SIZES,
+            rich=len(RICH),
             observe=padded_ids,
             invariants=(
                 Invariant("ids are tokens, with eos at their end or nowhere", is_an_answer),

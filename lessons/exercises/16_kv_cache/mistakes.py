@@ -5,16 +5,16 @@ import math
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Problem, Task
+from minitransformer.exercises.problems import sizes
 
-B, C, D, E = 2, 6, 3, 5  # all different
-LENGTHS = (4, 7, 8)  # of the text, with its new token
+SIZES = sizes("B t C D E", (2, 7, 6, 3, 5), (3, 4, 5, 6, 2), (1, 1, 1, 1, 1), (2, 0, 3, 4, 1))
 
 
-def make_text(rng, given):
-    """A text whose last token is new."""
-    x = rng.standard_normal((B, rng.choice(LENGTHS), C))
+def make_text(rng, given, B, t, C, D, E):
+    """A text of t tokens and a new one. With t = 0 nothing has been kept yet."""
+    x = rng.standard_normal((B, t + 1, C))
     W = tuple(rng.standard_normal((C, width)) / math.sqrt(C) for width in (D, D, E))
-    P = rng.standard_normal((10, C))
+    P = rng.standard_normal((t + 3, C))
     o, K, V = given.attention(x, W, P)
     T = x.shape[1]
     last = np.broadcast_to(np.arange(T)[:, None] == T - 1, (B, T, 1))
@@ -44,9 +44,14 @@ MISTAKES = (
         {"(K @": "(K[:, :-1] @", "@ V)": "@ V[:, :-1])"},
     ),
     Mistake(
-        "the new key and value are used, not kept",
+        "the new key and value are not kept",
         "What will the next token need of this one?",
         {"[:, 0], K, V": "[:, 0], K[:, :-1], V[:, :-1]"},
+    ),
+    Mistake(
+        "the new key and value are neither used nor kept",
+        "Does the new token attend to itself? And what will the next token need of this one?",
+        {"(K @": "(K[:, :-1] @", "@ V)": "@ V[:, :-1])", "[:, 0], K, V": "[:, 0], K[:, :-1], V[:, :-1]"},
     ),
     Mistake(
         "the scale of the scores is missing",
@@ -94,6 +99,7 @@ EXERCISE = Exercise(
             function="extend",
             outputs=(Output("o", "BE"), Output("K", "BtD"), Output("V", "BtE")),
             make=make_text,
+            sizes=SIZES,
             invariants=(Invariant("the rows that were kept stay as they are, and where they are", leaves_the_old),),
             mistakes=MISTAKES,
         ),

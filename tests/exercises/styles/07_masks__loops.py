@@ -1,9 +1,9 @@
 def causal_mask(length):
-    return [[[[s <= t for s in range(length)] for t in range(length)]]]
+    return np.array([[[[s <= t for s in range(length)] for t in range(length)]]])
 
 
 def padding_mask(ids, pad=0):
-    return [[[[token != pad for token in row]]] for row in ids]
+    return np.array([[[[token != pad for token in row]]] for row in ids])
 
 
 def target_mask(ids, pad=0):

@@ -6,5 +6,5 @@ def sinusoids(length, C):
 def rotation(k, C):
     """What the table itself says: the matrix that takes its first C rows to where they go."""
     table = sinusoids(60 * C, C)[: 60 * C]
-    behind, ahead = (table[:-k], table[k:]) if k > 0 else (table[-k:], table[:k])
+    behind, ahead = (table[:-k], table[k:]) if k > 0 else (table[-k:], table[: len(table) + k])
     return np.linalg.lstsq(behind, ahead, rcond=None)[0]

@@ -5,7 +5,8 @@ def post_norm_backward(dy, cache):
     for index in np.ndindex(ds.shape):
         df[index] = m[index] * ds[index]
     through = back_sublayer(df)
-    return [[[ds[b, t, c] + through[b, t, c] for c in range(4)] for t in range(3)] for b in range(2)]
+    B, T, C = dy.shape
+    return [[[ds[b, t, c] + through[b, t, c] for c in range(C)] for t in range(T)] for b in range(B)]
 
 
 def pre_norm_backward(dy, cache):

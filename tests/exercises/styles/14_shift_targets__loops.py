@@ -5,4 +5,4 @@ def shift_targets(answer):
         padding = [PAD] * (len(row) - len(letters))
         target_in.append([BOS, *letters, *padding])
         target_out.append([*letters, EOS, *padding])
-    return target_in, target_out
+    return np.array(target_in), np.array(target_out)

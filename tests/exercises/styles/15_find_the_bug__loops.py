@@ -26,7 +26,7 @@ def greedy(model, B, max_len):
         if all(EOS in row for row in said):
             break
     longest = max(len(row) for row in said)
-    return [row + [PAD] * (longest - len(row)) for row in said]
+    return np.array([row + [PAD] * (longest - len(row)) for row in said])
 
 
 def masked_loss(logits, targets):

@@ -1,0 +1,64 @@
+"""Prompts and answers on a terminal, or line by line from another input: the interactive part of `generate`."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+
+class Dialogue(NamedTuple):
+    """A model that answers prompts. There is a function that makes one for each kind of model."""
+
+    greeting: str  # what a prompt looks like
+    answer: Callable[[str, bool], dict[str, Any]]  # answer(prompt, brief) prints the answer -> values for JSON
+
+
+def converse(dialogue: Dialogue, as_json: bool) -> int:
+    """Answer prompt after prompt, from a terminal or from another input -> exit status.
+
+    From another input, each line is a prompt, and the answers of toy and masked models have one line each. An empty
+    line gets an empty line, and so does a prompt that is refused; then the exit status is 2.
+    """
+    terminal = bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+    results: list[dict[str, Any]] = []
+    try:
+        for prompt in typed_prompts(dialogue.greeting) if terminal else lines_of_input():
+            result: dict[str, Any] = {"prompt": prompt}
+            try:
+                result = dialogue.answer(prompt, not terminal) if prompt else result
+            except ValueError as error:
+                result["error"] = str(error)
+                print(f"minitransformer generate: {error}", file=sys.stderr)
+            if "text" not in result and not terminal:
+                print()
+            results.append(result)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        if not terminal:
+            raise
+        print()
+    if as_json:
+        print(json.dumps(results))
+    return 2 if not terminal and any("error" in result for result in results) else 0
+
+
+def typed_prompts(greeting: str) -> Iterator[str]:
+    """The lines that are typed, except for empty ones, until Ctrl-D."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, lets `input` edit the line and remember earlier ones
+    print(f"{greeting}; Ctrl-D ends.")
+    with contextlib.suppress(EOFError):
+        while True:
+            prompt = input("> ")
+            if prompt:
+                yield prompt
+    print()
+
+
+def lines_of_input() -> Iterator[str]:
+    """The lines of standard input. Raises ValueError if it is closed."""
+    if sys.stdin is None:
+        raise ValueError("there is no input to read prompts from: give --prompt")
+    for line in sys.stdin:
+        yield line.rstrip("\r\n")

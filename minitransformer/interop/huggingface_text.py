@@ -1,0 +1,132 @@
+"""Text from a folder with a Hugging Face GPT-2: its weights, its tokenizer and the token that ends a text, together."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.decoding import generate_tokens
+from minitransformer.decoding.incremental import SlidingState
+from minitransformer.interop.huggingface import load_huggingface
+from minitransformer.interop.huggingface_configs import complete_config
+from minitransformer.interop.huggingface_files import read_json
+from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
+from minitransformer.models.gpt import GPT
+from minitransformer.tokenizers.base import Tokenizer
+
+GPT2_EOS = 50256  # <|endoftext|> in GPT-2's own vocabulary, where config.json does not say otherwise
+
+
+class Piece(NamedTuple):
+    """What one more token adds to a text."""
+
+    text: str  # empty for a token that ends within a character, and for special tokens
+    log_prob: float | None  # of the token; None for a last piece without one: a character that was never completed
+
+
+def is_huggingface_folder(folder: str | os.PathLike[str]) -> bool:
+    """Whether `folder` has a config.json that names one of their models."""
+    path = Path(folder) / "config.json"
+    if not os.path.isfile(path):  # unlike Path.is_file, it is False for a name that no file can have
+        return False
+    content = read_json(path)
+    return isinstance(content, dict) and "model_type" in content
+
+
+class TextModel:
+    """A GPT-2 with its tokenizer and the tokens that end a text.
+
+    Ids that the tokenizer lacks, with which some models pad their vocabulary, have probability 0. Raises ValueError for
+    a tokenizer with more ids than the model.
+    """
+
+    def __init__(self, model: GPT, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
+        known, size = tokenizer.vocab_size, model.config.vocab_size
+        if known > size:
+            raise ValueError(f"the tokenizer has {known:,} tokens, and its model only {size:,}")
+        self.model, self.tokenizer, self.ends = model, tokenizer, ends
+
+    def continue_text(
+        self,
+        prompt: str,
+        max_new_tokens: int,
+        choose: Callable[[np.ndarray], np.ndarray] | None = None,
+        *,
+        no_repeat: int = 0,
+    ) -> Iterator[Piece]:
+        """Continue `prompt` by at most `max_new_tokens` tokens, a Piece for each.
+
+        `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which
+        has no text itself. When n_positions tokens have been read, the model goes on from the later half of them.
+        Raises ValueError for an empty prompt, or logits that are not finite.
+        """
+        ids = self.tokenizer.encode(prompt)[None]
+        if not ids.size:
+            raise ValueError("the prompt is empty: give the model at least one token to continue")
+        log_probs: list[float] = []
+
+        def new_ids() -> Iterator[int]:
+            state = _TextState(self.model, self.tokenizer.vocab_size)
+            for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose, eos=None, no_repeat=no_repeat):
+                log_probs.append(float(log_prob[0]))
+                yield int(token[0])
+                if int(token[0]) in self.ends:
+                    return
+
+        for count, text in enumerate(self.tokenizer.decode_stream(new_ids())):
+            yield Piece(text, log_probs[count] if count < len(log_probs) else None)
+
+
+def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
+    """Load the GPT-2 in `folder` with its tokenizer -> TextModel.
+
+    Raises the errors of `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a
+    GPT-2.
+    """
+    theirs = read_json(Path(folder) / "config.json")
+    complete_config(theirs)
+    if theirs["model_type"] != "gpt2":
+        raise ValueError(f"{folder} has a {theirs['model_type']}, and only a gpt2 can continue a text")
+    tokenizer = load_huggingface_tokenizer(folder)
+    model = load_huggingface(folder)
+    assert isinstance(model, GPT)
+    return TextModel(model, tokenizer, _ends_of_text(folder, theirs))
+
+
+class _TextState(SlidingState):
+    """A SlidingState for one text, where ids from `known` on have probability 0.
+
+    It refuses logits that are not finite: finite weights can be too large to compute with.
+    """
+
+    def __init__(self, model, known):
+        super().__init__(model, 1)
+        self.known = known
+
+    def extend(self, ids):
+        """ids (1, n) -> logits (1, V), on the host."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            logits = np.array(to_host(super().extend(ids)))
+        if not np.isfinite(logits).all():
+            raise ValueError("the model computes NaN or infinity: its weights are too large for float32")
+        logits[:, self.known :] = -np.inf
+        return logits
+
+
+def _ends_of_text(folder, theirs):
+    """The ids that end a text: generation_config.json comes before config.json, and there may be several or none."""
+    path = Path(folder) / "generation_config.json"
+    settings = read_json(path) if path.is_file() else {}
+    for content in (settings, theirs):
+        if isinstance(content, dict) and "eos_token_id" in content:
+            eos = content["eos_token_id"]
+            break
+    else:
+        eos = GPT2_EOS
+    ends = eos if isinstance(eos, list) else [] if eos is None else [eos]
+    if not all(isinstance(id, int) and not isinstance(id, bool) for id in ends):
+        raise TypeError(f"eos_token_id must be a whole number, a list of them or null, got {eos!r}")
+    return frozenset(ends)

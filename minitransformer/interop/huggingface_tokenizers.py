@@ -1,0 +1,144 @@
+"""The tokenizer of a Hugging Face GPT-2, from its files: tokenizer.json, or vocab.json and merges.txt."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from minitransformer.files import read_bytes
+from minitransformer.interop.huggingface_files import read_json
+from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer
+from minitransformer.tokenizers.byte_merging import split_merge
+
+END_OF_TEXT = "<|endoftext|>"
+# what their byte-pair model may not have: with other values than these, it makes other tokens
+PLAIN_MODEL: dict[str, tuple[Any, ...]] = {
+    "dropout": (None, 0),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "ignore_merges": (None, False),
+}
+# what an added token may not have: these say which white space or letters may be around it
+PLAIN_ADDED = ("single_word", "lstrip", "rstrip")
+
+
+def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelTokenizer:
+    """The tokenizer in `folder`: of tokenizer.json or, if it is missing, of vocab.json and merges.txt.
+
+    The ids of any text are those of the library `tokenizers`. Raises FileNotFoundError if there is neither, and
+    ValueError, naming the file and what is different, for a tokenizer of another kind than GPT-2's.
+    """
+    folder = Path(folder)
+    _check_settings(folder / "tokenizer_config.json")
+    whole, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    if whole.is_file():
+        content = read_json(whole)
+        with _named_in_errors(whole):
+            return _from_tokenizer_json(content)
+    if not (vocab.is_file() and merges.is_file()):
+        raise FileNotFoundError(f"{folder} has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt")
+    ids, lines = read_json(vocab), read_bytes(merges)
+    with _named_in_errors(merges):
+        return _from_two_files(ids, lines, (folder / "added_tokens.json").exists())
+
+
+def _check_settings(path):
+    """ValueError for the two settings outside tokenizer.json that change the ids."""
+    settings = read_json(path) if path.is_file() else {}
+    with _named_in_errors(path):
+        _check_dictionary("it", settings)
+        for name in ("add_prefix_space", "add_bos_token"):
+            if settings.get(name):
+                raise ValueError(f"it must not have {name}")
+
+
+@contextlib.contextmanager
+def _named_in_errors(path):
+    """A `with` block whose errors become a ValueError that names the file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is not a tokenizer like GPT-2's: {reason}") from error
+
+
+def _from_tokenizer_json(content):
+    _check_dictionary("it", content)
+    _check_steps(content)
+    model = content["model"]
+    _check_dictionary("its model", model)
+    if model.get("type", "BPE") != "BPE":
+        raise ValueError(f"its model must be BPE, got {model['type']}")
+    for name, allowed in PLAIN_MODEL.items():
+        if model.get(name) not in allowed:
+            raise ValueError(f"its model must not have {name}, got {model[name]!r}")
+    ids, added = {}, []
+    for token in content.get("added_tokens") or []:
+        _check_dictionary("an added token", token)
+        name = token["content"]
+        for more in PLAIN_ADDED:
+            if token.get(more):
+                raise ValueError(f"the added token {name!r} must not have {more}")
+        if ids.setdefault(name, token["id"]) != token["id"]:
+            raise ValueError(f"the added token {name!r} has two ids")
+        added.append(AddedToken(name, bool(token["special"]), bool(token.get("normalized"))))
+    merges = [_as_pair(merge) for merge in model["merges"]]
+    return ByteLevelTokenizer(_in_order(model["vocab"], ids), merges, added)
+
+
+def _check_dictionary(name, content):
+    if not isinstance(content, dict):
+        raise TypeError(f"{name} must be a dictionary, got {type(content).__name__}")
+
+
+def _as_pair(merge):
+    """A merge in one of the two forms of tokenizer.json: ["Ġt", "he"] or, in older files, "Ġt he"."""
+    return split_merge(" ".join(merge) if isinstance(merge, list) and all(isinstance(x, str) for x in merge) else merge)
+
+
+def _check_steps(content):
+    """ValueError unless the text reaches the model as GPT-2's does, and nothing is added to the ids afterwards."""
+    if content.get("normalizer") is not None:
+        raise ValueError(f"it must have no normalizer, got {_type_of(content['normalizer'])}")
+    for name in ("pre_tokenizer", "decoder"):
+        if _type_of(content.get(name)) != "ByteLevel":
+            raise ValueError(f"its {name} must be ByteLevel, got {_type_of(content.get(name))}")
+    before = content["pre_tokenizer"]
+    if before.get("add_prefix_space") is not False or before.get("use_regex", True) is not True:
+        raise ValueError("its pre_tokenizer must have add_prefix_space = false and use_regex = true")
+    after = content.get("post_processor")
+    if _type_of(after) == "TemplateProcessing":
+        if [list(step) for step in after["single"]] != [["Sequence"]]:
+            raise ValueError("its post_processor must add no tokens")
+    elif _type_of(after) not in ("null", "ByteLevel"):
+        raise ValueError(f"its post_processor must be ByteLevel or null, got {_type_of(after)}")
+
+
+def _type_of(step):
+    """The name of a step."""
+    return "null" if step is None else step.get("type") if isinstance(step, dict) else repr(step)
+
+
+def _from_two_files(vocab, data, more_tokens):
+    """From vocab.json, the bytes of merges.txt, and whether there is a third file."""
+    if more_tokens:
+        raise ValueError("the tokens of added_tokens.json need a tokenizer.json, which says how they are used")
+    tokens = _in_order(vocab, {})
+    lines = [line.removesuffix("\r") for line in data.decode("utf-8").removesuffix("\n").split("\n")]
+    merges = [split_merge(line) for line in lines if line and not line.startswith("#version")]
+    return ByteLevelTokenizer(tokens, merges, [AddedToken(END_OF_TEXT)] if END_OF_TEXT in vocab else [])
+
+
+def _in_order(vocab, added):
+    """The tokens in the order of their ids, from {token: id} of the model and of the added tokens."""
+    _check_dictionary("its vocabulary", vocab)
+    tokens = {}
+    for token, id in (*vocab.items(), *added.items()):
+        if not isinstance(id, int) or isinstance(id, bool):
+            raise TypeError(f"an id must be a whole number, got {id!r} for {token!r}")
+        if tokens.setdefault(id, token) != token:
+            raise ValueError(f"{tokens[id]!r} and {token!r} have the same id {id}")
+    if sorted(tokens) != list(range(len(tokens))):
+        missing = next(i for i in range(len(tokens)) if i not in tokens)
+        raise ValueError(f"it has {len(tokens)} tokens, but none with the id {missing}")
+    return [tokens[id] for id in range(len(tokens))]

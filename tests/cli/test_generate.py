@@ -1,0 +1,276 @@
+"""`generate` with every kind of model: one prompt, a dialogue on a terminal, lines from a pipe, and what it refuses."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from minitransformer.data import get_task
+from minitransformer.data.tasks import make_batch
+from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config, named_config
+from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.training import save_checkpoint
+from minitransformer.vocabulary import EOS, PAD
+from tests.cli.run import assert_refused, run
+
+TEXT = "to be or not to be, 12 times.\n"
+TOKENIZER = CharacterTokenizer.train(TEXT)
+SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 24}
+MODEL = "model.safetensors"
+LETTERS = get_task("reverse").symbols
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test runs in a folder with a model of each kind, none of them trained."""
+    monkeypatch.chdir(tmp_path)
+    tokenizer = TOKENIZER.to_dict()
+    for name in ("reverse", "addition"):
+        config = named_config("tiny", len(get_task(name).vocabulary))
+        save_checkpoint(tmp_path / "runs" / name / MODEL, Transformer(config), task=name)
+    gpt, bert = (make(TOKENIZER.vocab_size + more, **SIZES) for make, more in ((gpt_config, 0), (bert_config, 1)))
+    save_checkpoint(tmp_path / "runs/shakespeare" / MODEL, GPT(gpt), task="shakespeare", tokenizer=tokenizer)
+    save_checkpoint(tmp_path / "runs/masked" / MODEL, BERT(bert), task="masked", tokenizer=tokenizer)
+    return tmp_path
+
+
+@pytest.fixture
+def perfect(monkeypatch):
+    """Models of toy tasks decode the right answer to what they read."""
+
+    def decode(model, source, max_new_tokens):
+        assert source[0, -1] == EOS
+        symbols = len(LETTERS) + 3
+        task = get_task("reverse" if model.config.vocab_size == symbols else "addition")
+        padded = np.where(source == EOS, PAD, source)
+        answer = make_batch(padded, task.solve(padded)).target_out
+        assert answer.shape[1] <= max_new_tokens
+        return answer
+
+    monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", decode)
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """typed(lines, terminal): standard input has these lines, on a terminal or from a pipe."""
+
+    def give(*lines, terminal=False):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+
+    return give
+
+
+@pytest.mark.parametrize(("task", "prompt", "answer"), [("reverse", "hello", "olleh"), ("addition", "12+34", "46")])
+def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
+    assert run(capsys, "generate", f"runs/{task}", "--prompt", prompt) == (0, f"{answer}\n", "")
+    out = run(capsys, "generate", f"runs/{task}/{MODEL}", "--prompt", prompt, "--json").out
+    assert json.loads(out.splitlines()[-1]) == {"prompt": prompt, "text": answer}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("model", ["transformer", "gpt"])
+def test_a_model_that_was_trained_for_a_minute_reverses_words(model, capsys):
+    assert run(capsys, "train", "reverse", "--model", model, "--runs", "long").status == 0
+    for word in ("hello", "attention", "ab"):
+        assert run(capsys, "generate", "long/reverse", "--prompt", word).out == f"{word[::-1]}\n"
+
+
+@pytest.mark.parametrize(("kind", "longest"), [(Transformer, 126), (GPT, 63)])
+def test_a_word_longer_than_those_of_training_gets_a_note_and_one_beyond_the_positions_is_refused(
+    kind, longest, folder, capsys
+):
+    save_checkpoint(folder / MODEL, kind(named_config("tiny", len(LETTERS) + 3)), task="reverse")
+    status, _, err = run(capsys, "generate", ".", "--prompt", "a" * longest)
+    assert (status, err) == (0, "note: the model was trained on at most 12 symbols\n")
+    outcome = run(capsys, "generate", ".", "--prompt", "a" * (longest + 1))
+    assert_refused(outcome, f"the prompt has {longest + 1} symbols, and this model reads from 1 to {longest}")
+
+
+def test_masks_are_filled_in_and_the_guesses_are_shown_with_their_probabilities(capsys):
+    prompt = r"to [MASK][MASK]\nor not"
+    status, out, err = run(capsys, "generate", "runs/masked", "--prompt", prompt, "--top-k", 3, "--json")
+    assert (status, err) == (0, "")
+    text, first, second, result = out.splitlines()
+    result = json.loads(result)
+    assert result["text"].startswith("to ")
+    assert result["text"].endswith("\nor not")
+    assert len(result["text"]) == len("to ??\nor not")
+    assert text == result["text"].replace("\n", r"\n")
+    for number, line, guesses in zip((1, 2), (first, second), result["masks"], strict=True):
+        shown = ", ".join(f"{one['token']!r} {one['probability']:.1%}" for one in guesses)
+        assert line == f"[MASK] {number}: {shown}"
+        assert guesses[0]["token"] == result["text"][2 + number]
+        assert len(guesses) == 3
+        assert 1 > guesses[0]["probability"] > guesses[1]["probability"] > guesses[2]["probability"] > 0
+    assert run(capsys, "generate", "runs/masked", "--prompt", "[MASK]").out.count("%") == 5
+
+
+def test_a_language_model_continues_the_prompt(capsys):
+    arguments = ("generate", "runs/shakespeare", "--prompt", "12 times", "--length", 20)
+    status, out, err = run(capsys, *arguments, "--json")
+    assert (status, err) == (0, "")
+    text, result = out.rsplit("\n", 2)[0], json.loads(out.splitlines()[-1])
+    assert text == "12 times" + result["text"]
+    assert len(result["log_probs"]) == 20
+    assert 0 < len(result["text"]) <= 20  # special tokens are not printed
+    assert all(log_prob <= 0 for log_prob in result["log_probs"])
+    assert run(capsys, *arguments, "--json").out == out  # the same seed
+    assert run(capsys, *arguments, "--json", "--seed", 1).out != out
+
+
+def test_greedy_generation_does_not_depend_on_the_seed(capsys):
+    arguments = ("generate", f"runs/shakespeare/{MODEL}", "--greedy", "--prompt", "1", "--length", 50)
+    assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
+
+
+def test_an_empty_prompt_begins_a_text_with_a_line_break(capsys):
+    out = run(capsys, "generate", "runs/shakespeare", "--prompt", "", "--length", 5, "--greedy").out
+    assert out.startswith("\n")
+    assert out == run(capsys, "generate", "runs/shakespeare", "--prompt", r"\n", "--length", 5, "--greedy").out
+
+
+def test_lines_from_a_pipe_get_one_answer_each(perfect, typed, capsys):
+    typed("hello", "", "abc")
+    assert run(capsys, "generate", "runs/reverse") == (0, "olleh\n\ncba\n", "")
+    typed("to [MASK][MASK]", "be")
+    status, out, err = run(capsys, "generate", "runs/masked", "--json")
+    assert (status, err) == (
+        2,
+        "minitransformer generate: the prompt has no mask: write [MASK] for each token that is to be filled in\n",
+    )
+    filled, empty, results = out.splitlines()
+    assert (len(filled), empty) == (5, "")
+    assert [set(result) for result in json.loads(results)] == [{"prompt", "text", "masks"}, {"prompt", "error"}]
+
+
+def test_a_line_that_is_refused_does_not_end_the_others(perfect, typed, capsys):
+    typed("Hello", "abc")
+    status, out, err = run(capsys, "generate", "runs/reverse")
+    assert (status, out) == (2, "\ncba\n")
+    assert err == f"minitransformer generate: unknown symbol 'H': this task has the symbols '{LETTERS}'\n"
+
+
+def test_a_dialogue_on_a_terminal_ends_with_the_input(perfect, typed, capsys):
+    typed("hello", "", "Hi", "abc", terminal=True)
+    status, out, err = run(capsys, "generate", "runs/reverse")
+    assert status == 0
+    assert out == f"Type up to 12 of the symbols {LETTERS}; Ctrl-D ends.\n> olleh\n> > > cba\n> \n"
+    assert err.count("\n") == 1
+    assert "unknown symbol 'H'" in err
+
+
+def test_ctrl_c_ends_a_dialogue_quietly_and_is_an_interruption_elsewhere(typed, capsys, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    typed("abc", terminal=True)
+    monkeypatch.setattr("builtins.input", interrupted)
+    status, out, err = run(capsys, "generate", "runs/reverse")
+    assert (status, out.count("\n"), err) == (0, 2, "")
+    typed("abc")
+    monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", interrupted)
+    assert run(capsys, "generate", "runs/reverse") == (130, "", "minitransformer generate: stopped\n")
+
+
+def test_closed_input_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert_refused(run(capsys, "generate", "runs/reverse"), "there is no input to read prompts from: give --prompt")
+
+
+@pytest.mark.parametrize("option", ["--length", "--temperature", "--top-k", "--top-p", "--no-repeat", "--greedy"])
+@pytest.mark.parametrize("kind", ["reverse", "masked"])
+def test_options_of_language_models_are_refused_by_name_with_other_models(kind, option, capsys):
+    if (kind, option) == ("masked", "--top-k"):
+        return  # the number of guesses
+    value = [] if option == "--greedy" else ["1"]
+    outcome = run(capsys, "generate", f"runs/{kind}", "--prompt", "x", option, *value)
+    assert_refused(outcome, f"{option} is for language models, and runs/{kind} is a model")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--prompt", "Ä é"], "the prompt has characters that the training text did not have: 'Ä', 'é'"),
+        (["--temperature", "0"], "--temperature must be greater than 0, got 0.0"),
+        (["--temperature", "nan"], "--temperature must be greater than 0, got nan"),
+        (["--top-p", "1.5"], "--top-p must be greater than 0 and at most 1, got 1.5"),
+        (["--top-k", "0"], "--top-k must be at least 1, got 0"),
+        (["--length", "0"], "--length must be at least 1, got 0"),
+        (["--no-repeat", "-1"], "--no-repeat must be at least 0, got -1"),
+        (["--greedy", "--temperature", "1"], "--temperature and --greedy exclude each other"),
+        (["--top-k", "3", "--greedy"], "--top-k and --greedy exclude each other"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_as_they_were_typed(options, complaint, capsys):
+    assert_refused(run(capsys, "generate", "runs/shakespeare", "--prompt", "to", *options), f"generate: {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "complaint"),
+    [
+        ("to be", "the prompt has no mask: write [MASK] for each token"),
+        ("[MASK]" + 24 * "o", "the prompt has 25 tokens, and this model reads at most 24"),
+        ("tö [MASK]", "the prompt has characters that the training text did not have: 'ö'"),
+    ],
+)
+def test_prompts_that_a_masked_model_cannot_read_are_refused(prompt, complaint, capsys):
+    assert_refused(run(capsys, "generate", "runs/masked", "--prompt", prompt), complaint)
+
+
+def test_a_checkpoint_of_an_unfinished_run_is_used_with_a_note(folder, capsys, perfect):
+    arguments = ("--text", "my.txt", "--length", 16, "--d-model", 8, "--num-layers", 1, "--batch-size", 2)
+    (folder / "my.txt").write_text(TEXT * 40, "utf-8")
+    for task, more, prompt in (("copy", (), "abc"), ("shakespeare", arguments, "to"), ("masked", arguments, "[MASK]")):
+        interrupt = pytest.MonkeyPatch()
+        interrupt.setattr("minitransformer.recipes.recipe.save_checkpoint", _disk_full)
+        run(capsys, "train", task, *more, "--steps", 5, "--checkpoint-interval", 2, "--runs", "stopped")
+        interrupt.undo()
+        checkpoints = folder / "stopped" / task / "checkpoints"
+        for path in (checkpoints.parent, checkpoints, checkpoints / "step-00000004.safetensors"):
+            status, out, err = run(capsys, "generate", path, "--prompt", prompt)
+            assert (status, err) == (
+                0,
+                "note: this run is not finished; the model is that of step-00000004.safetensors\n",
+            )
+            assert out
+
+
+def _disk_full(*arguments, **metadata):
+    raise OSError("no space left")
+
+
+def test_a_finished_model_is_preferred_to_checkpoints(folder, capsys, perfect):
+    (folder / "runs/reverse/checkpoints").mkdir()
+    (folder / "runs/reverse/checkpoints/step-00000004.safetensors").write_bytes(b"")
+    assert run(capsys, "generate", "runs/reverse", "--prompt", "abc") == (0, "cba\n", "")
+
+
+@pytest.mark.parametrize("run_folder", ["runs/revers", "reverse", "runs"])
+def test_a_model_that_does_not_exist_is_refused_with_those_that_do(run_folder, capsys):
+    known = "models here: runs/addition, runs/masked, runs/reverse, runs/shakespeare"
+    assert_refused(run(capsys, "generate", run_folder), f"there is no model {run_folder}; {known}")
+
+
+def test_without_any_model_the_command_that_trains_one_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert_refused(run(capsys, "generate", "runs/reverse"), "minitransformer train reverse")
+
+
+def test_models_that_cannot_answer_and_other_files_are_refused(folder, capsys):
+    sizes = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1}
+    save_checkpoint(folder / "mute", GPT(gpt_config(11, **sizes)))
+    assert_refused(run(capsys, "generate", "mute"), "mute is a GPT without a task or a tokenizer")
+    save_checkpoint(folder / "other", BERT(bert_config(11, **sizes), num_classes=3), tokenizer=TOKENIZER.to_dict())
+    assert_refused(
+        run(capsys, "generate", "other", "--prompt", "x"), "cannot fill in masks: `minitransformer train masked`"
+    )
+    save_file({"x": np.zeros(2)}, folder / "foreign")
+    assert_refused(run(capsys, "generate", "foreign"), "foreign is not a minitransformer checkpoint")
+    (folder / "text").write_text(TEXT, "utf-8")
+    assert_refused(run(capsys, "generate", "text"), "text is not a safetensors file")

@@ -1,0 +1,128 @@
+"""`minitransformer init`: what it copies, what it leaves alone, and that all commands then use that folder."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.course import FOLDER, MARKER, find_lessons, own_folder, read_record
+from minitransformer.exercises import find_exercise, find_exercises
+from tests.cli.run import assert_refused, run
+
+NAME = "02_relu_backward"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Every test begins in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def course(here, monkeypatch):
+    """A folder that `init` has made, and the current one."""
+    assert main(["init", "course"]) == 0
+    monkeypatch.chdir("course")
+    return here / "course"
+
+
+def test_lessons_figures_and_exercises_are_copied_without_the_solutions(capsys, here):
+    status, out, err = run(capsys, "init", "my course")
+    assert (status, err) == (0, "")
+    assert f"copied to my course: 17 lessons, 17 figures, {len(find_exercises())} exercises" in out
+    assert "\n  cd 'my course'\n" in out
+    copied = {path.relative_to("my course") for path in Path("my course").rglob("*.*")}
+    assert {
+        Path("lessons/05_scaled_dot_product.py"),
+        Path("lessons/README.md"),
+        Path("plots/05_scaled_dot_product.png"),
+    } <= copied
+    assert [path.name for path in copied if path.match("exercises/*/*")] == ["exercise.py"] * len(find_exercises())
+    for path in copied:
+        if path.name != MARKER:
+            assert (here / "my course" / path).read_bytes() == (FOLDER.parent / path).read_bytes()
+
+
+def test_copied_pages_have_no_dead_links(course):
+    for page in Path("lessons").glob("*.md"):
+        links = re.findall(r'\]\(([^)#]+)|src="([^"]+)"', page.read_text("utf-8"))
+        local = [link for pair in links for link in pair if link and "://" not in link]
+        assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_copied_lessons_import_nothing_that_is_not_there(course):
+    modules = {path.stem for path in FOLDER.glob("*.py")}
+    for path in Path("lessons").glob("*.py"):
+        imported = set(re.findall(r"^(?:from|import) (\w+)", path.read_text("utf-8"), flags=re.MULTILINE))
+        assert all((path.parent / f"{name}.py").exists() for name in imported & modules)
+
+
+def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept(course, capsys):
+    mine, gone = Path("lessons/05_scaled_dot_product.py"), Path("lessons/lab.py")
+    mine.write_text("my notes", "utf-8")
+    gone.unlink()
+    status, out, _ = run(capsys, "init", ".", "--json")
+    assert status == 0
+    assert "copied to .: 1 other files\n" in out
+    assert f"kept your own {mine}, which differs from ours" in out
+    assert "cd" not in out
+    assert json.loads(out.splitlines()[-1])["kept"] == [str(mine)]
+    assert mine.read_text("utf-8") == "my notes"
+    assert gone.read_bytes() == (FOLDER / "lab.py").read_bytes()
+
+
+def test_the_folder_is_found_from_below_and_not_from_outside(course, here, monkeypatch):
+    assert own_folder() == course
+    monkeypatch.chdir("lessons/exercises")
+    assert own_folder() == course
+    monkeypatch.chdir(here)
+    assert own_folder() is None
+
+
+def test_a_checkout_inside_such_a_folder_keeps_its_own_lessons(course, monkeypatch):
+    (course / "clone" / "lessons").mkdir(parents=True)
+    monkeypatch.setattr("minitransformer.course.FOLDER", course / "clone" / "lessons")
+    monkeypatch.chdir("clone/lessons")
+    assert own_folder() is None
+
+
+def test_the_exercises_of_the_folder_are_started_checked_and_counted(course, capsys, monkeypatch):
+    monkeypatch.chdir("lessons")
+    out = run(capsys, "start", NAME).out
+    path = course / "my_exercises" / f"{NAME}.py"
+    assert f"write your solution in {path}" in out
+    path.write_text(path.read_text("utf-8") + "\n\n" + find_exercise(NAME).solution, "utf-8")
+    status, out, err = run(capsys, "check")
+    assert (status, err) == (0, "")
+    assert f"the next open exercise is {NAME}" in out
+    assert "1 of 3 hints" in run(capsys, "hint", NAME).out
+    assert f"1 of {len(find_exercises())} passed" in run(capsys, "progress").out
+    out = run(capsys, "train", "copy", "--mine", "--steps", 1).out
+    assert re.search(rf"{NAME} +relu_backward +yours", out)
+
+
+def test_the_lessons_of_the_folder_are_listed_and_run_and_leave_their_record_there(course, capfd):
+    lesson = find_lessons()[5]
+    assert lesson.path == course / "lessons" / "05_scaled_dot_product.py"
+    lesson.path.write_text(lesson.path.read_text("utf-8").replace("# %%\n", '# %%\nprint("mine")\n', 1), "utf-8")
+    status, out, _ = run(capfd, "lesson", "05", "--fast")
+    assert status == 0
+    assert "mine" in out
+    assert read_record(lesson, fast=True)["checks"]
+    assert (course / "runs/lessons/fast/05_scaled_dot_product.png").exists()
+
+
+def test_lessons_that_were_deleted_are_said_with_the_command_that_copies_them(course, capsys):
+    for path in Path("lessons").glob("*.py"):
+        path.unlink()
+    assert_refused(run(capsys, "lesson"), f"there are no lessons in {course / 'lessons'}", "minitransformer init")
+
+
+def test_a_file_and_the_checkout_itself_are_refused(capsys, here):
+    (here / "file").write_text("", "utf-8")
+    assert_refused(run(capsys, "init", "file"), "cannot write into the folder file")
+    assert_refused(run(capsys, "init", FOLDER.parent), "is the checkout itself")
+    assert not (FOLDER.parent / MARKER).exists()

@@ -1,0 +1,2 @@
+def relu_backward(dy, y):
+    return dy * np.sign(y)

@@ -1,0 +1,3 @@
+def softmax_backward(dp, p):
+    dlog = dp * p
+    return [row - weights * row.sum() for row, weights in zip(dlog, p)]

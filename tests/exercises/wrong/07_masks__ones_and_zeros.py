@@ -1,0 +1,13 @@
+# causal_mask: mask has the dtype float64, but should hold booleans
+# padding_mask: mask has the dtype int64, but should hold booleans
+# target_mask: mask is a list, but should be an array of booleans
+def causal_mask(length):
+    return np.tril(np.ones((1, 1, length, length)))
+
+
+def padding_mask(ids, pad=0):
+    return (ids != pad).astype(int)[:, None, None, :]
+
+
+def target_mask(ids, pad=0):
+    return (causal_mask(ids.shape[1]) * padding_mask(ids, pad)).tolist()

@@ -1,0 +1,7 @@
+# decoder_backward: the layers are gone through in the order of the forward
+def decoder_backward(dy, backs):
+    total = 0
+    for back in backs:
+        dy, dmemory = back(dy)
+        total = total + dmemory
+    return dy, total

@@ -1,0 +1,228 @@
+"""The files of a folder of theirs: one or several files of weights, in any floating-point dtype, or one plain error."""
+
+import json
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from minitransformer.interop import from_huggingface, load_huggingface
+from tests.helpers import same
+from tests.interop.given import FILES, GPT2_FILE, INDEX, make_state, save, save_shards, write_index
+
+pytestmark = pytest.mark.host_only
+
+
+@pytest.fixture
+def state():
+    """The weights of a small GPT-2."""
+    return make_state("gpt2")
+
+
+def assert_has(model, state, config=GPT2_FILE):
+    """AssertionError unless the model has these weights to the bit."""
+    expected, got = from_huggingface(state, config), model.state_dict()
+    assert got.keys() == expected.keys()
+    assert all(same(got[name], expected[name].astype(np.float32)) for name in expected)
+
+
+def refused(folder, message):
+    """Loading from `folder` is refused in one line that matches `message`."""
+    with pytest.raises(ValueError, match=message) as refusal:
+        load_huggingface(folder)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("count", [1, 3])
+def test_shards_give_the_same_model_as_one_file(name, count, tmp_path):
+    save_shards(tmp_path, make_state(name), FILES[name], count)
+    assert_has(load_huggingface(tmp_path), make_state(name), FILES[name])
+
+
+def test_one_file_comes_before_shards(state, tmp_path):
+    save_shards(tmp_path, {name: array + 1 for name, array in state.items()})
+    save(tmp_path, state, GPT2_FILE)
+    assert_has(load_huggingface(tmp_path), state)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "../other.safetensors",
+        "/etc/passwd",
+        "a/b.safetensors",
+        "a\\b.safetensors",
+        "C:x",
+        "..",
+        ".",
+        "",
+        "a\0b",
+        "a\nb",
+        7,
+        None,
+    ],
+)
+def test_an_index_may_only_name_files_in_its_folder(wrong, state, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save_file(state, tmp_path / "other.safetensors")
+    shard_of = save_shards(folder, state)
+    write_index(folder, {**shard_of, "wte.weight": wrong})
+    refused(folder, f"{re.escape(INDEX)} names the file {re.escape(repr(wrong))}, and a shard must be a file in the")
+
+
+def test_a_shard_that_is_a_link_to_another_folder_is_refused(state, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    shard = save_shards(folder, state)["wte.weight"]
+    (folder / shard).rename(tmp_path / "elsewhere.safetensors")
+    (folder / shard).symlink_to(tmp_path / "elsewhere.safetensors")
+    refused(folder, f"{shard} is a link to a file outside its folder")
+    (folder / shard).unlink()
+    (tmp_path / "elsewhere.safetensors").rename(folder / "real.safetensors")
+    (folder / shard).symlink_to("real.safetensors")
+    assert_has(load_huggingface(folder), state)
+
+
+def test_the_cache_of_their_library_may_link_to_its_blobs(state, tmp_path):
+    folder, blobs = tmp_path / "models--gpt2" / "snapshots" / "607a30d", tmp_path / "models--gpt2" / "blobs"
+    folder.mkdir(parents=True)
+    blobs.mkdir()
+    for i, shard in enumerate(sorted(set(save_shards(folder, state).values()))):
+        (folder / shard).rename(blobs / str(i))
+        (folder / shard).symlink_to(f"../../blobs/{i}")
+    assert_has(load_huggingface(folder), state)
+
+
+def test_a_missing_shard_is_named(state, tmp_path):
+    shard = save_shards(tmp_path, state)["wpe.weight"]
+    (tmp_path / shard).unlink()
+    with pytest.raises(FileNotFoundError, match=f"^there is no file .*{shard}$"):
+        load_huggingface(tmp_path)
+
+
+def test_a_tensor_that_its_shard_lacks_is_named(state, tmp_path):
+    shard = save_shards(tmp_path, state)["wpe.weight"]
+    write_index(tmp_path, {**save_shards(tmp_path, state), "h.0.more": shard})
+    refused(tmp_path, rf"{shard} lacks the tensor 'h\.0\.more', which {re.escape(INDEX)} lists$")
+
+
+def test_a_tensor_in_two_shards_or_in_none_of_the_index_is_named(state, tmp_path):
+    shard_of = save_shards(tmp_path, state)
+    shards = sorted(set(shard_of.values()))
+    here = {name: state[name] for name in state if shard_of[name] == shards[2]}
+    twice = next(name for name in state if shard_of[name] == shards[0])
+    save_file({**here, twice: state[twice]}, tmp_path / shards[2])
+    refused(tmp_path, f"{shards[2]} has the tensor '{twice}', which {re.escape(INDEX)} says is in {shards[0]}$")
+    save_file({**here, "spare": state[twice]}, tmp_path / shards[2])
+    refused(tmp_path, f"{shards[2]} has the tensor 'spare', which {re.escape(INDEX)} does not list$")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 200_000, "is not JSON"),
+        ("\xff", "is not JSON"),
+        ("[]", "has no weight_map"),
+        ("{}", "has no weight_map"),
+        ('{"weight_map": []}', "has no weight_map"),
+        ('{"weight_map": {}}', "has no weight_map"),
+        ('{"weight_map": {"a": "x", "a": "y"}}', "is not JSON: the name 'a' is there twice"),
+    ],
+)
+def test_a_bad_index_is_refused_with_its_path(text, message, state, tmp_path):
+    save_shards(tmp_path, state)
+    (tmp_path / INDEX).write_text(text, "latin1")
+    refused(tmp_path, f"{re.escape(INDEX)} {message}")
+
+
+def test_a_field_that_is_there_twice_is_refused(state, tmp_path):
+    save(tmp_path, state, GPT2_FILE)
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_head": 3, "n_head": 4}', "utf8")
+    refused(tmp_path, r"config\.json is not JSON: the name 'n_head' is there twice")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_loading_never_holds_a_second_model(count, tmp_path):
+    config = GPT2_FILE | {"n_embd": 96, "n_layer": 6, "vocab_size": 1000}
+    state = make_state("gpt2", config)
+    save_shards(tmp_path, state, config, count)
+    size = sum(array.nbytes for array in state.values())
+    del state
+    tracemalloc.start()
+    try:
+        model = load_huggingface(tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(parameter.data.nbytes for parameter in model.parameters()) == size
+    assert peak < 1.5 * size
+
+
+def write_file(path, dtype, tensors):
+    """A safetensors file written by hand: {name: (shape, bytes)}."""
+    header, data = {}, b""
+    for name, (shape, numbers) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(numbers)]}
+        data += numbers
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def test_bfloat16_is_read_as_the_float32_with_the_same_first_bits(state, tmp_path):
+    save(tmp_path, {}, GPT2_FILE)
+    shortened = {name: array.copy() for name, array in state.items()}
+    for array in shortened.values():
+        array.view(np.uint32)[...] &= 0xFFFF0000
+    shortened["wte.weight"].flat[:4] = [1.0, -2.5, 2.0**-126, 2.0**-133]  # the last is subnormal
+    halves = {
+        name: (array.shape, (array.view(np.uint32) >> 16).astype("<u2").tobytes()) for name, array in shortened.items()
+    }
+    write_file(tmp_path / "model.safetensors", "BF16", halves)
+    assert_has(load_huggingface(tmp_path), shortened)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_other_floating_point_dtypes_are_read(dtype, state, tmp_path):
+    given = {name: array.astype(dtype) for name, array in state.items()}
+    save(tmp_path, given, GPT2_FILE)
+    assert_has(load_huggingface(tmp_path), given)
+
+
+def test_a_dtype_that_weights_cannot_have_is_named(state, tmp_path):
+    save(tmp_path, {}, GPT2_FILE)
+    ones = {name: (array.shape, bytes(array.size)) for name, array in state.items()}
+    write_file(tmp_path / "model.safetensors", "I8", ones)
+    refused(tmp_path, r"model\.safetensors has wte\.weight as I8, and weights must be F64, F32, F16, BF16")
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_a_missing_file_is_named(missing, state, tmp_path):
+    save(tmp_path, state, GPT2_FILE)
+    (tmp_path / missing).unlink()
+    with pytest.raises(FileNotFoundError, match=f"^there is no file .*{re.escape(missing)}$"):
+        load_huggingface(tmp_path)
+
+
+def damaged(good):
+    """{how: bytes} of files that are no safetensors files."""
+    return {
+        "text": b"nothing of the kind",
+        "empty": b"",
+        "cut off": good[:-9],
+        "more at the end": good + b"more",
+        "a header that is too long": b"\xff" * 8 + good[8:],
+    }
+
+
+@pytest.mark.parametrize("how", damaged(b""))
+def test_a_file_of_another_kind_is_refused_with_its_path(how, state, tmp_path):
+    save(tmp_path, state, GPT2_FILE)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(damaged(path.read_bytes())[how])
+    refused(tmp_path, r"model\.safetensors is not a safetensors file: ")

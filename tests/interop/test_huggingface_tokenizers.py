@@ -1,0 +1,244 @@
+"""The tokenizer of a GPT-2 folder: the ids of the library `tokenizers` for any text, or a refusal that says why not."""
+
+import random
+import re
+
+import pytest
+
+from minitransformer.interop import load_huggingface_tokenizer
+from tests.interop.tokenizer_files import END, draw_text, tokenizer_json, vocabulary, write_json, write_two_files
+from tests.tokenizers.texts import TEXTS, naive_tokens, token_bytes, trained
+
+pytestmark = pytest.mark.host_only
+KINDS = ["tokenizer.json", "old tokenizer.json", "two files"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def write(folder, kind):
+    """The files of one kind."""
+    if kind == "two files":
+        write_two_files(folder)
+    elif kind == "old tokenizer.json":  # without the type of the model, and with merges as one text
+        content = tokenizer_json(merges=[" ".join(merge) for merge in vocabulary()[1]])
+        del content["model"]["type"], content["pre_tokenizer"]["use_regex"], content["model"]["ignore_merges"]
+        write_json(folder / "tokenizer.json", content)
+    else:
+        write_json(folder / "tokenizer.json", tokenizer_json())
+
+
+def their_tokenizer(folder, kind):
+    """The library's own tokenizer of these files."""
+    library = pytest.importorskip("tokenizers")
+    if kind != "two files":
+        return library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    theirs = library.ByteLevelBPETokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    theirs.add_special_tokens([END])  # as transformers does, which knows that it is one
+    return theirs
+
+
+@every_kind
+def test_ids_are_those_of_the_files(kind, tmp_path):
+    write(tmp_path, kind)
+    tokenizer = load_huggingface_tokenizer(tmp_path)
+    for text in TEXTS.values():
+        ids = tokenizer.encode(text)
+        assert token_bytes(tokenizer, ids) == naive_tokens(text, trained().merges)
+        assert tokenizer.decode(ids) == text
+    vocab, _ = vocabulary()
+    assert tokenizer.encode(f"The{END} wind").tolist() == [vocab["The"], 0, vocab["Ġwind"]]
+    assert tokenizer.vocab_size == len(vocab)
+
+
+@every_kind
+@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+def test_ids_and_text_equal_those_of_the_library(kind, count, tmp_path):
+    write(tmp_path, kind)
+    ours, theirs, rng = load_huggingface_tokenizer(tmp_path), their_tokenizer(tmp_path, kind), random.Random(count)
+    for _ in range(count):
+        text = draw_text(rng)
+        ids = theirs.encode(text).ids
+        assert ours.encode(text).tolist() == ids, repr(text)
+        rng.shuffle(ids)  # bytes that are no text in this order
+        assert ours.decode(ids) == theirs.decode(ids)
+        assert "".join(ours.decode_stream(ids)) == theirs.decode(ids)
+
+
+def test_ids_of_a_vocabulary_that_the_library_trained_equal_its_own(tmp_path):
+    library = pytest.importorskip("tokenizers")
+    theirs, rng = library.ByteLevelBPETokenizer(), random.Random(5)
+    texts = [*TEXTS.values(), *(draw_text(rng) for _ in range(200))]
+    theirs.train_from_iterator(texts, vocab_size=900, special_tokens=[END, "<pad>"], show_progress=False)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    ours = load_huggingface_tokenizer(tmp_path)
+    assert ours.vocab_size == theirs.get_vocab_size()
+    for text in [*texts, *(draw_text(rng) for _ in range(100))]:
+        assert ours.encode(text).tolist() == theirs.encode(text).ids, repr(text)
+
+
+@pytest.mark.parametrize("step", [1, pytest.param(0, marks=pytest.mark.exhaustive)], ids=["some", "all"])
+def test_every_character_is_split_off_as_in_the_library(step, tmp_path):
+    library = pytest.importorskip("tokenizers")
+    from minitransformer.tokenizers.words import split_words
+
+    split = library.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+    codes = range(0, 0x110000, 211) if step else range(0x110000)
+    characters = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
+    for start in range(0, len(characters), 10_000):
+        text = "".join(f"a{character}1{character}?{character} " for character in characters[start : start + 10_000])
+        assert split_words(text) == [text[begin:end] for _, (begin, end) in split(text)]
+
+
+ADDED = {"id": 500, "content": "<a>", "single_word": False, "lstrip": False, "rstrip": False}
+ADDED |= {"normalized": True, "special": False}
+
+
+def test_added_tokens_equal_those_of_the_library(tmp_path):
+    contents = ["<a>", "<a><b>", "b><c", "with space", "éé", "<|endof", "a<"]
+    added = [
+        ADDED | {"id": len(vocabulary()[0]) + i, "content": content, "normalized": i % 2 == 0, "special": i % 3 == 0}
+        for i, content in enumerate(contents)
+    ]
+    end = tokenizer_json()["added_tokens"]
+    write_json(tmp_path / "tokenizer.json", tokenizer_json(added_tokens=[*end, *added]))
+    ours, theirs = load_huggingface_tokenizer(tmp_path), their_tokenizer(tmp_path, "tokenizer.json")
+    rng = random.Random(7)
+    for _ in range(200):
+        text = "".join(rng.choice([*contents, END, "<", "a", "b", ">", " ", "c"]) for _ in range(rng.randrange(12)))
+        ids = theirs.encode(text).ids
+        assert ours.encode(text).tolist() == ids, repr(text)
+        assert ours.decode(ids) == theirs.decode(ids)
+
+
+def test_two_merges_of_one_token_are_applied_as_in_the_library(tmp_path):
+    vocab = {token: id for token, id in vocabulary()[0].items() if id <= 256}
+    for token in ("bc", "ab", "abc", "abcd", "cd", "bcd"):
+        vocab[token] = len(vocab)
+    merges = [("b", "c"), ("a", "b"), ("ab", "c"), ("a", "bc"), ("c", "d"), ("ab", "cd"), ("abc", "d"), ("b", "cd")]
+    write_json(tmp_path / "tokenizer.json", tokenizer_json(vocab=vocab, merges=[list(merge) for merge in merges]))
+    ours, theirs = load_huggingface_tokenizer(tmp_path), their_tokenizer(tmp_path, "tokenizer.json")
+    rng = random.Random(8)
+    for _ in range(200):
+        text = "".join(rng.choice("aabbccd") for _ in range(rng.randrange(10)))
+        assert ours.encode(text).tolist() == theirs.encode(text).ids, text
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_lines_of_merges_may_end_in_both_ways(ending, last, tmp_path):
+    write_two_files(tmp_path)
+    text = (tmp_path / "merges.txt").read_text("utf8")
+    (tmp_path / "merges.txt").write_bytes((text.removesuffix("\n").replace("\n", ending) + last).encode())
+    assert load_huggingface_tokenizer(tmp_path).merges == vocabulary()[1]
+
+
+def test_tokenizer_json_comes_before_the_two_files(tmp_path):
+    write_two_files(tmp_path)
+    write_json(tmp_path / "tokenizer.json", tokenizer_json(merges=[]))
+    assert load_huggingface_tokenizer(tmp_path).merges == []
+
+
+def with_token(**changes):
+    return [*tokenizer_json()["added_tokens"], ADDED | {"id": len(vocabulary()[0])} | changes]
+
+
+STEP = tokenizer_json()["pre_tokenizer"]
+TEMPLATE = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": END}}, {"Sequence": {"id": "A"}}]}
+REFUSED = {
+    "a normalizer": ({"normalizer": {"type": "NFC"}}, "it must have no normalizer, got NFC"),
+    "another pre-tokenizer": ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer must be ByteLevel, got White"),
+    "no pre-tokenizer": ({"pre_tokenizer": None}, "its pre_tokenizer must be ByteLevel, got null"),
+    "several pre-tokenizers": (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [STEP]}},
+        "its pre_tokenizer must be ByteLevel, got Sequence",
+    ),
+    "a space before the text": ({"pre_tokenizer": STEP | {"add_prefix_space": True}}, "must have add_prefix_space = f"),
+    "no words": ({"pre_tokenizer": STEP | {"use_regex": False}}, "and use_regex = true"),
+    "another decoder": ({"decoder": {"type": "WordPiece"}}, "its decoder must be ByteLevel, got WordPiece"),
+    "more ids": ({"post_processor": TEMPLATE}, "its post_processor must add no tokens"),
+    "BERT's ids": (
+        {"post_processor": {"type": "BertProcessing"}},
+        "post_processor must be ByteLevel or null, got Bert",
+    ),
+    "WordPiece": ({"type": "WordPiece"}, "its model must be BPE, got WordPiece"),
+    "Unigram": ({"type": "Unigram"}, "its model must be BPE, got Unigram"),
+    "no model": ({"model": None}, "its model must be a dictionary, got NoneType"),
+    "dropout": ({"dropout": 0.1}, "its model must not have dropout, got 0.1"),
+    "a prefix": ({"continuing_subword_prefix": "##"}, "its model must not have continuing_subword_prefix, got '##'"),
+    "a suffix": ({"end_of_word_suffix": "</w>"}, "its model must not have end_of_word_suffix, got '</w>'"),
+    "whole words": ({"ignore_merges": True}, "its model must not have ignore_merges, got True"),
+    "no byte": ({"vocab": {END: 0}}, "the byte 33, written '!', is not among the tokens"),
+    "a vocabulary as a list": ({"vocab": []}, "its vocabulary must be a dictionary, got list"),
+    "an id of text": ({"vocab": {"a": "0"}}, "an id must be a whole number, got '0' for 'a'"),
+    "a hole": ({"vocab": {END: 0, "b": 2}}, "it has 2 tokens, but none with the id 1"),
+    "an id below 0": ({"vocab": {END: 0, "b": -1}}, "it has 2 tokens, but none with the id 1"),
+    "an id twice": ({"vocab": {"a": 0, "b": 0}}, "'a' and 'b' have the same id 0"),
+    "a merge of one": ({"merges": [["a"]]}, "a merge must be two tokens with a space between them, got 'a'"),
+    "a merge of numbers": ({"merges": [[1, 2]]}, r"a merge must be two tokens .*, got \[1, 2\]"),
+    "an unknown merge": ({"merges": [["q", "q"]]}, "merge 0 joins 'q' and 'q': 'qq' is not a token"),
+    "an added token that strips": ({"added_tokens": with_token(lstrip=True)}, "token '<a>' must not have lstrip"),
+    "an added token that is a word": (
+        {"added_tokens": with_token(single_word=True)},
+        "'<a>' must not have single_word",
+    ),
+    "an added token with two ids": (
+        {"added_tokens": [*with_token(), ADDED | {"id": 3}]},
+        "the added token '<a>' has two ids",
+    ),
+    "an added token with another id": ({"added_tokens": with_token(content="b")}, "the token 'b' is there twice"),
+    "an added token of no kind": ({"added_tokens": ["<a>"]}, "an added token must be a dictionary, got str"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_tokenizer_of_another_kind_is_refused_by_name(name, tmp_path):
+    changes, message = REFUSED[name]
+    write_json(tmp_path / "tokenizer.json", tokenizer_json(**changes))
+    with pytest.raises(ValueError, match=rf"tokenizer\.json is not a tokenizer like GPT-2's: .*{message}") as refusal:
+        load_huggingface_tokenizer(tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("missing", ["model", "vocab", "merges", "content"])
+def test_a_missing_field_is_named(missing, tmp_path):
+    content = tokenizer_json()
+    part = next(part for part in (content, content["model"], content["added_tokens"][0]) if missing in part)
+    del part[missing]
+    write_json(tmp_path / "tokenizer.json", content)
+    with pytest.raises(ValueError, match=f"GPT-2's: the field '{missing}' is missing"):
+        load_huggingface_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tokenizer.json", "{", "tokenizer.json is not JSON: "),
+        ("tokenizer.json", "[]", "GPT-2's: it must be a dictionary, got list"),
+        ("vocab.json", '{"a": 0, "a": 1}', "vocab.json is not JSON: the name 'a' is there twice"),
+        ("vocab.json", "[]", "its vocabulary must be a dictionary, got list"),
+        ("merges.txt", "a b c\n", "merges.txt is not a tokenizer like GPT-2's: a merge must be two tokens"),
+        ("merges.txt", "\xff", "merges.txt is not a tokenizer like GPT-2's: .*codec can't decode"),
+        ("added_tokens.json", "{}", "the tokens of added_tokens.json need a tokenizer.json"),
+        (
+            "tokenizer_config.json",
+            '{"add_prefix_space": true}',
+            "tokenizer_config.json .* must not have add_prefix_space",
+        ),
+        ("tokenizer_config.json", '{"add_bos_token": true}', "tokenizer_config.json .* must not have add_bos_token"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_path(name, content, message, tmp_path):
+    write_two_files(tmp_path)
+    (tmp_path / name).write_text(content, "latin1")
+    with pytest.raises(ValueError, match=message) as refusal:
+        load_huggingface_tokenizer(tmp_path)
+    assert str(refusal.value).startswith(str(tmp_path))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("missing", ["vocab.json", "merges.txt"])
+def test_a_folder_without_a_tokenizer_says_what_it_needs(missing, tmp_path):
+    write_two_files(tmp_path)
+    (tmp_path / missing).unlink()
+    message = f"^{re.escape(str(tmp_path))} has no tokenizer: neither tokenizer.json nor vocab.json and merges.txt$"
+    with pytest.raises(FileNotFoundError, match=message):
+        load_huggingface_tokenizer(tmp_path)

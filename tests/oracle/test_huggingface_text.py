@@ -1,0 +1,73 @@
+"""Text that `transformers` generates from a folder equals ours, and the files that it saves become the same weights."""
+
+import pytest
+
+from minitransformer.interop import load_huggingface, load_huggingface_tokenizer, load_text_model
+from tests.tokenizers.texts import TEXTS
+
+tokenizers = pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers")
+torch = pytest.importorskip("torch")
+
+from tests.oracle.huggingface_modules import quiet  # noqa: E402 - it needs transformers
+
+PROMPTS = ["The mill", "Größe", "<|endoftext|>The", " \n\n x", "👋🏽 wind"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A GPT-2 with random weights, large enough that no two tokens are about equally likely, and its tokenizer."""
+    path = tmp_path_factory.mktemp("gpt2")
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator(TEXTS.values(), vocab_size=500, special_tokens=["<|endoftext|>"], show_progress=False)
+    trained.save(str(path / "tokenizer.json"))
+    torch.manual_seed(3)
+    sizes = {"n_positions": 64, "n_embd": 48, "n_head": 4, "n_layer": 2}
+    config = transformers.GPT2Config(vocab_size=trained.get_vocab_size(), **sizes, eos_token_id=0, bos_token_id=0)
+    model = transformers.GPT2LMHeadModel(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(6)
+    with quiet():
+        model.save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_greedy_text_equals_theirs(folder, prompt):
+    with quiet():
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
+        theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = theirs(prompt, return_tensors="pt")
+    assert load_huggingface_tokenizer(folder).encode(prompt).tolist() == ids["input_ids"][0].tolist()
+    new = model.generate(**ids, do_sample=False, max_new_tokens=40, pad_token_id=0)[0, ids["input_ids"].shape[1] :]
+    pieces = list(load_text_model(folder).continue_text(prompt, 40))
+    assert "".join(piece.text for piece in pieces) == theirs.decode(new, skip_special_tokens=True)
+    assert sum(piece.log_prob is not None for piece in pieces) == len(new)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("shard", ["20KB", "10GB"])
+def test_files_of_every_dtype_and_in_shards_become_the_weights_that_torch_reads(folder, dtype, shard, tmp_path):
+    with quiet():
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder).to(getattr(torch, dtype))
+        model.save_pretrained(tmp_path, max_shard_size=shard)
+    assert (tmp_path / "model.safetensors.index.json").exists() == (shard == "20KB")
+    state = {name.removeprefix("transformer."): tensor for name, tensor in model.state_dict().items()}
+    ours = dict(load_huggingface(tmp_path).named_parameters())
+    pairs = {"embedding.tokens.E": "wte.weight", "embedding.positions.P": "wpe.weight", "blocks.norm.beta": "ln_f.bias"}
+    for i in range(2):
+        layer = f"blocks.layers.{i}"
+        pairs[f"{layer}.self_attention.sublayer.qkv.W"] = f"h.{i}.attn.c_attn.weight"
+        pairs[f"{layer}.feed_forward.sublayer.contract.b"] = f"h.{i}.mlp.c_proj.bias"
+    for name, theirs in pairs.items():
+        assert (ours[name].data == state[theirs].float().numpy()).all(), name
+
+
+def test_bfloat16_tensors_in_memory_are_converted_as_torch_does(folder):
+    from minitransformer.interop import model_from_huggingface
+
+    with quiet():
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder).to(torch.bfloat16)
+    ours = model_from_huggingface(model.state_dict(), model.config.to_dict())
+    assert (ours.embedding.tokens.E.data == model.transformer.wte.weight.detach().float().numpy()).all()

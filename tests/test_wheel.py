@@ -1,0 +1,83 @@
+"""A wheel, built from a copy of the checkout and installed: its course works, and nothing is written into it."""
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = ("minitransformer", "lessons", "plots", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+SOLUTION = ROOT / "lessons/exercises/02_relu_backward/solution.py"
+
+pytestmark = pytest.mark.exhaustive  # building and installing take long
+
+
+def pip(*arguments):
+    """Run pip, quietly."""
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *map(str, arguments)]
+    subprocess.run(command, check=True)
+
+
+def setuptools_can_build():
+    """Whether wheels can be built with what is installed. Otherwise pip downloads setuptools."""
+    try:
+        major = int(importlib.metadata.version("setuptools").split(".")[0])
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return major >= 71  # older ones need the package wheel
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder that the wheel is installed in."""
+    folder = tmp_path_factory.mktemp("wheel")
+    (folder / "source").mkdir()
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
+        copy(ROOT / name, folder / "source" / name)
+    isolation = ["--no-build-isolation"] if setuptools_can_build() else []
+    pip("wheel", "--no-deps", *isolation, "--wheel-dir", folder, folder / "source")
+    (wheel,) = folder.glob("*.whl")
+    pip("install", "--no-deps", "--target", folder / "site", wheel)
+    return folder / "site"
+
+
+def tree(folder):
+    """{path: bytes} of all files in a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_course_of_a_wheel_works_in_a_folder_of_ones_own_and_the_wheel_stays_as_it_was(site, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    before = tree(site)
+
+    def run(*arguments, folder=tmp_path, status=0):
+        command = [sys.executable, "-m", "minitransformer", *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == status, done
+        return done.stdout
+
+    assert f"{site}" in run("lesson", "--json")
+    assert "minitransformer init FOLDER" in run("lesson")
+    assert "17 lessons, 17 figures" in run("init", "course")
+    course = tmp_path / "course"
+    assert str(course / "lessons") in run("lesson", "--json", folder=course)
+    run("start", "02_relu", folder=course / "lessons")
+    mine = course / "my_exercises" / "02_relu_backward.py"
+    assert "not written yet" in run("check", folder=course, status=1)
+    mine.write_text(mine.read_text("utf-8") + "\n\n" + SOLUTION.read_text("utf-8"), "utf-8")
+    assert "passed" in run("check", folder=course)
+    assert "1 of 1 started exercises pass" in run("check", "all", folder=course)
+    assert "3 hints" in run("hint", "02_relu", folder=course)
+    assert "1 of " in run("progress", folder=course)
+    assert "yours" in run("train", "copy", "--mine", "--steps", "1", folder=course)
+    assert "ok" in run("lesson", "05", "--fast", folder=course)
+    assert (course / "runs/lessons/fast/05_scaled_dot_product.png").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"course"}
+    run("start", "02_relu")  # without a folder of one's own, the current directory is used
+    assert (tmp_path / "my_exercises" / "02_relu_backward.py").exists()
+    assert tree(site) == before
