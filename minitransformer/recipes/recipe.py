@@ -106,7 +106,7 @@ class Recipe:
         check_folder(options.runs)
         data = self.data(options)
         model_class, config = self.model(options, data)
-        with limit_threads(options.threads or default_threads(config.d_model)):
+        with limit_threads(options.threads or default_threads(config, options.micro_batch_size)):
             self._check_memory(options, model_class, config, data, resumed=saved is not None)
             model = saved.model if saved else model_class(config, seed=options.seed)
             history, seen = self._train(options, model, data, saved, folder)

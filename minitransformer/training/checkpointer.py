@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
-from minitransformer.training.run import TrainingRun
+from minitransformer.training.run import TrainingRun, saved_threads
 
 SUFFIX = ".safetensors"
 
@@ -91,6 +91,11 @@ class SavedRun(NamedTuple):
     def step(self) -> int:
         """Steps taken."""
         return self.state[1]["step"]
+
+    @property
+    def num_threads(self) -> int | None:
+        """Threads that shared a batch, or None if unknown."""
+        return saved_threads(self.state[1])
 
 
 def saved_steps(folder: str | Path) -> list[Path]:
