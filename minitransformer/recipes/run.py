@@ -1,0 +1,250 @@
+"""Runs: a recipe is trained in a folder of its own; a run that was interrupted is resumed."""
+
+import contextlib
+import dataclasses
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from minitransformer.files import named_in_errors, reason
+from minitransformer.process import limit_threads
+from minitransformer.recipes import RECIPES, get_recipe
+from minitransformer.recipes.folder import RunFolder, run_name
+from minitransformer.recipes.lock import locked
+from minitransformer.recipes.memory import check_memory
+from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
+from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
+from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
+from minitransformer.training.parallel import default_threads
+
+FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
+CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
+
+
+def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[str, Any]:
+    """Train a new model in a folder of its own, and evaluate it -> the result.
+
+    Saves the model, its configuration, log, figures and samples, and prints a table; with `as_json` also the result as
+    JSON in the last line. Raises ValueError if the folder holds another run, unless `options.overwrite`, and if another
+    training uses it.
+    """
+    folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, recipe.defaults)))
+    with locked(folder.path):
+        if not options.overwrite:
+            folder.check_unused()
+        return _carry_out(recipe, options, recipe.data(options), folder, None, as_json)
+
+
+def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str, Any]:
+    """Continue the run in the folder `path` with the options that are `given` instead of its own -> as `start`.
+
+    `path` may also be one of its checkpoints. Raises ValueError for an option that cannot be changed, for another text
+    than the run was started with, and if another training uses the folder; OSError if there is nothing to resume.
+    """
+    folder = RunFolder(find_checkpoint(path).parent.parent)
+    with locked(folder.path):
+        checkpoint = find_checkpoint(path)
+        saved = read_run(checkpoint)
+        recipe, before = saved_options(checkpoint, saved)
+        options = choose_options(recipe, before, given, resumed=True)
+        if options.steps < saved.step:
+            raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
+        data = load_same_data(recipe, options, saved)
+        print(f"resuming {recipe.name} after step {saved.step:,}", *_changes(recipe, before, options, saved), sep="\n")
+        return _carry_out(recipe, options, data, folder, saved, as_json)
+
+
+def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any], resumed: bool = False) -> TrainOptions:
+    """`options` with those that are `given` instead, {name of the field: value}.
+
+    Raises ValueError for an option of other tasks, and for one that cannot be changed when a run is `resumed`.
+    """
+    fields = {field.name: field for field in dataclasses.fields(options)}
+    for name in given:
+        if name not in fields:
+            tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
+            raise ValueError(f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}")
+        if resumed and not fields[name].metadata["resumable"]:
+            raise ValueError(f"{option_name(name)} cannot be changed when a run is resumed")
+    return dataclasses.replace(options, **given)
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The newest checkpoint of the run in the folder `path`, or `path` itself if it is a checkpoint.
+
+    Raises FileNotFoundError if there is none, and ValueError if the run is finished or the file belongs to no run.
+    """
+    if (path / "model.safetensors").exists() and not (path / "checkpoints").is_dir():
+        raise ValueError(f"the run in {path} is finished: there is nothing to resume")
+    checkpoint = newest_checkpoint(path / "checkpoints" if (path / "checkpoints").is_dir() else path)
+    if not checkpoint.parent.name:
+        checkpoint = checkpoint.absolute()
+    if checkpoint.parent.name != "checkpoints":
+        read_run(checkpoint)  # says what is wrong with the file, if it is no checkpoint
+        raise ValueError(f"{checkpoint} is not in the folder of a run: move it to runs/NAME/checkpoints/")
+    return checkpoint
+
+
+def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptions]:
+    """The recipe of a saved run and the options that it was started with; ValueError if `checkpoint` names none."""
+    name, values, source = (saved.about.get(key) for key in ("recipe", "options", "data"))
+    if not isinstance(name, str) or not isinstance(values, dict) or not isinstance(source, dict):
+        raise ValueError(f"{checkpoint} does not say with which options it was started")
+    recipe = get_recipe(name)
+    try:
+        values = {**values, **source, **FOR_ONE_CALL, "threads": saved.num_threads}
+        return recipe, from_json(recipe.defaults, values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{checkpoint} does not hold options of {name}: {error}") from error
+
+
+def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> Any:
+    """The data of a saved run. Raises ValueError if its content has changed, and FileNotFoundError if it is missing."""
+    try:
+        data = recipe.data(options)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}: if the text was moved, say where it is with --text") from error
+    before, now = saved.about["data"], recipe.source(options, data)
+    if before.get("sha256") != now.get("sha256"):
+        raise ValueError(
+            f"this run was started with {before.get('text') or 'another text'} (SHA-256 {before.get('sha256')}), "
+            f"but {now.get('text') or 'the text'} has another content now (SHA-256 {now.get('sha256')})"
+        )
+    return data
+
+
+def _changes(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
+    """What the options that were changed do to a resumed run, in one line each."""
+    step, config = saved.step + 1, saved.model.config
+    old, new = (recipe.schedule(each, config)(step) for each in (before, options))
+    if new != old:
+        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.3g} instead of {old:.3g}"
+    for name in CHANGE_ROUNDING:
+        old, new = getattr(before, name), getattr(options, name)
+        if new != old:
+            yield (
+                f"{option_name(name)} {new} instead of {old}: "
+                "the results are not bit-identical to those of an uninterrupted run"
+            )
+
+
+def _carry_out(
+    recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None, as_json: bool
+) -> dict[str, Any]:
+    """Train, evaluate, print the table, save; then draw the figures, which can fail without losing anything."""
+    model_class, config = recipe.model(options, data)
+    threads = options.threads or default_threads(config, options.micro_batch_size)
+    options = dataclasses.replace(options, threads=threads)
+    check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
+    model = saved.model if saved else model_class(config, seed=options.seed)
+    about = {"recipe": recipe.name, "options": to_json(options), "data": recipe.source(options, data)}
+    if not saved:
+        folder.delete_checkpoints()  # of the run that is overwritten
+    if not folder.model.exists():  # an old model keeps its own until it is replaced
+        folder.write_config(about, model)
+    with _explained(recipe, options, folder):
+        history, evaluations = _train(recipe, options, model, data, folder, saved, about)
+        with limit_threads(options.threads):
+            numbers, evaluated = recipe.evaluate(options, model, data)
+        result = _result(recipe, options, history, numbers)
+        trained = Trained(options, data, model, history, evaluations, result, evaluated)
+        _print_table(recipe, trained)
+        save_checkpoint(folder.model, model, **recipe.metadata(data), **result)
+    try:
+        with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
+            folder.delete_checkpoints()
+            folder.delete_outputs()
+            folder.write_config(about, model)
+            folder.write_log(history)
+            print("saved", *(str(path) for path in (folder.model, *recipe.draw(trained, folder.path))))
+    finally:
+        if as_json:
+            print(to_json_line(result))
+    return result
+
+
+def _train(
+    recipe: Recipe,
+    options: TrainOptions,
+    model: Any,
+    data: Any,
+    folder: RunFolder,
+    saved: SavedRun | None,
+    about: dict[str, Any],
+) -> tuple[History, list[Any]]:
+    """Train the model -> its history, and what the evaluation callback has appended."""
+    evaluations = saved.about.get("evaluations", []) if saved else []
+    evaluate, interval = recipe.evaluation_callback(options, model, data, evaluations)
+    about = {**about, "evaluations": evaluations}
+    checkpointer = Checkpointer(folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about)
+    print(recipe.describe(options, model, data), flush=True)
+    with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
+        resumed = saved.state if saved else None
+        return recipe.train(options, model, data, evaluate, interval, checkpointer, resumed), evaluations
+
+
+@contextlib.contextmanager
+def _explained(recipe: Recipe, options: TrainOptions, folder: RunFolder) -> Iterator[None]:
+    """A `with` block whose errors say from which checkpoint the run can be resumed, and how."""
+    try:
+        yield
+    except NotFiniteError as error:
+        error.advice = _after_not_finite(recipe, options, folder, error)
+        raise
+    except Stopped as stopped:
+        stopped.advice = f"resume with: {folder.resume_command}"
+        raise
+    except BrokenPipeError:
+        raise
+    except (OSError, MemoryError) as error:
+        last = folder.last_checkpoint
+        hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
+        kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
+        raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
+    except KeyboardInterrupt:
+        last = folder.last_checkpoint
+        if last is None:
+            raise
+        interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
+        interruption.advice = f"resume with: {folder.resume_command}"
+        raise interruption from None
+
+
+def _after_not_finite(recipe: Recipe, options: TrainOptions, folder: RunFolder, error: NotFiniteError) -> list[str]:
+    """The last checkpoint of a run that failed, and the command that continues from it -> lines."""
+    usual, rate = getattr(recipe.defaults, recipe.rate_option), getattr(options, recipe.rate_option)
+    slower = f"{option_name(recipe.rate_option)} {min(usual, rate / 10):.3g}"
+    last, command = folder.last_checkpoint, folder.resume_command
+    if not last:
+        return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
+    lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
+    if error.anomaly is None:
+        return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]
+    return [*lines, f"{command} alone would fail in the same way"]
+
+
+def _result(recipe: Recipe, options: TrainOptions, history: History, numbers: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "task": recipe.name,
+        "seed": options.seed,
+        **numbers,
+        "steps": len(history.losses),
+        "seconds": history.seconds,
+        "tokens_per_second": history.tokens / history.seconds,
+    }
+
+
+def _print_table(recipe: Recipe, trained: Trained) -> None:
+    result = trained.result
+    print("\n".join(["", *recipe.report(trained)]))
+    print(f"{'steps':<26} {result['steps']:,}")
+    print(f"{'seconds of training':<26} {result['seconds']:.1f}")
+    print(f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}", flush=True)
+
+
+def to_json_line(result: dict[str, Any]) -> str:
+    """The result as one line of JSON; numbers that are not finite become null."""
+    return json.dumps({k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in result.items()})
