@@ -67,7 +67,8 @@ def _acquire(path: Path) -> TextIO:
             try:
                 _lock(file)
             except BlockingIOError:
-                raise ValueError(f"{path.parent} is in use: {_owner(file)[1]}") from None
+                hint = "end that training first, or use another folder (--name)"
+                raise ValueError(f"{path.parent} is in use: {_owner(file)[1]}; {hint}") from None
             if not _is_at(file, path):  # its last owner has deleted it
                 return _acquire(path)
             host, owner = _owner(file)

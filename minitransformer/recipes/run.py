@@ -21,6 +21,7 @@ from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel import default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
+PLAYS = "Shakespeare's plays"
 CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
 
 
@@ -109,10 +110,10 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
         raise FileNotFoundError(f"{error}: if the text was moved, say where it is with --text") from error
     before, now = saved.about["data"], recipe.source(options, data)
     if before.get("sha256") != now.get("sha256"):
-        raise ValueError(
-            f"this run was started with {before.get('text') or 'another text'} (SHA-256 {before.get('sha256')}), "
-            f"but {now.get('text') or 'the text'} has another content now (SHA-256 {now.get('sha256')})"
+        old, new = (
+            f"{each.get('text') or PLAYS} (SHA-256 {str(each.get('sha256'))[:12]}...)" for each in (before, now)
         )
+        raise ValueError(f"this run was started with {old}, and the content of {new} is another")
     return data
 
 
@@ -120,8 +121,8 @@ def _changes(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved:
     """What the options that were changed do to a resumed run, in one line each."""
     step, config = saved.step + 1, saved.model.config
     old, new = (recipe.schedule(each, config)(step) for each in (before, options))
-    if new != old:
-        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.3g} instead of {old:.3g}"
+    if new != old and step <= options.steps:
+        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
     for name in CHANGE_ROUNDING:
         old, new = getattr(before, name), getattr(options, name)
         if new != old:

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import hashlib
+import math
 import signal
 
 import numpy as np
@@ -123,7 +125,7 @@ def test_options_may_be_changed_where_that_makes_sense(stopped, capsys):
         status, out, _ = run(capsys, "train", "--resume", stopped, *changes)
     assert status == 130
     old, new = (factor * 64**-0.5 * 4 * warmup**-1.5 for factor, warmup in ((0.3, 100), (0.03, 50)))
-    assert f"from step 4 on, the learning rate is that of the new options: {new:.3g} instead of {old:.3g}\n" in out
+    assert f"from step 4 on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}\n" in out
     (saved,) = (stopped / "checkpoints").iterdir()
     run_saved = read_run(saved)
     assert run_saved.about["recipe"] == "copy"
@@ -176,7 +178,8 @@ def text(tmp_path, monkeypatch, capsys):
 def test_another_number_of_steps_changes_a_cosine_schedule_and_that_is_said(text, capsys):
     status, out, _ = run(capsys, "train", "--resume", "runs/text", "--steps", 20, "--eval-interval", 7)
     assert status == 0
-    assert "from step 4 on, the learning rate is that of the new options: 0.00194 instead of 0.00171\n" in out
+    old, new = (0.001 * (1 + math.cos(math.pi * 2 / (steps - 2))) for steps in (10, 20))
+    assert f"from step 4 on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}\n" in out
     assert [line for line in out.splitlines() if "bits per character" in line and "step" in line] != []
     assert "step 7: " in out
     assert "step 8: " not in out
@@ -185,11 +188,15 @@ def test_another_number_of_steps_changes_a_cosine_schedule_and_that_is_said(text
 def test_resumed_run_refuses_a_text_with_another_content(text, capsys):
     text.write_text(TEXT + "more", encoding="utf8")
     outcome = run(capsys, "train", "--resume", "runs/text")
-    assert_refused(outcome, f"this run was started with {text} (SHA-256 ", f"but {text} has another content now (SHA-2")
+    old, new = (hashlib.sha256(each.encode()).hexdigest()[:12] for each in (TEXT, TEXT + "more"))
+    said = (
+        f"this run was started with {text} (SHA-256 {old}...), and the content of {text} (SHA-256 {new}...) is another"
+    )
+    assert_refused(outcome, said)
     other = text.with_name("other.txt")
     other.write_text(TEXT.replace("9", "x"), encoding="utf8")
     outcome = run(capsys, "train", "--resume", "runs/text", "--text", "other.txt")
-    assert_refused(outcome, f"started with {text} (SHA-256 ", f"but {other} has another content")
+    assert_refused(outcome, f"started with {text} (SHA-256 ", f"and the content of {other} (SHA-256 ")
 
 
 def test_resumed_run_finds_its_text_from_another_folder_and_in_another_place(text, capsys, tmp_path, monkeypatch):
