@@ -24,6 +24,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
 
   minitransformer train --resume runs/reverse
+  minitransformer train --resume runs/reverse --steps 3000       for longer than it was started
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
 """
 TASK_DESCRIPTION = """\

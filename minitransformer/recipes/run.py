@@ -16,7 +16,7 @@ from minitransformer.recipes.lock import locked
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.recipe import Recipe, Trained
-from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
+from minitransformer.training import Checkpointer, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel import default_threads
 
@@ -36,7 +36,7 @@ def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[
     with locked(folder.path):
         if not options.overwrite:
             folder.check_unused()
-        return _carry_out(recipe, options, recipe.data(options), folder, None, as_json)
+        return Run(recipe, options, recipe.data(options), folder).carry_out(as_json)
 
 
 def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str
             raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
         data = load_same_data(recipe, options, saved)
         print(f"resuming {recipe.name} after step {saved.step:,}", *_changes(recipe, before, options, saved), sep="\n")
-        return _carry_out(recipe, options, data, folder, saved, as_json)
+        return Run(recipe, options, data, folder, saved).carry_out(as_json)
 
 
 def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any], resumed: bool = False) -> TrainOptions:
@@ -132,118 +132,119 @@ def _changes(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved:
             )
 
 
-def _carry_out(
-    recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None, as_json: bool
-) -> dict[str, Any]:
-    """Train, evaluate, print the table, save; then draw the figures, which can fail without losing anything."""
-    model_class, config = recipe.model(options, data)
-    threads = options.threads or default_threads(config, options.micro_batch_size)
-    options = dataclasses.replace(options, threads=threads)
-    check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
-    model = saved.model if saved else model_class(config, seed=options.seed)
-    about = {"recipe": recipe.name, "options": to_json(options), "data": recipe.source(options, data)}
-    if not saved:
-        folder.delete_checkpoints()  # of the run that is overwritten
-    if not folder.model.exists():  # an old model keeps its own until it is replaced
-        folder.write_config(about, model)
-    with _explained(recipe, options, folder):
-        history, evaluations = _train(recipe, options, model, data, folder, saved, about)
+class Run:
+    """One training of a recipe in its folder, from the first step or from a `saved` one."""
+
+    def __init__(
+        self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None = None
+    ) -> None:
+        model_class, config = recipe.model(options, data)
+        threads = options.threads or default_threads(config, options.micro_batch_size)
+        self.recipe, self.data, self.folder, self.saved = recipe, data, folder, saved
+        self.options = dataclasses.replace(options, threads=threads)
+        check_memory(recipe, self.options, data, model_class, config, resumed=saved is not None)
+        self.model = saved.model if saved else model_class(config, seed=options.seed)
+        self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
+        source = recipe.source(options, data)
+        self.about = {"recipe": recipe.name, "options": to_json(self.options), "data": source}
+
+    def carry_out(self, as_json: bool) -> dict[str, Any]:
+        """Train, evaluate, print the table and save the model -> the result.
+
+        The figures come last, so that nothing is lost if they cannot be drawn.
+        """
+        folder = self.folder
+        if not self.saved:
+            folder.delete_checkpoints()  # of the run that is overwritten
+        if not folder.model.exists():  # else config.json describes that model until the new one is saved
+            folder.write_config(self.about, self.model)
+        with self.explaining_errors():
+            trained = self.train_and_evaluate()
+            self.print_table(trained)
+            save_checkpoint(folder.model, self.model, **self.recipe.metadata(self.data), **trained.result)
+        try:
+            with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
+                folder.delete_checkpoints()
+                folder.delete_outputs()
+                folder.write_config(self.about, self.model)
+                folder.write_log(trained.history)
+                print("saved", *(str(path) for path in (folder.model, *self.recipe.draw(trained, folder.path))))
+        finally:
+            if as_json:
+                print(to_json_line(trained.result))
+        return trained.result
+
+    def train_and_evaluate(self) -> Trained:
+        """Train the model and test it on held-out data."""
+        recipe, options, data, model = self.recipe, self.options, self.data, self.model
+        evaluate, interval = recipe.evaluation_callback(options, model, data, self.evaluations)
+        about = {**self.about, "evaluations": self.evaluations}
+        checkpoints = Checkpointer(
+            self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
+        )
+        print(recipe.describe(options, model, data), flush=True)
+        with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
+            resumed = self.saved.state if self.saved else None
+            history = recipe.train(options, model, data, evaluate, interval, checkpoints, resumed)
         with limit_threads(options.threads):
             numbers, evaluated = recipe.evaluate(options, model, data)
-        result = _result(recipe, options, history, numbers)
-        trained = Trained(options, data, model, history, evaluations, result, evaluated)
-        _print_table(recipe, trained)
-        save_checkpoint(folder.model, model, **recipe.metadata(data), **result)
-    try:
-        with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
-            folder.delete_checkpoints()
-            folder.delete_outputs()
-            folder.write_config(about, model)
-            folder.write_log(history)
-            print("saved", *(str(path) for path in (folder.model, *recipe.draw(trained, folder.path))))
-    finally:
-        if as_json:
-            print(to_json_line(result))
-    return result
+        result = {
+            "task": recipe.name,
+            "seed": options.seed,
+            **numbers,
+            "steps": len(history.losses),
+            "seconds": history.seconds,
+            "tokens_per_second": history.tokens / history.seconds,
+        }
+        return Trained(options, data, model, history, self.evaluations, result, evaluated)
 
+    def print_table(self, trained: Trained) -> None:
+        """Print the results."""
+        result = trained.result
+        print("\n".join(["", *self.recipe.report(trained)]))
+        print(f"{'steps':<26} {result['steps']:,}")
+        print(f"{'seconds of training':<26} {result['seconds']:.1f}")
+        print(f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}", flush=True)
 
-def _train(
-    recipe: Recipe,
-    options: TrainOptions,
-    model: Any,
-    data: Any,
-    folder: RunFolder,
-    saved: SavedRun | None,
-    about: dict[str, Any],
-) -> tuple[History, list[Any]]:
-    """Train the model -> its history, and what the evaluation callback has appended."""
-    evaluations = saved.about.get("evaluations", []) if saved else []
-    evaluate, interval = recipe.evaluation_callback(options, model, data, evaluations)
-    about = {**about, "evaluations": evaluations}
-    checkpointer = Checkpointer(folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about)
-    print(recipe.describe(options, model, data), flush=True)
-    with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
-        resumed = saved.state if saved else None
-        return recipe.train(options, model, data, evaluate, interval, checkpointer, resumed), evaluations
-
-
-@contextlib.contextmanager
-def _explained(recipe: Recipe, options: TrainOptions, folder: RunFolder) -> Iterator[None]:
-    """A `with` block whose errors say from which checkpoint the run can be resumed, and how."""
-    try:
-        yield
-    except NotFiniteError as error:
-        error.advice = _after_not_finite(recipe, options, folder, error)
-        raise
-    except Stopped as stopped:
-        stopped.advice = f"resume with: {folder.resume_command}"
-        raise
-    except BrokenPipeError:
-        raise
-    except (OSError, MemoryError) as error:
-        last = folder.last_checkpoint
-        hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
-        kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
-        raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
-    except KeyboardInterrupt:
-        last = folder.last_checkpoint
-        if last is None:
+    @contextlib.contextmanager
+    def explaining_errors(self) -> Iterator[None]:
+        """A `with` block whose errors say from which checkpoint the run can be resumed, and how."""
+        folder = self.folder
+        try:
+            yield
+        except NotFiniteError as error:
+            error.advice = self.advice_after(error)
             raise
-        interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
-        interruption.advice = f"resume with: {folder.resume_command}"
-        raise interruption from None
+        except Stopped as stopped:
+            stopped.advice = f"resume with: {folder.resume_command}"
+            raise
+        except KeyboardInterrupt:
+            last = folder.last_checkpoint
+            if last is None:
+                raise
+            interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
+            interruption.advice = f"resume with: {folder.resume_command}"
+            raise interruption from None
+        except BrokenPipeError:
+            raise
+        except (OSError, MemoryError) as error:
+            last = folder.last_checkpoint
+            hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
+            kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
+            raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
 
-
-def _after_not_finite(recipe: Recipe, options: TrainOptions, folder: RunFolder, error: NotFiniteError) -> list[str]:
-    """The last checkpoint of a run that failed, and the command that continues from it -> lines."""
-    usual, rate = getattr(recipe.defaults, recipe.rate_option), getattr(options, recipe.rate_option)
-    slower = f"{option_name(recipe.rate_option)} {min(usual, rate / 10):.3g}"
-    last, command = folder.last_checkpoint, folder.resume_command
-    if not last:
-        return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
-    lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
-    if error.anomaly is None:
-        return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]
-    return [*lines, f"{command} alone would fail in the same way"]
-
-
-def _result(recipe: Recipe, options: TrainOptions, history: History, numbers: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "task": recipe.name,
-        "seed": options.seed,
-        **numbers,
-        "steps": len(history.losses),
-        "seconds": history.seconds,
-        "tokens_per_second": history.tokens / history.seconds,
-    }
-
-
-def _print_table(recipe: Recipe, trained: Trained) -> None:
-    result = trained.result
-    print("\n".join(["", *recipe.report(trained)]))
-    print(f"{'steps':<26} {result['steps']:,}")
-    print(f"{'seconds of training':<26} {result['seconds']:.1f}")
-    print(f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}", flush=True)
+    def advice_after(self, error: NotFiniteError) -> list[str]:
+        """The last checkpoint of a run that failed, and the command that continues from it -> lines."""
+        option = self.recipe.rate_option
+        usual, rate = getattr(self.recipe.defaults, option), getattr(self.options, option)
+        slower = f"{option_name(option)} {min(usual, rate / 10):.3g}"
+        last, command = self.folder.last_checkpoint, self.folder.resume_command
+        if not last:
+            return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
+        lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
+        if error.anomaly is None:
+            return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]
+        return [*lines, f"{command} alone would fail in the same way"]
 
 
 def to_json_line(result: dict[str, Any]) -> str:
