@@ -60,19 +60,19 @@ def test_second_lock_on_a_folder_is_refused_and_leaves_the_first(tmp_path):
         pass
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        text_of(pid=2**22 + 1),  # no process has this number
-        text_of(pid=os.getppid()),  # the number belongs to another process by now
-        text_of(pid=os.getpid()),
-        "",  # killed before it was written
-        "nonsense",
-        "[1]",
-    ],
-)
-def test_file_that_nobody_holds_is_no_lock(text, tmp_path):
-    lock_file(tmp_path / "run", text)
+STALE = {
+    "of a process that is gone": text_of(pid=2**22 + 1),
+    "whose number belongs to another process by now": text_of(pid=os.getppid()),
+    "whose number is ours by now": text_of(pid=os.getpid()),
+    "of a process that was killed before it wrote": "",
+    "of nonsense": "nonsense",
+    "of a list": "[1]",
+}
+
+
+@pytest.mark.parametrize("file", STALE)
+def test_file_that_nobody_holds_is_no_lock(file, tmp_path):
+    lock_file(tmp_path / "run", STALE[file])
     with locked(tmp_path / "run"):
         assert json.loads((tmp_path / "run" / "lock").read_text("utf8"))["pid"] == os.getpid()
 
