@@ -1,6 +1,7 @@
 """The command line: `minitransformer COMMAND ...`, one file per command."""
 
 import argparse
+import itertools
 import math
 import os
 import re
@@ -85,10 +86,25 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Report unknown options here, with the help of the command itself, instead of in the outer parser."""
+        self.check_options(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return namespace, unknown
+
+    def check_options(self, words: Sequence[str]) -> None:
+        """Report an unknown option before a subcommand, whose value would otherwise be taken for the subcommand."""
+        subcommands = {
+            name
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for name in action.choices
+        }
+        for word in itertools.takewhile(lambda word: word not in subcommands, words if subcommands else ()):
+            name = word.partition("=")[0]
+            is_option = name.startswith("-") and name.strip("-") and not name[1].isdigit()
+            if is_option and not any(known.startswith(name) for known in self._option_string_actions):
+                self.error(f"unrecognized arguments: {word}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""

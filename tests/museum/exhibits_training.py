@@ -227,8 +227,8 @@ LOOP = (
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
         training.AverageOfLast.update,
-        "snapshots.append(weights.copy())",
-        "snapshots.append(weights)",
+        "self.snapshots[step] = weights.copy()",
+        "self.snapshots[step] = weights",
     ),
     Exhibit(
         "padding counts in the accuracy",

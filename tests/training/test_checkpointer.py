@@ -78,6 +78,19 @@ def test_checkpoints_are_saved_at_intervals_and_the_newest_stay(tmp_path):
     assert newest_checkpoint(tmp_path).name == "step-00000008.safetensors"
 
 
+def test_later_checkpoints_are_deleted_when_a_run_that_was_resumed_from_an_earlier_one_is_saved(tmp_path):
+    run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=2, keep=3))
+    saved = read_run(saved_steps(tmp_path)[0])
+    checkpointer = Checkpointer(tmp_path, interval=1, keep=3)
+
+    def stop(step, history):
+        checkpointer.stop_requested = True
+
+    with pytest.raises(Stopped, match="stopped after step 5"):
+        run_training(saved.model, resume=saved.state, evaluate=stop, checkpointer=checkpointer)
+    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 5)]
+
+
 def test_nothing_is_saved_after_the_last_step(tmp_path):
     run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=9))
     assert saved_steps(tmp_path) == []
