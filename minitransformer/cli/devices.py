@@ -5,7 +5,6 @@ import json
 
 from minitransformer.devices import list_devices
 
-HELP = "list the available devices: the CPU, and NVIDIA GPUs through CuPy"
 DESCRIPTION = """\
 List the devices that the two backends can use on this machine, and say what is missing for the others:
 

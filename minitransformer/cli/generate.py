@@ -14,7 +14,6 @@ from minitransformer.models import GPT
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 
-HELP = "continue a prompt with a trained language model"
 DESCRIPTION = """\
 Continue a prompt with a language model that `minitransformer train shakespeare` has saved. Each token is printed as
 soon as it is generated.

@@ -20,7 +20,6 @@ from minitransformer.gradcheck import Report, check_layer
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
-HELP = "check every backward pass to machine precision"
 DESCRIPTION = """\
 Compare every gradient that a backward pass computes with a derivative of the forward pass alone. The derivative is
 found with the complex step, which is exact to rounding. All functions, layers and models are checked, with all their

@@ -6,7 +6,6 @@ import textwrap
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "show a hint: first a question, then what is missing, then the shapes"
 DESCRIPTION = """\
 Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes
 in the formula. Each call shows one more hint:

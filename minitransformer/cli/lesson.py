@@ -9,7 +9,6 @@ import textwrap
 
 from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
 
-HELP = "list the lessons, or run one"
 DESCRIPTION = """\
 List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a
 lesson, it prints its checks with the measured values. Its figure goes to runs/lessons/full/, or to runs/lessons/fast/

@@ -5,7 +5,6 @@ import json
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "show the solution of an exercise that you have passed"
 DESCRIPTION = """\
 Show our solution of an exercise that you have passed. With --give-up, show it in any case:
 

@@ -5,7 +5,6 @@ import json
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
 
-HELP = "start an exercise: copy its file to your folder"
 DESCRIPTION = """\
 Copy the exercises of a lesson to your folder my_exercises, which git ignores. Files that are already there are not
 overwritten:

@@ -11,7 +11,6 @@ from minitransformer.recipes.recipe import delete_checkpoints, to_json_line
 from minitransformer.recipes.resume import options_to_resume, read_saved_run
 from minitransformer.training import Stopped
 
-HELP = "train a model on a toy task or on text, and evaluate it on held-out data"
 DESCRIPTION = """\
 Train a model on a task, evaluate it on held-out data and save it. All output goes to runs/TASK/: the model
 (model.safetensors), the log (log.csv) and the figures. `minitransformer train TASK --help` lists the options of a task.
