@@ -41,7 +41,7 @@ def run(names: Sequence[str], dropout: Sequence[float], seconds: float, memory: 
     jobs: list[tuple[str, float | None]] = [(name, rate) for name in names if name != "adam" for rate in dropout]
     jobs += [("adam", None)] * ("adam" in names)
     rows = []
-    with tqdm(total=len(jobs), disable=None, leave=False, bar_format="{l_bar}{bar}| {postfix}") as bar:
+    with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
         for done, (name, rate) in enumerate(jobs):
             bar.set_postfix_str(name)
             rows.append(measure(name, rate, seconds, memory, threads, with_torch, _progress(bar, done)))

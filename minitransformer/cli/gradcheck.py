@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     checks = collect(arguments)
     start = time.perf_counter()
     reports = []
-    with tqdm(checks, disable=None, unit="check", leave=False) as bar:
+    with tqdm(checks, unit="check", leave=False) as bar:
         for name, check in bar:
             bar.set_postfix_str(name)
             report = check()

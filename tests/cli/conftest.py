@@ -20,6 +20,12 @@ def few_held_out_sequences(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch):
+    """What a command prints does not depend on how busy the machine is."""
+    monkeypatch.setattr("minitransformer.progress.LINE_INTERVAL", float("inf"))
+
+
+@pytest.fixture(autouse=True)
 def own_exercises(tmp_path, monkeypatch):
     """The learner's folder is a temporary one, and not that of whoever runs the tests."""
     monkeypatch.setattr("minitransformer.exercises.options.MINE", tmp_path / "my_exercises")
