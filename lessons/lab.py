@@ -7,10 +7,12 @@
     lesson.save(figure)
     lesson.finish()
 
-MINITRANSFORMER_FAST=1 in the environment shortens training and measurements; claims that are exact stay as they are.
-The figure and the record of a run go to runs/lessons/full/, in fast mode to runs/lessons/fast/.
+`python lessons/NN_name.py --fast`, or MINITRANSFORMER_FAST=1 in the environment, shortens training and measurements;
+claims that are exact stay as they are. The figure and the record of a run go to runs/lessons/full/, in fast mode to
+runs/lessons/fast/.
 """
 
+import argparse
 import json
 import os
 import platform
@@ -19,6 +21,20 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = Path(sys.argv[0]).resolve()  # in a notebook, a file of Jupyter
+FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
+
+if SCRIPT.parent == HERE:
+    from minitransformer.signals import end_script_in_one_line
+    from minitransformer.terminal import print_in_any_encoding
+
+    end_script_in_one_line(SCRIPT.stem)  # before the slow imports below: Ctrl-C may come at any time
+    print_in_any_encoding()
+    parser = argparse.ArgumentParser(description=f"Run lesson {SCRIPT.stem[:2]}.", allow_abbrev=False)
+    parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
+    FAST = parser.parse_args().fast or FAST
 
 import numpy as np
 
@@ -47,8 +63,7 @@ __all__ = [
     "prose",
 ]
 
-ROOT = workplace(Path(__file__).resolve().parent)
-FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
+ROOT = workplace(HERE)
 RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 plt = pyplot()
@@ -69,8 +84,6 @@ class Lesson:
     """One run of one lesson."""
 
     def __init__(self, name: str, threads: int | None) -> None:
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8")
         keep_freed_memory()
         self._threads = limit_threads(threads)
         self.name, self.fast = name, FAST
@@ -78,7 +91,7 @@ class Lesson:
         self.checks: list[dict[str, Any]] = []
         self.claims: list[dict[str, str]] = []
         self.figure: str | None = None  # its path below ROOT
-        self.prose = prose((Path(__file__).parent / f"{name}.py").read_text("utf-8"))
+        self.prose = prose((HERE / f"{name}.py").read_text("utf-8"))
 
     def pick(self, full: Any, fast: Any) -> Any:
         """Return `full`, or `fast` in fast mode: for what takes long, never for what is exact."""
