@@ -55,16 +55,28 @@ def _raise_terminated(number: int, frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
+def end_process(interruption: BaseException) -> None:
+    """End by the signal that raised `interruption`, without waiting for threads and for the end of other libraries.
+
+    A shell that runs several commands then stops, too. It would go on after one that only reports status 130.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # a closed pipe, or no output at all
+        sys.stdout.flush()
+    number = number_of(interruption)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
 @contextlib.contextmanager
-def ctrl_c_blocked() -> Iterator[None]:
-    """Children that are started inside a `with` block never receive Ctrl-C. If this process does, it does so after it.
+def blocked(*numbers: int) -> Iterator[None]:
+    """Processes that are started inside a `with` block never receive these signals. This one receives them at its end.
 
     On Windows nothing changes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:
@@ -73,18 +85,21 @@ def ctrl_c_blocked() -> Iterator[None]:
 
 def run_child(command: Sequence[str], **options: Any) -> int:
     """Run a program -> its exit status. If this process is interrupted, the child ends before it does."""
-    with ctrl_c_blocked():
-        child = subprocess.Popen(command, **options)
-    with child:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
+    child = None
+    try:
+        with blocked(signal.SIGINT):
+            child = subprocess.Popen(command, **options)
+        return child.wait()
+    except KeyboardInterrupt:
+        if child:
             child.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(PATIENCE)
-            raise
-        finally:
+        raise
+    finally:
+        if child:
             child.kill()  # does nothing if it has ended
+            child.wait()
 
 
 def end_script_in_one_line(name: str) -> None:
@@ -98,10 +113,7 @@ def end_script_in_one_line(name: str) -> None:
         if issubclass(kind, KeyboardInterrupt):
             if not _leaves_ctrl_c_to_parent():
                 print(f"{name}: stopped", file=sys.stderr)
-            sys.stdout.flush()
-            number = number_of(error)
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
+            end_process(error)
         elif issubclass(kind, BrokenPipeError):
             discard_output()
             os._exit(141)

@@ -86,7 +86,7 @@ def one_line(text: object) -> str:
 def error_message(error: BaseException) -> str:
     """The message of an error in one line, without the system's error number."""
     if isinstance(error, MemoryError):
-        return one_line(f"not enough memory: {error or 'the requested array is too large'}")
+        return one_line(f"not enough memory: {error}" if str(error) else "not enough memory")
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return one_line(error)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from minitransformer.models import Transformer
 from minitransformer.plotting import plot_lengths
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
-from minitransformer.signals import ctrl_c_blocked
+from minitransformer.signals import blocked
 
 TASKS = ("copy", "reverse")
 LONGEST_TRAINED = 12  # symbols of a source in training
@@ -55,9 +56,9 @@ def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str,
 def train_all(work: Callable[..., dict[str, Any]], todo: list[tuple[str, str]], processes: int) -> list[dict[str, Any]]:
     """[work(*job) for job in todo] in any order, computed by several processes. An interruption ends them at once."""
     with ProcessPoolExecutor(processes, initializer=prepare_worker) as pool:
-        with ctrl_c_blocked():
-            futures = [pool.submit(work, *job) for job in todo]
         try:
+            with blocked(signal.SIGINT, signal.SIGTERM):  # the workers leave both to this process
+                futures = [pool.submit(work, *job) for job in todo]
             return [future.result() for future in tqdm(as_completed(futures), total=len(todo), unit="training")]
         except BaseException:
             for worker in multiprocessing.active_children():

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.signals import number_of, raising_terminated
+from minitransformer.signals import end_process, number_of, raising_terminated
 from minitransformer.terminal import (
     WIDEST,
     discard_output,
@@ -46,6 +46,7 @@ INPUT_ERRORS = (
     OverflowError,
     MemoryError,
     RuntimeError,  # an unusable backend, no more threads
+    ImportError,  # a missing package, no memory for a library
 )
 MAX_INTEGER = 2**63 - 1
 DESCRIPTION = """\
@@ -150,7 +151,8 @@ def add_common_arguments(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe.
+    0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe. If the
+    arguments are those of this process, Ctrl-C and SIGTERM end it here.
     """
     print_in_any_encoding()
     arguments = argparse.Namespace(command="", debug=False)  # until they are known
@@ -163,6 +165,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt as interruption:
         complain(arguments, "stopped")
+        if argv is None:
+            end_process(interruption)
         return 128 + number_of(interruption)
     except Exception as error:
         if arguments.debug:
