@@ -1,5 +1,6 @@
 """Commands and scripts end promptly on Ctrl-C and SIGTERM, with all their children and with one line."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 import pytest
 
 from minitransformer import signals
-from minitransformer.signals import Terminated, raising_terminated, run_child
+from minitransformer.signals import Interruptions, run_child
 from tests.cli.test_lesson import HEADER
 
 PROMPT = 10  # seconds that only a process that goes on working needs
@@ -147,18 +148,36 @@ def test_script_ends_quietly_when_nobody_reads_what_it_prints(start):
     assert process.wait(PROMPT) == 141
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_both_signals_raise_the_same_exception_inside_the_block_and_not_after_it(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), Interruptions() as interruptions:
+        signal.raise_signal(number)
+    assert interruptions.received == number
+    assert signal.getsignal(number) is before
+
+
 @posix
-def test_sigterm_raises_inside_the_block_and_nowhere_else():
-    with pytest.raises(Terminated), raising_terminated():
-        signal.raise_signal(signal.SIGTERM)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_whose_exception_is_lost_is_repeated(number, monkeypatch):
+    monkeypatch.setattr(signals, "REPEAT", 0.05)
+    try:
+        with Interruptions() as interruptions:
+            with contextlib.suppress(BaseException):  # as some libraries do
+                signal.raise_signal(number)
+            time.sleep(PROMPT)
+            pytest.fail("it was not repeated")
+    except KeyboardInterrupt:
+        assert interruptions.received == number
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
 def test_sigterm_that_the_program_handles_is_left_alone(handler):
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        with raising_terminated():
+        with Interruptions():
             signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) is handler
     finally:
@@ -167,7 +186,7 @@ def test_sigterm_that_the_program_handles_is_left_alone(handler):
 
 def test_threads_that_cannot_handle_signals_do_without():
     def work():
-        with raising_terminated():
+        with Interruptions():
             done.append(signal.getsignal(signal.SIGTERM))
 
     done = []

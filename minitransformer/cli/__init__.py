@@ -4,13 +4,14 @@ import argparse
 import importlib
 import math
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.signals import end_process, number_of, raising_terminated
+from minitransformer.signals import Interruptions, end_process
 from minitransformer.terminal import (
     WIDEST,
     discard_output,
@@ -155,23 +156,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments are those of this process, Ctrl-C and SIGTERM end it here.
     """
     print_in_any_encoding()
-    arguments = argparse.Namespace(command="", debug=False)  # until they are known
+    arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
     try:
-        with raising_terminated():
+        with interruptions:
             make_parser().parse_args(argv, arguments)
             return run_command(arguments)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         discard_output()
         return 141
-    except KeyboardInterrupt as interruption:
-        complain(arguments, "stopped")
-        if argv is None:
-            end_process(interruption)
-        return 128 + number_of(interruption)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if interruptions.received or isinstance(error, KeyboardInterrupt):
+            return stop(arguments, interruptions.received or signal.SIGINT, at_once=argv is None)
         if arguments.debug:
             raise
         return explain(error, arguments)
+
+
+def stop(arguments: argparse.Namespace, number: int, at_once: bool) -> int:
+    """Say that the command was stopped by the signal `number` -> exit status, or end the process `at_once`."""
+    complain(arguments, "stopped")
+    if at_once:
+        end_process(number)
+    return 128 + number
 
 
 def run_command(arguments: argparse.Namespace) -> int:
