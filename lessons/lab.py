@@ -43,6 +43,7 @@ from minitransformer.files import atomic_write
 from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
+from minitransformer.terminal import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +105,7 @@ class Lesson:
             raise ValueError("give either at_most or at_least")
         bound = f"at most {at_most:.3g}" if at_least is None else f"at least {at_least:.3g}"
         passed = measured <= at_most if at_least is None else measured >= at_least
-        print(f"  {'ok' if passed else 'NO'}  {claim}: {measured:.4g} ({bound})", flush=True)
+        print(wrap(f"{claim}: {measured:.4g} ({bound})", f"  {'ok' if passed else 'NO'}  ", " " * 6))
         self.checks.append({"claim": claim, "measured": measured, "bound": bound})
         assert passed, f"{claim}: measured {measured:.6g}, must be {bound}"
 
@@ -131,7 +132,8 @@ class Lesson:
     def claim(self, popular: str, verdict: str, found: str) -> None:
         """Record the verdict on something that popular texts say, for CLAIMS.md. `found`: what was measured."""
         self.claims.append({"claim": popular, "verdict": verdict, "found": found})
-        print(f"  claim: {popular}\n  -> {verdict}: {found}", flush=True)
+        print(wrap(popular, "  claim: ", " " * 9))
+        print(wrap(f"{verdict}: {found}", "  -> ", " " * 5))
 
     def save(self, figure: "Figure") -> None:
         """Write the lesson's figure beside its record, as NAME.png."""
@@ -152,7 +154,8 @@ class Lesson:
         with atomic_write(RECORDS / f"{self.name}.json") as partial:
             partial.write_text(json.dumps(record, indent=1, ensure_ascii=False), "utf-8")
         mode = " in fast mode" if self.fast else ""
-        print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s; figure {self.figure}")
+        print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s")
+        print(f"figure: {self.figure}")
 
 
 def prose(text: str) -> str:

@@ -28,8 +28,8 @@ SPELLED = {
     "⟨": "<",
     "⟩": ">",
     "∘": "*",
-    "“": '"',
-    "”": '"',
+    "“": "'",  # not ", which would end a string in JSON
+    "”": "'",
     "\u0302": "_hat",  # combining, as in x̂
     "\u0304": "_bar",
 }

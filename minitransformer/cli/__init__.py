@@ -166,16 +166,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except (Exception, KeyboardInterrupt) as error:
         if interruptions.received or isinstance(error, KeyboardInterrupt):
-            return stop(arguments, interruptions.received or signal.SIGINT, at_once=argv is None)
+            return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
         if arguments.debug:
             raise
         return explain(error, arguments)
 
 
-def stop(arguments: argparse.Namespace, number: int, at_once: bool) -> int:
-    """Say that the command was stopped by the signal `number` -> exit status, or end the process `at_once`."""
+def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:
+    """Say that the command was stopped by the signal `number` -> exit status, or end the process (`end_now`)."""
     complain(arguments, "stopped")
-    if at_once:
+    if end_now:
         end_process(number)
     return 128 + number
 

@@ -17,6 +17,7 @@ from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
 from minitransformer.gradcheck import Report, check_layer
+from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
@@ -83,9 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def row(report: Report) -> str:
-    """One line of the table."""
+    """One line of the table. It names the method only if that is not the usual one."""
     worst = report.worst
-    return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {worst.method}"
+    method = "" if worst.method == COMPLEX_STEP else f", {worst.method}"
+    return f"{report.name:<64} {worst.error:8.1e}  ok{method}"
 
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], Report]]]:

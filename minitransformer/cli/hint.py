@@ -2,9 +2,9 @@
 
 import argparse
 import json
-import textwrap
 
 from minitransformer.exercises.options import add_workshop_arguments, chosen
+from minitransformer.terminal import wrap
 
 DESCRIPTION = """\
 Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         workshop.note(exercise, hints=count)
         print(f"{exercise.lesson}  {exercise.about()[0]}, {count} of {len(exercise.hints)} hints")
         for number, hint in enumerate(exercise.hints[:count], start=1):
-            print(textwrap.fill(f"{number}. {hint}", 110, initial_indent="    ", subsequent_indent="       "))
+            print(wrap(f"{number}. {hint}", "    ", "       "))
         rows[exercise.name] = list(exercise.hints[:count])
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False))

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
             if workshop.state(exercise) != "passed":
                 workshop.note(exercise, gave_up=True)
             shown[exercise.name] = exercise.solution.rstrip()
-            print(f"{'-' * 4} {exercise.name} {'-' * 60}\n{shown[exercise.name]}")
+            print(f"{f'---- {exercise.name} ':-<80}\n{shown[exercise.name]}")
     if arguments.json:
         print(json.dumps(shown, ensure_ascii=False))
     return 0 if shown else 1

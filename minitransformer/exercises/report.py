@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from minitransformer.exercises.diagnose import Diagnosis
 from minitransformer.exercises.exercise import Exercise
+from minitransformer.terminal import wrap
 
-WIDTH = 110
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90"}
 
 
@@ -50,4 +50,4 @@ def summary(diagnosis: Diagnosis) -> str:
 
 def print_indented(text: str) -> None:
     """`text`, wrapped and indented."""
-    print(textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="       "))
+    print(wrap(text, "    ", "       "))

@@ -20,6 +20,12 @@ def few_held_out_sequences(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def usual_width(monkeypatch):
+    """Lines are wrapped at 80 columns, whatever the terminal that the tests run in."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
 def no_lines_of_progress(monkeypatch):
     """What a command prints does not depend on how busy the machine is."""
     monkeypatch.setattr("minitransformer.progress.LINE_INTERVAL", float("inf"))
