@@ -32,7 +32,8 @@ def print_diagnoses(exercise: Exercise, diagnoses: Sequence[Diagnosis], printed:
         print("    your file printed:")
         print(textwrap.indent(printed.rstrip(), "    | "))
     if any(diagnosis.status != "passed" for diagnosis in diagnoses):
-        print_indented(paint(f"see {exercise.see}; for a hint: minitransformer hint {exercise.name}", "grey"))
+        print_indented(paint(f"see {exercise.see}", "grey"))
+        print_indented(paint(f"for a hint: minitransformer hint {exercise.name}", "grey"))
 
 
 def summary(diagnosis: Diagnosis) -> str:
