@@ -20,7 +20,7 @@ soon as it is generated.
 
   minitransformer generate runs/shakespeare --prompt "ROMEO"
   minitransformer generate runs/shakespeare --greedy --length 200
-  minitransformer generate runs/shakespeare --temperature 0.7 --top-p 0.9 --seed 3
+  minitransformer generate runs/shakespeare --temperature 0.7 --top-p 0.9
 """
 
 
