@@ -125,6 +125,20 @@ def test_script_ends_with_one_line(number, start):
     assert process.returncode == -number
 
 
+@posix
+def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the process inherits, as after `nohup` and `&`
+    code = "import time; from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start(
+        "-c", f"{code}; print('begun', flush=True); time.sleep(0.5); print('on', flush=True); time.sleep(60)"
+    )
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGINT)
+    assert process.stdout.readline() == "on\n"
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=PROMPT)[1] == "02_two: stopped\n"
+
+
 def test_script_without_enough_memory_says_so_in_one_line(start):
     code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}; raise MemoryError('Unable to allocate 7 TiB')")
