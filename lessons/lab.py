@@ -30,7 +30,8 @@ if SCRIPT.parent == HERE:
     from minitransformer.signals import end_script_in_one_line
     from minitransformer.terminal import print_in_any_encoding
 
-    end_script_in_one_line(SCRIPT.stem)  # before the slow imports below: Ctrl-C may come at any time
+    if not sys.flags.interactive and "IPython" not in sys.modules:  # there, Ctrl-C returns to the prompt
+        end_script_in_one_line(SCRIPT.stem)  # before the slow imports below
     print_in_any_encoding()
     parser = argparse.ArgumentParser(description=f"Run lesson {SCRIPT.stem[:2]}.", allow_abbrev=False)
     parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
