@@ -11,9 +11,9 @@
 # %%
 import time
 from functools import partial
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import is_held_out, make_batch

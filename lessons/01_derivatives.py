@@ -9,8 +9,9 @@
 # * Paper: none; this is the ground that the other lessons stand on
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, PINK, SKY, begin, error, plt
+
+import numpy as np
 
 from minitransformer import gradcheck as library
 

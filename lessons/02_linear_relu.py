@@ -12,9 +12,9 @@
 import importlib
 import itertools
 from functools import partial
+from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer import functional
 from minitransformer.data import get_task

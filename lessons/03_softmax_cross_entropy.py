@@ -9,8 +9,9 @@
 # * Paper: section 5.4 (label smoothing), section 3.4 (the softmax that predicts the next token)
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 lesson = begin("03_softmax_cross_entropy")
 

@@ -9,8 +9,9 @@
 # * Paper: section 3.4
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 from minitransformer.progress import tqdm
 

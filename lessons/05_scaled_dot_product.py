@@ -9,8 +9,9 @@
 # * Paper: section 3.2.1, equation 1
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 lesson = begin("05_scaled_dot_product")
 

@@ -10,9 +10,9 @@
 
 # %%
 import math
+from lab import BLUE, GREY, ORANGE, SKY, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, SKY, begin, error, plt
 
 lesson = begin("06_attention_backward")
 

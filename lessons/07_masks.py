@@ -11,9 +11,9 @@
 # %%
 import math
 from functools import partial
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from matplotlib.colors import ListedColormap
 
 lesson = begin("07_masks")

@@ -10,9 +10,9 @@
 
 # %%
 import time
+from lab import begin, error, plt
 
 import numpy as np
-from lab import begin, error, plt
 
 from minitransformer.functional import split_heads
 from minitransformer.layers import SelfAttention

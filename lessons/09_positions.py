@@ -9,10 +9,10 @@
 # * Paper: section 3.5
 
 # %%
+from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt
 from typing import NamedTuple
 
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import sinusoidal_positions

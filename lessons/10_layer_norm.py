@@ -9,8 +9,9 @@
 # * Paper: section 3.1 (the Norm in "Add & Norm"); Ba, Kiros and Hinton 2016
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 from minitransformer.layers import LayerNorm, RMSNorm
 

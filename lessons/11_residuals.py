@@ -9,8 +9,9 @@
 # * Paper: sections 3.1 and 5.4
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, SKY, YELLOW, begin, error, plt
+
+import numpy as np
 
 lesson = begin("11_residuals")
 

@@ -10,9 +10,9 @@
 
 # %%
 import time
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig, named_config

@@ -9,8 +9,9 @@
 # * Paper: section 5.3, equation 3
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, ORANGE, SKY, YELLOW, begin, error, plt
+
+import numpy as np
 
 lesson = begin("13_adam_noam")
 

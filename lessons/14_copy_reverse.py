@@ -10,9 +10,9 @@
 
 # %%
 import itertools
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch

@@ -11,9 +11,9 @@
 # %%
 import contextlib
 import zlib
+from lab import begin, plt
 
 import numpy as np
-from lab import begin, plt
 from patients import PATIENTS
 
 from minitransformer.data import get_task, tasks

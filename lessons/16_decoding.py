@@ -12,9 +12,9 @@
 import itertools
 import time
 from functools import partial
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from minitransformer import decoding

@@ -19,8 +19,8 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "course", "files", "process", "progress", "vocabulary"},
-    {"checks", "devices", "generators", "kernels"},
+    {"backend", "course", "files", "process", "progress", "terminal", "vocabulary"},
+    {"checks", "devices", "generators", "kernels", "signals"},
     {"core", "tokenizers"},
     {"functional"},
     {"layers"},

@@ -40,7 +40,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
     config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, max_len=LENGTH, **SIZES)
     print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, threads: {blas_threads()}")
-    with tqdm(total=STEPS, disable=None, unit="step") as bar:
+    with tqdm(total=STEPS, unit="step") as bar:
         losses = loss_curves(
             task, config, STEPS, BATCH_SIZE, warmup=WARMUP, peak=PEAK, seed=seed, after_step=bar.update
         )

@@ -9,7 +9,6 @@ from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.inspection.summary import summarize
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 
-HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number of parameters. B is the batch size, S
 the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff.

@@ -8,7 +8,6 @@ from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import add_options, given_options
 from minitransformer.recipes.run import choose_options, resume, start
 
-HELP = "train a model on a toy task or on text, and evaluate it on held-out data"
 DESCRIPTION = """\
 Train a model on a task, evaluate it on held-out data and save it. Each run has a folder of its own, such as
 runs/reverse or runs/reverse-seed-3, for the model (model.safetensors), its options (config.json), the log (log.csv) and

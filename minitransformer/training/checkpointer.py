@@ -67,7 +67,8 @@ class Checkpointer:
     def handling_signals(self) -> Iterator[None]:
         """Inside a `with` block, Ctrl-C and SIGTERM end the training after the current step.
 
-        A second signal ends the process at once. Only the main thread receives signals; in others this does nothing.
+        A second signal ends the process at once. A signal that the process ignores, as after nohup, stays ignored.
+        Only the main thread receives signals; in others this does nothing.
         """
         before: dict[int, Any] = {}
 
@@ -78,7 +79,8 @@ class Checkpointer:
 
         with contextlib.suppress(ValueError):  # not in the main thread
             for number in (signal.SIGINT, signal.SIGTERM):
-                before[number] = signal.signal(number, request_stop)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, request_stop)
         try:
             yield
         finally:

@@ -93,7 +93,7 @@ def train(
     resume: tuple[dict, dict] | None = None,
     num_threads: int | None = None,
 ) -> History:
-    """Train `model` on `data` -> History. Shows a progress bar on a terminal, and nothing elsewhere.
+    """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
     data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss (see
     data/task.py). schedule(step) returns the learning rate of a step, counted from 1; without a schedule the optimizer
