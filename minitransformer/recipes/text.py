@@ -123,9 +123,7 @@ class TextRecipe(Recipe):
 
         path = folder / "loss.png"
         steps, bits = zip(*seen, strict=True) if seen else ((), ())
-        last = f": {bits[-1]:.2f} bits per {self.unit}" if bits else ""
-        title = f"Held-out text{last} after {history.seconds:.0f} s"
-        plot_text_training(history, steps, bits, path, title, f"bits per {self.unit}")
+        plot_text_training(history, steps, bits, path, self.name, self.unit)
         return [path]
 
     def report(self, result: dict[str, Any], evaluated: Any, data: Any) -> list[str]:
