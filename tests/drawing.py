@@ -93,8 +93,6 @@ def contains(outer, inner):
 
 def passes(line, box):
     """Whether a line of the data, with its markers, passes through a box."""
-    if not is_data(line):
-        return False
     points = line.get_transform().transform(np.asarray(line.get_xydata(), dtype=float))
     points = points[np.isfinite(points).all(axis=1)]
     if len(points) > 1:
