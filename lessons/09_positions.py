@@ -426,7 +426,7 @@ middle = {name: 100 * shares.mean(axis=0)[min(450, steps) // every - 1] for name
 # ## The picture
 
 # %%
-figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.6))
+figure, axes = plt.subplots(2, 2, figsize=(6.6, 5.8))
 for axis, name in zip(axes[0], ("right", "doubled"), strict=True):
     image = axis.imshow(table_of(name, 40, C), vmin=-1, vmax=1, cmap="PuOr", aspect="auto")
     axis.set(title=f"{name}: {moving[name]} of {C} columns move", xlabel="feature", ylabel="position")
@@ -450,9 +450,9 @@ at = every * np.arange(1, steps // every + 1)
 colors = {"right": BLUE, "half right": GREEN, "unpaired": PINK, "doubled": ORANGE, "none": GREY}
 for name, shares in curves.items():
     axes[1, 1].plot(at, 100 * shares.mean(axis=0), color=colors[name], label=name)
-axes[1, 1].axhline(100 * ceiling, color="black", linestyle=":", linewidth=1, label="ceiling without\npositions")
+axes[1, 1].axhline(100 * ceiling, color="black", linestyle=":", linewidth=1, label="ceiling without positions")
 axes[1, 1].set(xlabel="training step", ylabel="letters right (%)", ylim=(0, 105), title="reversing words")
-axes[1, 1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
 figure.suptitle("Sinusoidal tables with right and with broken pairs of columns", fontsize=11)
 lesson.save(figure)
 
