@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_curves
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.training import MAX_NORM, make_training_step
 from minitransformer.data import TextBatch, TextTask, load_shakespeare
 from minitransformer.models import GPT, TransformerConfig, gpt_config
-from minitransformer.plotting import plot_curves
 from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_decoding
 from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.timing import interleave, median
 from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import plot_decoding
 from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_lengths
 from minitransformer.bench.training import train_toy_task
 from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import Transformer
-from minitransformer.plotting import plot_lengths
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.signals import blocked

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from minitransformer.bench.figures import plot_scaling
 from minitransformer.bench.sizes import Size
 from minitransformer.bench.steps import numpy_step
 from minitransformer.bench.timing import interleave, median, peak_memory
-from minitransformer.plotting import plot_scaling
 from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_bench
 from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
 from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
-from minitransformer.plotting import plot_bench
 from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 

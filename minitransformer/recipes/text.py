@@ -132,11 +132,9 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
         """The loss, and the bits per character of the held-out text."""
         from minitransformer.plotting import plot_text_training
 
-        path, history = folder / "loss.png", trained.history
+        path = folder / "loss.png"
         steps, bits = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
-        last = f": {bits[-1]:.2f} bits per {self.unit}" if bits else ""
-        title = f"Held-out text{last} after {history.seconds:.0f} s"
-        plot_text_training(history, steps, bits, path, title, f"bits per {self.unit}")
+        plot_text_training(trained.history, steps, bits, path, self.name, self.unit)
         return [path]
 
     def report(self, trained: Trained[TextOptions, Windows, Model]) -> list[str]:

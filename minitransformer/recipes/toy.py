@@ -109,7 +109,12 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         weights, queries, keys = last_attention(model, example)
         vocabulary = get_task(self.name).vocabulary
         rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
-        title = f"Where each output token of “{self.name}” looks, last decoder layer"
+        which = (
+            "Self-attention of the last layer"
+            if options.model == "gpt"
+            else "Cross-attention of the last decoder layer"
+        )
+        title = f"{which}, trained on {self.name}"
         plotting.plot_attention(weights, rows, columns, attention_path, title)
         return [loss_path, attention_path]
 
