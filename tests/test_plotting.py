@@ -14,7 +14,7 @@ from minitransformer import plotting
 from minitransformer.data import get_task
 from minitransformer.models import GPT, Transformer, named_config
 from minitransformer.recipes import RECIPES
-from minitransformer.recipes.text import TextRecipe
+from minitransformer.recipes.recipe import Trained
 from minitransformer.training import History
 from tests.drawing import drawn_texts, faults, unclear_lines
 
@@ -245,7 +245,7 @@ def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model,
     new = {"transformer": Transformer, "gpt": GPT}[model](named_config("tiny", 29), seed=0)
     batch = get_task("reverse").held_out_batch(np.random.default_rng(0), 20)
     run = History(losses=[4.0], learning_rates=[0.001])
-    recipe.draw(options, new, recipe.data(options), run, (batch, None), [], tmp_path)
+    recipe.draw(Trained(options, recipe.data(options), new, run, [], {}, (batch, None)), tmp_path)
     loss, attended = shown
     assert attended.get_suptitle().startswith(title)
     assert attended.get_suptitle().endswith("trained on reverse")
@@ -255,7 +255,7 @@ def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model,
 
 def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_path):
     recipe = RECIPES["masked"]
-    TextRecipe.draw(recipe, recipe.defaults, None, None, history(50), None, [[25, 3.0], [50, 2.5]], tmp_path)
+    recipe.draw(Trained(recipe.defaults, None, None, history(50), [[25, 3.0], [50, 2.5]], {}, None), tmp_path)
     title = "masked: 2.50 bits per masked character on held-out text after 50 steps"
     assert shown[0].axes[0].get_title() == title
     assert shown[0].axes[0].get_ylabel() == "loss (bits per masked character)"
