@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.activations:
         return show_activations(config, arguments)
     model = Transformer(config, seed=None)
+    rows = summarize(model)
     print(
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "
         f"d_ff = {config.d_ff}, h = {config.num_heads} heads,\n"
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print(f"{'layer':<34} {'kind':<18} {'output':<11} {'parameters':>13}")
     shared = False
-    for name, row in in_blocks(summarize(model)):
+    for name, row in in_blocks(rows):
         if row is None:
             print(name)
             continue
