@@ -7,6 +7,8 @@ rises smoothly from 0 to 1, so dy/dx = G(x) + x G'(x). They differ in G, and the
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from minitransformer import kernels
 from minitransformer.backend import xp
 from minitransformer.functional.erf import normal_cdf, normal_pdf
@@ -67,6 +69,7 @@ def gelu_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
 CUBIC = 0.044715  # with it, the tanh form differs from the exact one by at most 0.0005
 
 
+@np.errstate(over="ignore")  # far out the cube is infinite, and its tanh is 1, as it should be
 def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     """GELU in its tanh form (Hendrycks and Gimpel 2016, section 2), entry by entry; the activation of GPT-2.
 
@@ -91,14 +94,15 @@ def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
 def gelu_tanh_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
     """dx from dy, all of one shape; see `gelu_tanh` for the derivation."""
     x, share = cache
-    dx = x * x
-    dx *= 3.0 * CUBIC
-    dx += 1.0
+    xg = 1.0 - share
+    xg *= share
+    xg *= x  # x G (1 - G): far out it is 0, so the products with x below cannot overflow
+    dx = xg * x
     dx *= x
-    dx *= 2.0 * math.sqrt(2.0 / math.pi)  # 2 x s'
-    dx *= 1.0 - share
-    dx += 1.0
-    dx *= share
+    dx *= 3.0 * CUBIC
+    dx += xg
+    dx *= 2.0 * math.sqrt(2.0 / math.pi)  # x G'
+    dx += share
     dx *= dy
     return dx
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minitransformer.backend import xp
-from minitransformer.functional.reductions import column_dot, row_dot
+from minitransformer.functional.reductions import column_dot, row_dot, row_inverse_rms
 
 
 class RMSNormCache(NamedTuple):
@@ -30,11 +30,7 @@ def rms_norm(x: xp.ndarray, gamma: xp.ndarray, eps: float = 1e-5) -> tuple[xp.nd
     Remember   x_hat, r and gamma
     Check      dx is orthogonal to x_hat except for eps; for a token with mean 0, y is LayerNorm's with beta = 0
     """
-    C = x.shape[-1]
-    rrms = row_dot(x, x)
-    rrms /= C
-    rrms += eps
-    rrms = 1.0 / xp.sqrt(rrms)  # (..., 1)
+    rrms = row_inverse_rms(x, eps)  # (..., 1)
     x_hat = x * rrms
     return x_hat * gamma, RMSNormCache(x_hat, rrms, gamma)
 

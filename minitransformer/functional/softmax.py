@@ -1,7 +1,7 @@
 """Softmax over the last axis, with a mask."""
 
 from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_mask, check_numbers
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
 from minitransformer.kernels.dispatch import fused
@@ -38,15 +38,26 @@ def _softmax(scores, allowed, overwrite):
         xp.copyto(p, -xp.inf, where=~allowed)
     largest = row_max(p)
     if allowed is not None:
-        # in an empty row: -inf - 0 is -inf, where -inf - -inf would be NaN
-        largest[~xp.isfinite(largest)] = 0
+        empty = _empty_rows(largest, allowed, p.shape)
+        largest[empty] = 0  # -inf - 0 is -inf, where -inf - -inf would be NaN
     p -= largest
     xp.exp(p, out=p)
     total = row_sum(p)
     if allowed is not None:
-        total[total == 0] = 1  # in an empty row: 0 / 1
+        total[empty] = 1  # 0 / 1
     p /= total
     return p
+
+
+def _empty_rows(largest, allowed, shape):
+    """In which rows nothing is allowed -> boolean (..., 1), from the largest score of each row that is allowed.
+
+    It is -inf there, but also where all allowed scores have overflowed to -inf: that row must become NaN, not 0.
+    """
+    lowest = largest == -xp.inf
+    if backend_name() == "numpy" and not lowest.any():  # a GPU would have to wait for the answer
+        return lowest
+    return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)
 
 
 @fused(kernels.softmax_backward)

@@ -5,6 +5,7 @@ from minitransformer import layers as L
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import gated
 from minitransformer.functional.erf import normal_cdf, normal_pdf
+from minitransformer.functional.reductions import row_inverse_rms
 from minitransformer.layers import normalization, stack
 
 RMS_NORM = (
@@ -26,17 +27,16 @@ RMS_NORM = (
     Exhibit(
         "RMSNorm divides by the norm instead of the root mean square",
         "Then the output has size 1 instead of sqrt(C), and gamma must learn the difference.",
-        F.rms_norm,
-        "rrms /= C",
-        "pass",
+        row_inverse_rms,
+        "xp.sqrt(squares / C + eps)",
+        "xp.sqrt(squares + eps)",
     ),
     Exhibit(
         "RMSNorm adds eps outside the root",
         "Hardly to be seen at eps = 1e-5: check with an eps that is not small.",
         F.rms_norm,
-        """rrms += eps
-    rrms = 1.0 / xp.sqrt(rrms)""",
-        "rrms = 1.0 / (xp.sqrt(rrms) + eps)",
+        "row_inverse_rms(x, eps)",
+        "1.0 / (1.0 / row_inverse_rms(x, 0.0) + eps)",
     ),
     Exhibit(
         "RMSNorm's backward takes the mean away as LayerNorm's does",
@@ -44,6 +44,14 @@ RMS_NORM = (
         F.rms_norm_backward,
         "dx *= rrms",
         "dx -= dx.mean(axis=-1, keepdims=True)\n    dx *= rrms",
+    ),
+    Exhibit(
+        "RMSNorm's gamma learns from the first sequence alone if there are four axes",
+        "Leading axes mean nothing. Are the gradients of four axes those of the same tokens in two?",
+        F.rms_norm_backward,
+        "dgamma = column_dot(dy.reshape(-1, C), x_hat.reshape(-1, C))",
+        "first = 0 if dy.ndim > 3 else ...\n"
+        "    dgamma = column_dot(dy[first].reshape(-1, C), x_hat[first].reshape(-1, C))",
     ),
 )
 
@@ -106,6 +114,13 @@ ACTIVATIONS = (
         "dx *= CUBIC",
     ),
     Exhibit(
+        "the derivative of GELU's tanh form multiplies infinity by zero",
+        "Far out one factor is 0 and the cube is infinite. Begin with the factor that is 0.",
+        F.gelu_tanh_backward,
+        "dx = xg * x\n    dx *= x",
+        "dx = x * x\n    dx *= x\n    dx *= xg / xp.where(x == 0, 1, x)",
+    ),
+    Exhibit(
         "SiLU's derivative is the sigmoid alone",
         "The product rule has two terms here, too.",
         F.silu_backward,
@@ -152,8 +167,15 @@ GATES = (
         "the gate's gradient forgets what it lets up",
         "dy must be multiplied by up before it meets the activation's slope.",
         gated._gated_backward,
-        "activation_backward(dy * up, cache_activation)",
-        "activation_backward(dy, cache_activation)",
+        "dgate *= up",
+        "pass",
+    ),
+    Exhibit(
+        "a closed gate multiplies by infinity",
+        "Where the activation's slope is 0, so is the gradient - unless dy times up has overflowed before.",
+        gated._gated_backward,
+        "activation_backward(dy, cache_activation)\n    dgate *= up",
+        "activation_backward(dy * up, cache_activation)\n    pass",
     ),
     Exhibit(
         "swiglu has the gate of GELU",

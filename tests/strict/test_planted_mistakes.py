@@ -84,8 +84,8 @@ REFUSED = {
     ),
     "a NumPy number that makes float64 of float32": (
         _layer_norm,
-        "row_dot(x_hat, x_hat) / C",
-        "row_dot(x_hat / __import__('numpy').sqrt(C), x_hat / __import__('numpy').sqrt(C))",
+        "rstd = row_inverse_rms(x_hat, eps)",
+        "rstd = row_inverse_rms(x_hat, eps) * __import__('numpy').sqrt(1.0)",
         (TypeError, "float64"),
     ),
 }
