@@ -67,6 +67,8 @@ def gelu_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
 
 
 CUBIC = 0.044715  # with it, the tanh form differs from the exact one by at most 0.0005
+LINEAR = math.sqrt(2.0 / math.pi)
+FAR = 10.0  # from here on, the tanh form is x or 0 to the last bit
 
 
 @np.errstate(over="ignore")  # far out the cube is infinite, and its tanh is 1, as it should be
@@ -81,28 +83,28 @@ def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     Check      gelu_tanh(x) - gelu_tanh(-x) = x; the slopes at x and -x sum to 1
     """
     share = x * x
-    share *= CUBIC
-    share += 1.0
-    share *= x
-    share *= math.sqrt(2.0 / math.pi)
+    share *= LINEAR * CUBIC
+    share += LINEAR
+    share *= x  # s
     xp.tanh(share, out=share)
     share += 1.0
     share *= 0.5
     return x * share, ShareCache(x, share)
 
 
+@np.errstate(over="ignore")  # the square of a large number may be infinite: it is limited next
 def gelu_tanh_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
     """dx from dy, all of one shape; see `gelu_tanh` for the derivation."""
     x, share = cache
-    xg = 1.0 - share
-    xg *= share
-    xg *= x  # x G (1 - G): far out it is 0, so the products with x below cannot overflow
-    dx = xg * x
-    dx *= x
-    dx *= 3.0 * CUBIC
-    dx += xg
-    dx *= 2.0 * math.sqrt(2.0 / math.pi)  # x G'
-    dx += share
+    dx = x * x
+    limit = xp.full(x.shape[-1:], FAR * FAR, x.dtype)  # an array, as in `erf`
+    xp.minimum(dx, limit, out=dx)  # far out s' is multiplied by 0, which infinity would turn into NaN
+    dx *= 2.0 * LINEAR * CUBIC * 3.0
+    dx += 2.0 * LINEAR
+    dx *= x  # 2 x s'
+    dx *= 1.0 - share
+    dx += 1.0
+    dx *= share
     dx *= dy
     return dx
 

@@ -37,26 +37,27 @@ def _softmax(scores, allowed, overwrite):
     if allowed is not None:
         xp.copyto(p, -xp.inf, where=~allowed)
     largest = row_max(p)
-    if allowed is not None:
-        empty = _empty_rows(largest, allowed, p.shape)
+    empty = None if allowed is None else _empty_rows(largest, allowed, p.shape)
+    if empty is not None:
         largest[empty] = 0  # -inf - 0 is -inf, where -inf - -inf would be NaN
     p -= largest
     xp.exp(p, out=p)
     total = row_sum(p)
-    if allowed is not None:
+    if empty is not None:
         total[empty] = 1  # 0 / 1
     p /= total
     return p
 
 
 def _empty_rows(largest, allowed, shape):
-    """In which rows nothing is allowed -> boolean (..., 1), from the largest score of each row that is allowed.
+    """The rows in which nothing is allowed -> boolean (..., 1), or None if there are surely none.
 
-    It is -inf there, but also where all allowed scores have overflowed to -inf: that row must become NaN, not 0.
+    Their largest allowed score is -inf. So is that of a row in which all allowed scores have overflowed to -inf, but it
+    must become NaN and not 0.
     """
     lowest = largest == -xp.inf
     if backend_name() == "numpy" and not lowest.any():  # a GPU would have to wait for the answer
-        return lowest
+        return None
     return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)
 
 

@@ -110,6 +110,8 @@ def test_tokens_of_all_sizes_and_means_do_not_disturb_each_other():
     together = host(layer_norm(*map(device, (x, gamma, beta)))[0])
     for token in np.ndindex(2, 5):
         alone = host(layer_norm(*map(device, (x[token][None], gamma, beta)))[0])
+        in_double = layer_norm(*(device(array.astype(np.float64)) for array in (x[token][None], gamma, beta)))[0]
+        assert relative_error(alone, host(in_double)) <= 1e-5
         assert relative_error(together[token], alone[0]) <= 1e-6
 
 

@@ -4,7 +4,7 @@ from minitransformer import functional as F
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, _softmax_and_losses
 from minitransformer.functional.dropout import _dropout, _dropout_backward
-from minitransformer.functional.layer_norm import _centred_again, _layer_norm, _layer_norm_backward
+from minitransformer.functional.layer_norm import _are_usual, _layer_norm, _layer_norm_backward, _with_care
 from minitransformer.functional.reductions import row_inverse_rms
 
 LAYER_NORM = (
@@ -25,16 +25,16 @@ LAYER_NORM = (
     Exhibit(
         "LayerNorm divides the variance by C - 1",
         "The habit of statistics, and the default of torch.var: [1, 0, 0, 0] becomes 1.500 instead of 1.732.",
-        row_inverse_rms,
-        "xp.sqrt(squares / C + eps)",
-        "xp.sqrt(squares / (C - 1) + eps)",
+        _layer_norm,
+        "row_dot(x_hat, x_hat) / x.shape[-1]",
+        "row_dot(x_hat, x_hat) / (x.shape[-1] - 1)",
     ),
     Exhibit(
         "LayerNorm adds eps outside the root",
         "Hardly to be seen at eps = 1e-5: check with an eps that is not small.",
-        row_inverse_rms,
-        "1.0 / xp.sqrt(squares / C + eps)",
-        "1.0 / (xp.sqrt(squares / C) + eps)",
+        _layer_norm,
+        "1.0 / xp.sqrt(variance + eps)",
+        "1.0 / (xp.sqrt(variance) + eps)",
     ),
     Exhibit(
         "LayerNorm centres each feature over the batch",
@@ -62,22 +62,29 @@ LAYER_NORM = (
         "the rounding error of a large mean stays in x_hat",
         "At a mean of 1e6, float32 knows the mean to 0.03: not exact enough for a token with the spread 1.",
         _layer_norm,
-        "far.any()",
-        "False",
+        "is_usual = _are_usual(mean, rstd)",
+        "is_usual = bool((rstd > 0).all())",
     ),
     Exhibit(
         "equal features that are large are not quite equal after the mean is subtracted",
         "1e30 less its mean is 1e22 if the mean is off in its last digit, and 1e22 divided by its own size is 1.",
-        _centred_again,
+        _with_care,
         "x_hat -= far * x_hat[..., :1]",
         "pass",
     ),
     Exhibit(
         "squares overflow and the norm of a large token is 0",
         "Finite and wrong: NaN would be seen. The largest float32 is 3e38, so squares overflow from 1.8e19 on.",
-        row_inverse_rms,
-        "xp.isfinite(squares).all()",
-        "True",
+        _layer_norm,
+        "is_usual = _are_usual(mean, rstd)",
+        "is_usual = bool((abs(mean * rstd) < 10.0).all())",
+    ),
+    Exhibit(
+        "in decoding, a single token is not asked whether its squares have overflowed",
+        "A short cut for one row must ask what the long way asks.",
+        _are_usual,
+        "rstd.item() != 0.0 and ",
+        "",
     ),
     Exhibit(
         "one large token makes all other tokens too small to be squared",

@@ -84,8 +84,8 @@ REFUSED = {
     ),
     "a NumPy number that makes float64 of float32": (
         _layer_norm,
-        "rstd = row_inverse_rms(x_hat, eps)",
-        "rstd = row_inverse_rms(x_hat, eps) * __import__('numpy').sqrt(1.0)",
+        "x_hat *= rstd",
+        "x_hat *= rstd * __import__('numpy').sqrt(1.0)",
         (TypeError, "float64"),
     ),
 }
