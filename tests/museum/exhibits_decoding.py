@@ -134,6 +134,36 @@ GENERATING = (
         "(decoded == expected).all(axis=1).mean()",
         "(decoded == expected).mean()",
     ),
+    Exhibit(
+        "an answer is compared up to the end of the shorter of two",
+        "What comes after the right answer, or is missing at its end, is never looked at.",
+        evaluation.exact_match,
+        "width = max(decoded.shape[1], expected.shape[1])\n"
+        "    decoded, expected = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (decoded, expected))",
+        "width = min(decoded.shape[1], expected.shape[1])\n"
+        "    decoded, expected = (x[:, :width] for x in (decoded, expected))",
+    ),
+    Exhibit(
+        "only the first part of the test counts",
+        "The loop over parts ends after one, and the share is that of 250 answers.",
+        evaluation.decode_and_score,
+        "exact_match(decoded, batch.target_out)",
+        "exact_match(decoded[:DECODED], batch.target_out[:DECODED])",
+    ),
+    Exhibit(
+        "decoding stops where the longest right answer ends",
+        "Then an answer without an end looks like the right one without its eos. What does the model say beyond?",
+        evaluation.decode_and_score,
+        "batch.target_out.shape[1] + SLACK",
+        "batch.target_out.shape[1]",
+    ),
+    Exhibit(
+        "the answers of short parts are padded in front",
+        "Two parts of different width become one array. On which side was the padding?",
+        evaluation.decode_and_score,
+        "np.pad(part, ((0, 0), (0, width - part.shape[1])))",
+        "np.pad(part, ((0, 0), (width - part.shape[1], 0)))",
+    ),
 )
 
 BEAM = (

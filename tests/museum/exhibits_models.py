@@ -5,6 +5,7 @@ from minitransformer.data.prompted import prompted
 from minitransformer.data.text import TextTask
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.interop.huggingface_configs import _gpt2, _t5
 from minitransformer.interop.huggingface_tables import _bert_layer, _t5_layer
 from minitransformer.models import BERT, GPT, Transformer
 from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
@@ -183,4 +184,20 @@ DATA = (
     ),
 )
 
-EXHIBITS = (*GPTS, *BERTS, *T5S, *DATA)
+ACTIVATIONS_OF_OTHERS = tuple(
+    Exhibit(
+        f"{theirs!r} of {model} is taken for {wrong!r}",
+        "Two names for two functions that differ by 0.0005, or for one function: look them up where they are used.",
+        translate,
+        f"{table}[given",
+        f"{{**{table}, {theirs!r}: {wrong!r}}}[given",
+    )
+    for model, translate, table, theirs, wrong in (
+        ("T5", _t5, "T5_ACTIVATIONS", "gelu", "gelu_tanh"),
+        ("T5", _t5, "T5_ACTIVATIONS", "silu", "gelu"),
+        ("GPT-2", _gpt2, "GPT2_ACTIVATIONS", "swish", "gelu"),
+        ("GPT-2", _gpt2, "GPT2_ACTIVATIONS", "gelu_pytorch_tanh", "gelu"),
+    )
+)
+
+EXHIBITS = (*ACTIVATIONS_OF_OTHERS, *GPTS, *BERTS, *T5S, *DATA)
