@@ -283,31 +283,3 @@ def test_a_file_in_bfloat16_is_refused_by_its_path(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
     with pytest.raises(ValueError, match=r"safetensors is not a safetensors file, or has a dtype that NumPy lacks"):
         load_huggingface(tmp_path)
-
-
-# their names of activations, by their own table of them (transformers/activations.py)
-GPT2_ACTIVATIONS = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
-T5_ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "silu": "silu",
-    "gated-gelu": "geglu_tanh",  # T5 version 1.1 has the tanh form under this name
-    "gated-silu": "swiglu",
-}
-
-
-@pytest.mark.parametrize(("theirs", "ours"), GPT2_ACTIVATIONS.items())
-def test_each_name_of_an_activation_of_gpt2_means_the_function_it_means_there(theirs, ours):
-    assert config_from_huggingface(GPT2_FILE | {"activation_function": theirs}).activation == ours
-
-
-@pytest.mark.parametrize(("theirs", "ours"), T5_ACTIVATIONS.items())
-def test_each_name_of_an_activation_of_t5_means_the_function_it_means_there(theirs, ours):
-    assert config_from_huggingface(T5_FILE | {"feed_forward_proj": theirs}).activation == ours

@@ -40,6 +40,7 @@ LEVELS = (
     "tokenizers",
     "interop",
     "kernels",
+    "recipes",
 )
 ROOT = Path(__file__).parents[2]
 GRADIENT = "gradient check: "

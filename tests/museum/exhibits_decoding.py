@@ -2,7 +2,10 @@
 
 from minitransformer import decoding, evaluation
 from minitransformer.decoding import beam, incremental, sampling
+from minitransformer.evaluation import loss as evaluation_loss
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.recipes import toy
+from minitransformer.recipes.text import spread_windows
 
 CHOOSING = (
     Exhibit(
@@ -149,6 +152,27 @@ GENERATING = (
         evaluation.decode_and_score,
         "exact_match(decoded, batch.target_out)",
         "exact_match(decoded[:DECODED], batch.target_out[:DECODED])",
+    ),
+    Exhibit(
+        "the loss on held-out text leaves out the sequences that do not fill a micro batch",
+        "A range that ends before its last, shorter step.",
+        evaluation_loss._cut,
+        "range(0, len(batch.targets), step)",
+        "range(0, len(batch.targets) - step + 1, step)",
+    ),
+    Exhibit(
+        "the result of a toy task is measured on sequences that were trained on",
+        "Splendid, and no measure of anything. From which side of the split is the test?",
+        toy.ToyRecipe.evaluate,
+        "held_out_batch(",
+        "batch(",
+    ),
+    Exhibit(
+        "a text model is tested on the first scene of the held-out play",
+        "As cheap as windows from all of it, and the curve shows one scene.",
+        spread_windows,
+        "np.linspace(0, len(batch.targets) - 1, WINDOWS).astype(int)",
+        "np.arange(min(WINDOWS, len(batch.targets)))",
     ),
     Exhibit(
         "decoding stops where the longest right answer ends",
