@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer import functional as F
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.reductions import row_max
-from minitransformer.functional.softmax import _softmax
+from minitransformer.functional.softmax import _empty_rows, _softmax
 
 SOFTMAX = (
     Exhibit(
@@ -47,15 +47,22 @@ SOFTMAX = (
         "a query that may attend to nothing turns into NaN",
         "-inf - -inf is NaN, and one NaN in one row is NaN in every weight after the next step.",
         _softmax,
-        "largest[~xp.isfinite(largest)] = 0",
+        "largest[empty] = 0",
         "pass",
     ),
     Exhibit(
         "an empty row is divided by its sum of zero",
         "0 / 0: the second of the two places where an empty row makes NaN.",
         _softmax,
-        "total[total == 0] = 1",
+        "total[empty] = 1",
         "pass",
+    ),
+    Exhibit(
+        "scores that have overflowed to -inf count as forbidden",
+        "The weights of such a query are all 0: finite, and wrong. A row is empty only if its mask says so.",
+        _empty_rows,
+        "return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)",
+        "return lowest",
     ),
     Exhibit(
         "the softmax does not subtract the largest score",

@@ -4,7 +4,7 @@ from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import optimizers
+from minitransformer.training import clipping, optimizers
 from minitransformer.training.clipping import clip_factor
 
 PROTOCOL = (
@@ -156,6 +156,13 @@ STEP = (
         training.clip_grad_norm,
         "parameter.grad *= factor",
         "parameter.grad *= clip_factor(grad_norm([parameter]), max_norm)",
+    ),
+    Exhibit(
+        "the norm is that of the first blocks of a large tensor",
+        "Right for every tensor of a test that has one block: a threshold needs a test on both of its sides.",
+        clipping.grad_norm,
+        "range(0, grad.size, step)",
+        "range(0, min(grad.size, 4 * step), step)",
     ),
     Exhibit(
         "gradients below the limit are scaled up to it",
