@@ -45,13 +45,6 @@ RMS_NORM = (
         "dx -= dx.mean(axis=-1, keepdims=True)\n    dx *= rrms",
     ),
     Exhibit(
-        "squares overflow, and RMSNorm makes nothing of a large token",
-        "Finite and wrong: NaN would be seen.",
-        F.rms_norm,
-        "is_usual = rrms.all()",
-        "pass",
-    ),
-    Exhibit(
         "RMSNorm's gamma learns from the first sequence alone if there are four axes",
         "Leading axes mean nothing. Are the gradients of four axes those of the same tokens in two?",
         F.rms_norm_backward,
@@ -120,13 +113,6 @@ ACTIVATIONS = (
         "dx *= 2.0 * LINEAR * CUBIC",
     ),
     Exhibit(
-        "the derivative of GELU's tanh form multiplies infinity by zero",
-        "Far out one factor is 0, and the other must not be infinite.",
-        F.gelu_tanh_backward,
-        "xp.minimum(dx, limit, out=dx)",
-        "pass",
-    ),
-    Exhibit(
         "SiLU's derivative is the sigmoid alone",
         "The product rule has two terms here, too.",
         F.silu_backward,
@@ -175,13 +161,6 @@ GATES = (
         gated._gated_backward,
         "dgate *= up",
         "pass",
-    ),
-    Exhibit(
-        "a closed gate multiplies by infinity",
-        "Where the activation's slope is 0, so is the gradient - unless dy times up has overflowed before.",
-        gated._gated_backward,
-        "activation_backward(dy, cache_activation)\n    dgate *= up",
-        "activation_backward(dy * up, cache_activation)\n    pass",
     ),
     Exhibit(
         "swiglu has the gate of GELU",
