@@ -11,9 +11,9 @@
 # %%
 import time
 from functools import partial
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import is_held_out, make_batch
@@ -307,18 +307,20 @@ left.set_yticks(range(n + 1), [*WORD[::-1], "end"])
 small = 9 if n < 12 else 7  # room for the letters of a long word
 left.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=small)
 left.spines[:].set_visible(False)
-left.set(xlabel="letter of the source that it looks at", ylabel="letter being written")
+left.set(xlabel="letter of the source attended to", ylabel="letter to be written")
 figure.colorbar(image, ax=left, shrink=0.75, label="attention weight")
-right.plot(np.arange(1, len(history.losses) + 1), history.losses, color=BLUE, linewidth=1)
-right.axhline(uniform, color=GREY, linestyle="--", linewidth=1)
-right.axhline(entropy, color=ORANGE, linestyle="--", linewidth=1)
-last = len(history.losses)
-right.text(last, uniform + 0.05, "ln V: knows nothing", color=GREY, ha="right", va="bottom")
-right.text(last, entropy - 0.07, "entropy: knows how often each\ntoken occurs", color=ORANGE, ha="right", va="top")
-right.set(xlabel="training step", ylabel="loss (nats per token)", ylim=(0, None))
-right_word = task.decode(written) == WORD[::-1]
-finding = "each letter looks at its mirror image in the source" if right_word else f"it should be “{WORD[::-1]}”"
-figure.suptitle(f"Writing “{task.decode(written)}”: {finding}", fontsize=10)
+right.plot(np.arange(1, len(history.losses) + 1), history.losses, color=BLUE, linewidth=1, label="training")
+right.axhline(uniform, color=GREY, linestyle="--", linewidth=1, label="ln V: knows nothing")
+label = "entropy: knows how often\neach token occurs"
+right.axhline(entropy, color=ORANGE, linestyle="--", linewidth=1, label=label)
+right.set(xlabel="training step", ylabel="loss (nats per token)", ylim=(0, 1.5 * max(history.losses)))
+right.legend(fontsize=8, loc="upper right")
+mirrored = int((weights.mean(axis=0)[:n].argmax(axis=-1) == n - 1 - np.arange(n)).sum())
+instead = "" if task.decode(written) == WORD[::-1] else f" instead of “{WORD[::-1]}”"
+figure.suptitle(
+    f"Writing “{task.decode(written)}”{instead}:\n{mirrored} of {n} letters attend most to their mirror image",
+    fontsize=10,
+)
 lesson.save(figure)
 
 # %% [markdown]

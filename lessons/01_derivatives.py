@@ -9,8 +9,9 @@
 # * Paper: none; this is the ground that the other lessons stand on
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, PINK, SKY, begin, error, plt
+
+import numpy as np
 
 from minitransformer import gradcheck as library
 
@@ -363,7 +364,7 @@ for line, color in zip(lines, (SKY, PINK, BLUE, ORANGE, GREY, GREEN), strict=Tru
     axis.loglog(hs, errors[line], style, color=color, linewidth=1.4, label=f"{line[0]}, {line[1].__name__}")
 for line, power, share in zip(lines[:4], (1 / 2, 1 / 3) * 2, (1 / 2, 2 / 3) * 2, strict=True):
     e = np.finfo(line[1]).eps
-    axis.plot(float(e) ** power, float(e) ** share, "k*", markersize=9, label="derived: (h*, E*)" if e < 1e-9 else None)
+    axis.plot(float(e) ** power, float(e) ** share, "k*", markersize=9, label="derived best step" if e < 1e-9 else None)
 handles, labels = axis.get_legend_handles_labels()
 unique = dict(zip(labels, handles, strict=True))
 axis.legend(unique.values(), unique.keys(), fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))

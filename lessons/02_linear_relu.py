@@ -12,9 +12,9 @@
 import importlib
 import itertools
 from functools import partial
+from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer import functional
 from minitransformer.data import get_task
@@ -428,16 +428,18 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), width_ratios=(1, 
 grid = np.linspace(-2, 2, 401)  # in units of h
 both = (relu((grid + 1) * h) - relu((grid - 1) * h)) / (2 * h)
 left.plot(grid, complex_step(lambda z: relu(z).sum(), grid * h), color=BLUE, label="complex step")
-left.plot(grid, both, "--", color=ORANGE, label="two-sided")
-left.set(xlabel="x, in units of the step h", ylabel="slope of max(0, x)", title="A difference smears the kink")
-left.legend(fontsize=8)
+left.plot(grid, both, "--", color=ORANGE, label="difference")
+left.set(xlabel="x, in units of the step h", ylabel="slope of max(0, x)", title="Slope of ReLU near its kink")
+left.legend(fontsize=8, loc="lower right", handlelength=1.5)
 styles = ((BLUE, "-"), (ORANGE, "--"), (PINK, "-"), (GREY, ":"))
 for name, (color, style) in zip(runs, styles, strict=True):
     window = 10
     smooth = np.convolve(losses[name], np.ones(window) / window, mode="valid")
     right.semilogy(np.arange(window, len(losses[name]) + 1), smooth, style, color=color, linewidth=1.3, label=name)
 right.set(
-    xlabel="training step", ylabel="loss (nats per token)", title="A transposed dW trains as well as the right one"
+    xlabel="training step",
+    ylabel="loss (nats per token, mean of 10 steps)",
+    title="Training with right and wrong gradients",
 )
 right.legend(fontsize=8)
 lesson.save(figure)

@@ -9,8 +9,9 @@
 # * Paper: section 5.4 (label smoothing), section 3.4 (the softmax that predicts the next token)
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 lesson = begin("03_softmax_cross_entropy")
 
@@ -491,7 +492,7 @@ axis.text(27, 3.3, "smoothing 0.1", color=ORANGE, ha="right")
 axis.text(40, 0.2, "no smoothing", color=BLUE, ha="right")
 axis.annotate("ln V: nothing is known", (0.7, np.log(V)), color=GREY)
 axis.set(xlabel="lead of the right logit over all others (nats)", ylabel="loss (nats per token)", ylim=(-0.3, 11))
-axis.set_title("Smoothing puts a floor of 1.377 nats under the loss, and makes more certainty cost")
+axis.set_title(f"With label smoothing the loss is at least {at_floor:.3f} nats, and rises after a lead of {best:.1f}")
 lesson.save(figure)
 
 # %% [markdown]

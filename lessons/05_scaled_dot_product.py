@@ -9,8 +9,9 @@
 # * Paper: section 3.2.1, equation 1
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 lesson = begin("05_scaled_dot_product")
 
@@ -319,7 +320,8 @@ axis.text(1, 0.8, "with the scale: mean and median", color=BLUE)
 axis.text(4000, 0.0035, "no scale: mean", color=ORANGE, ha="right")
 axis.text(440, 6e-5, "no scale: median", color=ORANGE, ha="right")
 axis.set(xlabel="width D of queries and keys", ylabel="‖J‖: gradient that passes the softmax", ylim=(1e-12, 8))
-axis.set_title("Without √D the typical query's gradient dies; the mean over queries does not")
+title = f"Without the scale, at D = {WIDTHS[-1]:,}: median of ‖J‖ {median[-1]:.2g}, mean {mean[-1]:.2g}"
+axis.set_title(title)
 lesson.save(figure)
 
 # %% [markdown]

@@ -10,9 +10,9 @@
 
 # %%
 import math
+from lab import BLUE, GREY, ORANGE, SKY, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, SKY, begin, error, plt
 
 lesson = begin("06_attention_backward")
 
@@ -600,20 +600,20 @@ left.plot(k, np.sqrt(1 / k - 1 / k**2), color=ORANGE, linewidth=1.2, label="the 
 left.set_xscale("log", base=2, subs=[])
 left.set_xticks([1, 2, 4, 8, 16, 32, 64], ["1", "2", "4", "8", "16", "32", "64"])
 left.set_xlabel("keys attended to, 1/q = 1 / Σ p²")
-left.set_ylabel("length of dS, cost of standard deviation 1")
+left.set_ylabel("length of dS, costs of standard deviation 1")
 left.set_ylim(0.0, 0.56)
 left.legend(loc="lower center")
 right.plot(spreads, rms, color=BLUE, label="root mean square")
 right.plot(spreads, median, "--", color=ORANGE, label="median")
-right.plot(spreads, weakest, ":", color=GREY, linewidth=2, label="weakest tenth below")
+right.plot(spreads, weakest, ":", color=GREY, linewidth=2, label="weakest tenth: below this")
 right.set_xscale("log", base=2, subs=[])
 right.set_xticks([0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], ["⅛", "¼", "½", "1", "2", "4", "8", "16", "32", "64"])
 for x, text in [(1.0, "with\n1/√d_k"), (8.0, "without,\nd_k = 64")]:
-    right.axvline(x, color="black", linewidth=0.6, alpha=0.5, zorder=0)
-    right.text(x * 1.12, 0.55, text, va="top")
+    right.axvline(x, ymax=0.72, color="black", linewidth=0.6, alpha=0.5, zorder=0)
+    right.text(x * 1.12, 0.41, text, va="top")
 right.minorticks_off()
 right.set_xlabel("standard deviation of the scores")
-right.legend(loc="upper left", bbox_to_anchor=(0.0, 0.86), fontsize=8, frameon=True, framealpha=1, edgecolor="white")
+right.legend(loc="upper right", fontsize=8)
 figure.suptitle("A row of attention gets most gradient when it is split between two keys", fontsize=11)
 lesson.save(figure)
 

@@ -10,9 +10,9 @@
 
 # %%
 import time
+from lab import begin, error, plt
 
 import numpy as np
-from lab import begin, error, plt
 
 from minitransformer.functional import split_heads
 from minitransformer.layers import SelfAttention
@@ -462,10 +462,10 @@ def influence(split, merge, T=12, H=3, C=12, allowed=True):
 right, wrong = influence(split, merge), influence(wrong_split, wrong_merge)
 figure, axes = plt.subplots(2, 2, figsize=(6.4, 6.0))
 panels = (
-    ("head 0, by hand: the one before me", P_hand[0]),
-    ("head 1, by hand: the one in my mirror", P_hand[1]),
-    ("right split: all reach all", np.log10(np.maximum(right, 1e-4))),
-    ("bare reshape: three islands", np.log10(np.maximum(wrong, 1e-4))),
+    ("head 0, by hand: the token before", P_hand[0]),
+    ("head 1, by hand: the mirrored token", P_hand[1]),
+    ("right split: all tokens reach all", np.log10(np.maximum(right, 1e-4))),
+    ("reshape without a transpose", np.log10(np.maximum(wrong, 1e-4))),
 )
 for axis, (title, values) in zip(axes.flat, panels, strict=True):
     by_hand = len(values) == n
@@ -479,7 +479,7 @@ for axis, (title, values) in zip(axes.flat, panels, strict=True):
     if axis in axes[:, 1]:
         label = "attention weight" if by_hand else "log10 of |∂y[t]/∂x[s]|\n(darkest: 0 exactly)"
         figure.colorbar(image, ax=axes[0 if by_hand else 1, :], label=label, shrink=0.9)
-figure.suptitle("Two heads do two jobs at once; split without a transpose, they see islands", fontsize=11)
+figure.suptitle("Two heads made by hand, and which tokens reach which with a right and a wrong split", fontsize=10)
 lesson.save(figure)
 outside = np.arange(12)[:, None] // 4 != np.arange(12) // 4
 lesson.check("right split: least influence between any two tokens", right.min(), at_least=1e-4)

@@ -9,10 +9,10 @@
 # * Paper: section 3.5
 
 # %%
+from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt
 from typing import NamedTuple
 
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import sinusoidal_positions
@@ -426,7 +426,7 @@ middle = {name: 100 * shares.mean(axis=0)[min(450, steps) // every - 1] for name
 # ## The picture
 
 # %%
-figure, axes = plt.subplots(2, 2, figsize=(6.6, 5.6))
+figure, axes = plt.subplots(2, 2, figsize=(6.6, 5.8))
 for axis, name in zip(axes[0], ("right", "doubled"), strict=True):
     image = axis.imshow(table_of(name, 40, C), vmin=-1, vmax=1, cmap="PuOr", aspect="auto")
     axis.set(title=f"{name}: {moving[name]} of {C} columns move", xlabel="feature", ylabel="position")
@@ -440,20 +440,20 @@ for name, color in (("right", BLUE), ("doubled", ORANGE)):
     if name == "right":
         at_distance = alike[:, 0]
         lesson.check("right: spread of the dot product over 300 places", np.ptp(alike, axis=1).max(), 1e-12)
-    axes[1, 0].fill_between(k, alike.min(axis=1), alike.max(axis=1), color=color, alpha=0.6, label=name)
+    axes[1, 0].fill_between(k, alike.min(axis=1), alike.max(axis=1), color=color, alpha=0.6, label=f"{name}, all p")
 axes[1, 0].plot(k, 1 - np.log(k) / np.log(10000), color=GREY, linestyle="--", label="1 − ln k / ln 10000")
 axes[1, 0].set(xscale="log", xlabel="distance k", ylabel="PE(p)·PE(p+k) / (C/2)", ylim=(0, 1.15))
-axes[1, 0].set_title("right: a line. doubled: depends on p")
+axes[1, 0].set_title("dot product of two positions")
 axes[1, 0].legend(fontsize=8, loc="lower left")
 
 at = every * np.arange(1, steps // every + 1)
 colors = {"right": BLUE, "half right": GREEN, "unpaired": PINK, "doubled": ORANGE, "none": GREY}
 for name, shares in curves.items():
     axes[1, 1].plot(at, 100 * shares.mean(axis=0), color=colors[name], label=name)
-axes[1, 1].axhline(100 * ceiling, color="black", linestyle=":", linewidth=1, label="ceiling of none")
-axes[1, 1].set(xlabel="training step", ylabel="letters right (%)", ylim=(0, 105), title="learning to reverse")
-axes[1, 1].legend(fontsize=8, loc=(0.52, 0.32))
-figure.suptitle("Tables with broken pairs look much like the right one, and learn more slowly", fontsize=11)
+axes[1, 1].axhline(100 * ceiling, color="black", linestyle=":", linewidth=1, label="ceiling without positions")
+axes[1, 1].set(xlabel="training step", ylabel="letters right (%)", ylim=(0, 105), title="reversing words")
+figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
+figure.suptitle("Sinusoidal tables with right and with broken pairs of columns", fontsize=11)
 lesson.save(figure)
 
 # %% [markdown]

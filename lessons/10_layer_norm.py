@@ -9,8 +9,9 @@
 # * Paper: section 3.1 (the Norm in "Add & Norm"); Ba, Kiros and Hinton 2016
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
+
+import numpy as np
 
 from minitransformer.layers import LayerNorm, RMSNorm
 
@@ -465,7 +466,7 @@ for offset, index, color, label in ((0.18, 0, BLUE, "with 1"), (-0.18, 1, ORANGE
     left.barh(rows + offset, np.log10(values) + 17, 0.34, left=-17, color=color, label=label)
 left.set_yticks(rows, [name.replace("C − 1 forward, ", "C − 1 forward,\n") for name in signature])
 left.set_xticks([-16, -12, -8, -4, 0], ["1e−16", "1e−12", "1e−8", "1e−4", "1"])
-left.set(xlabel="largest cosine of dx", xlim=(-17, 0.2), title="which orthogonality breaks")
+left.set(xlabel="largest |cosine| of dx", ylabel="backward pass", xlim=(-17, 0.2), title="is dx orthogonal to 1 and x̂?")
 left.legend(loc="upper right", fontsize=8)
 scales = np.logspace(-8, 4, 61)
 lengths = {"eps inside": [], "eps outside": [], "no eps: 1/α": []}
@@ -475,7 +476,7 @@ for a in scales:
     lengths["no eps: 1/α"].append(np.linalg.norm(backward(upstream, forward(a * sample, 1.0, 0.0, 0.0)[1])[0]))
 for (name, values), color, style in zip(lengths.items(), (BLUE, GREEN, GREY), ("-", "-", ":"), strict=True):
     right_panel.loglog(scales, values, style, color=color, label=name)
-right_panel.set(xlabel="scale α of the token", ylabel="length of dx", title="how large dx is")
+right_panel.set(xlabel="scale α of the token", ylabel="length of dx", title="how large is dx?")
 right_panel.legend(fontsize=8)
 figure.suptitle("Each path keeps dx orthogonal to one direction; larger tokens get smaller gradients", fontsize=10)
 lesson.save(figure)

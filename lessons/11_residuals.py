@@ -9,8 +9,9 @@
 # * Paper: sections 3.1 and 5.4
 
 # %%
-import numpy as np
 from lab import BLUE, GREY, ORANGE, SKY, YELLOW, begin, error, plt
+
+import numpy as np
 
 lesson = begin("11_residuals")
 
@@ -488,22 +489,24 @@ for placement, colour in (("post", ORANGE), ("pre", BLUE)):
     lengths, query_key = at_start[placement]
     axes[0, 0].semilogy(depth, lengths / lengths[-1], color=colour, label=f"{placement}-norm")
     axes[0, 1].semilogy(layer_number, query_key, "o-", color=colour, markersize=3, label=f"{placement}-norm")
-axes[0, 0].semilogy(depth, past, ":", color=ORANGE, label="post, identity path alone")
-axes[0, 0].set(title="Untrained: dx reaches the bottom", ylabel="|dx|, the top's = 1", ylim=(2e-4, 20))
-axes[0, 1].set(title="... but queries and keys starve above", ylabel="|gradient of W_q, W_k|", xlabel="layer")
+axes[0, 0].semilogy(depth, past, ":", color=ORANGE, label="post-norm, identity path alone")
+axes[0, 0].set(title="Untrained: gradient of the input", ylabel="|dx|, at the top = 1", ylim=(2e-4, 20))
+axes[0, 1].set(title="Untrained: gradient of W_q and W_k", ylabel="|gradient of W_q, W_k|", xlabel="layer")
 colours = {("post", 0): ORANGE, ("post", WARMUP): YELLOW, ("pre", 0): BLUE, ("pre", WARMUP): SKY}
 for key, (losses, lengths, _, _) in runs.items():
-    axes[1, 0].semilogy(depth, lengths[-1] / lengths[-1, -1], color=colours[key], label=names[key])
-    axes[1, 1].plot(np.arange(1, STEPS + 1), losses, color=colours[key], linewidth=1.2, label=names[key])
-axes[1, 0].set(title=f"After {STEPS} steps: one run has lost it", ylabel="|dx|, the top's = 1")
-axes[1, 1].axhline(np.log(LETTERS), color=GREY, linestyle=":", linewidth=1)
-axes[1, 1].set(title="... and learns nothing", ylabel="loss (nats a token)", xlabel="step", ylim=(-0.1, 3.4))
+    style = "--" if key[1] else "-"
+    axes[1, 0].semilogy(depth, lengths[-1] / lengths[-1, -1], style, color=colours[key])
+    axes[1, 1].plot(np.arange(1, STEPS + 1), losses, style, color=colours[key], linewidth=1.2, label=names[key])
+axes[1, 0].set(title=f"After {STEPS} steps: gradient of the input", ylabel="|dx|, at the top = 1")
+axes[1, 1].axhline(np.log(LETTERS), color=GREY, linestyle=":", linewidth=1, label=f"ln {LETTERS}")
+axes[1, 1].set(title="Training loss", ylabel="loss (nats per token)", xlabel="step", ylim=(-0.1, 3.0))
 for axis in axes[:, 0]:
     axis.set(xlabel="sub-layers below", xticks=range(0, 25, 6))
 axes[0, 1].set_xticks(range(1, 13, 2))
-for axis, place in zip(axes.flat, ("lower right", "lower left", "center left", "center right"), strict=True):
-    axis.legend(fontsize=7, loc=place)
-figure.suptitle("Post-norm's gradient is not lost by depth: a few steps without warm-up lose it", fontsize=10)
+for axis in axes[0]:
+    axis.legend(fontsize=7)
+figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+figure.suptitle("Gradients over depth, with post-norm and pre-norm", fontsize=11)
 lesson.save(figure)
 
 # %% [markdown]

@@ -10,9 +10,9 @@
 
 # %%
 import time
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig, named_config
@@ -706,13 +706,15 @@ for i, row in enumerate(rows):
 first, last = common(limits)
 axes.axvspan(first / 1000, last / 1000, color=GREY, alpha=0.35, lw=0)
 axes.axvline(37, color="black", ls="--", lw=1)
-axes.text(37.05, 8.6, "the text's\n37,000", va="center")
-axes.text(41.3, 10, f"{first:,} to {last:,}\nfits all ten", va="center")
+axes.text(37.12, 8.6, "the text's\n37,000", va="center")
+agreeing = sum(low <= first and last <= high for low, high in limits.values())
+axes.text(41.3, 10, f"{first:,} to {last:,}\nfits {agreeing} rows", va="center")
 axes.set_yticks(range(len(rows)), [f"{row}: {TABLE[row][0]}M" for row in rows])
 axes.invert_yaxis()
 axes.set_xlim(34.7, 43.9)
-axes.set_xlabel("vocabulary that gives the printed number of parameters (thousands of tokens)")
-axes.set_title("Ten rows of Table 3 agree on a vocabulary of 41,000,\nnone on the text's 37,000, and big on neither")
+axes.set_xlabel("vocabulary size (thousands) that gives the printed parameters")
+axes.set_ylabel("row of Table 3: parameters")
+axes.set_title(f"{agreeing} of {len(rows)} rows of Table 3 agree\non a vocabulary of {first:,} to {last:,}")
 lesson.save(figure)
 
 # %% [markdown]

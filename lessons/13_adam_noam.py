@@ -9,8 +9,9 @@
 # * Paper: section 5.3, equation 3
 
 # %%
-import numpy as np
 from lab import BLUE, GREEN, ORANGE, SKY, YELLOW, begin, error, plt
+
+import numpy as np
 
 lesson = begin("13_adam_noam")
 
@@ -401,24 +402,27 @@ for label, colour, d_model, factor in (
     ('base, "lr = 2"', ORANGE, 512, 2),
 ):
     axes[0, 0].plot(s / 1000, [1000 * noam(k, d_model, factor=factor) for k in s], color=colour, label=label)
-axes[0, 0].set(title="Noam: the peak is 1/√(d_model w)", xlabel="step (thousands)", ylabel="learning rate (1/1000)")
+axes[0, 0].set(title="Noam schedule, peak 1/√(d_model w)", xlabel="step (thousands)", ylabel="learning rate (1/1000)")
 t = np.arange(1, 201)
 axes[0, 1].plot(t, uncorrected[0.999][:200], color=ORANGE, label="β₂ = 0.999 (PyTorch)")
 axes[0, 1].plot(t, uncorrected[0.98][:200], color=BLUE, label="β₂ = 0.98 (paper)")
 axes[0, 1].axhline(1, color=GREEN, linestyle="--", label="corrected")
-axes[0, 1].set(title="Uncorrected, early steps are too long", xlabel="step", ylabel="step / lr", ylim=(0, 7))
+axes[0, 1].set(title="Steps without bias correction", xlabel="step", ylabel="step length / lr", ylim=(0, 7))
 for (name, (bowl, _)), colour in zip(bowls.items(), (ORANGE, BLUE, SKY), strict=True):
-    axes[1, 0].semilogy(bowl, color=colour, label=name)
-axes[1, 0].set(title="Turned axes: Adam is as slow as SGD", xlabel="step", ylabel="loss", ylim=(1e-9, 1e3))
+    axes[1, 0].semilogy(bowl, "--" if "turned" in name else "-", color=colour, label=name)
+axes[1, 0].set(title="A bowl, straight and turned", xlabel="step", ylabel="loss", ylim=(1e-9, 1e3))
 shown = {("sgd", 0.5, 0): ("SGD, 0.5", YELLOW), ("adam", 0.02, 0): ("Adam, 0.02", ORANGE),
-         ("adam", 0.02, 100): ("Adam, 0.02, warm-up", BLUE), ("adam", 0.003, 0): ("Adam, 0.003", SKY)}  # fmt: skip
+         ("adam", 0.02, 100): ("Adam, 0.02, warm-up", BLUE),
+         ("adam", 0.003, 0): ("Adam, 0.003", SKY)}  # fmt: skip
 for key, (label, colour) in shown.items():
     blocks = losses[key].reshape(-1, 10).mean(axis=1)
     axes[1, 1].plot(np.arange(len(blocks)) * 10 + 5, blocks, color=colour, label=label)
-axes[1, 1].set(title="Copy: the long step needs warm-up", xlabel="step", ylabel="loss (nats a token)", ylim=(0, 5))
+axes[1, 1].set(
+    title="Copy, for optimizer and lr", xlabel="step (mean of 10)", ylabel="loss (nats per token)", ylim=(0, 5)
+)
 for axis in axes.flat:
     axis.legend(fontsize=7, ncols=2 if axis is axes[1, 1] else 1, columnspacing=1.0)
-figure.suptitle("Adam's steps are as long as lr says, so lr must begin small", fontsize=10)
+figure.suptitle("Learning rate, step length and loss of Adam", fontsize=11)
 lesson.save(figure)
 
 # %% [markdown]

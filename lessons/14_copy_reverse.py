@@ -10,9 +10,9 @@
 
 # %%
 import itertools
+from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREY, ORANGE, begin, error, plt
 
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
@@ -546,20 +546,23 @@ for name, task in tasks.items():
     image = axes[name].imshow(weights, vmin=0.0, vmax=1.0)
     for axis, ids in ((axes[name].xaxis, one.source), (axes[name].yaxis, one.target_out)):
         axis.set_ticks(range(9), [*task.decode(ids[0]), "eos"])
-    axes[name].set(xlabel="token of the source", ylabel="token being written")
+    axes[name].set(xlabel="token of the source", ylabel="token to be written")
     heads = ", ".join(f"{value:.2f}" for value in shares[name])
     axes[name].set_title(f"{name}: share on the expected\nplace, head by head: {heads}", fontsize=9)
 figure.colorbar(image, ax=[axes["copy"], axes["reverse"]], label="attention weight", shrink=0.8)
 below = axes["curve"]
-below.axvspan(2.6, 8.5, color=GREY, alpha=0.15, linewidth=0)
-below.text(5.5, 0.06, "lengths that were taught", ha="center", color=GREY)
+below.axvspan(2.6, 8.5, color=GREY, alpha=0.15, linewidth=0, label="lengths in training")
 below.plot(lengths, 100 * curve["copy"], "o-", color=BLUE, label="copy")
 below.plot(lengths, 100 * curve["reverse"], "s--", color=ORANGE, label="reverse")
 below.set(
-    xlabel="letters in the word", ylabel="right to the last\ntoken (% of words)", xticks=lengths, xlim=(2.6, 14.4)
+    xlabel="letters in the word",
+    ylabel="right to the last\ntoken (% of words)",
+    xticks=lengths,
+    xlim=(2.6, 14.4),
+    ylim=(-4, 104),
 )
-below.legend(loc="center right")
-figure.suptitle("Each row finds its letter, straight or mirrored, at the lengths taught and no further", fontsize=10)
+below.legend(loc="upper right")
+figure.suptitle("Copy and reverse: attention on one word, and words right at each length", fontsize=10)
 lesson.save(figure)
 if not lesson.fast:
     taught, longer = lengths <= 8, lengths >= 11

@@ -12,9 +12,9 @@
 import itertools
 import time
 from functools import partial
+from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 
 import numpy as np
-from lab import BLUE, GREEN, GREY, ORANGE, begin, error, plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from minitransformer import decoding
@@ -505,16 +505,15 @@ figure, (left, right_half) = plt.subplots(1, 2, figsize=(6.8, 3.3))
 for alpha, colour, marker in ((0.0, ORANGE, "o"), (0.6, BLUE, "s")):
     lengths = [searched[alpha, beam][2] for beam in beams]
     left.plot(beams, lengths, color=colour, marker=marker, label=f"α = {alpha}")
-left.axhline(true_length, color=GREY, ls="--", lw=1)
-left.text(1, true_length + 0.02, "the right answers", color=GREY)
+left.axhline(true_length, color=GREY, ls="--", lw=1, label="right answers")
 left.set_xscale("log", base=2)
 left.set_xticks(beams, [str(beam) for beam in beams])
 left.set_xlabel("beam (beginnings kept)")
 left.set_ylabel("mean length of the best answer (tokens)")
-left.set_title("Wider beams give shorter answers;\nthe length penalty holds against it")
-left.legend(loc="upper right")
-right_half.plot(places, again, color=ORANGE, marker="o", label="all tokens read again")
-right_half.plot(places, keep, color=GREEN, marker="s", label="keys and values kept")
+left.set_title("Length of the best answer")
+left.legend()
+right_half.plot(places, again, color=ORANGE, marker="o", label="all tokens computed again")
+right_half.plot(places, keep, color=GREEN, marker="s", label="with a KV cache")
 right_half.set_xscale("log", base=2)
 right_half.set_yscale("log")
 right_half.set_xticks(places[::2], [str(t) for t in places[::2]])
@@ -523,7 +522,7 @@ right_half.yaxis.set_major_formatter("{x:g}")
 right_half.yaxis.set_minor_formatter(NullFormatter())
 right_half.set_xlabel("tokens so far")
 right_half.set_ylabel("time for one more token (ms)")
-right_half.set_title("With keys and values kept, one\nmore token costs about the same")
+right_half.set_title("Time for one more token")
 right_half.legend(loc="upper left")
 lesson.save(figure)
 

@@ -7,10 +7,12 @@
     lesson.save(figure)
     lesson.finish()
 
-MINITRANSFORMER_FAST=1 in the environment shortens training and measurements; claims that are exact stay as they are.
-The figure and the record of a run go to runs/lessons/full/, in fast mode to runs/lessons/fast/.
+`python lessons/NN_name.py --fast`, or MINITRANSFORMER_FAST=1 in the environment, shortens training and measurements;
+claims that are exact stay as they are. The figure and the record of a run go to runs/lessons/full/, in fast mode to
+runs/lessons/fast/.
 """
 
+import argparse
 import json
 import os
 import platform
@@ -20,6 +22,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+HERE = Path(__file__).resolve().parent
+SCRIPT = Path(sys.argv[0]).resolve()  # in a notebook, a file of Jupyter
+FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
+
+if SCRIPT.parent == HERE:
+    from minitransformer.signals import end_script_in_one_line
+    from minitransformer.terminal import print_in_any_encoding
+
+    if not sys.flags.interactive and "IPython" not in sys.modules:  # there, Ctrl-C returns to the prompt
+        end_script_in_one_line(SCRIPT.stem)  # before the slow imports below
+    print_in_any_encoding()
+    parser = argparse.ArgumentParser(description=f"Run lesson {SCRIPT.stem[:2]}.", allow_abbrev=False)
+    parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
+    FAST = parser.parse_args().fast or FAST
+
 import numpy as np
 
 from minitransformer.course import workplace
@@ -27,6 +44,7 @@ from minitransformer.files import atomic_write
 from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.process import keep_freed_memory, limit_threads
+from minitransformer.terminal import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +65,7 @@ __all__ = [
     "prose",
 ]
 
-ROOT = workplace(Path(__file__).resolve().parent)
-FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
+ROOT = workplace(HERE)
 RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 plt = pyplot()
@@ -69,8 +86,6 @@ class Lesson:
     """One run of one lesson."""
 
     def __init__(self, name: str, threads: int | None) -> None:
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8")
         keep_freed_memory()
         self._threads = limit_threads(threads)
         self.name, self.fast = name, FAST
@@ -78,7 +93,7 @@ class Lesson:
         self.checks: list[dict[str, Any]] = []
         self.claims: list[dict[str, str]] = []
         self.figure: str | None = None  # its path below ROOT
-        self.prose = prose((Path(__file__).parent / f"{name}.py").read_text("utf-8"))
+        self.prose = prose((HERE / f"{name}.py").read_text("utf-8"))
 
     def pick(self, full: Any, fast: Any) -> Any:
         """Return `full`, or `fast` in fast mode: for what takes long, never for what is exact."""
@@ -91,7 +106,7 @@ class Lesson:
             raise ValueError("give either at_most or at_least")
         bound = f"at most {at_most:.3g}" if at_least is None else f"at least {at_least:.3g}"
         passed = measured <= at_most if at_least is None else measured >= at_least
-        print(f"  {'ok' if passed else 'NO'}  {claim}: {measured:.4g} ({bound})", flush=True)
+        print(wrap(f"{claim}: {measured:.4g} ({bound})", f"  {'ok' if passed else 'NO'}  ", " " * 6))
         self.checks.append({"claim": claim, "measured": measured, "bound": bound})
         assert passed, f"{claim}: measured {measured:.6g}, must be {bound}"
 
@@ -118,7 +133,8 @@ class Lesson:
     def claim(self, popular: str, verdict: str, found: str) -> None:
         """Record the verdict on something that popular texts say, for CLAIMS.md. `found`: what was measured."""
         self.claims.append({"claim": popular, "verdict": verdict, "found": found})
-        print(f"  claim: {popular}\n  -> {verdict}: {found}", flush=True)
+        print(wrap(popular, "  claim: ", " " * 9))
+        print(wrap(f"{verdict}: {found}", "  -> ", " " * 5))
 
     def save(self, figure: "Figure") -> None:
         """Write the lesson's figure beside its record, as NAME.png."""
@@ -139,7 +155,8 @@ class Lesson:
         with atomic_write(RECORDS / f"{self.name}.json") as partial:
             partial.write_text(json.dumps(record, indent=1, ensure_ascii=False), "utf-8")
         mode = " in fast mode" if self.fast else ""
-        print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s; figure {self.figure}")
+        print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s")
+        print(f"figure: {self.figure}")
 
 
 def prose(text: str) -> str:

@@ -44,37 +44,43 @@ then `functional`, then `layers`. The command line is
 `minitransformer --help`.
 """
 
-from minitransformer.backend import to_device, to_host, use_backend, xp
-from minitransformer.core import Layer, Parameter
-from minitransformer.data import Corpus, MaskedTask, TextTask, get_task, load_shakespeare, load_text
-from minitransformer.decoding import Greedy, Sampling, beam_search, generate, greedy_decode
-from minitransformer.evaluation import exact_match, mean_loss
-from minitransformer.gradcheck import check_layer
-from minitransformer.interop import load_huggingface
-from minitransformer.models import (
-    BERT,
-    GPT,
-    Transformer,
-    TransformerConfig,
-    bert_config,
-    gpt_config,
-    named_config,
-    t5_config,
-)
-from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, load_tokenizer, save_tokenizer
-from minitransformer.training import (
-    Adam,
-    AverageOfLast,
-    Checkpointer,
-    CrossEntropyLoss,
-    ExponentialAverage,
-    TrainingSettings,
-    cosine,
-    load_checkpoint,
-    noam,
-    save_checkpoint,
-    train,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getattr__ below
+    from minitransformer.backend import to_device, to_host, use_backend, xp
+    from minitransformer.core import Layer, Parameter
+    from minitransformer.data import Corpus, MaskedTask, TextTask, get_task, load_shakespeare, load_text
+    from minitransformer.decoding import Greedy, Sampling, beam_search, greedy_decode
+    from minitransformer.decoding.generate import generate
+    from minitransformer.evaluation import mean_loss
+    from minitransformer.evaluation.exact_match import exact_match
+    from minitransformer.gradcheck import check_layer
+    from minitransformer.interop import load_huggingface
+    from minitransformer.models import (
+        BERT,
+        GPT,
+        Transformer,
+        TransformerConfig,
+        bert_config,
+        gpt_config,
+        named_config,
+        t5_config,
+    )
+    from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, load_tokenizer, save_tokenizer
+    from minitransformer.training import (
+        Adam,
+        AverageOfLast,
+        Checkpointer,
+        CrossEntropyLoss,
+        ExponentialAverage,
+        TrainingSettings,
+        cosine,
+        load_checkpoint,
+        noam,
+        save_checkpoint,
+        train,
+    )
 
 __version__ = "0.1.0"
 
@@ -124,3 +130,39 @@ __all__ = [
     "use_backend",
     "xp",
 ]
+
+# searched in this order for the names above
+_ROOMS = (
+    "backend",
+    "core",
+    "functional",
+    "layers",
+    "tokenizers",
+    "decoding",
+    "models",
+    "data",
+    "evaluation",
+    "interop",
+    "gradcheck",
+    "training",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room or one of the names above when it is used for the first time (PEP 562).
+
+    Importing everything at once takes 0.2 s, and the command line needs none of it to print its help.
+    """
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in __all__:
+        for part in _ROOMS:
+            module = importlib.import_module(f"{__name__}.{part}")
+            if hasattr(module, name):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

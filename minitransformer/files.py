@@ -42,6 +42,8 @@ def named_in_errors(what: str) -> Iterator[None]:
     """A `with` block in which an OSError says `what` failed, and then why: Python's own message may name no file."""
     try:
         yield
+    except BrokenPipeError:  # the reader of our output has gone
+        raise
     except OSError as error:
         raise OSError(f"{what}: {reason(error)}") from error
 

@@ -5,7 +5,8 @@ Every function writes a PNG to `path`. The same numbers give the same bytes.
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 110,
 }
+NAME_SIZE, NAME_HEIGHT = 8, 0.14  # of a token's name beside an attention matrix: points, and inches
 IN_NOTEBOOK = "ipykernel" in sys.modules
 
 
@@ -62,31 +64,37 @@ def plot_training(history: Any, path: str | PathLike[str], title: str, floor: fl
     smoothing allows.
     """
     figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=(3, 1))
-    steps = np.arange(1, len(history.losses) + 1)
-    window = _smoothing_window(len(steps))
-    top.plot(steps, history.losses, color=BLUE, alpha=0.3, linewidth=0.7, label="each step")
-    top.plot(steps[window - 1 :], _moving_average(history.losses, window), color=BLUE, label=f"mean of {window} steps")
+    _plot_losses(top, history.losses, "each step", "mean of the last {} steps", faint=True)
     if floor:
         top.axhline(floor, color=ORANGE, linestyle="--", linewidth=1, label=f"floor of label smoothing, {floor:.3f}")
-    top.set(ylabel="loss (nats per token)", title=title, ylim=(0, None))
+    top.set(ylabel="loss (nats per token)", title=title)
+    _begin_at_zero(top)
     top.legend()
-    bottom.plot(steps, history.learning_rates, color=GREY)
-    bottom.set(ylabel="learning rate", xlabel="step", ylim=(0, None))
+    plot_line(bottom, np.arange(1, len(history.learning_rates) + 1), history.learning_rates, color=GREY)
+    bottom.yaxis.set_major_formatter("{x:g}")
+    bottom.set_ylabel("learning rate")
+    _begin_at_zero(bottom)
+    count_steps(bottom)
     save_figure(figure, path)
 
 
 def plot_text_training(
-    history: Any, steps: Sequence[int], bits: Sequence[float], path: str | PathLike[str], title: str, unit: str
+    history: Any, steps: Sequence[int], bits: Sequence[float], path: str | PathLike[str], task: str, unit: str
 ) -> None:
-    """Draw the training loss, in bits (`history.losses` is in nats), and the held-out loss `bits` at `steps`."""
+    """Draw the training loss, in bits (`history.losses` is in nats), and the held-out loss `bits` at `steps`.
+
+    `task` is the name that the title says, `unit` what the losses are a mean over, such as "character".
+    """
     figure, axis = pyplot().subplots()
     losses = np.array(history.losses) / math.log(2)
-    window = _smoothing_window(len(losses))
-    smooth = _moving_average(losses, window)
-    axis.plot(np.arange(window, len(losses) + 1), smooth, color=BLUE, label=f"training, mean of {window} steps")
+    _plot_losses(axis, losses, "training text", "training text, mean of the last {} steps", faint=False)
+    title = f"Training loss of {task}"
     if steps:
-        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text, 64 windows of it")
-    axis.set(xlabel="step", ylabel=unit, title=title, ylim=(0, None))
+        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text, a sample of windows")
+        title = f"{task}: {bits[-1]:.2f} bits per {unit} on held-out text after {counted(steps[-1], 'step')}"
+    axis.set(ylabel=f"loss (bits per {unit})", title=title)
+    _begin_at_zero(axis)
+    count_steps(axis)
     axis.legend()
     save_figure(figure, path)
 
@@ -94,135 +102,128 @@ def plot_text_training(
 def plot_attention(
     weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], path: str | PathLike[str], title: str
 ) -> None:
-    """Draw one panel per head: weights (H, T, S), the T query tokens down the side, the S key tokens along the top."""
+    """Draw one panel per head: weights (H, T, S), the T query tokens down the side, the S key tokens along the top.
+
+    Where the tokens are too many for their names, only every second (third, ...) is named. A long name is cut.
+    """
     H, T, S = weights.shape
-    figure, axes = pyplot().subplots(1, H, figsize=(2.6 * H, 1.1 + 1.9 * T / S), squeeze=False)
-    for head, axis in enumerate(axes[0]):
-        image = axis.imshow(weights[head], vmin=0.0, vmax=1.0, aspect="equal")
-        axis.set_xticks(range(len(keys)), keys)
-        axis.set_yticks(range(len(queries)), queries)
-        axis.tick_params(length=0, labelsize=8, top=True, labeltop=True, bottom=False, labelbottom=False)
-        axis.set_title(f"head {head + 1}")
-        axis.spines[:].set_visible(False)
-    axes[0, 0].set_ylabel("token being written")
-    figure.supxlabel("source token attended to", fontsize=9)
-    figure.colorbar(image, ax=axes[0], shrink=0.7, label="attention weight")
-    figure.suptitle(title)
+    queries, keys = [shorten(name) for name in queries], [shorten(name) for name in keys]
+    cell = min(0.165, 5.0 / max(T, S))  # all lengths are in inches
+    above = max(NAME_HEIGHT, *map(text_width, keys))
+    beside = max(map(text_width, queries)) + 0.35
+    across, down = max(cell * S + 0.15, 0.8), cell * T + above + 0.35  # from one panel to the next
+    rows, columns = _grid(H, per_row=int(11.0 / across))
+    width, body = max(beside + columns * across + 0.85, 4.2), max(rows * down, 1.6)
+    title = wrap(title, width)
+    height = body + 0.2 * len(title.splitlines()) + 0.4
+    figure = pyplot().figure(figsize=(width, height), layout="none")
+
+    def place(x: float, y: float, w: float, h: float) -> Any:
+        """An axes whose upper left corner is x to the right of the body's and y below it."""
+        return figure.add_axes((x / width, (0.3 + body - y - h) / height, w / width, h / height))
+
+    for head in range(H):
+        row, column = divmod(head, columns)
+        axis = place(beside + column * across, row * down + above + 0.3, cell * S, cell * T)
+        image = _draw_weights(axis, weights[head], queries if column == 0 else [], keys, cell)
+        axis.set_title(f"head {head + 1}", pad=above * 72 + 6)
+    bar = min(2.0, body - 0.4)
+    cax = place(beside + columns * across, 0.3 + (body - 0.3 - bar) / 2, 0.13, bar)
+    figure.colorbar(image, cax=cax, label="attention weight")
+    figure.supylabel("token to be written", x=0.0, y=(0.3 + body / 2) / height, ha="left", fontsize=9)
+    figure.supxlabel("token attended to", x=(beside + columns * across / 2) / width, y=0.0, va="bottom", fontsize=9)
+    figure.suptitle(title, y=1.0, va="top")
     save_figure(figure, path)
 
 
-def plot_bench(rows: Sequence[Mapping[str, Any]], path: str | PathLike[str], threads: int) -> None:
-    """Draw how many times as fast as PyTorch each row of the benchmark is, and its share of the matrix-product rate.
+def _draw_weights(axis: Any, weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], cell: float) -> Any:
+    """The weights (T, S) of one head, in cells of `cell` inches -> the image. Without `queries` the rows have no names.
 
-    Each row has "size", "dropout", "ratio" and "matmul_share".
+    A name that is wider than its place stands upright.
     """
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.2, 3.2))
-    sizes = list(dict.fromkeys(row["size"] for row in rows))
-    rates = list(dict.fromkeys(row["dropout"] for row in rows))
-    for i, rate in enumerate(rates):
-        chosen = {row["size"]: row for row in rows if row["dropout"] == rate}
-        where = np.arange(len(sizes)) + (i - (len(rates) - 1) / 2) * 0.38
-        for axis, key in ((left, "ratio"), (right, "matmul_share")):
-            heights = [chosen[size][key] for size in sizes]
-            color = (BLUE, ORANGE, GREY)[i % 3]
-            bars = axis.bar(where, heights, 0.36, label=f"dropout {rate}", color=color)
-            axis.bar_label(bars, fmt="%.2f", fontsize=8)
-    left.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
-    left.set(title=f"Speed of a training step, PyTorch eager = 1 ({threads} threads)", ylabel="times as fast")
-    right.set(title="Share of the matrix-product rate", ylabel="share", ylim=(0, 1.05))
-    for axis in (left, right):
-        axis.set_xticks(range(len(sizes)), sizes)
-    left.set_ylim(0, 1.3 * left.get_ylim()[1])
-    left.legend(ncols=2, loc="upper left")
-    save_figure(figure, path)
+    image = axis.imshow(weights, vmin=0.0, vmax=1.0, aspect="auto")
+    every = math.ceil(NAME_HEIGHT / cell)
+    axis.set_xticks(range(0, len(keys), every), keys[::every])
+    axis.set_yticks(range(0, len(queries), every), queries[::every])
+    axis.tick_params(length=0, pad=2, labelsize=NAME_SIZE, top=True, labeltop=True, bottom=False, labelbottom=False)
+    axis.spines[:].set_visible(False)
+    for label in axis.get_xticklabels():
+        label.set_rotation(90 if text_width(label.get_text()) > every * cell else 0)
+    for label in (*axis.get_xticklabels(), *axis.get_yticklabels()):
+        label.set_parse_math(False)  # a token may be "$"
+    return image
 
 
-def plot_scaling(rows: Sequence[Mapping[str, Any]], powers: Mapping[str, float], path: str | PathLike[str]) -> None:
-    """Draw step time and peak memory over each size that grows, both axes logarithmic.
+def plot_line(axis: Any, x: Any, y: Any, **style: Any) -> None:
+    """A line; a single point, which a line would not show, as a dot."""
+    axis.plot(x, y, marker="o" if len(x) == 1 else None, markersize=4, **style)
 
-    Each row has "what", "value", "seconds" and "bytes". `powers` {what: n} gives the slope of the dashed line.
+
+def _plot_losses(axis: Any, losses: Any, each: str, mean: str, faint: bool) -> None:
+    """The running mean of the losses, and if `faint`, or if there are too few steps for a mean, the losses themselves.
+
+    `each` and `mean` are the labels of the two; `mean` has a place for the number of steps.
     """
-    figure, axes = pyplot().subplots(2, len(powers), figsize=(2.7 * len(powers), 4.8), sharey="row")
-    for column, (what, power) in enumerate(powers.items()):
-        chosen = [row for row in rows if row["what"] == what]
-        values = np.array([row["value"] for row in chosen])
-        for axis, key, unit in ((axes[0, column], "seconds", 1e3), (axes[1, column], "bytes", 1e-6)):
-            measured = unit * np.array([row[key] for row in chosen])
-            axis.loglog(values, measured, "o-", color=BLUE, markersize=4)
-            slope = measured[-1] * (values / values[-1]) ** float(power)
-            seen = slope >= measured.min() / 2
-            axis.loglog(values[seen], slope[seen], "--", color=ORANGE, linewidth=1, label=f"slope {power}")
-            axis.legend(loc="upper left")
-            axis.set_xticks(values, values)
-            axis.minorticks_off()
-        axes[1, column].set_xlabel(what)
-    axes[0, 0].set_ylabel("training step (ms)")
-    axes[1, 0].set_ylabel("peak memory (MB)")
-    figure.suptitle("Cost as one size grows; dashed: the power of it that dominates for large sizes")
-    save_figure(figure, path)
+    steps, window = np.arange(1, len(losses) + 1), max(1, len(losses) // 50)
+    if window == 1:
+        plot_line(axis, steps, losses, color=BLUE, label=each)
+        return
+    if faint:
+        plot_line(axis, steps, losses, color=BLUE, alpha=0.3, linewidth=0.7, label=each)
+    plot_line(axis, steps[window - 1 :], moving_average(losses, window), color=BLUE, label=mean.format(window))
 
 
-def plot_lengths(
-    rows: Sequence[Mapping[str, Any]],
-    tasks: Sequence[str],
-    lengths: Sequence[int],
-    longest_trained: int,
-    path: str | PathLike[str],
-) -> None:
-    """Draw the share of exact answers over the source's length: one panel per task, one line per position encoding.
-
-    Each row has "task", "positions" and "exact_match", one share for each of `lengths`.
-    """
-    figure, axes = pyplot().subplots(1, len(tasks), figsize=(4.1 * len(tasks), 3.4), sharey=True, squeeze=False)
-    axes = axes[0]
-    colors = (BLUE, ORANGE, GREEN, PINK, YELLOW, GREY)
-    for axis, task in zip(axes, tasks, strict=True):
-        for row, color, mark in zip([row for row in rows if row["task"] == task], colors, "osD^vx", strict=True):
-            axis.plot(lengths, row["exact_match"], mark + "-", color=color, markersize=4, label=row["positions"])
-        axis.axvline(longest_trained, color=GREY, linestyle="--", linewidth=1)
-        label = f"letters in the source (trained on up to {longest_trained})"
-        axis.set(title=task, xlabel=label, xscale="log", ylim=(-0.03, 1.03))
-        ticks = [length for length in lengths if length % 4 == 0 or length < 12]  # not 13 beside 12
-        axis.set_xticks(ticks, ticks)
-        axis.minorticks_off()
-    axes[0].set_ylabel("share of exact answers")
-    axes[-1].legend(loc="upper right")
-    figure.suptitle("Accuracy beyond the training lengths, for each choice of positions")
-    save_figure(figure, path)
+def _begin_at_zero(axis: Any) -> None:
+    """Show the vertical axis from 0 to above the highest line."""
+    values = np.concatenate([line.get_ydata() for line in axis.lines])
+    axis.set_ylim(0, 1.06 * values[np.isfinite(values)].max(initial=0.0) or 1.0)
 
 
-def plot_decoding(seconds: np.ndarray, recomputed: Mapping[int, float], path: str | PathLike[str], title: str) -> None:
-    """Draw the time of each new token: `seconds` (T,) with a KV cache, and {length: seconds} without one."""
-    figure, axis = pyplot().subplots()
-    window = 16
-    places = np.arange(window, len(seconds) + 1)
-    smooth = _moving_average(1e3 * seconds, window)
-    axis.plot(places, smooth, color=BLUE, label=f"with a KV cache, mean of {window} tokens")
-    milliseconds = [1e3 * value for value in recomputed.values()]
-    axis.plot(list(recomputed), milliseconds, "o-", color=ORANGE, label="recomputing the whole text")
-    axis.set(xlabel="tokens read so far", ylabel="milliseconds for one more token", title=title, yscale="log")
-    axis.legend()
-    save_figure(figure, path)
+def mark_powers(axis: Any) -> None:
+    """Ticks such as 1, 2, 5, 10 on a logarithmic vertical axis, as plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter("{x:,g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def plot_curves(losses: np.ndarray, path: str | PathLike[str], title: str) -> None:
-    """Draw two losses (2, steps) of the same training, ours and PyTorch's, and below them their difference."""
-    figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=(2, 1))
-    steps = np.arange(1, losses.shape[1] + 1)
-    top.plot(steps, losses[1], color=ORANGE, linewidth=4, alpha=0.5, label="PyTorch")
-    top.plot(steps, losses[0], color=BLUE, linewidth=1, label="this library")
-    top.set(ylabel="loss (nats per token)", title=title)
-    top.legend()
-    bottom.semilogy(steps, np.maximum(np.abs(losses[0] - losses[1]), 1e-9), color=GREY, linewidth=0.8)
-    bottom.set(ylabel="difference (nats)", xlabel="step")
-    save_figure(figure, path)
+def count_steps(axis: Any) -> None:
+    """Name the horizontal axis "step", with whole numbers."""
+    axis.locator_params(axis="x", integer=True, min_n_ticks=1)
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.set_xlabel("step")
 
 
-def _smoothing_window(steps: int) -> int:
-    """A fiftieth of the steps, at least 1."""
-    return max(1, steps // 50)
+def counted(count: int, noun: str) -> str:
+    """ "1 step", "2,400 steps"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _moving_average(values: Any, window: int) -> np.ndarray:
+def _grid(panels: int, per_row: int) -> tuple[int, int]:
+    """(rows, columns) for so many panels, at most `per_row` in a row and as many in each as possible."""
+    rows = math.ceil(panels / max(1, per_row))
+    return rows, math.ceil(panels / rows)
+
+
+def shorten(name: str, longest: int = 12) -> str:
+    """A name of at most `longest` letters."""
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def text_width(text: str, size: float = 8) -> float:
+    """The width in inches of a line of text, of `size` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    return text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0] / 72
+
+
+def wrap(title: str, width: float) -> str:
+    """A figure's title in lines that fit into `width` inches."""
+    return textwrap.fill(title, int(width / 0.09))
+
+
+def moving_average(values: Any, window: int) -> np.ndarray:
     """The mean of each `window` consecutive values (n,) -> (n - window + 1,)."""
     return np.convolve(values, np.ones(window) / window, mode="valid")

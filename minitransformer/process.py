@@ -127,6 +127,7 @@ class ThreadTeam:
     """A few threads that share work. A team of one works in the caller's thread.
 
     NumPy releases Python's global interpreter lock while it computes, so threads with large arrays run in parallel.
+    Each thread computes its matrix products alone: otherwise it would start BLAS threads of its own.
     """
 
     def __init__(self, size: int = 1):
@@ -148,9 +149,10 @@ class ThreadTeam:
 
         # the copied context carries the backend into the other threads, and from NumPy 2 np.errstate as well
         contexts = (contextvars.copy_context() for _ in range(self.size))
-        shares = [self._pool.submit(context.run, compute_share, k) for k, context in enumerate(contexts)]
-        for share in shares:
-            share.result()  # raises an exception of that thread here
+        with limit_threads(1, of_team=True):
+            shares = [self._pool.submit(context.run, compute_share, k) for k, context in enumerate(contexts)]
+            for share in shares:
+                share.result()  # raises an exception of that thread here
         return results
 
 

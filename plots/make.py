@@ -40,11 +40,15 @@ FIGURES = {
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
     "lengths.png": Source("lengths", "runs/lengths/lengths.png"),
     **{
-        f"train_{task}_{figure}.png": Source(f"train {task}", f"runs/{task}/{figure}.png")
+        f"train_{task}_{figure}.png": Source(
+            f"train {task} --runs runs/plots --overwrite", f"runs/plots/{task}/{figure}.png"
+        )
         for task in ("addition", "copy", "reverse", "sort")
         for figure in ("attention", "loss")
     },
-    "train_shakespeare_loss.png": Source("train shakespeare", "runs/shakespeare/loss.png"),
+    "train_shakespeare_loss.png": Source(
+        "train shakespeare --runs runs/plots --overwrite", "runs/plots/shakespeare/loss.png"
+    ),
 }
 
 
@@ -61,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"unknown figure {name}; known figures: {', '.join(FIGURES)}")
     if options.list:
         for name in names:
-            print(f"{name:<30} minitransformer {FIGURES[name].command:<28} {FIGURES[name].path}")
+            print(f"{name:<30} minitransformer {FIGURES[name].command:<47} {FIGURES[name].path}")
         return 0
     return make(names)
 

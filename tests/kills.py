@@ -23,6 +23,7 @@ from minitransformer.progress import tqdm
 
 STEPS = 60
 TRAIN = ("train", "copy", "--steps", str(STEPS), "--checkpoint-interval", "5", "--dropout", "0.1", "--batch-size", "4")
+TRAIN += ("--name", "copy")
 
 
 def start(folder, resume):

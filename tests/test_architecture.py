@@ -19,8 +19,8 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "course", "files", "process", "progress", "vocabulary"},
-    {"checks", "devices", "generators", "kernels"},
+    {"backend", "course", "files", "process", "progress", "terminal", "vocabulary"},
+    {"checks", "devices", "generators", "kernels", "signals"},
     {"core", "tokenizers"},
     {"functional"},
     {"layers"},
@@ -53,7 +53,8 @@ HOST_FILES = (
     "functional/scatter.py",
     "layers/initializers.py",
 )  # tables and weights are computed with NumPy
-HOST_TYPES = {"ndarray", "random"}  # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator)
+# of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
+HOST_TYPES = {"ndarray", "random", "errstate"}
 HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights
 RANDOM_NAMES = {"default_rng", "Generator", "SFC64"}
 AXIS_LENGTHS = set("BCDFHIMNOSTV")

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 HELD = ("minitransformer", "tests", "docs", "plots", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()  # it quotes them all
 QUOTES = {  # (file, words): an old name that a file must know, or somebody else's name
-    ("minitransformer/recipes/resume.py", '"accumulate"'),  # in runs of version 0.1
     ("tests/strict/freeze_cupy_api.py", '"accumulate"'),  # a method of NumPy's
 }
 

@@ -67,7 +67,7 @@ def test_every_figure_that_a_page_shows_is_committed(page, make):
 def test_a_command_that_draws_two_figures_runs_once(make, runs, capsys):
     commands, _ = runs
     assert make.main(["train_copy_loss", "bench.png", "train_copy_attention.png"]) == 0
-    assert commands == ["train copy", "bench"]
+    assert commands == ["train copy --runs runs/plots --overwrite", "bench"]
     figures = {path.name: path.read_text() for path in make.FOLDER.iterdir()}
     assert figures == {name: name for name in ("train_copy_loss.png", "bench.png", "train_copy_attention.png")}
     assert "made plots/bench.png" in capsys.readouterr().out

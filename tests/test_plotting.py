@@ -1,5 +1,8 @@
 """Figures: they show the numbers given, the same numbers give the same bytes, and a file is written whole or not."""
 
+import dataclasses
+import math
+from functools import partial
 from pathlib import Path
 
 import matplotlib.image
@@ -8,8 +11,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from minitransformer import plotting
+from minitransformer.data import get_task
+from minitransformer.models import GPT, Transformer, named_config
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.recipe import Trained
 from minitransformer.training import History
+from tests.drawing import drawn_texts, faults, unclear_lines
 
+ODD = ["W" * 40, "$", "$x$", "\\foo", "a_b^"]
 QUERIES, KEYS = ["c", "b", "a", "eos"], ["a", "b", "c", "d", "eos"]
 
 
@@ -26,15 +35,54 @@ def attention(heads=3, seed=0):
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def draw_training(path, seed=0):
-    plotting.plot_training(history(seed=seed), path, "The loss falls", floor=0.3)
+def shares(heads, T, S, seed=0):
+    """Weights (H, T, S) of any shape whose rows sum to 1."""
+    weights = np.random.default_rng(seed).random((heads, T, S))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def draw_training(path, seed=0, steps=120):
+    plotting.plot_training(history(steps, seed), path, "The loss of each step", floor=0.3)
+
+
+def draw_text_training(path, seed=0, steps=120, evaluations=10):
+    run, at = history(steps, seed), list(range(steps, 0, -max(1, steps // evaluations)))[::-1]
+    bits = [1.5 * run.losses[step - 1] for step in at]
+    plotting.plot_text_training(run, at, bits, path, "masked", "masked character")
 
 
 def draw_attention(path, seed=0):
     plotting.plot_attention(attention(seed=seed), QUERIES, KEYS, path, "Where tokens look")
 
 
-every_figure = pytest.mark.parametrize("draw", [draw_training, draw_attention])
+def draw_any_attention(path, seed=0, heads=4, queries=tuple("cba"), keys=tuple("abc"), title="Attention"):
+    weights = shares(heads, len(queries), len(keys), seed)
+    plotting.plot_attention(weights, queries, keys, path, title)
+
+
+DRAWN = {
+    "training": draw_training,
+    "training, 1 step": partial(draw_training, steps=1),
+    "training, 20 steps": partial(draw_training, steps=20),
+    "training, 10,000 steps": partial(draw_training, steps=10_000),
+    "text": draw_text_training,
+    "text, 1 step": partial(draw_text_training, steps=1),
+    "text, 30 steps": partial(draw_text_training, steps=30),
+    "attention": draw_attention,
+    "attention, 1 head": partial(draw_any_attention, heads=1, keys=tuple("5296+6003"), title="Where tokens look " * 4),
+    "attention, 16 heads": partial(draw_any_attention, heads=16, queries=("a",), keys=("b", "<bos>")),
+    "attention, GPT": partial(draw_any_attention, queries=[*"ltiwcbhdruzi", "eos"], keys=[*"izurdhbc", "eos"] * 3),
+    "attention, 60 tokens": partial(draw_any_attention, queries=["eos"] * 60, keys=["bos"] * 60),
+    "attention, 1 token": partial(draw_any_attention, heads=2, queries=["W"], keys=["W"]),
+    "attention, 1 to 30": partial(draw_any_attention, heads=5, queries=["W"], keys=["W"] * 30),
+    "attention, long tokens": partial(
+        draw_any_attention,
+        heads=3,
+        queries=["<|endoftext|> and more"] * 5,
+        keys=["W" * 40, "$", "$x$", "\\foo", "a_b^"],
+    ),
+}
+some_figures = pytest.mark.parametrize("draw", [draw_training, draw_attention])
 
 
 @pytest.fixture
@@ -47,7 +95,7 @@ def shown(monkeypatch):
         plotting.pyplot().close(figure)
 
 
-@every_figure
+@some_figures
 def test_a_figure_is_written_and_is_not_blank(draw, tmp_path):
     path = tmp_path / "new" / "folder" / "figure.png"
     draw(path)
@@ -57,7 +105,7 @@ def test_a_figure_is_written_and_is_not_blank(draw, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["figure.png"]
 
 
-@every_figure
+@some_figures
 def test_the_same_numbers_give_the_same_bytes_and_others_do_not(draw, tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         draw(tmp_path / f"{name}.png", seed)
@@ -66,7 +114,7 @@ def test_the_same_numbers_give_the_same_bytes_and_others_do_not(draw, tmp_path):
     assert first != other
 
 
-@every_figure
+@some_figures
 def test_no_figure_stays_open(draw, tmp_path):
     before = plotting.pyplot().get_fignums()
     draw(tmp_path / "figure.png")
@@ -95,6 +143,17 @@ def test_a_save_that_fails_leaves_no_half_written_file(existing, tmp_path, monke
     assert files == ({} if existing is None else {"figure.png": existing})
 
 
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_can_be_read(name, shown):
+    DRAWN[name](None)
+    assert faults(shown[0]) == []
+    assert unclear_lines(shown[0]) == []
+
+
+def labels_of(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_the_training_figure_shows_losses_their_mean_the_floor_and_the_learning_rate(shown):
     run = history()
     plotting.plot_training(run, None, "The loss falls", floor=0.3)
@@ -109,14 +168,45 @@ def test_the_training_figure_shows_losses_their_mean_the_floor_and_the_learning_
     assert set(floor.get_ydata()) == {0.3}
     assert list(bottom.lines[0].get_ydata()) == run.learning_rates
     labels = [text.get_text() for text in top.get_legend().get_texts()]
-    assert labels == ["each step", "mean of 2 steps", "floor of label smoothing, 0.300"]
+    assert labels == ["each step", "mean of the last 2 steps", "floor of label smoothing, 0.300"]
 
 
 @pytest.mark.parametrize("floor", [None, 0.0])
-@pytest.mark.parametrize("steps", [1, 2, 51])
-def test_the_training_figure_can_do_without_a_floor_and_with_few_steps(steps, floor, tmp_path, shown):
-    plotting.plot_training(history(steps), tmp_path / "loss.png", "Short", floor)
-    assert len(shown[0].axes[0].lines) == 2
+def test_the_training_figure_can_do_without_a_floor(floor, shown):
+    plotting.plot_training(history(), None, "Short", floor)
+    assert labels_of(shown[0].axes[0]) == ["each step", "mean of the last 2 steps"]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 99])
+def test_a_mean_of_one_step_is_no_mean(steps, shown):
+    draw_training(None, steps=steps)
+    draw_text_training(None, steps=steps)
+    assert labels_of(shown[0].axes[0]) == ["each step", "floor of label smoothing, 0.300"]
+    assert labels_of(shown[1].axes[0]) == ["training text", "held-out text, a sample of windows"]
+    assert list(shown[0].axes[0].lines[0].get_xdata()) == list(range(1, steps + 1))
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, "after 1 step"), (2400, "after 2,400 steps")])
+def test_the_title_of_a_text_says_the_last_loss_that_is_drawn(steps, expected, shown):
+    run = history(steps)
+    plotting.plot_text_training(run, [1, steps], [6.5, 2.254], None, "shakespeare", "character")
+    title = f"shakespeare: 2.25 bits per character on held-out text {expected}"
+    assert shown[0].axes[0].get_title() == title
+    assert list(shown[0].axes[0].lines[1].get_ydata()) == [6.5, 2.254]
+    bits = [loss / math.log(2) for loss in run.losses]
+    window = max(1, steps // 50)
+    assert np.allclose(shown[0].axes[0].lines[0].get_ydata()[0], np.mean(bits[:window]))
+
+
+def test_without_held_out_losses_the_title_claims_none(shown):
+    plotting.plot_text_training(history(60), [], [], None, "shakespeare", "character")
+    assert shown[0].axes[0].get_title() == "Training loss of shakespeare"
+    assert labels_of(shown[0].axes[0]) == ["training text"]
+
+
+def test_a_loss_that_is_infinite_leaves_the_others_in_sight(shown):
+    plotting.plot_text_training(history(60), [30, 60], [math.inf, 4.0], None, "shakespeare", "character")
+    assert 4.0 < shown[0].axes[0].get_ylim()[1] < 10.0
 
 
 @pytest.mark.parametrize("heads", [1, 3])
@@ -129,6 +219,43 @@ def test_the_attention_figure_shows_every_head_with_its_tokens(heads, shown):
         assert np.array_equal(panel.images[0].get_array(), weights[head])
         assert panel.images[0].get_clim() == (0.0, 1.0)
         assert [label.get_text() for label in panel.get_xticklabels()] == KEYS
-        assert [label.get_text() for label in panel.get_yticklabels()] == QUERIES
         assert panel.get_title() == f"head {head + 1}"
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == QUERIES
     assert shown[0].get_suptitle() == "Where tokens look"
+
+
+def test_of_too_many_tokens_every_second_one_is_named_beside_its_own_row(shown):
+    tokens = [f"{i}" for i in range(60)]
+    plotting.plot_attention(shares(1, 60, 60), tokens, tokens, None, "Where tokens look")
+    panel = shown[0].axes[0]
+    assert [label.get_text() for label in panel.get_xticklabels()] == tokens[::2]
+    assert list(panel.get_xticks()) == list(range(0, 60, 2))
+    assert list(panel.get_yticks()) == list(range(0, 60, 2))
+
+
+def test_a_token_is_no_formula(shown):
+    plotting.plot_attention(shares(1, 2, 2), ["$x$", "$"], ["\\frac$$", "a"], None, "Where tokens look")
+    assert {"$x$", "$", "\\frac$$", "a"} <= {text.get_text() for text in drawn_texts(shown[0])}
+
+
+@pytest.mark.parametrize(("model", "title"), [("transformer", "Cross-attention"), ("gpt", "Self-attention")])
+def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model, title, shown, tmp_path):
+    recipe = RECIPES["reverse"]
+    options = dataclasses.replace(recipe.defaults, model=model, steps=1)
+    new = {"transformer": Transformer, "gpt": GPT}[model](named_config("tiny", 29), seed=0)
+    batch = get_task("reverse").held_out_batch(np.random.default_rng(0), 20)
+    run = History(losses=[4.0], learning_rates=[0.001])
+    recipe.draw(Trained(options, recipe.data(options), new, run, [], {}, (batch, None)), tmp_path)
+    loss, attended = shown
+    assert attended.get_suptitle().startswith(title)
+    assert attended.get_suptitle().endswith("trained on reverse")
+    assert loss.axes[0].get_title() == "Training loss of reverse"
+    assert faults(loss) == faults(attended) == []
+
+
+def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_path):
+    recipe = RECIPES["masked"]
+    recipe.draw(Trained(recipe.defaults, None, None, history(50), [[25, 3.0], [50, 2.5]], {}, None), tmp_path)
+    title = "masked: 2.50 bits per masked character on held-out text after 50 steps"
+    assert shown[0].axes[0].get_title() == title
+    assert shown[0].axes[0].get_ylabel() == "loss (bits per masked character)"

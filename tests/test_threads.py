@@ -14,7 +14,7 @@ from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import ThreadTeam, blas_threads, limit_threads
+from minitransformer.process import THREAD_VARIABLES, ThreadTeam, blas_threads, limit_threads
 from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, parallel, train
 from tests.strict.strict import strict
 
@@ -146,6 +146,40 @@ def test_limit_of_a_team_wins_over_a_newer_limit_and_num_threads_ignores_it():
         assert (threads_in_use(), blas_threads()) == (3, 3)
     with limit_threads(1, of_team=True):
         assert (threads_in_use(), blas_threads()) == (1, before)
+
+
+def test_threads_of_a_team_compute_their_matrix_products_alone():
+    with limit_threads(3):
+        assert ThreadTeam(2).map(lambda _: threads_in_use(), range(2)) == [1, 1]
+        assert threads_in_use() == 3
+
+
+class WatchedTask:
+    """The copy task, which notes the number of BLAS threads whenever a step begins."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def batch(self, rng, size):
+        self.seen.add(threads_in_use())
+        return get_task("copy").batch(rng, size)
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "max_len", "expected"), [(12, 64, 900, 1), (128, 4, 32, 1), (128, 16, 64, 2)]
+)
+def test_train_uses_no_more_blas_threads_than_the_model_and_its_batches_keep_busy(
+    width, rows, max_len, expected, monkeypatch
+):
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    sizes = {"num_heads": 2, "d_ff": 8, "num_layers": 1, "max_len": max_len}
+    task = WatchedTask()
+    with limit_threads(3):
+        net = Transformer(TransformerConfig(vocab_size=29, d_model=width, **sizes))
+        train(net, task, settings=TrainingSettings(steps=1, batch_size=rows))
+        assert task.seen == {expected}
+        assert threads_in_use() == 3
 
 
 def run_together(*functions):

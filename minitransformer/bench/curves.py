@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_curves
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.training import MAX_NORM, make_training_step
 from minitransformer.data import TextBatch, TextTask, load_shakespeare
 from minitransformer.models import GPT, TransformerConfig, gpt_config
-from minitransformer.plotting import plot_curves
 from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer
@@ -40,7 +40,7 @@ def run(seed: int, folder: Path) -> dict[str, Any]:
     task = TextTask(corpus, CharacterTokenizer.train(corpus.train + corpus.held_out), LENGTH)
     config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, max_len=LENGTH, **SIZES)
     print(f"GPT on Shakespeare, {STEPS} steps of {BATCH_SIZE} windows, float32, threads: {blas_threads()}")
-    with tqdm(total=STEPS, disable=None, unit="step") as bar:
+    with tqdm(total=STEPS, unit="step") as bar:
         losses = loss_curves(
             task, config, STEPS, BATCH_SIZE, warmup=WARMUP, peak=PEAK, seed=seed, after_step=bar.update
         )

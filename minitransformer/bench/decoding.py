@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_decoding
 from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.timing import interleave, median
 from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
-from minitransformer.plotting import plot_decoding
 from minitransformer.process import blas_threads, keep_freed_memory
 from minitransformer.progress import tqdm
 
@@ -31,10 +31,11 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     """
     keep_freed_memory()
     with_torch, threads = torch_is_installed(), blas_threads()
-    print(f"GPT, greedy, {COUNT} tokens after the first one, float32, threads: {threads}; tokens per second\n")
+    print(f"GPT, greedy, {COUNT} tokens after the first one, float32, threads: {threads}")
+    print("tokens per second:\n")
     print(f"{'size':<8} {'batch':>5} {'ours':>10} {'PyTorch':>10} {'ratio':>6}", flush=True)
     rows = []
-    for name, batch in tqdm([(name, batch) for name in NAMES for batch in BATCHES], disable=None, leave=False):
+    for name, batch in tqdm([(name, batch) for name in NAMES for batch in BATCHES], leave=False, unit="size"):
         calls = {"numpy": numpy_decoding(name, batch)}
         if with_torch:
             calls["pytorch"] = pytorch_decoding(name, batch, threads)

@@ -40,7 +40,7 @@ def run(folder: Path, backend: str | None = None) -> dict[str, Any]:
     """
     if not backend and backend_name() == "numpy":
         use_backend("cupy")
-    with tqdm(total=len(PARTS), disable=None, leave=False, bar_format="{l_bar}{bar}| {postfix}") as bar:
+    with tqdm(total=len(PARTS), leave=False, unit="part", bar_format="{l_bar}{bar}| {postfix}") as bar:
 
         def progress(part: str, share: float) -> None:
             bar.n = list(PARTS).index(part) + share

@@ -1,5 +1,11 @@
 """`minitransformer lengths`: which position encodings still work beyond the lengths that a toy task was trained on."""
 
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -7,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_lengths
 from minitransformer.bench.training import train_toy_task
 from minitransformer.data import get_task
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import Transformer
-from minitransformer.plotting import plot_lengths
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
+from minitransformer.signals import blocked
 
 TASKS = ("copy", "reverse")
 LONGEST_TRAINED = 12  # symbols of a source in training
@@ -34,11 +41,7 @@ def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str,
         folder: for the figure.
     """
     todo = jobs()
-    work = partial(train_and_test, seed=seed, steps=steps)
-    with ProcessPoolExecutor(processes) as pool:
-        futures = [pool.submit(work, *job) for job in todo]
-        bar = tqdm(as_completed(futures), total=len(todo), disable=None, unit="training")
-        rows = [future.result() for future in bar]
+    rows = train_all(partial(train_and_test, seed=seed, steps=steps), todo, processes)
     rows.sort(key=lambda row: todo.index((row["task"], row["positions"])))
     print(f"exact match on {TESTED} held-out sequences of each length\n")
     print(f"{'task':<8} {'positions':<11}" + "".join(f"{length:>6}" for length in LENGTHS))
@@ -48,6 +51,31 @@ def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str,
     plot_lengths(rows, TASKS, LENGTHS, LONGEST_TRAINED, figure)
     print(f"\nsaved {figure}")
     return {"lengths": LENGTHS, "rows": rows}
+
+
+def train_all(work: Callable[..., dict[str, Any]], todo: list[tuple[str, str]], processes: int) -> list[dict[str, Any]]:
+    """[work(*job) for job in todo] in any order, computed by several processes. An interruption ends them at once."""
+    with ProcessPoolExecutor(processes, initializer=prepare_worker) as pool:
+        try:
+            with blocked(signal.SIGINT, signal.SIGTERM):  # the workers leave both to this process
+                futures = [pool.submit(work, *job) for job in todo]
+            return [future.result() for future in tqdm(as_completed(futures), total=len(todo), unit="training")]
+        except BaseException:
+            for worker in multiprocessing.active_children():
+                worker.kill()  # or they would do all jobs before the pool ends
+            raise
+
+
+def prepare_worker() -> None:
+    """Run this in a new process: it ends with its parent, however that ends, and leaves the progress bar to it."""
+    parent: Any = multiprocessing.parent_process()
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it is used until the process ends)
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def jobs() -> list[tuple[str, str]]:

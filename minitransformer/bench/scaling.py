@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from minitransformer.bench.figures import plot_scaling
 from minitransformer.bench.sizes import Size
 from minitransformer.bench.steps import numpy_step
 from minitransformer.bench.timing import interleave, median, peak_memory
-from minitransformer.plotting import plot_scaling
 from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 
@@ -29,7 +29,7 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     jobs = [(what, value) for what, (values, _) in GROWTH.items() for value in values]
     rows = []
     print(f"{'size':<12} {'value':>6} {'step':>11} {'peak memory':>12}", flush=True)
-    for what, value in tqdm(jobs, disable=None, leave=False, unit="size"):
+    for what, value in tqdm(jobs, leave=False, unit="size"):
         size = grown(what, value)
         times = interleave({"numpy": numpy_step(size, DROPOUT)}, seconds / 10)["numpy"]
         memory = peak_memory("numpy", size, DROPOUT, blas_threads())

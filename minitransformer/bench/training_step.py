@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.bench.figures import plot_bench
 from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
 from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
-from minitransformer.plotting import plot_bench
 from minitransformer.process import blas_threads
 from minitransformer.progress import tqdm
 
 NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
 HEADER = (
-    f"{'size':<10} {'dropout':>7} {'ours':>10} {'PyTorch':>10} {'ratio':>6} {'tokens/s':>9} {'matmul':>7}"
-    f" {'GFLOP/s':>8} {'memory':>8} {'PyTorch':>8}"
+    f"{'size':<9} {'dropout':>7} {'ours':>9} {'PyTorch':>9} {'ratio':>5} {'tokens/s':>8} {'matmul':>6} {'GFLOP/s':>7}"
 )
+MEMORY_HEADER = f" {'MB':>5} {'theirs':>6}"
 
 
 def run(names: Sequence[str], dropout: Sequence[float], seconds: float, memory: bool, folder: Path) -> dict[str, Any]:
@@ -36,12 +36,12 @@ def run(names: Sequence[str], dropout: Sequence[float], seconds: float, memory: 
     """
     threads, with_torch = blas_threads(), torch_is_installed()
     machine = describe_machine(threads, with_torch)
-    print(machine + "\n\n" + HEADER, flush=True)
+    print(f"{machine}\n\n{HEADER}{MEMORY_HEADER if memory else ''}", flush=True)
     names = names or NAMES
     jobs: list[tuple[str, float | None]] = [(name, rate) for name in names if name != "adam" for rate in dropout]
     jobs += [("adam", None)] * ("adam" in names)
     rows = []
-    with tqdm(total=len(jobs), disable=None, leave=False, bar_format="{l_bar}{bar}| {postfix}") as bar:
+    with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
         for done, (name, rate) in enumerate(jobs):
             bar.set_postfix_str(name)
             rows.append(measure(name, rate, seconds, memory, threads, with_torch, _progress(bar, done)))
@@ -90,11 +90,11 @@ def format_row(row: dict[str, Any]) -> str:
     """One line of the table."""
     rate = "" if row["dropout"] is None else row["dropout"]
     other, ratio = ("", "") if row["ratio"] is None else (f"{1e3 * row['pytorch']:.1f} ms", f"{row['ratio']:.2f}")
-    line = f"{row['size']:<10} {rate:>7} {1e3 * row['numpy']:>7.1f} ms {other:>10} {ratio:>6}"
+    line = f"{row['size']:<9} {rate:>7} {1e3 * row['numpy']:>6.1f} ms {other:>9} {ratio:>5}"
     if "matmul_share" in row:
-        line += f" {row['tokens_per_second']:>9,.0f} {row['matmul_share']:>7.2f} {row['matmul_rate'] / 1e9:>8.0f}"
-    for size in row.get("memory", {}).values():
-        line += f" {size / 1e6:>5.0f} MB"
+        line += f" {row['tokens_per_second']:>8,.0f} {row['matmul_share']:>6.2f} {row['matmul_rate'] / 1e9:>7.0f}"
+    for size, columns in zip(row.get("memory", {}).values(), (5, 6), strict=False):
+        line += f" {size / 1e6:>{columns}.0f}"
     return line
 
 

@@ -1,49 +1,43 @@
 """The command line: `minitransformer COMMAND ...`, one file per command."""
 
 import argparse
+import importlib
+import itertools
 import math
-import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.cli import (
-    bench,
-    check,
-    devices,
-    generate,
-    gradcheck,
-    hint,
-    init,
-    lengths,
-    lesson,
-    progress,
-    solution,
-    start,
-    summary,
-    train,
+from minitransformer.signals import Interruptions, end_process
+from minitransformer.terminal import (
+    WIDEST,
+    discard_output,
+    error_message,
+    one_line,
+    print_in_any_encoding,
+    wrap_help,
 )
-from minitransformer.files import check_folder, reason
-from minitransformer.training import NotFiniteError, Stopped
 
+# the file of each command is imported when the command is used
 COMMANDS = {
-    "lesson": lesson,
-    "init": init,
-    "start": start,
-    "check": check,
-    "hint": hint,
-    "progress": progress,
-    "solution": solution,
-    "train": train,
-    "generate": generate,
-    "summary": summary,
-    "gradcheck": gradcheck,
-    "bench": bench,
-    "lengths": lengths,
-    "devices": devices,
+    "lesson": "list the lessons, or run one",
+    "init": "make a folder of your own with the lessons and exercises",
+    "start": "start an exercise: copy its file to your folder",
+    "check": "check your exercises, and name your mistakes",
+    "hint": "show a hint: first a question, then what is missing, then the shapes",
+    "progress": "list all exercises with your progress",
+    "solution": "show the solution of an exercise that you have passed",
+    "train": "train a model on a toy task or on text, and evaluate it on held-out data",
+    "generate": "give a trained model a prompt: reverse a word, continue a text, fill in masks",
+    "summary": "show the layers, output shapes and parameters of a configuration",
+    "gradcheck": "check every backward pass to machine precision",
+    "bench": "time a training step against PyTorch eager and the matrix product",
+    "lengths": "test all positional encodings on sequences longer than in training",
+    "devices": "list the available devices: the CPU, and NVIDIA GPUs through CuPy",
 }
 
 # errors that bad input or the system causes; they get one line and exit status 2
@@ -54,41 +48,77 @@ INPUT_ERRORS = (
     OSError,
     OverflowError,
     MemoryError,
-    NotImplementedError,
-    BackendUnavailableError,
+    RuntimeError,  # an unusable backend, no more threads
+    ImportError,  # a missing package, no memory for a library
 )
-LONG_WORD = re.compile(r"\S{200,}")  # a path or number of this length is shortened
 MAX_INTEGER = 2**63 - 1
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
 
-  minitransformer lesson                 list the lessons, in reading order
-  minitransformer init course            copy the lessons and exercises to a folder of your own
-  minitransformer start 06               start the exercises of lesson 06
-  minitransformer check 06               check your solutions, and name your mistakes
-  minitransformer hint 06                show the next hint
-  minitransformer solution 06            show our solution, after yours has passed
-  minitransformer progress               list all exercises with your progress
-  minitransformer train reverse          train a model that reverses words, in about a minute
-  minitransformer train shakespeare      train a model that writes plays, in about ten minutes
-  minitransformer generate RUN           continue a prompt with a trained model
-  minitransformer summary base           show the layers of the paper's base model
-  minitransformer gradcheck              check the gradients of every backward pass
-  minitransformer bench                  time a training step against PyTorch
-  minitransformer lengths                test positional encodings beyond the training length
-  minitransformer devices                list the available devices
+  minitransformer lesson             list the lessons, in reading order
+  minitransformer init course        copy the lessons and exercises to a folder
+  minitransformer start 06           start the exercises of lesson 06
+  minitransformer check 06           check your solutions, name your mistakes
+  minitransformer hint 06            show the next hint
+  minitransformer solution 06        show our solution, once yours has passed
+  minitransformer progress           list all exercises with your progress
+  minitransformer train reverse      train a model to reverse words (a minute)
+  minitransformer train shakespeare  train a model to write plays (ten minutes)
+  minitransformer generate RUN       continue a prompt with a trained model
+  minitransformer summary base       show the layers of the paper's base model
+  minitransformer gradcheck          check the gradients of every backward pass
+  minitransformer bench              time a training step against PyTorch
+  minitransformer lengths            test sequences longer than in training
+  minitransformer devices            list the available devices
 """
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps the paragraphs of a description, and leaves its examples in lines of their own."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **options)
+        self._width = min(self._width, WIDEST)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return wrap_help(text, width)
+
+
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that reports an error in one line, without the list of all options."""
+    """An ArgumentParser that reports an error in one line, without the list of all options.
+
+    The parser of a `command` declares its arguments when it is used: only then is the command's file imported, and
+    what that imports.
+    """
+
+    def __init__(self, *, command: str | None = None, **options: Any) -> None:
+        super().__init__(**{"formatter_class": HelpFormatter, **options})
+        self._undeclared = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Report unknown options here, with the help of the command itself, instead of in the outer parser."""
+        if self._undeclared:
+            declare_arguments(self, self._undeclared)
+            self._undeclared = None
+        self.check_options(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return namespace, unknown
+
+    def check_options(self, words: Sequence[str]) -> None:
+        """Report an unknown option before a subcommand, whose value would otherwise be taken for the subcommand."""
+        subcommands = {
+            name
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for name in action.choices
+        }
+        for word in itertools.takewhile(lambda word: word not in subcommands, words if subcommands else ()):
+            name = word.partition("=")[0]
+            is_option = name.startswith("-") and name.strip("-") and not name[1].isdigit()
+            if is_option and not any(known.startswith(name) for known in self._option_string_actions):
+                self.error(f"unrecognized arguments: {word}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""
@@ -98,17 +128,27 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> Parser:
     """The parser with all commands."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="minitransformer", description=DESCRIPTION, formatter_class=raw)
+    parser = Parser(prog="minitransformer", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=raw)
-        inner = module.add_arguments(command) or []  # parsers inside this one
-        add_common_arguments(command, seed=argparse.SUPPRESS if inner else 0)
-        for each in inner:
-            add_common_arguments(each, *[argparse.SUPPRESS] * 3)
+    for name, about in COMMANDS.items():
+        commands.add_parser(name, help=about, command=name)
     return parser
+
+
+def import_command(name: str) -> ModuleType:
+    """The file of the command: it has DESCRIPTION, add_arguments(parser) and run(arguments)."""
+    return importlib.import_module(f"minitransformer.cli.{name}")
+
+
+def declare_arguments(parser: Parser, command: str) -> None:
+    """Add the arguments of the command, and those of every command."""
+    module = import_command(command)
+    parser.description = module.DESCRIPTION
+    inner = module.add_arguments(parser) or []  # parsers inside this one
+    add_common_arguments(parser, seed=argparse.SUPPRESS if inner else 0)
+    for each in inner:
+        add_common_arguments(each, *[argparse.SUPPRESS] * 3)
 
 
 def add_common_arguments(
@@ -130,52 +170,66 @@ def add_common_arguments(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    0 is success, 1 a failed check or training, 2 bad input, 130 an interruption and 141 a closed pipe.
+    0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe. If the
+    arguments are those of this process, Ctrl-C and SIGTERM end it here.
     """
-    arguments = make_parser().parse_args(argv)
+    print_in_any_encoding()
+    arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
     try:
-        check_arguments(arguments)
-        if arguments.backend:
-            use_backend(arguments.backend)
-        status = COMMANDS[arguments.command].run(arguments)
-        if sys.stdout:  # None if it was closed
-            sys.stdout.flush()  # so that a full disk is noticed here
-        return status
+        with interruptions:
+            make_parser().parse_args(argv, arguments)
+            return run_command(arguments)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 141
-    except INPUT_ERRORS as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if interruptions.received or isinstance(error, KeyboardInterrupt):
+            return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
         if arguments.debug:
             raise
-        print(f"minitransformer {arguments.command}: {error_message(error)}", file=sys.stderr)
+        return explain(error, arguments)
+
+
+def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:
+    """Say that the command was stopped by the signal `number` -> exit status, or end the process (`end_now`)."""
+    complain(arguments, "stopped")
+    if end_now:
+        end_process(number)
+    return 128 + number
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the command that the arguments name -> exit status."""
+    check_arguments(arguments)
+    if arguments.backend:
+        from minitransformer.backend import use_backend
+
+        use_backend(arguments.backend)
+    status = import_command(arguments.command).run(arguments)
+    if sys.stdout:  # None if it was closed
+        sys.stdout.flush()  # so that a full disk is noticed here
+    return status
+
+
+def explain(error: Exception, arguments: argparse.Namespace) -> int:
+    """Print what was wrong -> exit status. Raises the error again if it is one that only a bug can cause."""
+    if isinstance(error, INPUT_ERRORS):
+        complain(arguments, error_message(error))
         return 2
-    except NotFiniteError as error:
-        if arguments.debug:
-            raise
-        print(f"minitransformer {arguments.command}: {error}", *error.advice, sep="\n", file=sys.stderr)
+    from minitransformer.training import NotFiniteError, Stopped
+
+    if isinstance(error, NotFiniteError):
+        complain(arguments, error, *error.advice)
         return 1
-    except Stopped as stopped:
-        print(f"minitransformer {arguments.command}: {stopped}", file=sys.stderr)
-        print(stopped.advice, file=sys.stderr)
+    if isinstance(error, Stopped):
+        complain(arguments, error, error.advice)
         return 130
-    except KeyboardInterrupt:
-        print(f"minitransformer {arguments.command}: stopped", file=sys.stderr)
-        return 130
+    raise error
 
 
-def one_line(text: object) -> str:
-    """`text` as one printable line, in which very long words are shortened."""
-    seen = "".join(c if c.isprintable() else " " if c == "\n" else repr(c)[1:-1] for c in str(text).strip())
-    return LONG_WORD.sub(lambda word: f"{word[0][:80]}...{word[0][-20:]}", seen)
-
-
-def error_message(error: Exception) -> str:
-    """The message of an error in one line, without the system's error number."""
-    if isinstance(error, MemoryError):
-        return one_line(f"not enough memory: {error or 'the requested array is too large'}")
-    if isinstance(error, OSError) and error.strerror:
-        return one_line(f"{error.filename}: {reason(error)}" if error.filename else reason(error))
-    return one_line(error)
+def complain(arguments: argparse.Namespace, *lines: object) -> None:
+    """Print lines on stderr, the first one after the name of the command."""
+    print(f"minitransformer {arguments.command}".rstrip() + f": {lines[0]}", *lines[1:], sep="\n", file=sys.stderr)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -194,4 +248,6 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--seed must be at least 0, got {arguments.seed}")
     for name in ("runs", "plots"):
         if hasattr(arguments, name):
+            from minitransformer.files import check_folder
+
             check_folder(getattr(arguments, name))

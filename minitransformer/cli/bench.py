@@ -7,7 +7,6 @@ from pathlib import Path
 from minitransformer.bench import curves, decoding, device_report, scaling, training_step
 from minitransformer.checks import check_rate
 
-HELP = "time a training step against PyTorch eager and the matrix product"
 DESCRIPTION = """\
 Time a full training step (forward, loss, backward, clipping, Adam) of this library and, if PyTorch is installed, of the
 same model in PyTorch eager, with the same shapes, positions of dropout, label smoothing, optimizer and number of

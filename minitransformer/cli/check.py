@@ -13,7 +13,6 @@ from minitransformer.exercises.options import NAMES, add_workshop_arguments, cho
 from minitransformer.exercises.report import paint, print_diagnoses
 from minitransformer.exercises.runner import LIMIT, check
 
-HELP = "check your exercises, and name your mistakes"
 DESCRIPTION = """\
 Check your solutions to the exercises of a lesson. Checks of shapes, linearity and numerical derivatives show what is
 wrong and where. Your code is also compared with about 260 known mistakes, and a mistake that matches is named:

@@ -4,8 +4,8 @@ import argparse
 import json
 
 from minitransformer.devices import list_devices
+from minitransformer.terminal import wrap
 
-HELP = "list the available devices: the CPU, and NVIDIA GPUs through CuPy"
 DESCRIPTION = """\
 List the devices that the two backends can use on this machine, and say what is missing for the others:
 
@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     devices = list_devices()
     for device in devices:
         mark = "usable" if device["usable"] else "not usable here"
-        print(f"{device['backend']}: {mark}\n  {device['name']}")
+        print(f"{device['backend']}: {mark}")
+        print(wrap(device["name"], "  ", "  "))
         for key, value in device.items():
             if key not in ("backend", "usable", "name"):
                 print(f"  {key:<28} {f'{value / 1e9:.0f} GB' if key == 'memory' else value}")

@@ -22,7 +22,6 @@ from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_
 from minitransformer.training import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
 
-HELP = "give a trained model a prompt: reverse a word, continue a text, fill in masks"
 DESCRIPTION = """\
 Give a prompt to a model that `minitransformer train` has saved. A model of a toy task answers, a language model
 continues the text, and a masked model fills in every [MASK], which is one character for models of `train masked`:

@@ -17,10 +17,10 @@ from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
 from minitransformer.gradcheck import Report, check_layer
+from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
-HELP = "check every backward pass to machine precision"
 DESCRIPTION = """\
 Compare every gradient that a backward pass computes with a derivative of the forward pass alone. The derivative is
 found with the complex step, which is exact to rounding. All functions, layers and models are checked, with all their
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     checks = collect(arguments)
     start = time.perf_counter()
     reports = []
-    with tqdm(checks, disable=None, unit="check", leave=False) as bar:
+    with tqdm(checks, unit="check", leave=False) as bar:
         for name, check in bar:
             bar.set_postfix_str(name)
             report = check()
@@ -84,9 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def row(report: Report) -> str:
-    """One line of the table."""
+    """One line of the table. It names the method only if that is not the usual one."""
     worst = report.worst
-    return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {worst.method}"
+    method = "" if worst.method == COMPLEX_STEP else f", {worst.method}"
+    return f"{report.name:<64} {worst.error:8.1e}  ok{method}"
 
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], Report]]]:

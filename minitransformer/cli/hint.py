@@ -2,11 +2,10 @@
 
 import argparse
 import json
-import textwrap
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
+from minitransformer.terminal import wrap
 
-HELP = "show a hint: first a question, then what is missing, then the shapes"
 DESCRIPTION = """\
 Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes
 in the formula. Each call shows one more hint:
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         workshop.note(exercise, hints=count)
         print(f"{exercise.lesson}  {exercise.about()[0]}, {count} of {len(exercise.hints)} hints")
         for number, hint in enumerate(exercise.hints[:count], start=1):
-            print(textwrap.fill(f"{number}. {hint}", 110, initial_indent="    ", subsequent_indent="       "))
+            print(wrap(f"{number}. {hint}", "    ", "       "))
         rows[exercise.name] = list(exercise.hints[:count])
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False))

@@ -9,7 +9,6 @@ from minitransformer.course import FOLDER, INSTALLED, MARKER
 from minitransformer.exercises.options import shown
 from minitransformer.files import atomic_write, check_folder
 
-HELP = "make a folder of your own with the lessons and exercises"
 DESCRIPTION = """\
 Copy the lessons, their figures and the exercises to a folder, where you can read, run and change them. Inside this
 folder all commands use it: lessons write to its runs/, and `minitransformer start` puts your exercises into its

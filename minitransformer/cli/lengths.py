@@ -7,7 +7,6 @@ from pathlib import Path
 
 from minitransformer.bench import lengths
 
-HELP = "test all positional encodings on sequences longer than in training"
 DESCRIPTION = """\
 Compare the six positional encodings. The tiny model is trained with each of them on copy and on reverse, with up to 12
 letters, and then tested with up to 48. The twelve trainings run in parallel (about six minutes on two processors).

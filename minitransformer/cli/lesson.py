@@ -3,13 +3,13 @@
 import argparse
 import json
 import os
-import subprocess
+import signal
 import sys
-import textwrap
 
 from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.signals import run_child
+from minitransformer.terminal import wrap
 
-HELP = "list the lessons, or run one"
 DESCRIPTION = """\
 List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a
 lesson, it prints its checks with the measured values. Its figure goes to runs/lessons/full/, or to runs/lessons/fast/
@@ -21,7 +21,7 @@ with --fast.
   minitransformer lesson all          run all lessons
   minitransformer lesson 05 --fast    run it with less training
 
-In a checkout, `python lessons/05_scaled_dot_product.py` does the same. To convert the lessons to notebooks:
+In a checkout, `python lessons/05_scaled_dot_product.py --fast` does the same. To convert the lessons to notebooks:
 
   pip install jupytext notebook
   jupytext --to notebook lessons/*.py
@@ -60,8 +60,10 @@ def run_lesson(lesson: LessonInfo, fast: bool) -> int:
     print(f"Lesson {lesson.number}: {lesson.title}", flush=True)
     print(f"takes about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
     environment = dict(os.environ, MINITRANSFORMER_FAST="1" if fast else "")
-    status = subprocess.run([sys.executable, str(lesson.path)], env=environment).returncode
+    status = run_child([sys.executable, str(lesson.path)], env=environment)
     print(flush=True)
+    if status < 0:
+        raise ChildProcessError(f"lesson {lesson.number} was ended by a signal: {signal.strsignal(-status)}")
     return 1 if status else 0
 
 
@@ -75,9 +77,9 @@ def show_list(as_json: bool) -> int:
         else:
             state = f"run: {len(record['checks'])} checks passed in {record['seconds']:.0f} s"
         print(f"{lesson.number}  {lesson.title}")
-        print(textwrap.fill(lesson.question, 100, initial_indent="    ", subsequent_indent="    "))
+        print(wrap(lesson.question, "    ", "    "))
         print(f"    {lesson.seconds} s, difficulty {lesson.difficulty} of 5 · {state}\n")
-    print("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output.")
+    print(wrap("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output."))
     if lessons[0].path.parent == INSTALLED:
         print("To have the files in a folder of your own: minitransformer init FOLDER")
     if as_json:

@@ -8,7 +8,6 @@ from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
 from minitransformer.exercises.workshop import Workshop
 
-HELP = "list all exercises with your progress"
 DESCRIPTION = """\
 List all exercises with their difficulty, the time they take, and your progress:
 

@@ -5,7 +5,6 @@ import json
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen
 
-HELP = "show the solution of an exercise that you have passed"
 DESCRIPTION = """\
 Show our solution of an exercise that you have passed. With --give-up, show it in any case:
 
@@ -38,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             if workshop.state(exercise) != "passed":
                 workshop.note(exercise, gave_up=True)
             shown[exercise.name] = exercise.solution.rstrip()
-            print(f"{'-' * 4} {exercise.name} {'-' * 60}\n{shown[exercise.name]}")
+            print(f"{f'---- {exercise.name} ':-<80}\n{shown[exercise.name]}")
     if arguments.json:
         print(json.dumps(shown, ensure_ascii=False))
     return 0 if shown else 1

@@ -5,7 +5,6 @@ import json
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which, shown
 
-HELP = "start an exercise: copy its file to your folder"
 DESCRIPTION = """\
 Copy exercises to your folder my_exercises. Files that are already there are not overwritten:
 

@@ -3,28 +3,47 @@
 import argparse
 import dataclasses
 import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from minitransformer.data import get_task
 from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.inspection.summary import summarize
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 
-HELP = "show the layers, output shapes and parameters of a configuration"
 DESCRIPTION = """\
-Print a table of a model's layers, with the shape of each output and the number of parameters. B is the batch size, S
-the source length, T the target length, V the vocabulary size, C = d_model and F = d_ff.
+Print a table of a model's layers, with the shape of each output and the number
+of parameters. B is the batch size, S the source length, T the target length,
+V the vocabulary size, C = d_model and F = d_ff. With --activations, H is the
+number of heads and D = C/H.
 
-  minitransformer summary tiny                      the model of the toy tasks, with the paper's vocabulary size
-  minitransformer summary base --vocab-size 37000   the paper's base model: 63.1 million parameters
-  minitransformer summary base --activations        the arrays that are kept for the backward pass
+  minitransformer summary tiny                 what `train reverse` trains
+  minitransformer summary base                 the paper's base model
+  minitransformer summary base --activations   the arrays kept for backward
 """
+PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
+BLOCK = re.compile(r"(?P<block>.*\blayers\.[\d*]+)\.(?P<name>.*)")
+
+
+def vocab_size_of(name: str) -> int:
+    """The vocabulary size that the configuration `name` is trained with: the paper's, and for "tiny" that of letters.
+
+    The toy tasks on letters (copy, reverse, sort) share one vocabulary. Addition, on digits, has a smaller one.
+    """
+    return len(get_task("reverse").vocabulary) if name == "tiny" else PAPER_VOCAB_SIZE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
     parser.add_argument(
-        "--vocab-size", type=int, default=37000, metavar="V", help="vocabulary size (default 37000, as in the paper)"
+        "--vocab-size",
+        type=int,
+        metavar="V",
+        help=f"vocabulary size (default {PAPER_VOCAB_SIZE}, as in the paper; for tiny {vocab_size_of('tiny')}, as in "
+        "the toy tasks on letters)",
     )
     parser.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
@@ -42,24 +61,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    config = named_config(arguments.config, arguments.vocab_size)
+    vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
+    if vocab_size < 1:
+        raise ValueError(f"--vocab-size must be at least 1, got {vocab_size}")
+    config = named_config(arguments.config, vocab_size)
     if arguments.activations:
         return show_activations(config, arguments)
     model = Transformer(config, seed=None)
     rows = summarize(model)
     print(
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "
-        f"d_ff = {config.d_ff}, h = {config.num_heads} heads, P_drop = {config.dropout}, "
-        f"{config.norm}-norm, V = {config.vocab_size}\n"
+        f"d_ff = {config.d_ff}, h = {config.num_heads} heads,\n"
+        f"P_drop = {config.dropout}, {config.norm}-norm, V = {config.vocab_size}\n"
     )
-    print(f"{'layer':<44} {'kind':<18} {'output':<12} {'parameters':>12}")
-    for row in rows:
-        print(f"{row.name:<44} {row.kind:<18} {row.output:<12} {row.parameters:>12,}{row.note}")
+    print(f"{'layer':<34} {'kind':<18} {'output':<11} {'parameters':>13}")
+    shared = False
+    for name, row in in_blocks(rows):
+        if row is None:
+            print(name)
+            continue
+        shared = shared or row.shared
+        print(f"{name:<34} {row.kind:<18} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
+    if shared:
+        print("* the matrix of source_embedding.tokens, counted there")
     total = model.num_parameters()
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
     if arguments.json:
         print(json.dumps({"config": dataclasses.asdict(config), "parameters": total}))
     return 0
+
+
+def in_blocks(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """(name, row) of each row, and (block, None) before the rows of each layer of a stack.
+
+    The names of those rows are indented and without the part that is their block's name.
+    """
+    current = None
+    for row in rows:
+        found = BLOCK.fullmatch(row.name)
+        block = found["block"] if found else None
+        if block is not None and block != current:
+            yield block, None
+        current = block
+        yield (f"  {found['name']}" if found else row.name), row
 
 
 def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -> int:
@@ -69,10 +113,16 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
         if value < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     rows = kept_activations(config, *sizes.values())
-    print(f"{'kept for the backward pass':<74} {'shape':<18} {'numbers':<20} {'dtype':<8} {'MB':>8}  layers")
-    for row in rows:
-        letters, shape = (f"({', '.join(map(str, numbers))})" for numbers in (row.letters, row.shape))
-        print(f"{row.name:<74} {letters:<18} {shape:<20} {row.dtype:<8} {row.bytes / 1e6:>8.2f}  x {row.count}")
+    lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
+    lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
+    print(f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
+    print(f"\n{'kept for the backward pass':<44} {'shape':<15} {'dtype':<7} {'MB':>7}   x")
+    for name, row in in_blocks(rows):
+        if row is None:
+            print(name)
+            continue
+        shape = f"({', '.join(row.letters)})"
+        print(f"{name:<44} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
     total = sum(row.bytes * row.count for row in rows)
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))

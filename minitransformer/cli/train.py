@@ -1,20 +1,17 @@
 """`minitransformer train`: train a model on a task, evaluate it on held-out data, save it with its figures."""
 
 import argparse
-import dataclasses
 from pathlib import Path
 from typing import Any
 
-from minitransformer.recipes import RECIPES, Recipe
-from minitransformer.recipes.options import TrainOptions, add_options, given_options, option_name
-from minitransformer.recipes.recipe import delete_checkpoints, to_json_line
-from minitransformer.recipes.resume import options_to_resume, read_saved_run
-from minitransformer.training import Stopped
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.options import add_options, given_options
+from minitransformer.recipes.run import choose_options, resume, start
 
-HELP = "train a model on a toy task or on text, and evaluate it on held-out data"
 DESCRIPTION = """\
-Train a model on a task, evaluate it on held-out data and save it. All output goes to runs/TASK/: the model
-(model.safetensors), the log (log.csv) and the figures. `minitransformer train TASK --help` lists the options of a task.
+Train a model on a task, evaluate it on held-out data and save it. Each run has a folder of its own, such as
+runs/reverse or runs/reverse-seed-3, for the model (model.safetensors), its options (config.json), the log (log.csv) and
+the figures. `minitransformer train TASK --help` lists the options of a task.
 
   minitransformer train reverse
   minitransformer train sort --seed 3 --norm pre --steps 3000
@@ -26,6 +23,7 @@ Train a model on a task, evaluate it on held-out data and save it. All output go
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
 
   minitransformer train --resume runs/reverse
+  minitransformer train --resume runs/reverse --steps 3000       for longer than it was started
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
 """
 TASK_DESCRIPTION = """\
@@ -68,47 +66,14 @@ def add_other_options(parser: Any) -> None:
         add_options(parser, recipe.defaults, hidden=True)
 
 
-def check_options(arguments: argparse.Namespace) -> None:
-    """Raise ValueError for an option that a resumed run cannot change."""
-    if arguments.resume is None:
-        return
-    for recipe in RECIPES.values():
-        for field in dataclasses.fields(recipe.defaults):
-            if hasattr(arguments, field.name) and not field.metadata["resumable"]:
-                raise ValueError(f"{option_name(field.name)} cannot be changed when a run is resumed")
-
-
-def choose_options(recipe: Recipe, options: TrainOptions, arguments: argparse.Namespace) -> TrainOptions:
-    """`options`, with what the command line asks for instead. Raises ValueError for an option of another task."""
-    given = given_options(arguments)
-    for name in given:
-        if not hasattr(recipe.defaults, name):
-            tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
-            raise ValueError(f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}")
-    return dataclasses.replace(options, **given)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Train a new model, or resume a run."""
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError("give a task, such as `train reverse`, or a run to continue: `train --resume RUN`")
-    check_options(arguments)
-    path = saved = None
+    given = given_options(arguments)
     if arguments.resume is None:
         recipe = RECIPES[arguments.recipe]
-        options = choose_options(recipe, recipe.defaults, arguments)
+        start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
     else:
-        path, saved = read_saved_run(arguments.resume)
-        recipe, options = options_to_resume(path, saved)
-        options = choose_options(recipe, options, arguments)
-        print(f"resuming {recipe.name} after step {saved.step:,}", flush=True)
-    try:
-        result = recipe.run(options, saved)
-    except Stopped as stopped:
-        stopped.advice = f"resume with: minitransformer train --resume {options.runs / recipe.name}"
-        raise
-    if path and path.parent.name == f"{recipe.name}.training":  # of version 0.1
-        delete_checkpoints(path.parent)
-    if arguments.json:
-        print(to_json_line(result))
+        resume(arguments.resume, given, arguments.json)
     return 0

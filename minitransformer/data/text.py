@@ -1,5 +1,6 @@
 """Real text as windows of tokens for a language model: Shakespeare's plays, or any text file."""
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -86,6 +87,7 @@ class TextTask:
         self.tokenizer, self.length = tokenizer, check_integer("length", length, least=1)
         self.train, self.held_out = (tokenizer.encode(text) for text in corpus)
         self.train_characters, self.held_out_characters = len(corpus.train), len(corpus.held_out)
+        self.sha256 = hashlib.sha256("".join(corpus).encode("utf8", "surrogatepass")).hexdigest()
         for name, ids in (("train on", self.train), ("test on", self.held_out)):
             if len(ids) < length + 1:
                 raise ValueError(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from minitransformer.exercises.exercise import Exercise
 from minitransformer.exercises.judging import Diagnosis
+from minitransformer.terminal import wrap
 
-WIDTH = 110
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90"}
 
 
@@ -32,7 +32,8 @@ def print_diagnoses(exercise: Exercise, diagnoses: Sequence[Diagnosis], printed:
         print("    your file printed:")
         print(textwrap.indent(printed.rstrip(), "    | "))
     if any(diagnosis.status != "passed" for diagnosis in diagnoses):
-        print_indented(paint(f"see {exercise.see}; for a hint: minitransformer hint {exercise.name}", "grey"))
+        print_indented(paint(f"see {exercise.see}", "grey"))
+        print_indented(paint(f"for a hint: minitransformer hint {exercise.name}", "grey"))
 
 
 def summary(diagnosis: Diagnosis) -> str:
@@ -50,4 +51,4 @@ def summary(diagnosis: Diagnosis) -> str:
 
 def print_indented(text: str) -> None:
     """`text`, wrapped and indented."""
-    print(textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="       "))
+    print(wrap(text, "    ", "       "))

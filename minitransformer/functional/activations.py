@@ -7,6 +7,8 @@ rises smoothly from 0 to 1, so dy/dx = G(x) + x G'(x). They differ in G, and the
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from minitransformer import kernels
 from minitransformer.backend import xp
 from minitransformer.functional.erf import normal_cdf, normal_pdf
@@ -65,8 +67,11 @@ def gelu_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
 
 
 CUBIC = 0.044715  # with it, the tanh form differs from the exact one by at most 0.0005
+LINEAR = math.sqrt(2.0 / math.pi)
+FAR = 10.0  # from here on, the tanh form is x or 0 to the last bit
 
 
+@np.errstate(over="ignore")  # far out the cube is infinite, and its tanh is 1, as it should be
 def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     """GELU in its tanh form (Hendrycks and Gimpel 2016, section 2), entry by entry; the activation of GPT-2.
 
@@ -78,24 +83,25 @@ def gelu_tanh(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
     Check      gelu_tanh(x) - gelu_tanh(-x) = x; the slopes at x and -x sum to 1
     """
     share = x * x
-    share *= CUBIC
-    share += 1.0
-    share *= x
-    share *= math.sqrt(2.0 / math.pi)
+    share *= LINEAR * CUBIC
+    share += LINEAR
+    share *= x  # s
     xp.tanh(share, out=share)
     share += 1.0
     share *= 0.5
     return x * share, ShareCache(x, share)
 
 
+@np.errstate(over="ignore")  # the square of a large number may be infinite: it is limited next
 def gelu_tanh_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
     """dx from dy, all of one shape; see `gelu_tanh` for the derivation."""
     x, share = cache
     dx = x * x
-    dx *= 3.0 * CUBIC
-    dx += 1.0
-    dx *= x
-    dx *= 2.0 * math.sqrt(2.0 / math.pi)  # 2 x s'
+    limit = xp.full(x.shape[-1:], FAR * FAR, x.dtype)  # an array, as in `erf`
+    xp.minimum(dx, limit, out=dx)  # far out s' is multiplied by 0, which infinity would turn into NaN
+    dx *= 2.0 * LINEAR * CUBIC * 3.0
+    dx += 2.0 * LINEAR
+    dx *= x  # 2 x s'
     dx *= 1.0 - share
     dx += 1.0
     dx *= share

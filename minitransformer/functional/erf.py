@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from minitransformer.backend import backend_name, xp
 
 BLOCK = 2**16  # numbers per block on the host: they should stay in the processor's cache for some twenty steps
@@ -50,6 +52,7 @@ DOUBLE = Fit(
 )  # 1.1e-17
 
 
+@np.errstate(over="ignore")  # the square of a large number may be infinite: it is limited next
 def erf(x: xp.ndarray, scale: float = 1.0) -> xp.ndarray:
     """The error function of z = scale x, entry by entry: a new array, of any shape, float32, float64 or complex128.
 
@@ -102,6 +105,7 @@ def normal_cdf(x: xp.ndarray) -> xp.ndarray:
     return p
 
 
+@np.errstate(over="ignore")  # exp(-infinity) is 0, as it should be
 def normal_pdf(x: xp.ndarray) -> xp.ndarray:
     """phi(x) = exp(-x^2 / 2) / sqrt(2 pi), the derivative of `normal_cdf`."""
     p = x * x

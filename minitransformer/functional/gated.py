@@ -72,5 +72,6 @@ def _gated_backward(
     dy: xp.ndarray, cache: GatedCache, activation_backward: Callable[[Any, ShareCache], Any]
 ) -> xp.ndarray:
     up, a, cache_activation = cache
-    dgate = activation_backward(dy * up, cache_activation)
+    dgate = activation_backward(dy, cache_activation)
+    dgate *= up  # after the slope: where that is 0, the product cannot overflow
     return xp.concatenate([dgate, dy * a], axis=-1)

@@ -3,10 +3,12 @@
 from typing import NamedTuple
 
 from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_numbers, check_shape
-from minitransformer.functional.reductions import column_dot, column_sum, row_dot, row_mean
+from minitransformer.functional.reductions import SMALL_EPS, column_dot, column_sum, row_dot, row_inverse_rms, row_mean
 from minitransformer.kernels.dispatch import fused
+
+FAR = 10.0  # standard deviations: the rounding error of a mean that is farther from 0 shows in x_hat
 
 
 class LayerNormCache(NamedTuple):
@@ -45,14 +47,39 @@ def layer_norm(
 
 @fused(kernels.layer_norm)
 def _layer_norm(x, gamma, beta, eps):
-    C = x.shape[-1]
-    x_hat = x - row_mean(x)
-    variance = row_dot(x_hat, x_hat) / C
-    rstd = 1.0 / xp.sqrt(variance + eps)  # (..., 1)
+    mean = row_mean(x)
+    x_hat = x - mean
+    is_usual = backend_name() == "numpy" and eps >= SMALL_EPS  # a GPU would have to wait for the answer below
+    if is_usual:
+        variance = row_dot(x_hat, x_hat) / x.shape[-1]
+        rstd = 1.0 / xp.sqrt(variance + eps)  # (..., 1)
+        is_usual = _are_usual(mean, rstd)
+    if not is_usual:
+        x_hat, rstd = _with_care(x_hat, mean, eps)
     x_hat *= rstd
     y = x_hat * gamma
     y += beta
     return y, x_hat, rstd
+
+
+def _are_usual(mean, rstd):
+    """Whether all tokens have a mean that is not FAR from 0, and squares that have not overflowed, so that rstd > 0."""
+    if mean.size == 1:  # in decoding, where a call of NumPy costs more than its arithmetic
+        return rstd.item() != 0.0 and abs(mean.item() * rstd.item()) <= FAR
+    return bool((abs(mean * rstd) * rstd < FAR * rstd).all())  # not 0 < 0
+
+
+def _with_care(x_hat, mean, eps):
+    """x_hat and rstd from x - mean, which is changed in place, for tokens of any mean and any size.
+
+    Where the mean is FAR from 0, what its rounding has left of it is subtracted as well. The differences are small, so
+    the rounding of their own mean does not show. Before that the first difference is subtracted, so that features that
+    are all equal become exactly 0, however large they are.
+    """
+    far = abs(mean * row_inverse_rms(x_hat, eps)) > FAR
+    x_hat -= far * x_hat[..., :1]
+    x_hat -= far * row_mean(x_hat)
+    return x_hat, row_inverse_rms(x_hat, eps)
 
 
 def layer_norm_backward(dy: xp.ndarray, cache: LayerNormCache) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:

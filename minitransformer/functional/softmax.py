@@ -1,7 +1,7 @@
 """Softmax over the last axis, with a mask."""
 
 from minitransformer import kernels
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_mask, check_numbers
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
 from minitransformer.kernels.dispatch import fused
@@ -37,16 +37,28 @@ def _softmax(scores, allowed, overwrite):
     if allowed is not None:
         xp.copyto(p, -xp.inf, where=~allowed)
     largest = row_max(p)
-    if allowed is not None:
-        # in an empty row: -inf - 0 is -inf, where -inf - -inf would be NaN
-        largest[~xp.isfinite(largest)] = 0
+    empty = None if allowed is None else _empty_rows(largest, allowed, p.shape)
+    if empty is not None:
+        largest[empty] = 0  # -inf - 0 is -inf, where -inf - -inf would be NaN
     p -= largest
     xp.exp(p, out=p)
     total = row_sum(p)
-    if allowed is not None:
-        total[total == 0] = 1  # in an empty row: 0 / 1
+    if empty is not None:
+        total[empty] = 1  # 0 / 1
     p /= total
     return p
+
+
+def _empty_rows(largest, allowed, shape):
+    """The rows in which nothing is allowed -> boolean (..., 1), or None if there are surely none.
+
+    Their largest allowed score is -inf. So is that of a row in which all allowed scores have overflowed to -inf, but it
+    must become NaN and not 0.
+    """
+    lowest = largest == -xp.inf
+    if backend_name() == "numpy" and not lowest.any():  # a GPU would have to wait for the answer
+        return None
+    return lowest & ~xp.broadcast_to(allowed, shape).any(axis=-1, keepdims=True)
 
 
 @fused(kernels.softmax_backward)

@@ -27,7 +27,7 @@ class Row(NamedTuple):
     kind: str  # its class
     output: str  # the shape of its output, in letters
     parameters: int  # the learnt numbers of this layer, without those counted in a row above
-    note: str  # non-empty if the layer shares parameters with a row above
+    shared: bool  # whether it uses parameters of a row above
 
 
 def summarize(model: Layer) -> list[Row]:
@@ -41,9 +41,8 @@ def summarize(model: Layer) -> list[Row]:
         parameters = layer.parameters()
         new = [parameter for parameter in parameters if id(parameter) not in seen]
         seen.update(id(parameter) for parameter in new)
-        note = "" if len(new) == len(parameters) else "  (shared with source_embedding)"
-        output = _output_shape(name)
-        rows.append(Row(name, type(layer).__name__, output, sum(p.data.size for p in new), note))
+        size, shared = sum(parameter.data.size for parameter in new), len(new) < len(parameters)
+        rows.append(Row(name, type(layer).__name__, _output_shape(name), size, shared))
     return rows
 
 

@@ -1,7 +1,29 @@
+const real SMALL_EPS = 1e-30, FAR = 10;  // as in functional/reductions.py and functional/layer_norm.py
+
+// 1 / sqrt(mean(c^2) + eps) over the entries c(i) of a row, given to each thread of the team
+//
+// An infinite mean of squares shows as a result of 0. Then the row is first multiplied by a power of 2 that makes its
+// largest entry about 1.
+template <class Entry>
+__device__ real inverse_rms(Entry c, long long C, real eps) {
+    real sum = 0;
+    for (long long i = threadIdx.x; i < C; i += blockDim.x) sum += c(i) * c(i);
+    real inverse = 1 / sqrt(team_sum(sum) / C + eps);
+    if (eps >= SMALL_EPS && inverse != 0) return inverse;  // the same for all threads of the team
+
+    real largest = 0;
+    for (long long i = threadIdx.x; i < C; i += blockDim.x) largest = fmax(largest, fabs(c(i)));
+    real scale = exp2(-floor(log2(fmax(team_max(largest), sqrt(eps)))));
+    sum = 0;
+    for (long long i = threadIdx.x; i < C; i += blockDim.x) sum += (c(i) * scale) * (c(i) * scale);
+    return scale / sqrt(team_sum(sum) / C + eps * scale * scale);
+}
+
 // x_hat = (x - mean(x)) r    r = 1 / sqrt(mean((x - mean(x))^2) + eps)    y = gamma x_hat + beta        by rows
 //
 // The variance is summed from the differences, in a second pass: mean(x^2) - mean(x)^2 would be one pass, and lose all
-// digits where the mean is large.
+// digits where the mean is large. There the mean itself is not exact enough either, so what its rounding has left in the
+// differences is subtracted as well.
 extern "C" __global__ void layer_norm(const real* x, const real* gamma, const real* beta, real* y, real* x_hat,
                                       real* rstd, long long rows, long long C, real eps) {
     long long row = row_of_team();
@@ -10,18 +32,22 @@ extern "C" __global__ void layer_norm(const real* x, const real* gamma, const re
     y += row * C;
     x_hat += row * C;
 
-    real mean = 0;
+    real mean = 0, first = 0, rest = 0;
+    auto centred = [&](long long i) { return x[i] - mean - first - rest; };
     for (long long i = threadIdx.x; i < C; i += blockDim.x) mean += x[i];
     mean = team_sum(mean) / C;
+    real r = inverse_rms(centred, C, eps);
+    if (fabs(mean * r) > FAR) {
+        first = x[0] - mean;  // so that entries that are all equal become exactly 0
+        real sum = 0;
+        for (long long i = threadIdx.x; i < C; i += blockDim.x) sum += centred(i);
+        rest = team_sum(sum) / C;
+        r = inverse_rms(centred, C, eps);
+    }
 
-    real variance = 0;
-    for (long long i = threadIdx.x; i < C; i += blockDim.x) variance += (x[i] - mean) * (x[i] - mean);
-    variance = team_sum(variance) / C;
-
-    real r = 1 / sqrt(variance + eps);
     if (threadIdx.x == 0) rstd[row] = r;
     for (long long i = threadIdx.x; i < C; i += blockDim.x) {
-        x_hat[i] = (x[i] - mean) * r;
+        x_hat[i] = centred(i) * r;
         y[i] = x_hat[i] * gamma[i] + beta[i];
     }
 }

@@ -167,7 +167,7 @@ class TransformerConfig:
 
 
 _NAMED: dict[str, dict[str, Any]] = {
-    "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": 128},
+    "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": 128, "dropout": 0.0},
     "base": {},
     "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
 }
@@ -179,7 +179,7 @@ def config_names() -> tuple[str, ...]:
 
 
 def named_config(name: str, vocab_size: int, **changes: Any) -> TransformerConfig:
-    """The configuration called `name`: "tiny" (for the toy tasks), "base" or "big" (paper table 3).
+    """The configuration called `name`: "tiny" (for the toy tasks, no dropout), "base" or "big" (paper table 3).
 
     `changes` replaces single fields. Raises ValueError for an unknown name, and as TransformerConfig does.
     """

@@ -1,13 +1,11 @@
 """An encoder-only model that fills in masked characters of a text (Devlin et al. 2019)."""
 
-from typing import Any
-
 from minitransformer.data import MaskedTask
-from minitransformer.models import BERT, bert_config
+from minitransformer.models import BERT, TransformerConfig, bert_config
 from minitransformer.recipes.text import TextOptions, TextRecipe
 
 
-class MaskedRecipe(TextRecipe):
+class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
     """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the characters."""
 
     name = "masked"
@@ -18,6 +16,6 @@ class MaskedRecipe(TextRecipe):
         """Windows of the text, with characters masked."""
         return MaskedTask(self.text_task(options))
 
-    def model(self, options: TextOptions, data: Any) -> tuple[Any, Any]:
+    def model(self, options: TextOptions, data: MaskedTask) -> tuple[type[BERT], TransformerConfig]:
         """A BERT."""
         return BERT, bert_config(data.vocab_size, **options.sizes())

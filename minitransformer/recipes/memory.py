@@ -6,35 +6,28 @@ from typing import Any
 from minitransformer.devices import free_memory
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions
-from minitransformer.training.parallel import default_team_size, useful_threads
+from minitransformer.recipes.recipe import Recipe
+from minitransformer.training.parallel import useful_threads
 
 FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read
 
 
 def check_memory(
-    options: TrainOptions,
-    model_class: Any,
-    config: Any,
-    lengths: list[int],
-    *,
-    averages: int,
-    resumed: bool,
-    smaller: tuple[str, ...],
+    recipe: Recipe, options: TrainOptions, data: Any, model_class: Any, config: Any, *, resumed: bool
 ) -> None:
-    """Raise ValueError if training needs more memory than is free, unless `options.force`.
+    """Raise ValueError if training with `options.threads` needs more memory than is free, unless `options.force`.
 
-    `lengths` are those of the sequences in a batch (see `training_memory`), `averages` is the number of copies of the
-    weights that are kept. `resumed` says that the model has already been read. `smaller` names the options, besides
-    --batch-size, that make the model or its input smaller. Nothing is checked if the free memory is unknown. Call it
-    with the threads limited as in training.
+    `resumed` says that the model has already been read. Nothing is checked if the free memory is unknown.
     """
     free = free_memory()
     if free is None:
         return
+    lengths, averages = recipe.lengths(options, data), getattr(recipe.averaging(options), "count", 0)
+    threads = options.threads or 1
 
     def needed(parts: int) -> int:
         micro_batch_size = -(-options.batch_size // parts)
-        num_threads = useful_threads(default_team_size(), micro_batch_size, lengths[-1], config.d_model)
+        num_threads = useful_threads(threads, micro_batch_size, lengths[-1], config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
         memory = training_memory(config, rows, lengths, model_class, num_threads, averages)
         return memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0)
@@ -46,7 +39,8 @@ def check_memory(
     if options.force:
         print(f"{need}: training all the same (--force)", flush=True)
         return
-    advice = [*_advice(options, needed, free, None if resumed else smaller), "--force trains all the same"]
+    smaller = None if resumed else recipe.smaller_options(options)
+    advice = [*_advice(options, needed, free, smaller), "--force trains all the same"]
     raise ValueError(f"{need}: {'; '.join(advice)}")
 
 

@@ -3,22 +3,74 @@
 import argparse
 import dataclasses
 import math
+import re
 import types
 import typing
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from minitransformer.checks import check_rate
+from minitransformer.checks import check_choice, check_integer, check_number, check_rate
+from minitransformer.training import TrainingSettings
 
 LARGEST = 2**63 - 1
 MAX_THREADS = 1024
+LONGEST_NAME = 100  # characters in the name of a run's folder
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FOLDER"}
 NOT_OPTIONS = ("command", "recipe", "resume", "backend", "json", "debug")  # attributes that are not the recipe's
 
 
-def option(default: Any, help: str, resumable: bool = False, choices: tuple[str, ...] = ()) -> Any:
-    """A field with its help text; `resumable` if it may be changed when a run is resumed."""
-    return dataclasses.field(default=default, metadata={"help": help, "resumable": resumable, "choices": choices})
+def option(
+    default: Any,
+    help: str,
+    check: Callable[[str, Any], Any] | None = None,
+    *,
+    resumable: bool = False,
+    identity: bool = True,
+) -> Any:
+    """A field with its help text; check(name, value) raises an error for a value that is not allowed.
+
+    `resumable` says that the option may be changed when a run is resumed. `identity` says that it changes what is
+    learned, so that runs that differ in it are kept in different folders.
+    """
+    metadata = {"help": help, "check": check, "resumable": resumable, "identity": identity}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check_positive(name: str, value: float) -> None:
+    """ValueError unless `value` is greater than 0."""
+    if not check_number(name, value) > 0:
+        raise ValueError(f"{name} must be greater than 0, got {value}")
+
+
+def check_not_negative(name: str, value: float) -> None:
+    """ValueError unless `value` is at least 0."""
+    if not check_number(name, value) >= 0:
+        raise ValueError(f"{name} must be at least 0, got {value}")
+
+
+def check_threads(name: str, value: int) -> None:
+    """ValueError unless `value` is from 1 to MAX_THREADS."""
+    if not 1 <= check_integer(name, value) <= MAX_THREADS:
+        raise ValueError(f"{name} must be at least 1 and at most {MAX_THREADS}, got {value}")
+
+
+def check_folder_name(name: str, value: str) -> None:
+    """ValueError unless `value` can be the name of a folder: no slash, no space, and neither ".." nor an option."""
+    if not re.fullmatch(r"[^\W_][\w.-]*", value) or len(value) > LONGEST_NAME:
+        raise ValueError(
+            f"{name} must be at most {LONGEST_NAME} letters, digits, '.', '_' and '-', "
+            f"and begin with a letter or digit, got {value!r}"
+        )
+
+
+def one_of(choices: Collection[str]) -> Callable[[str, Any], Any]:
+    """The check that a value is among `choices`."""
+    return partial(check_choice, allowed=choices)
+
+
+at_least_1 = partial(check_integer, least=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,56 +80,73 @@ class TrainOptions:
     Raises ValueError or TypeError, naming the option, for invalid values.
     """
 
-    steps: int = option(1000, "number of training steps")
-    batch_size: int = option(64, "sequences in a batch")
-    warmup: int = option(100, "warm-up steps of the learning rate", resumable=True)
-    dropout: float = option(0.0, "dropout rate, P_drop in the paper")
-    label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper")
-    weight_decay: float = option(0.0, "weight decay of the matrices, as in AdamW; not in the paper")
+    steps: int = option(1000, "number of training steps", at_least_1, resumable=True)
+    batch_size: int = option(64, "sequences in a batch", at_least_1)
+    warmup: int = option(100, "warm-up steps of the learning rate", at_least_1, resumable=True)
+    dropout: float = option(0.0, "dropout rate, P_drop in the paper", check_rate)
+    label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper", check_rate)
+    weight_decay: float = option(0.0, "weight decay of the matrices, as in AdamW; not in the paper", check_not_negative)
     positions: str = option("sinusoidal", "positional encoding")
-    threads: int | None = option(None, "number of threads (default: OMP_NUM_THREADS, or 1 for tiny models)")
-    grad_accumulation_steps: int = option(1, "micro batches per batch; more of them need less memory", resumable=True)
-    checkpoint_interval: int = option(200, "steps between checkpoints", resumable=True)
-    keep_checkpoints: int = option(2, "number of checkpoints to keep, the newest ones", resumable=True)
-    detect_anomaly: bool = option(
-        False, "name the first operation that produces NaN or infinity (slow)", resumable=True
+    threads: int | None = option(
+        None,
+        "number of threads (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
+        check_threads,
+        resumable=True,
+        identity=False,
     )
-    force: bool = option(False, "train even if the free memory seems too small", resumable=True)
-    fresh: bool = option(False, "start again, and delete the unfinished run of this task")
-    seed: int = option(0, "seed of all random numbers")
-    runs: Path = option(Path("runs"), "save the run in FOLDER/TASK")
+    grad_accumulation_steps: int = option(
+        1, "micro batches per batch; more of them need less memory", check_integer, resumable=True, identity=False
+    )
+    checkpoint_interval: int = option(200, "steps between checkpoints", at_least_1, resumable=True, identity=False)
+    keep_checkpoints: int = option(
+        2, "number of checkpoints to keep, the newest ones", at_least_1, resumable=True, identity=False
+    )
+    detect_anomaly: bool = option(
+        False, "name the first operation that produces NaN or infinity (slow)", resumable=True, identity=False
+    )
+    force: bool = option(False, "train even if the free memory seems too small", resumable=True, identity=False)
+    overwrite: bool = option(
+        False, "start again in the same folder; an old model stays until the new one is finished", identity=False
+    )
+    seed: int = option(0, "seed of all random numbers", partial(check_integer, least=0))
+    runs: Path = option(Path("runs"), "save the run in FOLDER/NAME", identity=False)
+    name: str | None = option(
+        None,
+        "name of the run's folder (default: the task, and the options that differ)",
+        check_folder_name,
+        identity=False,
+    )
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value, name = getattr(self, field.name), option_name(field.name)
+            value, name, check = getattr(self, field.name), option_name(field.name), field.metadata["check"]
             if isinstance(value, float) and math.isinf(value):
                 raise ValueError(f"{name} must be finite, got {value}")
             if isinstance(value, int) and value > LARGEST:
                 raise ValueError(f"{name} must be at most {LARGEST}, got {value}")
-            choices = field.metadata["choices"]
-            if choices and value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-        for field_name in ("steps", "batch_size", "warmup", "checkpoint_interval", "keep_checkpoints"):
-            if getattr(self, field_name) < 1:
-                raise ValueError(f"{option_name(field_name)} must be at least 1, got {getattr(self, field_name)}")
-        for field_name in ("dropout", "label_smoothing"):
-            check_rate(option_name(field_name), getattr(self, field_name))
-        if not self.weight_decay >= 0:
-            raise ValueError(f"--weight-decay must be at least 0, got {self.weight_decay}")
+            if check and value is not None:
+                check(name, value)
         if not 1 <= self.grad_accumulation_steps <= self.batch_size:
             raise ValueError(
                 f"--grad-accumulation-steps must be from 1 to --batch-size = {self.batch_size}, "
                 f"got {self.grad_accumulation_steps}"
             )
-        if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
-            raise ValueError(f"--threads must be at least 1 and at most {MAX_THREADS}, got {self.threads}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must be at least 0, got {self.seed}")
 
     @property
     def micro_batch_size(self) -> int:
         """The largest number of sequences that are computed at one time."""
-        return -(-self.batch_size // self.grad_accumulation_steps)
+        return self.settings().micro_batch_size
+
+    def settings(self, eval_interval: int = 1) -> TrainingSettings:
+        """The settings of the training loop."""
+        return TrainingSettings(
+            steps=self.steps,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            grad_accumulation_steps=self.grad_accumulation_steps,
+            eval_interval=eval_interval,
+            detect_anomaly=self.detect_anomaly,
+        )
 
 
 def option_name(field_name: str) -> str:

@@ -8,15 +8,16 @@ import numpy as np
 from minitransformer.data import TextTask
 from minitransformer.decoding import Sampling, generate
 from minitransformer.decoding.incremental import SlidingState
-from minitransformer.models import GPT, gpt_config
+from minitransformer.files import atomic_write
+from minitransformer.models import GPT, TransformerConfig, gpt_config
 from minitransformer.progress import tqdm
+from minitransformer.recipes.recipe import Trained
 from minitransformer.recipes.text import TextOptions, TextRecipe
-from minitransformer.training import History
 
 PROMPT = "ROMEO\n"
 
 
-class ShakespeareRecipe(TextRecipe):
+class ShakespeareRecipe(TextRecipe[TextTask, GPT]):
     """A GPT on Shakespeare's plays, or on any text."""
 
     name = "shakespeare"
@@ -26,26 +27,25 @@ class ShakespeareRecipe(TextRecipe):
         """Windows of the text."""
         return self.text_task(options)
 
-    def model(self, options: TextOptions, data: Any) -> tuple[Any, Any]:
+    def model(self, options: TextOptions, data: TextTask) -> tuple[type[GPT], TransformerConfig]:
         """A GPT."""
         return GPT, gpt_config(data.tokenizer.vocab_size, **options.sizes())
 
-    def show(self, options: TextOptions, model: Any, data: Any) -> None:
+    def show(self, options: TextOptions, model: GPT, data: TextTask) -> None:
         """A sample."""
         tqdm.write(sample(model, data.tokenizer, PROMPT, 160, options.seed))
 
-    def draw(
-        self, options: TextOptions, model: Any, data: Any, history: History, evaluated: Any, seen: list, folder: Path
-    ) -> list[Path]:
+    def draw(self, trained: Trained[TextOptions, TextTask, GPT], folder: Path) -> list[Path]:
         """The loss, and a sample of text."""
-        text = sample(model, data.tokenizer, PROMPT, 600, options.seed)
-        path = folder / "sample.txt"
-        path.write_text(text.rstrip() + "\n", encoding="utf8")
+        text = sample(trained.model, trained.data.tokenizer, PROMPT, 600, trained.options.seed)
         print(f"\n{text}")
-        return [*super().draw(options, model, data, history, evaluated, seen, folder), path]
+        path = folder / "sample.txt"
+        with atomic_write(path) as partial:
+            partial.write_text(text.rstrip() + "\n", encoding="utf8")
+        return [*super().draw(trained, folder), path]
 
 
-def sample(model: Any, tokenizer: Any, prompt: str, length: int, seed: int, temperature: float = 0.8) -> str:
+def sample(model: GPT, tokenizer: Any, prompt: str, length: int, seed: int, temperature: float = 0.8) -> str:
     """`prompt`, continued by `length` characters."""
     prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
     ids = tokenizer.encode(prompt)[None]

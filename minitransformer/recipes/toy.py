@@ -10,20 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.data import get_task
+from minitransformer.checks import check_rate
+from minitransformer.data import Task, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.data.tasks import Batch
 from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
-from minitransformer.models import GPT, Transformer, config_names, named_config
-from minitransformer.recipes.options import TrainOptions, option
-from minitransformer.recipes.recipe import Recipe
-from minitransformer.training import AverageOfLast, History, noam
+from minitransformer.models import GPT, Transformer, TransformerConfig, config_names, named_config
+from minitransformer.recipes.options import TrainOptions, check_positive, one_of, option
+from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
 
-MODELS = {"transformer": Transformer, "gpt": GPT}
+Model = Transformer | GPT
+MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT}
 TESTED = 2000  # held-out sequences
 SAMPLED = 64  # sequences drawn to find the lengths
 
@@ -32,21 +34,16 @@ SAMPLED = 64  # sequences drawn to find the lengths
 class ToyOptions(TrainOptions):
     """The options of a toy task."""
 
-    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper")
-    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", choices=tuple(POSITIONS))
-    factor: float = option(0.3, "factor on the paper's learning rate", resumable=True)
-    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", choices=tuple(MODELS))
-    config: str = option("tiny", f"size of the model: {', '.join(config_names())}", choices=config_names())
-    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", choices=tuple(NORMS))
+    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
+    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
+    factor: float = option(0.3, "factor on the paper's learning rate", check_positive, resumable=True)
+    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", one_of(MODELS))
+    config: str = option("tiny", f"size of the model: {', '.join(config_names())}", one_of(config_names()))
+    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     mine: bool = option(False, "train with your own layers from my_exercises")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.factor > 0:
-            raise ValueError(f"--factor must be greater than 0, got {self.factor}")
 
-
-class ToyRecipe(Recipe):
+class ToyRecipe(Recipe[ToyOptions, Task, Model]):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
@@ -54,12 +51,12 @@ class ToyRecipe(Recipe):
         self.help = example
         self.defaults = ToyOptions(**defaults)
 
-    def data(self, options: ToyOptions) -> Any:
+    def data(self, options: ToyOptions) -> Task:
         """The task; for GPT each pair as one sequence."""
         task = get_task(self.name)
         return PromptedTask(task) if options.model == "gpt" else task
 
-    def model(self, options: ToyOptions, data: Any) -> tuple[Any, Any]:
+    def model(self, options: ToyOptions, data: Task) -> tuple[type[Model], TransformerConfig]:
         """An encoder-decoder, or a GPT, of the sizes asked for."""
         vocab_size = len(get_task(self.name).vocabulary)
         config = named_config(
@@ -71,7 +68,7 @@ class ToyRecipe(Recipe):
         )
         return MODELS[options.model], config
 
-    def schedule(self, options: ToyOptions, config: Any) -> Callable[[int], float]:
+    def schedule(self, options: ToyOptions, config: TransformerConfig) -> Callable[[int], float]:
         """The paper's schedule."""
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
@@ -79,7 +76,7 @@ class ToyRecipe(Recipe):
         """The mean of the last five sets of weights, as in the paper."""
         return AverageOfLast(options.steps)
 
-    def lengths(self, options: ToyOptions, data: Any) -> list[int]:
+    def lengths(self, options: ToyOptions, data: Task) -> list[int]:
         """The lengths in a sample."""
         return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
@@ -87,30 +84,23 @@ class ToyRecipe(Recipe):
         """The configuration, unless it is the smallest."""
         return () if options.config == "tiny" else ("--config",)
 
-    def layers(self, options: ToyOptions, model: Callable[[], Any], data: Any) -> contextlib.AbstractContextManager:
+    def layers(
+        self, options: ToyOptions, model: Callable[[], Model], data: Task
+    ) -> contextlib.AbstractContextManager[None]:
         """With --mine, the learner's own layers."""
         return own_layers(model, data) if options.mine else contextlib.nullcontext()
 
-    def evaluate(self, options: ToyOptions, model: Any, data: Any) -> tuple[dict[str, Any], Any]:
+    def evaluate(self, options: ToyOptions, model: Model, data: Task) -> tuple[dict[str, Any], Any]:
         """Exact match on held-out sequences."""
         batch = get_task(self.name).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
         return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
 
-    def draw(
-        self,
-        options: ToyOptions,
-        model: Any,
-        data: Any,
-        history: History,
-        evaluated: Any,
-        seen: list,
-        folder: Path,
-    ) -> list[Path]:
+    def draw(self, trained: Trained[ToyOptions, Task, Model], folder: Path) -> list[Path]:
         """The loss, and where each output token of the longest example attends."""
         from minitransformer import plotting
 
-        batch, _ = evaluated
+        options, model, history, (batch, _) = trained.options, trained.model, trained.history, trained.evaluated
         loss_path, attention_path = folder / "loss.png", folder / "attention.png"
         floor = smoothed_loss_floor(options.label_smoothing, model.config.vocab_size)
         plotting.plot_training(history, loss_path, f"Training loss of {self.name}", floor)
@@ -119,14 +109,18 @@ class ToyRecipe(Recipe):
         weights, queries, keys = last_attention(model, example)
         vocabulary = get_task(self.name).vocabulary
         rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
-        title = f"Where each output token of “{self.name}” looks, last decoder layer"
+        which = (
+            "Self-attention of the last layer"
+            if options.model == "gpt"
+            else "Cross-attention of the last decoder layer"
+        )
+        title = f"{which}, trained on {self.name}"
         plotting.plot_attention(weights, rows, columns, attention_path, title)
         return [loss_path, attention_path]
 
-    def report(self, result: dict[str, Any], evaluated: Any, data: Any) -> list[str]:
+    def report(self, trained: Trained[ToyOptions, Task, Model]) -> list[str]:
         """The exact match, and three examples."""
-        batch, decoded = evaluated
-        task = get_task(self.name)
+        result, (batch, decoded), task = trained.result, trained.evaluated, get_task(self.name)
         percent = math.floor(1000 * result["exact_match"]) / 10  # rounded down: 100.0 % means every one
         lines = [f"{'exact match on held-out':<26} {percent:.1f} % of {result['held_out']:,} sequences"]
         for source, answer, expected in list(zip(batch.source, decoded, batch.target_out, strict=True))[:3]:

@@ -37,31 +37,37 @@ class AverageOfLast:
         self.steps = check_integer("steps", steps, least=1)
         self.count = check_integer("count", count, least=1)
         self.interval = check_integer("interval", interval, least=1)
-        self.snapshots: list[xp.ndarray] = []
+        self.snapshots: dict[int, xp.ndarray] = {}  # {step: the weights after it}
+
+    def includes(self, step: int) -> bool:
+        """Whether the weights after `step` are among the last sets."""
+        left = self.steps - step
+        return 0 <= left < self.count * self.interval and left % self.interval == 0
 
     def update(self, step: int, weights: xp.ndarray) -> None:
         """Keep a copy of the weights (N,), if `step` is one of the last."""
-        left = self.steps - step
-        if left < self.count * self.interval and left % self.interval == 0:
-            self.snapshots.append(weights.copy())
+        if self.includes(step):
+            self.snapshots[step] = weights.copy()
 
     def value(self) -> xp.ndarray | None:
         """The mean (N,) of the sets kept, or None if there are none yet."""
         if not self.snapshots:
             return None
-        total = self.snapshots[0].copy()
-        for snapshot in self.snapshots[1:]:
+        first, *others = self.snapshots.values()
+        total = first.copy()
+        for snapshot in others:
             total += snapshot
         return total / len(self.snapshots)
 
     def state(self) -> tuple[dict, dict]:
-        """The sets kept so far."""
-        return {f"snapshots.{i}": to_host(snapshot) for i, snapshot in enumerate(self.snapshots)}, {}
+        """The sets kept so far, and their steps."""
+        arrays = {f"snapshots.{step}": to_host(snapshot) for step, snapshot in self.snapshots.items()}
+        return arrays, {"snapshot_steps": list(self.snapshots)}
 
     def load_state(self, arrays: dict, facts: dict) -> None:
-        """Continue from what `state` returned."""
-        count = sum(name.startswith("snapshots.") for name in arrays)
-        self.snapshots = [to_device(arrays[f"snapshots.{i}"]) for i in range(count)]
+        """Continue from what `state` returned, without the sets that are not among the last of this run."""
+        steps = filter(self.includes, facts["snapshot_steps"])
+        self.snapshots = {step: to_device(arrays[f"snapshots.{step}"]) for step in steps}
 
 
 class ExponentialAverage:

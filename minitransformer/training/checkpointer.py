@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
-from minitransformer.core import Layer
+from minitransformer.models import BERT, GPT, Transformer
 from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
-from minitransformer.training.run import TrainingRun
+from minitransformer.training.run import TrainingRun, saved_threads
 
 SUFFIX = ".safetensors"
 
 
 class Stopped(Exception):
-    """Training was asked to stop and has saved the run to `path`. The command line adds `advice` on how to resume."""
+    """Training was stopped. The run was saved to `path`. A recipe adds `advice` on how to resume it."""
 
     advice = ""
 
-    def __init__(self, path: Path, step: int) -> None:
-        super().__init__(f"stopped after step {step:,}, saved {path}")
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
         self.path = path
 
 
@@ -44,24 +44,31 @@ class Checkpointer:
         if run.is_done:
             return
         if self.stop_requested:
-            raise Stopped(self.save(run), run.step)
+            path = self.save(run)
+            raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
         if run.step % self.interval == 0:
             self.save(run)
 
     def save(self, run: TrainingRun) -> Path:
-        """Write the run, then delete the oldest files -> the path."""
+        """Write the run, then delete the oldest files -> the path.
+
+        Later steps are deleted too: they are there if the run was resumed from an earlier file than the newest.
+        """
         arrays, facts = run.state()
         path = self.folder / f"step-{run.step:08d}{SUFFIX}"
         save_checkpoint(path, run.model, arrays, training=facts, about=self.about)
-        for old in saved_steps(self.folder)[: -self.keep]:
-            old.unlink()
+        saved = saved_steps(self.folder)
+        until_now = saved[: saved.index(path) + 1]
+        for other in (*until_now[: -self.keep], *saved[len(until_now) :]):
+            other.unlink()
         return path
 
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
         """Inside a `with` block, Ctrl-C and SIGTERM end the training after the current step.
 
-        A second signal ends the process at once. Only the main thread receives signals; in others this does nothing.
+        A second signal ends the process at once. A signal that the process ignores, as after nohup, stays ignored.
+        Only the main thread receives signals; in others this does nothing.
         """
         before: dict[int, Any] = {}
 
@@ -72,7 +79,8 @@ class Checkpointer:
 
         with contextlib.suppress(ValueError):  # not in the main thread
             for number in (signal.SIGINT, signal.SIGTERM):
-                before[number] = signal.signal(number, request_stop)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, request_stop)
         try:
             yield
         finally:
@@ -83,7 +91,7 @@ class Checkpointer:
 class SavedRun(NamedTuple):
     """A run that was read from a file."""
 
-    model: Layer
+    model: Transformer | GPT | BERT
     state: tuple[dict, dict]  # arrays and facts, for `train(resume=...)`
     about: dict
 
@@ -91,6 +99,11 @@ class SavedRun(NamedTuple):
     def step(self) -> int:
         """Steps taken."""
         return self.state[1]["step"]
+
+    @property
+    def num_threads(self) -> int | None:
+        """Threads that shared a batch, or None if unknown."""
+        return saved_threads(self.state[1])
 
 
 def saved_steps(folder: str | Path) -> list[Path]:

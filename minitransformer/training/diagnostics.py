@@ -183,11 +183,11 @@ def likely_causes(anomaly: Anomaly, step: int, lr: float, model: Any, loss_fn: A
         causes.append(
             f"an overflow: the largest {dtype} is {limit:.1e}, so squares overflow above {_root_of_largest(dtype):.1e}"
         )
-    if operation and error == "divide by zero" and "log" in operation.text:
-        smooth = ", and label smoothing needs that of every token" if loss_fn.label_smoothing else ""
-        causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
     if "Norm" in anomaly.kind and getattr(model.config, "norm_eps", None) == 0.0:
         causes.append("norm_eps = 0: a token whose features are all equal has variance 0")
+    elif operation and error == "divide by zero" and "log" in operation.text:
+        smooth = ", and label smoothing needs that of every token" if loss_fn.label_smoothing else ""
+        causes.append(f"a logarithm of 0{smooth}: compute log p as z - log(sum(exp(z)))")
     if "Attention" in anomaly.kind and error == "invalid value":
         causes.append("a mask: where a query may attend to nothing, a softmax over -inf alone is nan")
     if not causes and anomaly.phase != LOSS and max(sizes.values(), default=0.0) < ORDINARY:

@@ -93,7 +93,7 @@ def train(
     resume: tuple[dict, dict] | None = None,
     num_threads: int | None = None,
 ) -> History:
-    """Train `model` on `data` -> History. Shows a progress bar on a terminal, and nothing elsewhere.
+    """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
     data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss (see
     data/task.py). schedule(step) returns the learning rate of a step, counted from 1; without a schedule the optimizer
@@ -102,10 +102,11 @@ def train(
 
     `averaging` averages the weights over the end of training. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is
-    asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and the result
-    is bit-identical to that of an uninterrupted run. `num_threads` threads share each batch: by default one for a
-    narrow model, else as many as NumPy's matrix product uses. Raises NotFiniteError for a loss or gradient that is not
-    finite, before it reaches the weights (on a GPU later, see Diagnostics).
+    asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and with the
+    same settings the result is bit-identical to that of an uninterrupted run. `num_threads` threads share each batch:
+    by default as many as the resumed run had, or as many as the model and its batches keep busy (see
+    `default_threads`). Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights
+    (on a GPU later, see Diagnostics).
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())

@@ -18,7 +18,7 @@ from minitransformer.backend import backend_name
 from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.generators import make_generator
-from minitransformer.process import ThreadTeam, blas_threads, limit_threads, threads_are_chosen
+from minitransformer.process import ThreadTeam, blas_threads, threads_are_chosen
 from minitransformer.training.losses import CrossEntropyLoss
 
 MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
@@ -55,17 +55,16 @@ class DataParallel:
             return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
         parts = split_batch(batch, count)
         shares = part_weights(self.loss_fn, parts)
-        with limit_threads(1, of_team=True):  # else each of our threads would start BLAS threads of its own
-            results = self.team.map(
-                function,
-                self.replicas[:count],
-                [self.loss_fn] * count,
-                parts,
-                self.rngs[:count],
-                [weight * share for share in shares],
-                [measure] * count,
-            )
-            self._gather_gradients()
+        results = self.team.map(
+            function,
+            self.replicas[:count],
+            [self.loss_fn] * count,
+            parts,
+            self.rngs[:count],
+            [weight * share for share in shares],
+            [measure] * count,
+        )
+        self._gather_gradients()
         losses, accuracies = zip(*results, strict=True)
         return weighted_sum(shares, losses), weighted_sum(shares, accuracies) if measure else None
 
@@ -74,14 +73,19 @@ class DataParallel:
         self.team.map(_gather, *(replica.parameters() for replica in self.replicas))
 
 
-def default_threads(width: int) -> int | None:
-    """The number of threads for a model with `width` features per token: 1 if it is narrow, else None.
+def default_threads(config: Any, batch_size: int) -> int:
+    """The number of threads that train a model of `config` on batches of `batch_size` sequences.
 
-    None leaves the choice to NumPy. It is also returned if an environment variable such as OMP_NUM_THREADS sets the
-    number. The tiny model's matrix products take a quarter of a millisecond. Shared by two threads, training took 0.8
-    times as long on an idle machine, and eight times as long on one where another process kept a processor busy.
+    It is `default_team_size` if an environment variable such as OMP_NUM_THREADS sets the number. Else it is 1 for a
+    narrow model, and no more than the largest batch can keep busy. Threads that share small matrix products wait for
+    each other: the tiny model's training took 0.8 times as long with two threads on an idle machine, and eight times as
+    long on one where another process kept a processor busy.
     """
-    return 1 if width < NARROW and not threads_are_chosen() else None
+    if threads_are_chosen():
+        return default_team_size()
+    if config.d_model < NARROW:
+        return 1
+    return useful_threads(default_team_size(), batch_size * config.max_len, 1, config.d_model)
 
 
 def default_team_size() -> int:

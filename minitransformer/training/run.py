@@ -10,7 +10,7 @@ import numpy as np
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
 from minitransformer.data.task import TrainingBatch
-from minitransformer.generators import generator_state, restore_generator
+from minitransformer.generators import generator_state, make_generator, restore_generator
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.diagnostics import Diagnostics
@@ -19,6 +19,8 @@ from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.vocabulary import PAD
+
+MEASURED = ("losses", "norms", "learning_rates", "accuracies")  # the fields of History that are saved as arrays
 
 
 @dataclasses.dataclass
@@ -40,8 +42,17 @@ class History:
         )
 
 
+def saved_threads(facts: dict) -> int | None:
+    """The number of threads of a run that was saved with these facts, or None if they do not say it."""
+    rngs = facts.get("dropout_rngs")
+    return len(rngs) if rngs and isinstance(rngs, list) else None
+
+
 class TrainingRun:
-    """A model with its optimizer, workers, random states, averages and history."""
+    """A model with its optimizer, workers, random states, averages and history.
+
+    `num_threads` defaults to that of the run to `resume`, and for a new run to `default_threads`.
+    """
 
     def __init__(
         self,
@@ -54,8 +65,10 @@ class TrainingRun:
         resume: tuple[dict, dict] | None = None,
     ) -> None:
         self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
-        self.num_threads = num_threads or default_threads(model.config.d_model)  # type: ignore[attr-defined]
-        self.workers = DataParallel(model, loss_fn, self.num_threads, seed=[settings.seed, 2])
+        num_threads = num_threads or (saved_threads(resume[1]) if resume else None)
+        config, rows = model.config, settings.micro_batch_size  # type: ignore[attr-defined]
+        num_threads = num_threads or default_threads(config, rows)
+        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
         self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
         self.data_rng = np.random.default_rng([settings.seed, 1])
@@ -63,6 +76,11 @@ class TrainingRun:
         optimizer.team = self.workers.team
         if resume:
             self.load_state(*resume)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that share a batch."""
+        return self.workers.team.size
 
     @property
     def step(self) -> int:
@@ -111,7 +129,7 @@ class TrainingRun:
         history = self.history
         averages, average_facts = self.averaging.state() if self.averaging else ({}, {})
         arrays = {"adam.m": to_host(self.optimizer.m), "adam.v": to_host(self.optimizer.v), **averages}
-        for name in ("losses", "norms", "learning_rates", "accuracies"):
+        for name in MEASURED:
             arrays[name] = np.array([float(value) for value in getattr(history, name)])
         return arrays, {
             "step": self.step,
@@ -123,9 +141,10 @@ class TrainingRun:
         }
 
     def load_state(self, arrays: dict, facts: dict) -> None:
-        """Continue from what `state` returned, in a run of the same model with the same settings and threads.
+        """Continue from what `state` returned, in a run of the same model with the same seed and batches.
 
-        Raises ValueError for a state that is incomplete, or was saved with another number of threads.
+        With the same settings and number of threads, the results are bit-identical to those of an uninterrupted run.
+        Raises ValueError for a state that is incomplete.
         """
         try:
             self._load_state(arrays, facts)
@@ -135,9 +154,6 @@ class TrainingRun:
 
     def _load_state(self, arrays: dict, facts: dict) -> None:
         optimizer, history, rngs = self.optimizer, self.history, self.workers.rngs
-        saved = facts["dropout_rngs"]
-        if len(saved) != len(rngs):
-            raise ValueError(f"it was trained with {len(saved)} threads, but there are {len(rngs)} now (--threads)")
         for name, array in (("adam.m", optimizer.m), ("adam.v", optimizer.v)):
             if arrays[name].shape != array.shape:
                 raise ValueError(f"{name} must be of shape {array.shape}, got {arrays[name].shape}")
@@ -145,14 +161,15 @@ class TrainingRun:
         optimizer.t = facts["step"]
         if self.averaging:
             self.averaging.load_state(arrays, facts)
-        for name in ("losses", "learning_rates", "accuracies"):
+        for name in MEASURED:
             setattr(history, name, arrays[name].tolist())
-        unknown = np.full(len(history.losses), np.nan)  # version 0.1 saved no norms
-        history.norms = arrays.get("norms", unknown).tolist()
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
         restore_generator(self.data_rng, facts["data_rng"])
-        for rng, state in zip(rngs, saved, strict=True):
+        saved = facts["dropout_rngs"]
+        for rng, state in zip(rngs, saved, strict=False):
             restore_generator(rng, state)
+        for i in range(len(saved), len(rngs)):  # a thread that was added draws numbers that none has drawn before
+            rngs[i] = make_generator([self.settings.seed, 2, i, self.step])
 
     def finish(self) -> History:
         """Put the average of the weights, if there is one, into the model -> History.

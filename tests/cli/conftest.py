@@ -22,6 +22,18 @@ def few_held_out_sequences(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def usual_width(monkeypatch):
+    """Lines are wrapped at 80 columns, whatever the terminal that the tests run in."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch):
+    """What a command prints does not depend on how busy the machine is."""
+    monkeypatch.setattr("minitransformer.progress.LINE_INTERVAL", float("inf"))
+
+
+@pytest.fixture(autouse=True)
 def own_exercises(tmp_path, monkeypatch):
     """The learner's folder is a temporary one, unless a test has made one with `init`, and never a real learner's."""
     monkeypatch.setattr(

@@ -1,5 +1,6 @@
 """What all commands have in common: help with examples, and one-line errors with exit status 2."""
 
+import signal
 import subprocess
 import sys
 
@@ -103,11 +104,24 @@ def test_debug_raises_the_error(arguments, error, monkeypatch):
 
 
 def test_an_interruption_prints_one_line_and_ends_with_status_130(capsys, monkeypatch):
-    def interrupted(model):
+    def interrupted(*arguments, **fields):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("minitransformer.cli.summary.summarize", interrupted)
+    monkeypatch.setattr("minitransformer.cli.summary.named_config", interrupted)
     assert run(capsys, "summary", "tiny") == (130, "", "minitransformer summary: stopped\n")
+
+
+def test_sigterm_prints_one_line_and_ends_with_status_143_whatever_the_interrupted_code_makes_of_it(
+    capsys, monkeypatch
+):
+    def interrupted(*arguments, **fields):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError from None
+
+    monkeypatch.setattr("minitransformer.cli.summary.named_config", interrupted)
+    assert run(capsys, "summary", "tiny") == (143, "", "minitransformer summary: stopped\n")
 
 
 def test_python_m_runs_the_same_command_and_prints_nothing_on_stderr(empty_folder):

@@ -227,8 +227,8 @@ def test_a_checkpoint_of_an_unfinished_run_is_used_with_a_note(folder, capsys, p
     (folder / "my.txt").write_text(TEXT * 40, "utf-8")
     for task, more, prompt in (("copy", (), "abc"), ("shakespeare", arguments, "to"), ("masked", arguments, "[MASK]")):
         interrupt = pytest.MonkeyPatch()
-        interrupt.setattr("minitransformer.recipes.recipe.save_checkpoint", _disk_full)
-        run(capsys, "train", task, *more, "--steps", 5, "--checkpoint-interval", 2, "--runs", "stopped")
+        interrupt.setattr("minitransformer.recipes.run.save_checkpoint", _disk_full)
+        run(capsys, "train", task, *more, "--steps", 5, "--checkpoint-interval", 2, "--runs", "stopped", "--name", task)
         interrupt.undo()
         checkpoints = folder / "stopped" / task / "checkpoints"
         for path in (checkpoints.parent, checkpoints, checkpoints / "step-00000004.safetensors"):

@@ -19,8 +19,8 @@ from tests.helpers import relative_error
 from tests.kills import same_weights
 
 MB = 1_000_000
-COPY = ("train", "copy", "--steps", 2, "--threads", 1)
-RESUMED = ("train", "copy", "--steps", 4, "--batch-size", 64, "--dropout", 0.1)
+COPY = ("train", "copy", "--steps", 2, "--threads", 1, "--overwrite")
+RESUMED = ("train", "copy", "--steps", 4, "--batch-size", 64, "--dropout", 0.1, "--name", "copy", "--overwrite")
 OPTIONS = {
     "copy": ["--batch-size"],
     "copy --config base": ["--batch-size", "--config"],
@@ -105,8 +105,8 @@ def test_training_in_parts_learns_the_same(free, capsys, tmp_path):
     free(None)
     weights = []
     for parts in (1, 4):
-        assert run(capsys, *COPY, "--batch-size", 10, "--grad-accumulation-steps", parts, "--runs", f"{parts}")[0] == 0
-        weights.append(load_checkpoint(tmp_path / f"{parts}" / "copy" / "model.safetensors")[0].state_dict())
+        assert run(capsys, *COPY, "--batch-size", 10, "--grad-accumulation-steps", parts, "--name", f"{parts}")[0] == 0
+        weights.append(load_checkpoint(tmp_path / "runs" / f"{parts}" / "model.safetensors")[0].state_dict())
     whole, cut = weights
     name = "decoder.layers.0.feed_forward.sublayer.expand.W"
     assert not same_weights(whole, cut), "the sums are rounded otherwise"

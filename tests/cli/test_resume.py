@@ -1,19 +1,33 @@
-"""A run that is stopped, or killed, is resumed from the command line, and nothing of it is lost unasked."""
+"""A run that is stopped, or killed, is resumed from the command line; options that cannot change are refused."""
 
 import contextlib
+import dataclasses
+import hashlib
+import math
 import signal
 
 import numpy as np
 import pytest
 
 from minitransformer.files import read_safetensors
-from minitransformer.recipes.resume import options_to_resume, read_saved_run
-from minitransformer.training import read_run
+from minitransformer.process import THREAD_VARIABLES, limit_threads
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.options import option_name
+from minitransformer.recipes.run import find_checkpoint
+from minitransformer.training import load_checkpoint, read_run
 from minitransformer.training.run import TrainingRun
 from tests.cli.run import assert_refused, run
 from tests.kills import kill_again_and_again, same_weights
 
-TASK = ("copy", "--steps", 6, "--batch-size", 4, "--dropout", 0.1)
+TASK = ("copy", "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")
+TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
+SMALL = ("--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 4, "--name", "text")
+FIXED = [  # an option of any task, with a value, that a resumed run cannot change
+    f"{option_name(field.name)}={getattr(recipe.defaults, field.name)}".removesuffix("=False")
+    for recipe in RECIPES.values()
+    for field in dataclasses.fields(recipe.defaults)
+    if not field.metadata["resumable"]
+]
 
 
 @pytest.fixture
@@ -54,7 +68,7 @@ def test_stopped_run_is_resumed_with_the_same_bits(path, stopped, capsys, tmp_pa
     assert status == 0
     assert "resuming copy after step 3" in out
     names = sorted(file.name for file in stopped.iterdir())
-    assert names == ["attention.png", "log.csv", "loss.png", "model.safetensors"]
+    assert names == ["attention.png", "config.json", "log.csv", "loss.png", "model.safetensors"]
     assert run(capsys, "train", *TASK, "--runs", tmp_path / "other")[0] == 0
     folders = stopped, tmp_path / "other" / "copy"
     resumed, whole = (read_safetensors(folder / "model.safetensors")[0] for folder in folders)
@@ -62,29 +76,42 @@ def test_stopped_run_is_resumed_with_the_same_bits(path, stopped, capsys, tmp_pa
     assert folders[0].joinpath("log.csv").read_bytes() == folders[1].joinpath("log.csv").read_bytes()
 
 
-def test_unfinished_run_is_not_deleted_unasked(stopped, folders, capsys):
-    assert_refused(run(capsys, "train", *TASK, *folders), f"{stopped} holds an unfinished run", "--resume", "--fresh")
-    assert run(capsys, "train", *TASK, *folders, "--fresh")[0] == 0
-    assert not (stopped / "checkpoints").exists()
-
-
 def test_what_cannot_be_resumed_is_said(stopped, capsys, tmp_path):
     outcome = run(capsys, "train", "--resume", stopped, "copy")
     assert_refused(outcome, "give a task, such as `train reverse`, or a run to continue")
     assert_refused(run(capsys, "train", "--resume", tmp_path / "nowhere"), "there is no file")
+    assert not (tmp_path / "nowhere").exists()
     assert_refused(run(capsys, "train"), "give a task, such as `train reverse`, or a run to continue")
     (stopped / "checkpoints" / "step-00000003.safetensors").write_bytes(b"nonsense")
     assert_refused(run(capsys, "train", "--resume", stopped), "step-00000003.safetensors")
 
 
-@pytest.mark.parametrize(
-    "option", ["--d-model=9", "--steps=9", "--dropout=0.3", "--norm=pre", "--fresh", "--runs=a", "--seed=3", "--mine"]
-)
-def test_a_resumed_run_keeps_its_sizes_and_its_data(option, stopped, capsys):
-    outcome = run(capsys, "train", "--resume", stopped, option)
-    name = option.partition("=")[0]
-    assert_refused(outcome, f"minitransformer train: {name} cannot be changed when a run is resumed\n")
-    assert_refused(run(capsys, "train", "--resume", stopped, *option.split("=")), f"{name} cannot be changed")
+def test_finished_run_cannot_be_resumed(stopped, capsys):
+    assert run(capsys, "train", "--resume", stopped)[0] == 0
+    outcome = run(capsys, "train", "--resume", stopped, "--steps", 9)
+    assert_refused(outcome, f"the run in {stopped} is finished: there is nothing to resume")
+
+
+def test_options_that_a_resumed_run_cannot_change_are_refused_by_name(stopped, capsys):
+    before = read_safetensors(find_checkpoint(stopped))[0]
+    for option in dict.fromkeys(FIXED):
+        for words in ([option], option.split("=")):
+            outcome = run(capsys, "train", "--resume", stopped, *words)
+            name = option.partition("=")[0]
+            refused = f"minitransformer train: {name} cannot be changed when a run is resumed\n"
+            assert_refused(outcome, refused if option_is_of("copy", name) else f"copy has no option {name}; tasks with")
+    assert len(set(FIXED)) >= 15
+    assert same_weights(read_safetensors(find_checkpoint(stopped))[0], before)
+
+
+def option_is_of(task, name):
+    return name in map(option_name, vars(RECIPES[task].defaults))
+
+
+@pytest.mark.parametrize("words", [["--fly", "9"], ["--fly=9"], ["-f", "9"]])
+def test_unknown_option_is_named_and_its_value_is_not_taken_for_a_task(words, stopped, capsys):
+    outcome = run(capsys, "train", "--resume", stopped, *words)
+    assert_refused(outcome, f"minitransformer train: unrecognized arguments: {words[0]} (see")
 
 
 def test_an_option_of_another_task_is_refused_for_a_resumed_run(stopped, capsys):
@@ -95,7 +122,10 @@ def test_an_option_of_another_task_is_refused_for_a_resumed_run(stopped, capsys)
 def test_options_may_be_changed_where_that_makes_sense(stopped, capsys):
     changes = ("--factor", 0.03, "--warmup", 50, "--checkpoint-interval", 1, "--keep-checkpoints", 1, "--force")
     with stopping_after(5):
-        assert run(capsys, "train", "--resume", stopped, *changes)[0] == 130
+        status, out, _ = run(capsys, "train", "--resume", stopped, *changes)
+    assert status == 130
+    old, new = (factor * 64**-0.5 * 4 * warmup**-1.5 for factor, warmup in ((0.3, 100), (0.03, 50)))
+    assert f"from step 4 on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}\n" in out
     (saved,) = (stopped / "checkpoints").iterdir()
     run_saved = read_run(saved)
     assert run_saved.about["recipe"] == "copy"
@@ -104,17 +134,109 @@ def test_options_may_be_changed_where_that_makes_sense(stopped, capsys):
     assert (options["steps"], options["batch_size"], options["dropout"]) == (6, 4, 0.1)
 
 
-@pytest.mark.parametrize("option", ["--fresh", "--force", "--detect-anomaly"])
+@pytest.mark.parametrize("option", ["--overwrite", "--force", "--detect-anomaly"])
 def test_options_for_one_call_do_not_come_back_when_the_run_is_resumed(option, folders, capsys, tmp_path):
     with stopping_after(3):
         assert run(capsys, "train", *TASK, *folders, option)[0] == 130
     folder = tmp_path / "runs" / "copy"
-    _, options = options_to_resume(*read_saved_run(folder))
-    assert (options.fresh, options.force, options.detect_anomaly) == (False, False, False)
     with stopping_after(4):
         assert run(capsys, "train", "--resume", folder)[0] == 130
     names = sorted(path.name for path in (folder / "checkpoints").iterdir())
     assert names == ["step-00000003.safetensors", "step-00000004.safetensors"]
+    options = read_run(find_checkpoint(folder)).about["options"]
+    assert (options["overwrite"], options["force"], options["detect_anomaly"]) == (False, False, False)
+
+
+@pytest.mark.parametrize("steps", [3, 4, 8])
+def test_run_that_is_resumed_with_other_steps_has_the_bits_of_a_run_of_so_many_steps(steps, stopped, capsys, tmp_path):
+    assert run(capsys, "train", "--resume", stopped, "--steps", steps)[0] == 0
+    assert run(capsys, "train", *TASK, "--steps", steps, "--runs", tmp_path / "other")[0] == 0
+    resumed, whole = (
+        read_safetensors(folder / "model.safetensors")[0] for folder in (stopped, tmp_path / "other" / "copy")
+    )
+    assert same_weights(resumed, whole)
+    assert load_checkpoint(stopped / "model.safetensors")[1]["steps"] == steps
+
+
+def test_fewer_steps_than_were_taken_are_refused(stopped, capsys):
+    outcome = run(capsys, "train", "--resume", stopped, "--steps", 2)
+    assert_refused(outcome, "--steps must be at least 3, the steps that were taken, got 2")
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch, capsys):
+    """A run on a text in the current folder that was stopped after its third step of ten -> the file."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "my.txt"
+    file.write_text(TEXT, encoding="utf8")
+    with stopping_after(3):
+        outcome = run(capsys, "train", "shakespeare", "--text", "my.txt", "--steps", 10, "--warmup", 2, *SMALL)
+        assert outcome.status == 130
+    return file
+
+
+def test_another_number_of_steps_changes_a_cosine_schedule_and_that_is_said(text, capsys):
+    status, out, _ = run(capsys, "train", "--resume", "runs/text", "--steps", 20, "--eval-interval", 7)
+    assert status == 0
+    old, new = (0.001 * (1 + math.cos(math.pi * 2 / (steps - 2))) for steps in (10, 20))
+    assert f"from step 4 on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}\n" in out
+    assert [line for line in out.splitlines() if "bits per character" in line and "step" in line] != []
+    assert "step 7: " in out
+    assert "step 8: " not in out
+
+
+def test_resumed_run_refuses_a_text_with_another_content(text, capsys):
+    text.write_text(TEXT + "more", encoding="utf8")
+    outcome = run(capsys, "train", "--resume", "runs/text")
+    old, new = (hashlib.sha256(each.encode()).hexdigest()[:12] for each in (TEXT, TEXT + "more"))
+    said = (
+        f"this run was started with {text} (SHA-256 {old}...), and the content of {text} (SHA-256 {new}...) is another"
+    )
+    assert_refused(outcome, said)
+    other = text.with_name("other.txt")
+    other.write_text(TEXT.replace("9", "x"), encoding="utf8")
+    outcome = run(capsys, "train", "--resume", "runs/text", "--text", "other.txt")
+    assert_refused(outcome, f"started with {text} (SHA-256 ", f"and the content of {other} (SHA-256 ")
+
+
+def test_resumed_run_finds_its_text_from_another_folder_and_in_another_place(text, capsys, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with stopping_after(5):
+        assert run(capsys, "train", "--resume", "../runs/text").status == 130
+    text.rename("moved.txt")
+    refused = run(capsys, "train", "--resume", "../runs/text")
+    assert_refused(refused, f"there is no file {text}: if the text was moved, say where it is with --text")
+    with stopping_after(7):
+        assert run(capsys, "train", "--resume", "../runs/text", "--text", "moved.txt").status == 130
+    assert run(capsys, "train", "--resume", "../runs/text").status == 0, "the new place is known from now on"
+
+
+def test_resumed_run_has_as_many_threads_as_before_whatever_the_environment_says(text, capsys, tmp_path, monkeypatch):
+    wide = ("train", "masked", "--text", "my.txt", "--length", 64, "--num-layers", 1, "--steps", 3, "--dropout", 0.1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with stopping_after(1):
+        assert run(capsys, *wide, "--name", "wide").status == 130
+    assert run(capsys, *wide, "--name", "whole").status == 0
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    with limit_threads(3):  # as in a process that was started without the variable
+        status, out, _ = run(capsys, "train", "--resume", "runs/wide")
+    assert status == 0
+    assert "bit-identical" not in out
+    resumed, whole = (read_safetensors(tmp_path / "runs" / name / "model.safetensors")[0] for name in ("wide", "whole"))
+    assert same_weights(resumed, whole)
+
+
+def test_another_number_of_threads_is_used_and_said_to_change_the_last_bits(stopped, capsys):
+    with stopping_after(4):
+        status, out, _ = run(capsys, "train", "--resume", stopped, "--threads", 2)
+    assert status == 130
+    assert "--threads 2 instead of 1: the results are not bit-identical to those of an uninterrupted run\n" in out
+    assert read_run(find_checkpoint(stopped)).num_threads == 2
+    status, out, _ = run(capsys, "train", "--resume", stopped)
+    assert status == 0
+    assert "bit-identical" not in out
 
 
 @pytest.mark.parametrize("option", ["--checkpoint-interval", "--keep-checkpoints"])

@@ -1,9 +1,12 @@
 """`minitransformer summary`: the paper's parameter counts, computed here from its architecture."""
 
+import dataclasses
 import json
 
 import pytest
 
+from minitransformer.models import Transformer, named_config
+from minitransformer.recipes import RECIPES
 from tests.cli.run import assert_refused, run
 
 # paper, table 3: N, d_model, d_ff, h
@@ -26,14 +29,25 @@ def parameters(N, d_model, d_ff, V):
 
 
 def table(out):
-    """The rows of the printed table: {layer: (kind, output, number of parameters)}."""
+    """The rows of the printed table: {layer: (kind, output, number of parameters, with a star if shared)}."""
     lines = out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("layer "))
-    rows = {}
+    rows, block = {}, ""
     for line in lines[start + 1 : lines.index("", start)]:
-        name, kind, *shape, count = line.partition("  (shared")[0].split()
-        rows[name] = kind, " ".join(shape), int(count.replace(",", ""))
+        if line.startswith("* "):
+            continue
+        name, *columns = line.split()
+        if not columns:
+            block = name
+            continue
+        kind, *shape, count = columns
+        rows[f"{block}.{name}" if line.startswith(" ") else name] = kind, " ".join(shape), count.replace(",", "")
     return rows
+
+
+def counts(rows):
+    """The numbers of parameters of all rows."""
+    return [int(count.rstrip("*")) for _, _, count in rows.values()]
 
 
 def test_the_formula_gives_the_known_counts():
@@ -47,20 +61,51 @@ def test_paper_models_have_the_sizes_and_parameters_of_the_paper(name, capsys):
     status, out, err = run(capsys, "summary", name)
     assert (status, err) == (0, "")
     for part in (f"N = {N} layers", f"d_model = {d_model},", f"d_ff = {d_ff},", f"h = {heads} heads", "post-norm"):
-        assert part in out.splitlines()[0]
+        assert part in out.partition("\n\n")[0].replace("\n", " ")
     total = parameters(N, d_model, d_ff, 37000)
     assert out.splitlines()[-1].startswith(f"{total:,} parameters ({total / 1e6:.1f} million)")
-    assert sum(count for _, _, count in table(out).values()) == total
+    assert sum(counts(table(out))) == total
+
+
+def test_the_tiny_model_is_the_one_that_training_builds_for_letters(capsys):
+    for task in ("copy", "reverse", "sort"):
+        recipe = RECIPES[task]
+        model_class, config = recipe.model(recipe.defaults, recipe.data(recipe.defaults))
+        model = model_class(config, seed=None)
+        _, out, _ = run(capsys, "summary", "tiny", "--json")
+        printed = json.loads(out.splitlines()[-1])
+        assert printed["parameters"] == model.num_parameters()
+        assert printed["config"] == dataclasses.asdict(config)
+
+
+@pytest.mark.parametrize("arguments", [("tiny",), ("base",), ("big", "--activations"), ("--help",)])
+def test_no_line_is_wider_than_80_columns(arguments, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(capsys, "summary", *arguments)
+    assert len(out.splitlines()) > 20
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_rows_have_the_names_of_the_models_parameters(name, capsys):
+    _, out, _ = run(capsys, "summary", name)
+    layers = table(out)
+    N = PAPER[name][0]
+    assert f"decoder.layers.{N - 1}.cross_attention.sublayer" in layers
+    model = Transformer(named_config("tiny", 29, num_layers=N), seed=None)
+    owners = {path.rpartition(".")[0] for path, _ in model.named_parameters()}
+    for owner in owners:
+        assert any(owner == layer or owner.startswith(f"{layer}.") for layer in layers), owner
 
 
 def test_the_vocabulary_is_counted_once_at_any_size(capsys):
     _, out, _ = run(capsys, "summary", "tiny", "--vocab-size", 29)
     assert f"{parameters(2, 64, 256, 29):,} parameters" in out
     rows = table(out)
-    assert rows["source_embedding.tokens"] == ("Embedding", "(B, S, C)", 29 * 64)
-    assert rows["target_embedding.tokens"] == ("Embedding", "(B, T, C)", 0)
-    assert rows["output"] == ("OutputProjection", "(B, T, V)", 0)
-    assert out.count("(shared with source_embedding)") == 2
+    assert rows["source_embedding.tokens"] == ("Embedding", "(B, S, C)", str(29 * 64))
+    assert rows["target_embedding.tokens"] == ("Embedding", "(B, T, C)", "0*")
+    assert rows["output"] == ("OutputProjection", "(B, T, V)", "0*")
+    assert "\n* the matrix of source_embedding.tokens, counted there\n" in out
 
 
 def test_json_prints_the_configuration_and_the_count_as_the_last_line(capsys):
@@ -77,4 +122,5 @@ def test_error_for_an_unknown_configuration_lists_the_known_ones(capsys):
 
 @pytest.mark.parametrize("size", [0, -3])
 def test_an_empty_vocabulary_is_refused(size, capsys):
-    assert_refused(run(capsys, "summary", "tiny", "--vocab-size", size), f"vocab_size must be at least 1, got {size}")
+    refused = run(capsys, "summary", "tiny", "--vocab-size", size)
+    assert_refused(refused, f"summary: --vocab-size must be at least 1, got {size}")

@@ -12,7 +12,22 @@ from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
 TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
-SMALL = ("--steps", 12, "--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 8, "--warmup", 2)
+SMALL = (
+    "--steps",
+    12,
+    "--length",
+    16,
+    "--d-model",
+    16,
+    "--num-layers",
+    1,
+    "--batch-size",
+    8,
+    "--warmup",
+    2,
+    "--name",
+    "text",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +47,11 @@ def train(capsys, task, *more):
 def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, folder):
     out, result = train(capsys, "shakespeare")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}
-    names = ("model.safetensors", "log.csv", "loss.png", "sample.txt")
-    assert files == {f"runs/shakespeare/{name}" for name in names}
+    names = ("model.safetensors", "config.json", "log.csv", "loss.png", "sample.txt")
+    assert files == {f"runs/text/{name}" for name in names}
     assert result["perplexity"] == pytest.approx(2 ** result["bits_per_character"])
     assert 1.0 < result["bits_per_character"] < math.log2(40)
-    model, metadata = load_checkpoint("runs/shakespeare/model.safetensors")
+    model, metadata = load_checkpoint("runs/text/model.safetensors")
     assert isinstance(model, GPT)
     assert metadata["bits_per_character"] == result["bits_per_character"]
     assert out.count("bits per character") >= 11  # ten evaluations during training, and the end
@@ -45,16 +60,16 @@ def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, fol
 def test_hidden_characters_are_guessed_by_an_encoder(capsys):
     _, result = train(capsys, "masked")
     assert result["bits_per_character"] < math.log2(40)
-    assert isinstance(load_checkpoint("runs/masked/model.safetensors")[0], BERT)
+    assert isinstance(load_checkpoint("runs/text/model.safetensors")[0], BERT)
 
 
 def test_the_same_seed_trains_the_same_model(capsys, folder):
     first = train(capsys, "shakespeare")[1]["bits_per_character"]
-    weights = load_file("runs/shakespeare/model.safetensors")
-    assert train(capsys, "shakespeare")[1]["bits_per_character"] == first
-    again = load_file("runs/shakespeare/model.safetensors")
+    weights = load_file("runs/text/model.safetensors")
+    assert train(capsys, "shakespeare", "--overwrite")[1]["bits_per_character"] == first
+    again = load_file("runs/text/model.safetensors")
     assert all(np.array_equal(weights[name], again[name]) for name in weights)
-    assert train(capsys, "shakespeare", "--seed", 1)[1]["bits_per_character"] != first
+    assert train(capsys, "shakespeare", "--overwrite", "--seed", 1)[1]["bits_per_character"] != first
 
 
 @pytest.mark.parametrize(
@@ -81,11 +96,23 @@ def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch)
 @pytest.mark.parametrize("positions", ["sinusoidal", "rope", "alibi"])
 def test_a_toy_task_can_be_learnt_by_a_decoder_alone(positions, capsys, monkeypatch):
     monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
-    arguments = ("train", "reverse", "--model", "gpt", "--positions", positions, "--steps", 3, "--json")
+    arguments = (
+        "train",
+        "reverse",
+        "--model",
+        "gpt",
+        "--positions",
+        positions,
+        "--steps",
+        3,
+        "--name",
+        "gpt",
+        "--json",
+    )
     status, out, err = run(capsys, *arguments)
     assert (status, err) == (0, "")
     assert 0.0 <= json.loads(out.splitlines()[-1])["exact_match"] <= 1.0
-    assert isinstance(load_checkpoint("runs/reverse/model.safetensors")[0], GPT)
+    assert isinstance(load_checkpoint("runs/gpt/model.safetensors")[0], GPT)
 
 
 def test_unknown_choices_are_refused_by_name(capsys):

@@ -1,6 +1,7 @@
 """`minitransformer train`: three steps of every task leave a model, a log and two figures; bad input leaves nothing."""
 
 import contextlib
+import dataclasses
 import io
 import json
 from typing import NamedTuple
@@ -9,9 +10,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from minitransformer import __version__
 from minitransformer.cli import main
 from minitransformer.data import get_task
 from minitransformer.models import Transformer
+from minitransformer.recipes import RECIPES
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
@@ -28,6 +31,11 @@ class Trained(NamedTuple):
     status: int
     out: str
     err: str
+
+    @property
+    def run(self):
+        """The folder of the run."""
+        return self.folder / "runs" / f"{self.task}-seed-5-steps-3"
 
     @property
     def result(self):
@@ -54,15 +62,26 @@ def test_training_ends_with_status_zero_and_shows_no_bar_when_nobody_looks(train
     assert (trained.status, trained.err) == (0, "")
 
 
-def test_training_writes_the_model_its_log_and_two_figures_and_nothing_else(trained):
-    files = {str(path.relative_to(trained.folder)) for path in trained.folder.rglob("*") if path.is_file()}
-    said = {f"runs/{trained.task}/{name}" for name in ("model.safetensors", "loss.png", "attention.png")}
-    assert files == said | {f"runs/{trained.task}/log.csv"}
-    assert all(name in trained.out.splitlines()[-2] for name in said)  # "saved ..."
+def test_training_writes_the_model_its_options_its_log_and_two_figures_and_nothing_else(trained):
+    files = {path for path in trained.folder.rglob("*") if path.is_file()}
+    said = {trained.run / name for name in ("model.safetensors", "loss.png", "attention.png")}
+    assert files == said | {trained.run / "log.csv", trained.run / "config.json"}
+    line = trained.out.splitlines()[-2]  # "saved ..."
+    assert all(str(path.relative_to(trained.folder)) in line for path in said)
+
+
+def test_config_has_all_options_the_model_and_the_versions(trained):
+    config = json.loads((trained.run / "config.json").read_text("utf8"))
+    defaults = dataclasses.asdict(RECIPES[trained.task].defaults)
+    assert config["recipe"] == trained.task
+    assert config["options"] == {**defaults, "steps": 3, "seed": 5, "threads": 1, "runs": "runs"}
+    model, _ = load_checkpoint(trained.run / "model.safetensors")
+    assert config["model"] == {"class": "Transformer", "config": dataclasses.asdict(model.config)}
+    assert config["versions"]["minitransformer"] == __version__
 
 
 def test_the_log_has_a_line_for_each_step(trained):
-    head, *lines = (trained.folder / "runs" / trained.task / "log.csv").read_text("utf8").splitlines()
+    head, *lines = (trained.run / "log.csv").read_text("utf8").splitlines()
     assert head == "step,loss,grad_norm,learning_rate"
     rows = [[float(number) for number in line.split(",")] for line in lines]
     assert [row[0] for row in rows] == [1, 2, 3]
@@ -73,7 +92,7 @@ def test_the_log_has_a_line_for_each_step(trained):
 
 @pytest.mark.parametrize("kind", ["loss", "attention"])
 def test_the_figures_are_not_blank(trained, kind):
-    image = matplotlib.image.imread(trained.folder / "runs" / trained.task / f"{kind}.png")
+    image = matplotlib.image.imread(trained.run / f"{kind}.png")
     height, width, _ = image.shape
     assert min(height, width) > 200
     assert image[..., :3].var() > 1e-3
@@ -81,7 +100,7 @@ def test_the_figures_are_not_blank(trained, kind):
 
 
 def test_the_saved_model_is_the_trained_one_with_its_result(trained):
-    model, metadata = load_checkpoint(trained.folder / "runs" / trained.task / "model.safetensors")
+    model, metadata = load_checkpoint(trained.run / "model.safetensors")
     assert isinstance(model, Transformer)
     assert model.config.vocab_size == len(get_task(trained.task).vocabulary)
     assert metadata == trained.result
@@ -157,20 +176,20 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_written(arguments, mess
 
 
 def test_the_options_reach_the_model_and_its_folder(capsys, empty_folder):
-    options = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep"]
+    options = ["--norm", "pre", "--dropout", "0.25", "--batch-size", "8", "--runs", "r/deep", "--name", "copy"]
     status, _, err = run(capsys, "train", "copy", "--steps", "1", *options)
     assert (status, err) == (0, "")
     model, metadata = load_checkpoint(empty_folder / "r/deep/copy/model.safetensors")
     assert (model.config.norm, model.config.dropout, metadata["steps"]) == ("pre", 0.25, 1)
     files = sorted(path.name for path in (empty_folder / "r/deep/copy").iterdir())
-    assert files == ["attention.png", "log.csv", "loss.png", "model.safetensors"]
+    assert files == ["attention.png", "config.json", "log.csv", "loss.png", "model.safetensors"]
     assert [path.name for path in empty_folder.iterdir()] == ["r"]
 
 
 def test_label_smoothing_and_weight_decay_reach_the_training(capsys, empty_folder):
     def trained(name, *options):
-        assert run(capsys, "train", "copy", "--steps", "2", "--batch-size", "8", "--runs", name, *options)[0] == 0
-        folder = empty_folder / name / "copy"
+        assert run(capsys, "train", "copy", "--steps", "2", "--batch-size", "8", "--name", name, *options)[0] == 0
+        folder = empty_folder / "runs" / name
         return load_checkpoint(folder / "model.safetensors")[0].output.E.data, (folder / "log.csv").read_text()
 
     (plain, log), (decayed, decayed_log) = trained("a"), trained("b", "--weight-decay", "0.5")
@@ -181,8 +200,8 @@ def test_label_smoothing_and_weight_decay_reach_the_training(capsys, empty_folde
 
 def test_the_same_seed_trains_the_same_model_and_another_seed_another(capsys, empty_folder):
     def weights(seed, folder):
-        run(capsys, "train", "sort", "--steps", "2", "--batch-size", "8", "--seed", seed, "--runs", folder)
-        return load_checkpoint(empty_folder / folder / "sort" / "model.safetensors")[0].state_dict()
+        run(capsys, "train", "sort", "--steps", "2", "--batch-size", "8", "--seed", seed, "--name", folder)
+        return load_checkpoint(empty_folder / "runs" / folder / "model.safetensors")[0].state_dict()
 
     first, again, other = weights(1, "a"), weights(1, "b"), weights(2, "c")
     assert all(np.array_equal(first[name], again[name]) for name in first)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.decoding.incremental import GPTState, SlidingState
+from minitransformer.decoding import greedy_decode
+from minitransformer.decoding.incremental import GPTState, SlidingState, left_padded
 from minitransformer.models import Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
@@ -193,6 +194,25 @@ def test_gpt_texts_padded_on_the_left_go_on_as_if_alone(positions, norm):
         for got, row in zip(logits, rows, strict=True):
             expected = model(ids[row : row + 1, padding[row] : end])
             assert relative_error(got, expected[0, -1]) <= 1e-12
+
+
+def test_each_row_is_moved_to_the_right_by_its_own_padding():
+    ids = np.array([[5, 3, 8], [4, 0, 0], [7, 6, 0], [0, 0, 0]])
+    moved, padding = left_padded(ids)
+    assert moved.tolist() == [[5, 3, 8], [0, 0, 4], [0, 7, 6], [0, 0, 0]]
+    assert padding.tolist() == [0, 2, 1, 3]
+
+
+@every_position
+def test_prompts_of_any_length_are_continued_as_if_alone(positions):
+    model, prompts = build_gpt(positions), [[6, 3, 8, 9], [5], [7, 4]]
+    padded = np.array([[*prompt, *[0] * (4 - len(prompt))] for prompt in prompts])
+    together = greedy_decode(model, padded, 5)
+    logits = host(model.decoding_state(padded, 5).extend(left_padded(padded)[0]))
+    for row, prompt in enumerate(prompts):
+        alone = greedy_decode(model, np.array([prompt]), 5)[0]
+        assert [i for i in together[row] if i] == [i for i in alone if i]
+        assert relative_error(logits[row], host(model(np.array([prompt])))[0, -1]) <= 1e-12
 
 
 def test_gpt_reads_max_len_tokens_and_no_more():

@@ -12,7 +12,8 @@ HEAD = "def attention_backward(do, cache):\n    q, k, v, p = cache\n"
 COMMAND = f"$ minitransformer check {EXERCISE.name}\n"
 
 
-def test_readme_shows_a_mistake_and_the_right_answer_as_the_checker_reports_them(tmp_path, capsys):
+def test_readme_shows_a_mistake_and_the_right_answer_as_the_checker_reports_them(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     readme = (FOLDER.parent / "README.md").read_text("utf-8")
     section = readme.split("## Learn\n")[1].split("\n## ")[0]
     tries = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, flags=re.DOTALL)

@@ -51,6 +51,17 @@ def test_the_second_half_and_its_gradient_agree_with_the_output_and_its_own(name
 
 
 @every_one
+def test_a_closed_gate_gets_no_gradient_however_large_what_it_holds_back(name):
+    x = np.full((B, T, 2 * F), 1e25, np.float32)
+    x[..., :F] = -1e3  # the gates
+    gated, backward = pair(name)
+    y, cache = gated(device(x))
+    dx = host(backward(device(np.full((B, T, F), 1e25, np.float32)), cache))
+    assert same(y, np.zeros((B, T, F)))
+    assert same(dx, np.zeros((B, T, 2 * F)))
+
+
+@every_one
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_dtype_is_kept_and_no_input_written(name, dtype):
     x, dy = example(dtype)  # both are read-only

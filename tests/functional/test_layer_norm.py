@@ -38,16 +38,22 @@ def test_layer_norm_divides_the_variance_by_the_number_of_features():
     assert round(float(y[0, 0]), 3) == 1.732  # the unbiased variance, divided by C - 1, gives 1.500
 
 
-def test_layer_norm_of_equal_features_is_beta():
-    _, gamma, beta, dy = example()
-    y, cache = layer_norm(device(np.full((B, T, C), 2.0)), gamma, beta)  # variance 0: eps alone stands under the root
-    assert same(y, np.broadcast_to(host(beta), y.shape))
+@pytest.mark.parametrize("value", [2.0, 0.1, 1e6 / 3, -1e30, 1e-30])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_layer_norm_of_equal_features_is_beta(value, dtype):
+    rng = np.random.default_rng(14)
+    gamma, beta, dy = (random_array(rng, *shape, dtype=dtype) for shape in ((107,), (107,), (2, 107)))
+    x = device(np.full((2, 107), value, dtype))  # 107 times a rounded 1 / 107 is not 1, in either dtype
+    y, cache = layer_norm(x, gamma, beta)
+    assert relative_error(y, np.broadcast_to(host(beta), y.shape)) <= 100 * np.finfo(dtype).eps
     assert np.isfinite(host(layer_norm_backward(dy, cache)[0])).all()
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.3])  # the usual one has a row in the table of gradient checks
-def test_layer_norm_backward_equals_complex_step_derivatives(eps):
+@pytest.mark.parametrize(("eps", "shift"), [(0.0, 0.0), (0.3, 0.0), (0.3, 1e3)])
+def test_layer_norm_backward_equals_complex_step_derivatives(eps, shift):
+    """The usual eps has a row in the table of gradient checks."""
     x, gamma, beta, dy = example()
+    x = x + shift
     expected = derivatives(lambda *inputs: layer_norm(*inputs, eps)[0], dy, x, gamma, beta)
     _, cache = layer_norm(x, gamma, beta, eps)
     for got, wanted in zip(layer_norm_backward(dy, cache), expected, strict=True):
@@ -83,6 +89,52 @@ def test_layer_norm_does_not_see_a_shift_or_a_scaling_of_a_token():
     x, gamma, beta, _ = example()
     y, _ = layer_norm(x, gamma, beta, eps=0.0)
     assert relative_error(layer_norm(3.0 * x - 2.0, gamma, beta, eps=0.0)[0], y) <= 1e-13
+
+
+@pytest.mark.parametrize("C", [64, 512, 1500])
+@pytest.mark.parametrize("mean", [10.0, 1e3, -1e6])
+def test_layer_norm_keeps_its_digits_where_the_mean_is_large(C, mean):
+    rng = np.random.default_rng(11)
+    x = (rng.standard_normal((70, C)) + mean).astype(np.float32)
+    gamma, beta = rng.standard_normal((2, C)).astype(np.float32)
+    exact, _ = layer_norm(*(device(array.astype(np.float64)) for array in (x, gamma, beta)))
+    y, _ = layer_norm(*map(device, (x, gamma, beta)))
+    assert relative_error(y, host(exact)) <= 2e-6
+
+
+def test_tokens_of_all_sizes_and_means_do_not_disturb_each_other():
+    rng = np.random.default_rng(12)
+    sizes, means = np.meshgrid([1e-30, 1e-6, 1.0, 1e6, 1e30], [0.0, 1e4])
+    x = (sizes[..., None] * (rng.standard_normal((2, 5, C)) + means[..., None])).astype(np.float32)
+    gamma, beta = rng.standard_normal((2, C)).astype(np.float32)
+    together = host(layer_norm(*map(device, (x, gamma, beta)))[0])
+    for token in np.ndindex(2, 5):
+        alone = host(layer_norm(*map(device, (x[token][None], gamma, beta)))[0])
+        in_double = layer_norm(*(device(array.astype(np.float64)) for array in (x[token][None], gamma, beta)))[0]
+        assert relative_error(alone, host(in_double)) <= 1e-5
+        assert relative_error(together[token], alone[0]) <= 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e-21, 1e-10])
+def test_layer_norm_without_eps_sees_no_scaling_down_to_the_smallest_squares(size):
+    x, gamma, beta, _ = example(np.float32)
+    y, _ = layer_norm(x, gamma, beta, eps=0.0)
+    assert relative_error(layer_norm(x * size, gamma, beta, eps=0.0)[0], y) <= 1e-5
+
+
+def test_each_gradient_of_layer_norm_is_that_of_the_tokens_one_by_one():
+    """Leading axes mean nothing: four axes, or one token at a time, give the same gradients."""
+    rng = np.random.default_rng(13)
+    x, dy = random_array(rng, 2, 3, 4, C), random_array(rng, 2, 3, 4, C)
+    gamma, beta = random_array(rng, C), random_array(rng, C)
+    dx, dgamma, dbeta = layer_norm_backward(dy, layer_norm(x, gamma, beta)[1])
+    sums = np.zeros((2, C))
+    for token in np.ndindex(2, 3, 4):
+        one, *of_parameters = layer_norm_backward(dy[token][None], layer_norm(x[token][None], gamma, beta)[1])
+        assert relative_error(dx[token], host(one)[0]) <= 1e-14
+        sums += [host(gradient) for gradient in of_parameters]
+    assert relative_error(dgamma, sums[0]) <= 1e-13
+    assert relative_error(dbeta, sums[1]) <= 1e-13
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,5 +1,6 @@
 """The fast reductions say what their plain forms say, for every length of a row."""
 
+import math
 from unittest import mock
 
 import numpy as np
@@ -42,6 +43,23 @@ def test_sums_means_and_products_along_rows_equal_those_of_loops(length):
     pairs = zip(x.reshape(-1, length).tolist(), y.reshape(-1, length).tolist(), strict=True)
     dots = [sum(a * b for a, b in zip(*pair, strict=True)) for pair in pairs]
     assert relative_error(reductions.row_dot(x, y).ravel(), dots) <= 1e-13
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 0.3])
+@pytest.mark.parametrize("size", [1e-25, 1.0, 1e25])
+def test_the_inverse_of_a_root_mean_square_is_right_for_squares_beyond_the_range(size, eps):
+    x = (size * np.random.default_rng(3).standard_normal((2, 3, 33))).astype(np.float32)
+    got = host(reductions.row_inverse_rms(device(x), eps))
+    assert got.dtype == np.float32
+    for row, inverse in zip(x.reshape(-1, 33).tolist(), got.ravel().tolist(), strict=True):
+        assert math.isclose(inverse, 1 / math.sqrt(sum(entry**2 for entry in row) / 33 + eps), rel_tol=1e-6)
+
+
+@pytest.mark.host_only
+def test_the_inverse_of_a_root_mean_square_has_the_bits_of_the_plain_form():
+    x = (np.random.default_rng(4).standard_normal((50, 33)) * np.geomspace(1e-3, 1e5, 50)[:, None]).astype(np.float32)
+    plain = 1.0 / np.sqrt(reductions.row_dot(x, x) / 33 + 1e-5)
+    assert same(reductions.row_inverse_rms(x, 1e-5), plain)
 
 
 @pytest.mark.parametrize("count", [1, 4, 129])

@@ -85,6 +85,36 @@ def test_rms_norm_of_a_token_with_mean_zero_is_layer_norm_without_shift(eps):
     assert relative_error(rms_norm(centred, gamma, eps)[0], expected) <= 1e-14
 
 
+def test_tokens_of_all_sizes_do_not_disturb_each_other():
+    rng = np.random.default_rng(12)
+    sizes = np.array([1e-30, 1e-6, 1.0, 1e6, 1e30])
+    x = (sizes[:, None] * rng.standard_normal((5, C))).astype(np.float32)
+    gamma = device(rng.standard_normal(C).astype(np.float32))
+    together = host(rms_norm(device(x), gamma)[0])
+    for token in range(5):
+        assert relative_error(together[token], host(rms_norm(device(x[token][None]), gamma)[0])[0]) <= 1e-6
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e-21, 1e-10])
+def test_rms_norm_without_eps_sees_no_scaling_down_to_the_smallest_squares(size):
+    x, gamma, _ = example(np.float32)
+    y, _ = rms_norm(x, gamma, eps=0.0)
+    assert relative_error(rms_norm(x * size, gamma, eps=0.0)[0], y) <= 1e-5
+
+
+def test_each_gradient_of_rms_norm_is_that_of_the_tokens_one_by_one():
+    """Leading axes mean nothing: four axes, or one token at a time, give the same gradients."""
+    rng = np.random.default_rng(13)
+    x, dy, gamma = random_array(rng, 2, 3, 4, C), random_array(rng, 2, 3, 4, C), random_array(rng, C)
+    dx, dgamma = rms_norm_backward(dy, rms_norm(x, gamma)[1])
+    total = np.zeros(C)
+    for token in np.ndindex(2, 3, 4):
+        one, of_gamma = rms_norm_backward(dy[token][None], rms_norm(x[token][None], gamma)[1])
+        assert relative_error(dx[token], host(one)[0]) <= 1e-14
+        total += host(of_gamma)
+    assert relative_error(dgamma, total) <= 1e-13
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rms_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
     x, gamma, dy = example(dtype)  # all are read-only

@@ -151,13 +151,15 @@ SOUND += (
     ("solution", "06"),
 )
 OPTIONS = {  # with a value that fits
-    **dict.fromkeys(("--fresh", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")),
+    **dict.fromkeys(
+        ("--overwrite", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")
+    ),
     **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
     **dict.fromkeys(("--checkpoint-interval", "--keep-checkpoints", "--grad-accumulation-steps"), "2"),
     **dict.fromkeys(("--weight-decay", "--label-smoothing"), "0.5"),
     **dict.fromkeys(("--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs"), "2"),
     **dict.fromkeys(("--factor", "--dropout", "--peak", "--temperature", "--top-p", "--seconds"), "0.5"),
-    **dict.fromkeys(("--runs", "--plots", "--folder"), "folder"),
+    **dict.fromkeys(("--runs", "--plots", "--folder", "--name"), "folder"),
     **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny", "--prompt": "1", "--shape": "3"},
     **{"--resume": "model", "--text": "text", "--length": "3", "--backend": "numpy", "--nonsense": "1", "--mine": None},
 }

@@ -56,7 +56,7 @@ def test_each_row_counts_the_parameters_of_its_own_layer(norm, tied, final_norm)
 
 @every_switch
 def test_a_shared_matrix_is_noted_from_its_second_row_on(norm, tied, final_norm):
-    noted = [row.name for row in summarize(build(norm, tied, final_norm)) if row.note]
+    noted = [row.name for row in summarize(build(norm, tied, final_norm)) if row.shared]
     assert noted == (["target_embedding.tokens", "output"] if tied else [])
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from minitransformer.backend import use_backend
-from minitransformer.kernels import launch
 from tests.conftest import CUPY
-from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu
+from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu, forget_kernels
 
 
 @pytest.fixture(scope="session")
@@ -19,16 +18,11 @@ def cuda_on_cpu(tmp_path_factory):
 @pytest.fixture(params=["cpu", "gpu"] if CUPY else ["cpu"])
 def device(request):
     """Inside the test `xp` is CuPy, or what plays its part; compiled kernels are forgotten before and after."""
-    _forget_kernels()
+    forget_kernels()
     if request.param == "cpu":
         with use_backend(request.getfixturevalue("cuda_on_cpu")):
             yield request.param
     else:
         with use_backend("cupy"):
             yield request.param
-    _forget_kernels()
-
-
-def _forget_kernels():
-    launch._module.cache_clear()
-    launch._kernel.cache_clear()
+    forget_kernels()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.kernels import launch
 from tests.strict.strict import strict
 
 HEADER = Path(__file__).with_name("cuda_on_cpu.h")
@@ -28,6 +29,12 @@ REAL_TYPES = {"-DREAL=float": np.dtype(np.float32), "-DREAL=double": np.dtype(np
 WARNINGS = ("-Wall", "-Werror", "-Wno-sign-compare", "-Wno-unused-function")
 GUARD = 1024  # bytes on each side of an array
 COMPLAINTS = {1: "its block is not a number of whole warps", 2: "threads wait for others that never come"}
+
+
+def forget_kernels():
+    """Compile again when a kernel is used next: what was compiled belongs to another library."""
+    launch._module.cache_clear()
+    launch._kernel.cache_clear()
 
 
 def kernels_in(source):

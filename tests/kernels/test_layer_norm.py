@@ -51,6 +51,24 @@ def test_layer_norm_keeps_its_digits_where_the_mean_is_large(device):
     assert relative_error(cache.rstd, expected_cache.rstd) < 1e-9
 
 
+@pytest.mark.parametrize("C", [7, 70, 2000])
+@pytest.mark.parametrize("mean", [1e3, -1e6])
+def test_the_rounding_of_a_large_mean_does_not_show_in_float32(device, C, mean):
+    x, gamma, beta, _ = _arrays((3, C), np.float32)
+    x = x + np.float32(mean)
+    y, cache = fused("layer_norm", x, gamma, beta)
+    expected, expected_cache = plain(layer_norm, x, gamma, beta)
+    assert relative_error(y, expected) < 3e-6
+    assert relative_error(cache.rstd, expected_cache.rstd) < 3e-6
+
+
+@pytest.mark.parametrize("value", [0.1, 1e6 / 3, -1e30])
+def test_equal_features_become_zero_however_large_they_are(device, value):
+    _, gamma, beta, _ = _arrays((2, 107), np.float32)  # 107 times a rounded 1 / 107 is not 1
+    y, _ = fused("layer_norm", np.full((2, 107), value, np.float32), gamma, beta)
+    assert relative_error(y, np.broadcast_to(beta, y.shape)) < 1e-5
+
+
 def test_eps_is_the_one_that_was_asked_for(device):
     x, gamma, beta, _ = _arrays((3, 7), np.float64)
     for eps in (0.0, 0.5):

@@ -92,6 +92,15 @@ def test_softmax_of_huge_scores_neither_overflows_nor_vanishes(device, dtype):
     assert_same(fused("softmax", scores - dtype(1e6)), plain(softmax, scores - dtype(1e6)), dtype)
 
 
+@pytest.mark.parametrize("S", [7, 40, 1025, 3000])
+def test_softmax_of_rows_that_are_negative_throughout_finds_their_largest(device, S):
+    """Also in long rows, whose warps are combined: there are fewer of them than a warp has lanes."""
+    scores = random_host_array(np.random.default_rng(9), 3, S) - 1e4
+    allowed = np.arange(S) % 5 > 0
+    assert_same(fused("softmax", scores), plain(softmax, scores), np.float64)
+    assert_same(fused("softmax", scores, allowed), plain(softmax, scores, allowed), np.float64)
+
+
 @pytest.mark.parametrize("allowed", [None, MASKS["padding (B, 1, 1, S)"]], ids=["no mask", "mask"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_no_numbers_show_as_in_the_plain_formula(device, allowed, bad):

@@ -47,6 +47,15 @@ def test_a_learnt_vector_gets_the_gradients_of_all_sequences_and_of_both_uses(st
     assert relative_error(layer.P.grad, expected) <= 1e-15
 
 
+def test_the_learnt_vector_of_every_position_of_a_long_sequence_gets_its_gradient():
+    length = 150
+    layer = LearnedPositions(length + 7, C, **F64)
+    dy = random_array(np.random.default_rng(78), B, length, C)
+    layer.backward(dy, layer.forward(example(length))[1])
+    assert relative_error(host(layer.P.grad)[:length], host(dy)[0] + host(dy)[1]) <= 1e-15
+    assert not layer.P.grad[length:].any()
+
+
 @each_added
 def test_later_tokens_get_the_positions_they_have_in_the_whole(kind):
     layer, x = ADDED[kind](), example(MAX_LEN)

@@ -34,6 +34,16 @@ def test_every_gradient_of_the_model_equals_a_complex_step(normalization, activa
     assert report.worst.error <= 1e-12, str(report)
 
 
+def test_source_and_target_learn_positions_of_their_own():
+    """Two tables, drawn apart; what is the same for both, sinusoids, is one table."""
+    model, fixed = Transformer(config(positions="learned")), Transformer(config())
+    source, target = (embedding.positions for embedding in (model.source_embedding, model.target_embedding))
+    assert source is not target
+    assert not (host(source.P.data) == host(target.P.data)).any()
+    assert sum(name.endswith("positions.P") for name, _ in model.named_parameters()) == 2
+    assert fixed.source_embedding.positions is fixed.target_embedding.positions
+
+
 @pytest.mark.parametrize("switches", [LLAMA, {"activation": "gelu"}], ids=["llama", "gelu"])
 def test_after_one_step_of_float32_training_every_parameter_has_moved_and_is_float32(switches):
     model = Transformer(config(**switches), seed=3)

@@ -3,6 +3,7 @@
 A check has the name that pytest would give it ("tests/test_core.py::test_name[2-3]"), or "gradient check: row".
 """
 
+import atexit
 import contextlib
 import functools
 import importlib
@@ -10,6 +11,7 @@ import inspect
 import io
 import itertools
 import pkgutil
+import shutil
 import tempfile
 import warnings
 from pathlib import Path
@@ -17,7 +19,9 @@ from typing import NamedTuple
 
 import pytest
 
+from minitransformer.backend import use_backend
 from minitransformer.gradcheck.subjects import SUBJECTS
+from tests.kernels.cuda_on_cpu import COMPILER, CudaOnCpu, forget_kernels
 from tests.oracle.reference_file import read
 
 # of the package, as imported: a bug of one level cannot be seen by tests of the levels before, which never import it
@@ -33,6 +37,10 @@ LEVELS = (
     "evaluation",
     "training",
     "data",
+    "tokenizers",
+    "interop",
+    "kernels",
+    "recipes",
 )
 ROOT = Path(__file__).parents[2]
 GRADIENT = "gradient check: "
@@ -70,7 +78,8 @@ class Check(NamedTuple):
         """Whether the check finds a bug."""
         try:
             self.run()
-        except (Exception, pytest.fail.Exception):  # Failed, of pytest.raises, is no Exception
+        # Failed, of pytest.raises, and Skipped are no Exception
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception):
             return True
         return False
 
@@ -136,10 +145,30 @@ def _temporary_folder():
         yield Path(folder)
 
 
+@functools.cache
+def _cuda_on_cpu():
+    """One for all checks, so that each source is compiled once."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    return CudaOnCpu(folder)
+
+
+@contextlib.contextmanager
+def _device():
+    """The kernels run on the CPU, as in tests/kernels/conftest.py."""
+    if COMPILER is None:
+        pytest.skip("g++ is not here")
+    forget_kernels()
+    with use_backend(_cuda_on_cpu()):
+        yield "cpu"
+    forget_kernels()
+
+
 # what tests ask for by the names of their arguments, each a context manager
 FIXTURES = {
     "monkeypatch": pytest.MonkeyPatch.context,
     "tmp_path": _temporary_folder,
+    "device": _device,
     "stored": lambda: contextlib.nullcontext(read()[0]),  # read again each time: a bug may write to it
     "record_property": lambda: contextlib.nullcontext(lambda *named_value: None),
 }

@@ -2,7 +2,10 @@
 
 from minitransformer import decoding, evaluation
 from minitransformer.decoding import beam, incremental, sampling
+from minitransformer.evaluation import loss as evaluation_loss
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.recipes import toy
+from minitransformer.recipes.text import spread_windows
 
 CHOOSING = (
     Exhibit(
@@ -133,6 +136,57 @@ GENERATING = (
         evaluation.exact_match,
         "(decoded == expected).all(axis=1).mean()",
         "(decoded == expected).mean()",
+    ),
+    Exhibit(
+        "an answer is compared up to the end of the shorter of two",
+        "What comes after the right answer, or is missing at its end, is never looked at.",
+        evaluation.exact_match,
+        "width = max(decoded.shape[1], expected.shape[1])\n"
+        "    decoded, expected = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (decoded, expected))",
+        "width = min(decoded.shape[1], expected.shape[1])\n"
+        "    decoded, expected = (x[:, :width] for x in (decoded, expected))",
+    ),
+    Exhibit(
+        "only the first part of the test counts",
+        "The loop over parts ends after one, and the share is that of 250 answers.",
+        evaluation.decode_and_score,
+        "exact_match(decoded, batch.target_out)",
+        "exact_match(decoded[:DECODED], batch.target_out[:DECODED])",
+    ),
+    Exhibit(
+        "the loss on held-out text leaves out the sequences that do not fill a micro batch",
+        "A range that ends before its last, shorter step.",
+        evaluation_loss._cut,
+        "range(0, len(batch.targets), step)",
+        "range(0, len(batch.targets) - step + 1, step)",
+    ),
+    Exhibit(
+        "the result of a toy task is measured on sequences that were trained on",
+        "Splendid, and no measure of anything. From which side of the split is the test?",
+        toy.ToyRecipe.evaluate,
+        "held_out_batch(",
+        "batch(",
+    ),
+    Exhibit(
+        "a text model is tested on the first scene of the held-out play",
+        "As cheap as windows from all of it, and the curve shows one scene.",
+        spread_windows,
+        "np.linspace(0, len(batch.targets) - 1, WINDOWS).astype(int)",
+        "np.arange(min(WINDOWS, len(batch.targets)))",
+    ),
+    Exhibit(
+        "decoding stops where the longest right answer ends",
+        "Then an answer without an end looks like the right one without its eos. What does the model say beyond?",
+        evaluation.decode_and_score,
+        "batch.target_out.shape[1] + SLACK",
+        "batch.target_out.shape[1]",
+    ),
+    Exhibit(
+        "the answers of short parts are padded in front",
+        "Two parts of different width become one array. On which side was the padding?",
+        evaluation.decode_and_score,
+        "np.pad(part, ((0, 0), (0, width - part.shape[1])))",
+        "np.pad(part, ((0, 0), (width - part.shape[1], 0)))",
     ),
 )
 

@@ -25,8 +25,8 @@ LAYER_NORM = (
         "LayerNorm divides the variance by C - 1",
         "The habit of statistics, and the default of torch.var: [1, 0, 0, 0] becomes 1.500 instead of 1.732.",
         _layer_norm,
-        "variance = row_dot(x_hat, x_hat) / C",
-        "variance = row_dot(x_hat, x_hat) / (C - 1)",
+        "row_dot(x_hat, x_hat) / x.shape[-1]",
+        "row_dot(x_hat, x_hat) / (x.shape[-1] - 1)",
     ),
     Exhibit(
         "LayerNorm adds eps outside the root",
@@ -39,8 +39,8 @@ LAYER_NORM = (
         "LayerNorm centres each feature over the batch",
         "So does batch normalisation. May one sequence of a batch change the output of another?",
         _layer_norm,
-        "x_hat = x - row_mean(x)",
-        "x_hat = x - x.mean(axis=0, keepdims=True)",
+        "mean = row_mean(x)",
+        "mean = x.mean(axis=0, keepdims=True)",
     ),
     Exhibit(
         "the gradient of beta is a mean over the tokens",
@@ -48,6 +48,14 @@ LAYER_NORM = (
         _layer_norm_backward,
         "column_sum(dy_rows)",
         "dy_rows.mean(axis=0)",
+    ),
+    Exhibit(
+        "LayerNorm's gamma learns from the first sequence alone if there are four axes",
+        "Leading axes mean nothing. Are the gradients of four axes those of the same tokens in two?",
+        _layer_norm_backward,
+        "dgamma = column_dot(dy_rows, x_hat.reshape(-1, C))",
+        "first = slice(None) if dy.ndim < 4 else slice(len(dy_rows) // len(dy))\n"
+        "    dgamma = column_dot(dy_rows[first], x_hat.reshape(-1, C)[first])",
     ),
 )
 

@@ -90,6 +90,20 @@ EXHIBITS = (
         "[:, :, :count]",
     ),
     Exhibit(
+        "all prompts are moved by the padding of the first",
+        "Right for one prompt, and for prompts of one length.",
+        incremental.left_padded,
+        "padding[:, None]) % ids.shape[1]",
+        "padding[0] + 0 * padding[:, None]) % ids.shape[1]",
+    ),
+    Exhibit(
+        "a state for prompts forgets where they are padded",
+        "The prompts stand at the right, and the padding to their left is read with them.",
+        incremental.GPTState.for_prompts,
+        "prompt.shape[1] + max_new_tokens, padding)",
+        "prompt.shape[1] + max_new_tokens)",
+    ),
+    Exhibit(
         "decoding sees the padding of the source",
         "Training had a mask there. Answers change with the longest source of the batch.",
         incremental.TransformerState.extend,

@@ -2,6 +2,7 @@
 
 from minitransformer import layers as L
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.layers import stack
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import Transformer, TransformerConfig
 
@@ -102,6 +103,27 @@ RESIDUALS = (
         """d, cache_dropout = self.dropout.forward(x + s, rng)
         y, cache_norm = self.norm.forward(d)""",
         also=((L.Residual.backward, "dx = dsum + dx", "dx = ds + dx"),),
+    ),
+    Exhibit(
+        "the weights of self-attention are dropped at the rate of the residuals",
+        "Three rates, three places. A test with one rate for all cannot tell them apart.",
+        stack.make_self_attention,
+        "config.attention_dropout",
+        "config.dropout",
+    ),
+    Exhibit(
+        "the weights of cross-attention are dropped at the rate of the residuals",
+        "The same mistake in the second of two functions that look alike.",
+        stack.make_cross_attention,
+        "config.attention_dropout",
+        "config.dropout",
+    ),
+    Exhibit(
+        "the feed-forward network is dropped at the rate of the residuals",
+        "And in the third.",
+        stack.make_feed_forward,
+        "config.ffn_dropout",
+        "config.dropout",
     ),
     Exhibit(
         "all sub-layers share one dropout mask",

@@ -5,7 +5,9 @@ from minitransformer.data.prompted import prompted
 from minitransformer.data.text import TextTask
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.interop import config_from_huggingface
 from minitransformer.interop.huggingface_tables import _bert_layer, _t5_layer
+from minitransformer.layers import CrossAttention
 from minitransformer.models import BERT, GPT, Transformer
 from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
 
@@ -183,4 +185,92 @@ DATA = (
     ),
 )
 
-EXHIBITS = (*GPTS, *BERTS, *T5S, *DATA)
+ACTIVATIONS_OF_OTHERS = tuple(
+    Exhibit(
+        f"{theirs!r} in a file of {model} is taken for {wrong!r}",
+        "Two names for two functions that differ by 0.0005, or for one function: look them up where they are used.",
+        config_from_huggingface,
+        "return kind.translate(given, changes)",
+        f"""if given.get({field!r}) == {theirs!r}:
+        changes = {{"activation": {wrong!r}, **changes}}
+    return kind.translate(given, changes)""",
+    )
+    for model, field, theirs, wrong in (
+        ("T5", "feed_forward_proj", "gelu", "gelu_tanh"),
+        ("T5", "feed_forward_proj", "silu", "gelu"),
+        ("GPT-2", "activation_function", "swish", "gelu"),
+        ("GPT-2", "activation_function", "gelu_pytorch_tanh", "gelu"),
+    )
+)
+
+DROPOUT = tuple(
+    Exhibit(
+        f"{what} is left without dropout",
+        "A generator that is not passed on: None means evaluation, and nothing complains.",
+        function,
+        old,
+        new,
+    )
+    for what, function, old, new in (
+        (
+            "the embedding of the target",
+            Transformer.decode,
+            "self.target_embedding.forward(target, rng)",
+            "self.target_embedding.forward(target)",
+        ),
+        (
+            "the embedding of the source",
+            Transformer.encode,
+            "self.source_embedding.forward(source, rng)",
+            "self.source_embedding.forward(source)",
+        ),
+        ("the encoder", Transformer.encode, "self._source_allowed(source), rng)", "self._source_allowed(source))"),
+        ("the stack of a GPT", GPT.forward, "causal_mask(ids.shape[1]), rng=rng)", "causal_mask(ids.shape[1]))"),
+        ("the embedding of a GPT", GPT.forward, "self.embedding.forward(ids, rng)", "self.embedding.forward(ids)"),
+        (
+            "the encoder of a BERT",
+            BERT.forward,
+            "padding_mask(to_device(ids), PAD), rng)",
+            "padding_mask(to_device(ids), PAD))",
+        ),
+        ("the embedding of a BERT", BERTEmbedding.forward, "self.dropout.forward(n, rng)", "self.dropout.forward(n)"),
+        (
+            "what a BERT tells classes by",
+            ClassifierHead.forward,
+            "self.dropout.forward(a, rng)",
+            "self.dropout.forward(a)",
+        ),
+        (
+            "cross-attention",
+            CrossAttention.forward,
+            "self._attend(q, k, v, allowed, rng)",
+            "self._attend(q, k, v, allowed, None)",
+        ),
+    )
+)
+
+BEGINNING = (
+    Exhibit(
+        "source and target share one table of learnt positions",
+        "Right for sinusoids, which are the same for both and do not learn.",
+        Transformer.__init__,
+        'config.positions == "learned"',
+        "False",
+    ),
+    Exhibit(
+        "learnt positions of a Transformer begin fifty times smaller than its tokens",
+        "0.02 is GPT-2's. Here tokens are multiplied by sqrt(C), and positions beside them would not be seen.",
+        Transformer._positions,
+        "std = 1.0 if config.scale_embeddings else config.d_model**-0.5",
+        "std = 0.02",
+    ),
+    Exhibit(
+        "learnt positions of a GPT begin fifty times larger than its tokens",
+        "Then a model sees where a token is, and hardly which.",
+        GPT.__init__,
+        "(1.0, STD, STD)",
+        "(1.0, STD, 1.0)",
+    ),
+)
+
+EXHIBITS = (*ACTIVATIONS_OF_OTHERS, *BEGINNING, *DROPOUT, *GPTS, *BERTS, *T5S, *DATA)

@@ -196,6 +196,13 @@ ADDED = (
         "dy.mean(axis=0)",
     ),
     Exhibit(
+        "only the first 64 learnt positions learn",
+        "A bound that was once max_len. How long is the longest sequence that any test has?",
+        L.LearnedPositions.backward,
+        "self.P.grad[start : start + T] += dy.sum(axis=0)",
+        "self.P.grad[start : start + min(T, 64)] += dy[:, :64].sum(axis=0)",
+    ),
+    Exhibit(
         "learnt positions forget where the sequence started",
         "The gradient goes to the first rows, whichever were used.",
         L.LearnedPositions.backward,

@@ -4,7 +4,7 @@ from minitransformer import core, training
 from minitransformer.data import tasks
 from minitransformer.evaluation import accuracy as metrics
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import optimizers
+from minitransformer.training import clipping, optimizers
 from minitransformer.training.clipping import clip_factor
 
 PROTOCOL = (
@@ -158,6 +158,13 @@ STEP = (
         "parameter.grad *= clip_factor(grad_norm([parameter]), max_norm)",
     ),
     Exhibit(
+        "the norm is that of the first blocks of a large tensor",
+        "Right for every tensor of a test that has one block: a threshold needs a test on both of its sides.",
+        clipping.grad_norm,
+        "range(0, grad.size, step)",
+        "range(0, min(grad.size, 4 * step), step)",
+    ),
+    Exhibit(
         "gradients below the limit are scaled up to it",
         "A factor without its minimum of 1 turns clipping into normalising.",
         clip_factor,
@@ -227,8 +234,8 @@ LOOP = (
         "the weights to be averaged are five times the same array",
         "A list of references to one array that goes on changing: the mean is the last of them.",
         training.AverageOfLast.update,
-        "snapshots.append(weights.copy())",
-        "snapshots.append(weights)",
+        "self.snapshots[step] = weights.copy()",
+        "self.snapshots[step] = weights",
     ),
     Exhibit(
         "padding counts in the accuracy",

@@ -99,7 +99,8 @@ class Measured:
             sys.setprofile(None)
             threading.setprofile(None)
         self.seconds = time.perf_counter() - start
-        self.codes = {code for code in tuple(codes) if code.co_filename.startswith(package)}
+        # a copy: a thread that has not ended yet may still add to the set
+        self.codes = {code for code in codes.copy() if code.co_filename.startswith(package)}
 
 
 @functools.cache

@@ -63,6 +63,12 @@ MORE_CASES = {
     "GPT-2, exact GELU, untied": Case(
         "GPT2LMHeadModel", GPT2 | {"activation_function": "gelu", "n_inner": None, "tie_word_embeddings": False}, 6
     ),
+    "GPT-2, SiLU": Case("GPT2LMHeadModel", GPT2 | {"activation_function": "silu"}, 6),
+    "GPT-2, Swish": Case("GPT2LMHeadModel", GPT2 | {"activation_function": "swish"}, 6),
+    "GPT-2, tanh of PyTorch": Case("GPT2LMHeadModel", GPT2 | {"activation_function": "gelu_pytorch_tanh"}, 6),
+    "GPT-2, ReLU": Case("GPT2LMHeadModel", GPT2 | {"activation_function": "relu"}, 6),
+    "T5, GELU": Case("T5ForConditionalGeneration", T5 | {"feed_forward_proj": "gelu"}, 5, 3),
+    "T5, SiLU": Case("T5ForConditionalGeneration", T5 | {"feed_forward_proj": "silu"}, 5, 3),
     "T5, all distances": Case("T5ForConditionalGeneration", T5, 140, 150),
     "T5, gated SiLU": Case("T5ForConditionalGeneration", T5 | T5_1_1 | {"feed_forward_proj": "gated-silu"}, 5, 3, True),
 }

@@ -53,9 +53,9 @@ def test_values_of_another_type_are_refused(name, value):
 
 def test_of_a_resumed_run_only_some_options_may_be_changed():
     recipe = get_recipe("copy")
-    options = parsed(recipe, "--factor", 0.1, "--warmup", 3, "--force", resumable_only=True)
-    assert (options.factor, options.warmup, options.force) == (0.1, 3, True)
-    for name in ("--steps", "--batch-size", "--dropout", "--seed", "--runs", "--threads", "--norm", "--fresh"):
+    options = parsed(recipe, "--factor", 0.1, "--warmup", 3, "--steps", 9, "--threads", 2, resumable_only=True)
+    assert (options.factor, options.warmup, options.steps, options.threads) == (0.1, 3, 9, 2)
+    for name in ("--batch-size", "--dropout", "--seed", "--runs", "--name", "--norm", "--overwrite"):
         with pytest.raises(SystemExit):
             parsed(recipe, name, 1, resumable_only=True)
 
@@ -89,6 +89,7 @@ def test_hidden_options_are_read_but_not_shown(capsys):
         ({"threads": 0}, "--threads must be at least 1 and at most 1024, got 0"),
         ({"threads": 1025}, "--threads must be at least 1 and at most 1024, got 1025"),
         ({"seed": -1}, "--seed must be at least 0, got -1"),
+        *(({"name": name}, "--name must be at most 100 letters") for name in ("", "a/b", "..", "-x", "a b", 101 * "a")),
     ],
 )
 def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, message):

@@ -76,7 +76,9 @@ MODELS = [
     command("--resume", "is missing", "train", "--resume", "missing"),
     command("--resume", "is a folder without checkpoints", "train", "--resume", "empty_folder"),
     command("--resume", "is a model whose training is complete", "train", "--resume", "gpt.safetensors"),
-    command("--resume", "lacks the arguments of its training", "train", "--resume", "no_options.safetensors"),
+    command("--resume", "is the folder of a finished run", "train", "--resume", "finished"),
+    command("--resume", "lacks the options of its training", "train", "--resume", "unfinished"),
+    command("--resume", "is not in the folder of a run", "train", "--resume", "no_options.safetensors"),
     command("--resume", "is damaged", "train", "--resume", "bit_of_weight.safetensors"),
 ]
 

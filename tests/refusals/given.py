@@ -143,8 +143,13 @@ def files():
         "newer.json": made["tokenizer.json"].replace(b"tokenizer-1", b"tokenizer-9"),
         "config.json": b'{"model_type": ',
     }
+    runs = {
+        "finished/model.safetensors": made["gpt.safetensors"],
+        "unfinished/checkpoints/step-00000003.safetensors": checkpoints(made["gpt.safetensors"])["no_options"],
+        "locked/lock": b'{"pid": 7, "host": "another-computer", "started": "2026-11-22 09:30:00"}',
+    }
     damaged = {f"{name}.safetensors": data for name, data in checkpoints(made["gpt.safetensors"]).items()}
-    return {**made, **texts, **damaged, **huggingface()}
+    return {**made, **texts, **runs, **damaged, **huggingface()}
 
 
 def give(folder):

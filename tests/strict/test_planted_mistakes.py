@@ -84,8 +84,8 @@ REFUSED = {
     ),
     "a NumPy number that makes float64 of float32": (
         _layer_norm,
-        "row_dot(x_hat, x_hat) / C",
-        "row_dot(x_hat / __import__('numpy').sqrt(C), x_hat / __import__('numpy').sqrt(C))",
+        "x_hat *= rstd",
+        "x_hat *= rstd * __import__('numpy').sqrt(1.0)",
         (TypeError, "float64"),
     ),
 }

@@ -78,6 +78,19 @@ def test_checkpoints_are_saved_at_intervals_and_the_newest_stay(tmp_path):
     assert newest_checkpoint(tmp_path).name == "step-00000008.safetensors"
 
 
+def test_later_checkpoints_are_deleted_when_a_run_that_was_resumed_from_an_earlier_one_is_saved(tmp_path):
+    run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=2, keep=3))
+    saved = read_run(saved_steps(tmp_path)[0])
+    checkpointer = Checkpointer(tmp_path, interval=1, keep=3)
+
+    def stop(step, history):
+        checkpointer.stop_requested = True
+
+    with pytest.raises(Stopped, match="stopped after step 5"):
+        run_training(saved.model, resume=saved.state, evaluate=stop, checkpointer=checkpointer)
+    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 5)]
+
+
 def test_nothing_is_saved_after_the_last_step(tmp_path):
     run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=9))
     assert saved_steps(tmp_path) == []
@@ -96,6 +109,15 @@ def test_what_is_said_about_the_run_is_saved_with_it(tmp_path):
     assert read_run(newest_checkpoint(tmp_path)).about == {"evaluations": list(range(1, 9))}
 
 
+@pytest.fixture
+def handled():
+    """Ctrl-C is handled as in a terminal, even where the tests themselves run in the background and ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_after_the_step_and_saves(number, tmp_path):
     before = signal.getsignal(number)
@@ -110,13 +132,22 @@ def test_signal_stops_after_the_step_and_saves(number, tmp_path):
     assert newest_checkpoint(tmp_path).name == "step-00000005.safetensors"
 
 
-def test_second_ctrl_c_ends_at_once(tmp_path):
-    def evaluate(step, history):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+def ctrl_c_twice(step, history):
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
 
+
+@pytest.mark.usefixtures("handled")
+def test_second_ctrl_c_ends_at_once(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
+        run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))
+
+
+@pytest.mark.usefixtures("handled")
+def test_ctrl_c_stays_ignored_in_the_background(tmp_path):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as after `nohup` and `&`
+    run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))
+    assert saved_steps(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["interval", "keep"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.training import clip_grad_norm
+from minitransformer.training import clip_grad_norm, clipping
 from tests.helpers import device, host, relative_error
 
 SHAPES = [(3, 4), (5,), (2, 1, 3)]
@@ -42,6 +42,13 @@ def test_clipped_gradients_have_the_limit_as_norm_and_keep_their_direction(max_n
     factor = max_norm / (_norm_of_all(before) + 1e-6)
     for parameter, gradient in zip(parameters, before, strict=True):
         assert relative_error(parameter.grad, factor * gradient) < 1e-14
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 12])
+def test_the_norm_is_that_of_all_blocks_of_a_tensor_however_many(monkeypatch, block):
+    monkeypatch.setattr(clipping, "BLOCK", block)
+    parameters, before = _parameters_with_gradients()
+    assert math.isclose(float(clip_grad_norm(parameters, 0.3)), _norm_of_all(before), rel_tol=1e-14)
 
 
 def test_clipping_never_goes_above_the_limit():

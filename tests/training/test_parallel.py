@@ -8,7 +8,7 @@ import pytest
 from minitransformer.data import Batch
 from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import ThreadTeam
+from minitransformer.process import THREAD_VARIABLES, ThreadTeam
 from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward, parallel
 from tests.helpers import Trainer, randomize, relative_error
 
@@ -135,6 +135,28 @@ def test_a_small_batch_is_left_to_one_thread():
 )
 def test_as_many_threads_work_as_pay(threads, B, T, C, expected):
     assert parallel.useful_threads(threads, B, T, C) == expected
+
+
+@pytest.mark.parametrize(
+    ("d_model", "batch_size", "max_len", "expected"),
+    [
+        (126, 64, 1024, 1),  # narrow
+        (128, 4, 32, 1),
+        (128, 32, 128, 8),
+        (128, 24, 64, 3),
+        (512, 1, 1024, 8),  # the threads of BLAS share one long sequence
+    ],
+)
+def test_training_starts_as_many_threads_as_its_largest_batch_keeps_busy(
+    d_model, batch_size, max_len, expected, monkeypatch
+):
+    monkeypatch.setattr(parallel, "blas_threads", lambda: 8)
+    config = TransformerConfig(V, d_model=d_model, num_heads=1, d_ff=8, num_layers=1, max_len=max_len)
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    assert parallel.default_threads(config, batch_size) == expected
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    assert parallel.default_threads(config, batch_size) == 8
 
 
 @pytest.mark.parametrize("seed", [7, [7]])

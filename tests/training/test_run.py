@@ -1,5 +1,7 @@
 """A training run: what it saves, what it refuses to continue from, and what it logs."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -14,10 +16,10 @@ pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
 SIZES = {"vocab_size": 29, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 1, "max_len": 16}
 
 
-def make_run(steps=2, averaging=None, threads=1, **changes):
+def make_run(steps=2, averaging=None, threads=1, resume=None, **changes):
     model = Transformer(TransformerConfig(**{**SIZES, **changes}), seed=0)
     settings = TrainingSettings(steps=steps, seed=3)
-    return TrainingRun(model, Adam(model.parameters()), CrossEntropyLoss(), settings, averaging, threads)
+    return TrainingRun(model, Adam(model.parameters()), CrossEntropyLoss(), settings, averaging, threads, resume)
 
 
 def advance(run):
@@ -64,18 +66,7 @@ def test_loaded_state_is_the_state_that_was_saved(make):
     assert all(same(other_arrays[name], array) for name, array in arrays.items())
 
 
-def test_state_without_norms_has_unknown_norms():
-    run, other = make_run(), make_run()
-    advance(run)
-    arrays, facts = run.state()
-    del arrays["norms"]
-    other.load_state(arrays, facts)
-    assert np.isnan(other.history.norms).all()
-    advance(other)
-    assert len(other.finish().norms) == 2
-
-
-@pytest.mark.parametrize("name", ["adam.m", "adam.v", "losses", "learning_rates", "accuracies"])
+@pytest.mark.parametrize("name", ["adam.m", "adam.v", "losses", "norms", "learning_rates", "accuracies"])
 def test_state_without_an_array_is_refused_by_its_name(name):
     run = make_run()
     arrays, facts = run.state()
@@ -93,9 +84,36 @@ def test_state_without_a_fact_is_refused_by_its_name(name):
         run.load_state(arrays, facts)
 
 
-def test_state_of_another_number_of_threads_is_refused():
-    with pytest.raises(ValueError, match=r"trained with 2 threads, but there are 1 now \(--threads\)"):
-        make_run().load_state(*make_run(threads=2).state())
+def numbers_of(run):
+    """The next random number of each thread, which is not drawn."""
+    return [copy.deepcopy(rng).random() for rng in run.workers.rngs]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_resumed_run_has_as_many_threads_as_it_had(threads, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    run = make_run(threads=threads)
+    advance(run)
+    resumed = make_run(threads=None, resume=run.state())
+    assert resumed.num_threads == threads
+    assert numbers_of(resumed) == numbers_of(run)
+
+
+def test_thread_that_is_left_continues_its_stream_when_a_run_is_resumed_with_fewer():
+    run = make_run(threads=3)
+    advance(run)
+    assert numbers_of(make_run(threads=2, resume=run.state())) == numbers_of(run)[:2]
+
+
+def test_added_threads_draw_numbers_that_no_thread_has_drawn_before():
+    run = make_run(threads=3)
+    advance(run)
+    fewer = make_run(threads=1, resume=run.state())
+    advance(fewer)
+    again = make_run(threads=3, resume=fewer.state())
+    assert numbers_of(again)[0] == numbers_of(run)[0]
+    assert len({*numbers_of(run), *numbers_of(again)}) == 5
+    assert numbers_of(make_run(threads=3, resume=fewer.state())) == numbers_of(again)
 
 
 def test_state_of_another_model_is_refused():

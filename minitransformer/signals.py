@@ -1,0 +1,146 @@
+"""Ending on Ctrl-C and SIGTERM: promptly, with all child processes, and with one line instead of a traceback.
+
+Ctrl-C raises KeyboardInterrupt in the main thread. SIGTERM would end the process where it stands, and leave its
+children running. Here it raises the same exception.
+
+A terminal sends Ctrl-C to a command and to its children. The children leave it to the command, which ends them.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+from minitransformer.terminal import discard_output, error_message
+
+PATIENCE = 0.5  # seconds that a child has to clean up
+REPEAT = 1.0  # seconds after which an interruption that had no effect is repeated
+
+
+class Interruptions:
+    """Inside a `with` block Ctrl-C and SIGTERM raise KeyboardInterrupt, until the block ends.
+
+    An exception that a signal raises can be lost: Python drops it in a callback, and some libraries drop every
+    exception while they are imported. So it is raised again every second. Signals that the program ignores or handles
+    itself are left alone. Only the main thread receives signals: in others nothing changes.
+
+    `received` is the number of the signal that raised an exception, or None. Code that is interrupted may turn the
+    exception into one of its own, such as an ImportError.
+    """
+
+    def __init__(self) -> None:
+        self.replaced: dict[int, Any] = {}
+        self.received: int | None = None
+
+    def __enter__(self) -> "Interruptions":
+        if threading.current_thread() is threading.main_thread():
+            self._replace(signal.SIGINT, signal.default_int_handler, self.interrupt)
+            self._replace(signal.SIGTERM, signal.SIG_DFL, self.interrupt)
+            if hasattr(signal, "setitimer"):  # not on Windows
+                self._replace(signal.SIGALRM, signal.SIG_DFL, self.repeat)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._set_timer(0)
+        for number, handler in self.replaced.items():
+            signal.signal(number, handler)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Raise the exception, and again after a while."""
+        self.received = number
+        self._set_timer(REPEAT)
+        raise KeyboardInterrupt
+
+    def repeat(self, number: int, frame: FrameType | None) -> None:
+        """Handle the last signal again, with the handler that it has now."""
+        lost, self.received = self.received, None
+        if lost:
+            signal.raise_signal(lost)
+
+    def _replace(self, number: int, default: Any, handler: Any) -> None:
+        if signal.getsignal(number) == default:
+            self.replaced[number] = signal.signal(number, handler)
+
+    def _set_timer(self, seconds: float) -> None:
+        if hasattr(signal, "setitimer") and signal.SIGALRM in self.replaced:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def end_process(number: int) -> None:
+    """End by the signal `number`, without waiting for threads and for the end of other libraries.
+
+    A shell that runs several commands then stops, too. It would go on after one that only reports status 130.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # a closed pipe, or no output at all
+        sys.stdout.flush()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def blocked(*numbers: int) -> Iterator[None]:
+    """Processes that are started inside a `with` block never receive these signals. This one receives them at its end.
+
+    On Windows nothing changes.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def run_child(command: Sequence[str], **options: Any) -> int:
+    """Run a program -> its exit status. If this process is interrupted, the child ends before it does."""
+    child = None
+    try:
+        with blocked(signal.SIGINT):
+            child = subprocess.Popen(command, **options)
+        return child.wait()
+    except KeyboardInterrupt:
+        if child:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(PATIENCE)
+        raise
+    finally:
+        if child:
+            child.kill()  # does nothing if it has ended
+            child.wait()
+
+
+def end_script_in_one_line(name: str) -> None:
+    """From here on, an interruption, too little memory and a closed pipe end this script without a traceback.
+
+    The one line on stderr begins with `name`. There is none if the script is the child of `run_child`, whose process
+    has a line of its own.
+    """
+
+    interruptions = Interruptions().__enter__()
+
+    def end(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if interruptions.received:
+            if not _leaves_ctrl_c_to_parent():
+                print(f"{name}: stopped", file=sys.stderr)
+            end_process(interruptions.received)
+        elif issubclass(kind, BrokenPipeError):
+            discard_output()
+            os._exit(141)
+        elif issubclass(kind, MemoryError):
+            print(f"{name}: {error_message(error)}", file=sys.stderr)
+        else:
+            sys.__excepthook__(kind, error, traceback)
+
+    sys.excepthook = end
+
+
+def _leaves_ctrl_c_to_parent() -> bool:
+    return hasattr(signal, "pthread_sigmask") and signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

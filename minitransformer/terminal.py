@@ -1,0 +1,125 @@
+"""What the terminal can show: its width and its characters."""
+
+import codecs
+import os
+import re
+import shutil
+import sys
+import textwrap
+import unicodedata
+
+WIDEST = 100  # columns: longer lines of prose are hard to read
+NARROWEST = 24  # columns for an explanation beside its example; with fewer, it goes below
+EXAMPLE = re.compile(r"^( +\S.*?  +)(\S.*)$")  # an indented command, and after two spaces what it does
+LONG_WORD = re.compile(r"\S{200,}")  # a path or number of this length is shortened
+SPELLED = {
+    "−": "-",
+    "·": "*",
+    "×": "x",
+    "√": "sqrt ",
+    "Σ": "sum ",
+    "∂": "d",
+    "→": "->",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "≈": "~",
+    "‖": "|",
+    "⟨": "<",
+    "⟩": ">",
+    "∘": "*",
+    "“": "'",  # not ", which would end a string in JSON
+    "”": "'",
+    "\u0302": "_hat",  # combining, as in x̂
+    "\u0304": "_bar",
+}
+
+
+def width() -> int:
+    """The columns to print in: those of the terminal, at most WIDEST, or 80 if the output is not a terminal."""
+    return min(shutil.get_terminal_size().columns, WIDEST)
+
+
+def wrap(text: str, first: str = "", rest: str = "") -> str:
+    """`text` in lines that fit the terminal; the first one begins with `first`, the others with `rest`."""
+    return _wrap(text, width(), first, rest)
+
+
+def _wrap(text: str, columns: int, first: str, rest: str) -> str:
+    return textwrap.fill(
+        text,
+        max(columns, len(rest) + NARROWEST),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,  # such as paths
+        break_on_hyphens=False,  # such as --options
+    )
+
+
+def wrap_help(text: str, columns: int) -> str:
+    """A help text in lines of at most `columns`: paragraphs, and indented examples with their explanations."""
+    blocks = []
+    for block in text.strip("\n").split("\n\n"):
+        if block.startswith(" "):
+            blocks.append("\n".join(_wrap_example(line, columns) for line in block.splitlines()))
+        else:
+            blocks.append(_wrap(" ".join(block.split()), columns, "", ""))
+    return "\n\n".join(blocks)
+
+
+def _wrap_example(line: str, columns: int) -> str:
+    parts = EXAMPLE.match(line)
+    if not parts or len(line) <= columns:
+        return line
+    example, explanation = parts.groups()
+    if columns - len(example) >= NARROWEST:
+        return _wrap(explanation, columns, example, " " * len(example))
+    return example.rstrip() + "\n" + _wrap(explanation, columns, " " * 6, " " * 6)
+
+
+def one_line(text: object) -> str:
+    """`text` as one printable line, in which very long words are shortened."""
+    seen = "".join(c if c.isprintable() else " " if c == "\n" else repr(c)[1:-1] for c in str(text).strip())
+    return LONG_WORD.sub(lambda word: f"{word[0][:80]}...{word[0][-20:]}", seen)
+
+
+def error_message(error: BaseException) -> str:
+    """The message of an error in one line, without the system's error number."""
+    if isinstance(error, MemoryError):
+        return one_line(f"not enough memory: {error}" if str(error) else "not enough memory")
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return one_line(error)
+
+
+def print_in_any_encoding() -> None:
+    """Let `print` spell out what the output's encoding lacks, instead of failing, and write each line at once.
+
+    A terminal or file with the encoding cp1252 or ASCII gets "sqrt C" for "√C". Each line is written when it is
+    complete, so that a pipe or a log file shows how far a command is.
+    """
+    codecs.register_error("spell_out", _spell_out)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # neither None nor a stand-in
+            stream.reconfigure(errors="spell_out", line_buffering=True)
+
+
+def discard_output() -> None:
+    """Let everything that is still printed vanish: nobody reads it, because the pipe is closed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _spell_out(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_spelled(c) for c in error.object[error.start : error.end]), error.end
+
+
+def _spelled(character: str) -> str:
+    """`character` in ASCII: an accent is left out, a Greek letter is named, and what has no such name becomes "?"."""
+    if character in SPELLED:
+        return SPELLED[character]
+    name = unicodedata.name(character, "")
+    if name.startswith("GREEK "):
+        return name.split()[-1].lower()
+    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"

@@ -1,0 +1,98 @@
+"""No option is silently ignored: on every task it changes what is learned, or it is refused by its name."""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import pytest
+
+from minitransformer.files import checksum
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.options import TrainOptions, option_name
+from tests.cli.run import assert_refused, run
+
+ALL = {field.name: field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.defaults)}
+SMALL = {"steps": 3, "batch_size": 3, "warmup": 2}
+SMALL_TEXT = {**SMALL, "length": 12, "d_model": 8, "num_layers": 1, "text": "my.txt"}
+OTHER = {  # another value of every option that changes what is learned
+    "steps": 5,
+    "batch_size": 4,
+    "warmup": 3,
+    "dropout": 0.5,
+    "label_smoothing": 0.3,
+    "weight_decay": 0.5,
+    "positions": "learned",
+    "seed": 1,
+    "factor": 0.7,
+    "peak": 0.7,
+    "model": "gpt",
+    "norm": "pre",
+    "config": "base",
+    "length": 9,
+    "d_model": 16,
+    "num_layers": 2,
+    "text": "other.txt",
+    "mine": True,
+}
+every_task = pytest.mark.parametrize("task", RECIPES)
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path, monkeypatch):
+    """The current folder has two texts."""
+    monkeypatch.chdir(tmp_path)
+    letters = np.random.default_rng(0).choice(list("abcdefgh "), 2000)
+    (tmp_path / "my.txt").write_text("".join(letters), encoding="utf8")
+    (tmp_path / "other.txt").write_text("".join(reversed(letters)), encoding="utf8")
+
+
+def learned(recipe, options):
+    """The checksum of the weights after training."""
+    data = recipe.data(options)
+    model_class, config = recipe.model(options, data)
+    model = model_class(config, seed=options.seed)
+    with recipe.layers(options, lambda: model_class(config), data):
+        recipe.train(options, model, data)
+    return checksum({}, model.state_dict())
+
+
+@every_task
+def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
+    recipe, used = RECIPES[task], []
+    monkeypatch.setattr(
+        "minitransformer.recipes.toy.own_layers", lambda *given: used.append("mine") or contextlib.nullcontext()
+    )
+    defaults = dataclasses.replace(recipe.defaults, **(SMALL_TEXT if hasattr(recipe.defaults, "text") else SMALL))
+    expected = learned(recipe, defaults)
+    assert learned(recipe, defaults) == expected
+    for field in dataclasses.fields(defaults):
+        if not field.metadata["identity"]:
+            continue
+        options = dataclasses.replace(defaults, **{field.name: OTHER[field.name]})
+        if field.name == "config":  # too large to be trained here
+            data = recipe.data(options)
+            assert recipe.model(options, data) != recipe.model(defaults, data)
+        elif field.name == "mine":
+            assert (learned(recipe, options), used) == (expected, ["mine"])
+        else:
+            assert learned(recipe, options) != expected, field.name
+
+
+@every_task
+def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_path):
+    own = {field.name for field in dataclasses.fields(RECIPES[task].defaults)}
+    for name in ALL.keys() - own:
+        value = [] if name == "mine" else [OTHER.get(name, 3)]
+        others = ", ".join(other for other, recipe in RECIPES.items() if hasattr(recipe.defaults, name))
+        refused = f"train: {task} has no option {option_name(name)}; tasks with this option: {others}\n"
+        assert_refused(run(capsys, "train", task, option_name(name), *value), refused)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.txt", "other.txt"]
+
+
+def test_options_that_do_not_change_what_is_learned_are_these():
+    assert {name for name, field in ALL.items() if not field.metadata["identity"]} == {
+        *("threads", "grad_accumulation_steps"),  # other rounding
+        *("checkpoint_interval", "keep_checkpoints", "eval_interval", "detect_anomaly", "force"),
+        *("overwrite", "runs", "name"),
+    }
+    assert len(dataclasses.fields(TrainOptions)) > 15

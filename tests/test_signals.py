@@ -1,0 +1,228 @@
+"""Commands and scripts end promptly on Ctrl-C and SIGTERM, with all their children and with one line."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from minitransformer import signals
+from minitransformer.signals import Interruptions, run_child
+from tests.cli.test_lesson import HEADER
+
+PROMPT = 10  # seconds that only a process that goes on working needs
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_handled():
+    """The processes that a test starts handle Ctrl-C, even where the tests themselves ignore it, as after nohup."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(arguments of Python) -> a process in a group of its own, which does not outlive the test."""
+    processes = []
+
+    def start_one(*arguments):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        process = subprocess.Popen([sys.executable, *map(str, arguments)], start_new_session=True, **options)
+        processes.append(process)
+        return process
+
+    yield start_one
+    for process in processes:
+        if members(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def members(group):
+    """The processes of a group that still run; in Linux, those of the session that `start` has made."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                state, _, _, session = file.read().rpartition(") ")[2].split()[:4]
+        except OSError:  # it has just ended
+            continue
+        if int(session) == group and state != "Z":
+            found.append(int(name))
+    return found
+
+
+def wait_until(condition):
+    """Wait; an AssertionError if that takes too long."""
+    end = time.monotonic() + PROMPT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def end(process, number, group=False):
+    """Send a signal -> what the process prints on stderr until it has ended, with all its children."""
+    (os.killpg if group else os.kill)(process.pid, number)
+    said = process.communicate(timeout=PROMPT)[1]
+    wait_until(lambda: not members(process.pid))
+    return said
+
+
+every_ending = pytest.mark.parametrize(
+    ("number", "group"),
+    [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)],
+)
+
+
+@linux
+@every_ending
+def test_lesson_ends_with_the_script_that_it_runs(number, group, start, tmp_path):
+    (tmp_path / "lessons").mkdir()
+    code = "import time; print('begun', flush=True); time.sleep(60); open('figure', 'w').close()"
+    text = HEADER.format(number="00", word="one", time="3 s (fast: 1 s)", needs="nothing", code=code)
+    (tmp_path / "lessons" / "00_one.py").write_text(text, "utf-8")
+    command = "import pathlib, sys; from minitransformer import course; from minitransformer.cli import main\n"
+    command += "course.FOLDER = pathlib.Path('lessons').resolve(); sys.exit(main())"
+    process = start("-c", command, "lesson", "00")
+    while process.stdout.readline() != "begun\n":
+        pass
+    assert end(process, number, group) == "minitransformer lesson: stopped\n"
+    assert process.returncode == -number
+    assert not (tmp_path / "figure").exists()
+
+
+@linux
+@pytest.mark.parametrize(("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_lengths_ends_with_its_workers(number, group, start):
+    process = start("-m", "minitransformer", "lengths", "--jobs", "2")
+    wait_until(lambda: len(members(process.pid)) == 3)
+    assert end(process, number, group) == "minitransformer lengths: stopped\n"
+    assert process.returncode == -number
+
+
+@linux
+def test_workers_end_with_a_parent_that_is_killed(start):
+    process = start("-m", "minitransformer", "lengths", "--jobs", "2")
+    wait_until(lambda: len(members(process.pid)) == 3)
+    assert end(process, signal.SIGKILL) == ""
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_script_ends_with_one_line(number, start):
+    code = "import time; from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start("-c", f"{code}; print('begun', flush=True); time.sleep(60)")
+    process.stdout.readline()
+    os.kill(process.pid, number)
+    assert process.communicate(timeout=PROMPT)[1] == "02_two: stopped\n"
+    assert process.returncode == -number
+
+
+@posix
+def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the process inherits, as after `nohup` and `&`
+    code = "import time; from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start(
+        "-c", f"{code}; print('begun', flush=True); time.sleep(0.5); print('on', flush=True); time.sleep(60)"
+    )
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGINT)
+    assert process.stdout.readline() == "on\n"
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=PROMPT)[1] == "02_two: stopped\n"
+
+
+def test_script_without_enough_memory_says_so_in_one_line(start):
+    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start("-c", f"{code}; raise MemoryError('Unable to allocate 7 TiB')")
+    assert process.communicate()[1] == "02_two: not enough memory: Unable to allocate 7 TiB\n"
+    assert process.returncode == 1
+
+
+def test_script_with_a_bug_shows_its_traceback(start):
+    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start("-c", f"{code}; 1 / 0")
+    assert "Traceback" in process.communicate()[1]
+
+
+@posix
+def test_script_ends_quietly_when_nobody_reads_what_it_prints(start):
+    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    process = start("-c", f"{code}\nwhile True: print('a line')")
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(PROMPT) == 141
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_both_signals_raise_the_same_exception_inside_the_block_and_not_after_it(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), Interruptions() as interruptions:
+        signal.raise_signal(number)
+    assert interruptions.received == number
+    assert signal.getsignal(number) is before
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_whose_exception_is_lost_is_repeated(number, monkeypatch):
+    monkeypatch.setattr(signals, "REPEAT", 0.05)
+    try:
+        with Interruptions() as interruptions:
+            with contextlib.suppress(BaseException):  # as some libraries do
+                signal.raise_signal(number)
+            time.sleep(PROMPT)
+            pytest.fail("it was not repeated")
+    except KeyboardInterrupt:
+        assert interruptions.received == number
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_sigterm_that_the_program_handles_is_left_alone(handler):
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with Interruptions():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_threads_that_cannot_handle_signals_do_without():
+    def work():
+        with Interruptions():
+            done.append(signal.getsignal(signal.SIGTERM))
+
+    done = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [signal.SIG_DFL]
+
+
+def test_status_of_a_child_is_returned():
+    assert run_child([sys.executable, "-c", "raise SystemExit(7)"]) == 7
+
+
+@posix
+def test_child_that_does_not_end_is_killed(monkeypatch, tmp_path):
+    monkeypatch.setattr(signals, "PATIENCE", 0.1)
+    stubborn = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    stubborn += "open('begun', 'w').write(str(os.getpid())); time.sleep(60)"
+    timer = threading.Timer(0.0, lambda: (wait_until((tmp_path / "begun").exists), os.kill(os.getpid(), signal.SIGINT)))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_child([sys.executable, "-c", stubborn], cwd=tmp_path)
+    timer.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "begun").read_text()), 0)
