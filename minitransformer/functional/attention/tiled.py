@@ -215,25 +215,26 @@ def _forward_rows(part, q, k, v, rows):
 def _backward(part, dy, dq, dk, dv, dbias):
     """Add to dbias, and write dq, dk and dv, for one part.
 
-    [q, -L] times [k, 1] is q k - L, and [dy, -D] times [v, 1] is dp - D: the products subtract what would otherwise be
-    subtracted from every tile in a pass of its own.
+    [dy, -D] times [v, 1] is dp - D: the product subtracts what would otherwise be subtracted from every tile in a pass
+    of its own. L is subtracted after the product, so that the scores are those of forward to the last bit: where they
+    are large, another rounding would make other weights of them.
     """
     cache = part.cache
     queries, keys = (part.batch, part.heads), (part.batch, part.groups)
-    q_L = _beside(cache.q[queries], -cache.log_sum_exp[queries])  # (b, h, T, D + 1)
-    q_L[..., :-1] *= cache.scale
+    q = xp.ascontiguousarray(cache.q[queries]) * cache.scale  # (b, h, T, D)
     dy_D = _beside(dy[queries], -row_dot(dy[queries], cache.y[queries]))  # (b, h, T, D + 1)
-    k_1, v_1 = _beside(cache.k[keys], 1.0), _beside(cache.v[keys], 1.0)  # (b, g, S, D + 1)
-    for columns in _slices(k_1.shape[2], cache.tile):
-        k, v = k_1[:, :, columns], v_1[:, :, columns]
-        dk_tile, dv_tile = (xp.zeros((*x.shape[:3], x.shape[3] - 1), dq.dtype) for x in (k, v))
-        for rows in _slices(q_L.shape[2], cache.tile):
+    k_part, v_part = xp.ascontiguousarray(cache.k[keys]), _beside(cache.v[keys], 1.0)  # (b, g, S, D) and D + 1
+    for columns in _slices(k_part.shape[2], cache.tile):
+        k, v = k_part[:, :, columns], v_part[:, :, columns]
+        dk_tile, dv_tile = xp.zeros(k.shape, dq.dtype), xp.zeros((*v.shape[:3], v.shape[3] - 1), dq.dtype)
+        for rows in _slices(q.shape[2], cache.tile):
             entries = cache.pattern.tile(rows, columns)
             if entries is False:
                 continue
-            q_rows, dy_rows = part.group(q_L[:, :, rows]), part.group(dy_D[:, :, rows])  # (b, g, n, D + 1)
-            weights = q_rows @ k.swapaxes(-1, -2)  # (b, g, n, s), until exp the scores minus L
+            q_rows, dy_rows = part.group(q[:, :, rows]), part.group(dy_D[:, :, rows])  # (b, g, n, D) and D + 1
+            weights = q_rows @ k.swapaxes(-1, -2)  # (b, g, n, s), scores until exp
             part.complete(weights, rows, columns, entries)
+            weights -= part.group(cache.log_sum_exp[(*queries, rows)])
             xp.exp(weights, out=weights)
             dropped, keep = part.dropout(weights, rows, columns)
             dv_tile += dropped.swapaxes(-1, -2) @ dy_rows[..., :-1]
@@ -243,8 +244,8 @@ def _backward(part, dy, dq, dk, dv, dbias):
                 dscores = dropout_backward(dy_rows[..., :-1] @ v[..., :-1].swapaxes(-1, -2), keep)
                 dscores += dy_rows[..., -1:]
             dscores *= weights
-            dq[(*queries, rows)] += part.by_head(dscores @ k[..., :-1])
-            dk_tile += dscores.swapaxes(-1, -2) @ q_rows[..., :-1]
+            dq[(*queries, rows)] += part.by_head(dscores @ k)
+            dk_tile += dscores.swapaxes(-1, -2) @ q_rows
             if dbias is not None:
                 dbias[part.heads, rows, columns] += part.by_head(dscores).sum(axis=0)
         dk[(*keys, columns)], dv[(*keys, columns)] = dk_tile, dv_tile
