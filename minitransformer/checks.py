@@ -33,6 +33,16 @@ def check_heads(d_model: int, num_heads: int) -> None:
         )
 
 
+def check_kv_heads(num_heads: int, num_kv_heads: int) -> None:
+    """ValueError unless `num_kv_heads` divides `num_heads` into groups of equal size."""
+    check_integer("num_kv_heads", num_kv_heads, least=1)
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_heads must be a multiple of num_kv_heads, "
+            f"got num_heads = {num_heads} and num_kv_heads = {num_kv_heads}"
+        )
+
+
 def check_choice(name: str, value: str | None, allowed: Collection[str]) -> str:
     """`value`, if it is among `allowed`; else ValueError with the list of allowed values."""
     if not isinstance(value, str) or value not in allowed:
@@ -116,10 +126,16 @@ def check_attention(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> None:
         if x.dtype != q.dtype and x.dtype.kind == q.dtype.kind:
             raise TypeError(f"q, k and v must be of one dtype, got {q.dtype}, {k.dtype} and {v.dtype}")
     leading = max(q.shape[:-2], k.shape[:-2], v.shape[:-2], key=len)
-    fit = all(x.ndim > 1 and x.shape[:-2] == leading[len(leading) + 2 - x.ndim :] for x in (q, k, v))
+    grouped = q.ndim == k.ndim == v.ndim == 4 and k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0
+    if grouped:
+        fit = q.shape[0] == k.shape[0] and k.shape[:2] == v.shape[:2]
+    else:
+        fit = all(x.ndim > 1 and x.shape[:-2] == leading[len(leading) + 2 - x.ndim :] for x in (q, k, v))
     if not fit or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         shapes = " and ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise ValueError(f"q, k and v must be of shape (B, H, T, D), (B, H, S, D) and (B, H, S, D), got {shapes}")
+        raise ValueError(
+            f"q, k and v must be of shape (B, H, T, D), (B, G, S, D) and (B, G, S, D), where G divides H, got {shapes}"
+        )
 
 
 def _are_usual(q: xp.ndarray, k: xp.ndarray, v: xp.ndarray) -> bool:

@@ -152,6 +152,11 @@ class FoldedGPT:
 
 
 def fold(model: DecoderOnly) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm."""
+    """The folded form of a GPT -> FoldedGPT, or None if there is none.
+
+    That is so if not only norms read the residual stream, as with post-norm, and for attention that is windowed,
+    strided, linear or grouped.
+    """
     config = model.config
-    return FoldedGPT(model) if config.norm == "pre" and config.has_final_norm else None
+    plain = config.attention in ("full", "tiled") and config.num_kv_heads in (None, config.num_heads)
+    return FoldedGPT(model) if plain and config.norm == "pre" and config.has_final_norm else None

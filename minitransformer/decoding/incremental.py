@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
@@ -29,13 +28,6 @@ def check_rows(ids: np.ndarray, batch: int) -> None:
         raise TypeError(f"the next tokens must be an array of ids, got {type(ids).__name__}")
     if ids.ndim != 2 or len(ids) != batch:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
-
-
-def make_kv_caches(config: Any, batch: int, max_len: int, dtype: DTypeLike) -> list[KVCache]:
-    """An empty KV cache for each layer, for `batch` sequences of at most `max_len` tokens."""
-    H = config.num_heads
-    shape = (batch, H, max_len, config.d_model // H)
-    return [KVCache(shape, dtype) for _ in range(config.num_layers)]
 
 
 def allowed_for_new(kv_cache: KVCache, count: int) -> xp.ndarray | None:
@@ -58,7 +50,7 @@ class TransformerState:
         self.model = model
         self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
         memory, _ = model.encode(source)
-        self.kv_caches = make_kv_caches(model.config, len(source), max_new_tokens, memory.dtype)
+        self.kv_caches = model.decoder.make_kv_caches(len(source), max_new_tokens)
         self.memory_kv_caches = model.decoder.read(memory)
         self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
         self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
@@ -103,7 +95,7 @@ class GPTState:
         self.model = model
         self.batch = check_integer("batch", batch, least=0)
         self.prompt = np.empty((batch, 0), dtype=np.int64)
-        self.kv_caches = make_kv_caches(model.config, batch, max_len, model.output.E.data.dtype)
+        self.kv_caches = model.blocks.make_kv_caches(batch, max_len)
         self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
         self.folded: FoldedGPT | None = None  # made when a token is read alone for the first time
 
@@ -112,6 +104,8 @@ class GPTState:
         """A state that continues `prompts` (B, T), padded at the end, by at most `max_new_tokens` tokens."""
         check_integer("max_new_tokens", max_new_tokens, least=1)
         prompt, padding = left_padded(prompts)
+        if padding.any() and model.config.num_global:
+            raise ValueError("a model with global tokens can only continue prompts of the same length")
         state = cls(model, len(prompt), prompt.shape[1] + max_new_tokens, padding)
         state.prompt = prompt
         return state

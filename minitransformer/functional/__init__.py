@@ -19,8 +19,14 @@ from minitransformer.functional.activations import (
 )
 from minitransformer.functional.alibi import alibi_bias, alibi_slopes
 from minitransformer.functional.attention import (
+    elu_plus_one,
+    elu_plus_one_backward,
+    linear_attention,
+    linear_attention_backward,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+    tiled_attention,
+    tiled_attention_backward,
 )
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
@@ -34,7 +40,14 @@ from minitransformer.functional.gated import (
     swiglu,
     swiglu_backward,
 )
-from minitransformer.functional.heads import merge_heads, split_heads
+from minitransformer.functional.heads import (
+    group_heads,
+    merge_heads,
+    repeat_heads,
+    repeat_heads_backward,
+    split_heads,
+    ungroup_heads,
+)
 from minitransformer.functional.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
@@ -52,6 +65,8 @@ __all__ = [
     "cross_entropy_backward",
     "dropout",
     "dropout_backward",
+    "elu_plus_one",
+    "elu_plus_one_backward",
     "embedding",
     "embedding_backward",
     "erf",
@@ -63,9 +78,12 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh",
     "gelu_tanh_backward",
+    "group_heads",
     "layer_norm",
     "layer_norm_backward",
     "linear",
+    "linear_attention",
+    "linear_attention_backward",
     "linear_backward",
     "merge_heads",
     "padding_mask",
@@ -74,6 +92,8 @@ __all__ = [
     "relative_buckets",
     "relu",
     "relu_backward",
+    "repeat_heads",
+    "repeat_heads_backward",
     "rms_norm",
     "rms_norm_backward",
     "rotary_tables",
@@ -92,4 +112,7 @@ __all__ = [
     "swiglu_backward",
     "tanh",
     "tanh_backward",
+    "tiled_attention",
+    "tiled_attention_backward",
+    "ungroup_heads",
 ]

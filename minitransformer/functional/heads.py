@@ -27,3 +27,39 @@ def merge_heads(*parts: xp.ndarray) -> xp.ndarray:
     for i, part in enumerate(parts):
         merged[:, :, i] = part.transpose(0, 2, 1, 3)
     return merged.reshape(B, T, len(parts) * H * D)
+
+
+def repeat_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:
+    """Each head of keys or values once for each head of the queries q (B, H, T, D): x (B, G, S, D) -> (B, H, S, D).
+
+    With grouped queries (Ainslie et al. 2023; G = 1 is the multi-query attention of Shazeer 2019), H / G neighbouring
+    heads of queries share one head of keys and values. If G = H or x is not 4-dimensional, x is returned as it is.
+    """
+    if x.ndim != 4 or q.ndim != 4 or x.shape[1] == q.shape[1]:
+        return x
+    return xp.repeat(x, q.shape[1] // x.shape[1], axis=1)
+
+
+def repeat_heads_backward(dy: xp.ndarray, groups: tuple[int, ...]) -> xp.ndarray:
+    """dx (B, G, S, D) from dy (B, H, S, D) and groups (G,): a head that was used H / G times gets the sum."""
+    if dy.shape[-3:-2] == groups:
+        return dy
+    B, H, S, D = dy.shape
+    (G,) = groups
+    return dy.reshape(B, G, H // G, S, D).sum(axis=2)
+
+
+def group_heads(x: xp.ndarray, k: xp.ndarray) -> xp.ndarray:
+    """The queries that share a head of the keys k, one head below the other: x (B, H, T, D) -> (B, G, (H / G) T, D).
+
+    As they are rows of one matrix, the products with k (B, G, S, D) need no repeated keys. The backward is
+    `ungroup_heads`. If G = H, x is returned as it is.
+    """
+    if x.shape[1] == k.shape[1]:
+        return x
+    return x.reshape(len(x), k.shape[1], -1, x.shape[-1])
+
+
+def ungroup_heads(x: xp.ndarray, q: xp.ndarray) -> xp.ndarray:
+    """x (B, G, (H / G) T, D) -> (B, H, T, D), with the H and T of q: the inverse of `group_heads`, and its backward."""
+    return x if x.shape[1] == q.shape[1] else x.reshape(*q.shape[:-1], x.shape[-1])

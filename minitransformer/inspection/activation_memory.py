@@ -16,7 +16,7 @@ from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
 # lengths of a small model to try, chosen so that each length, and each product of two, identifies its letters
-PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "D": 22, "F": 13, "V": 17, "L": 19}
+PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 19}
 
 
 class Kept(NamedTuple):
@@ -46,7 +46,7 @@ def kept_activations(
     """
     real = {**_real_sizes(config), "B": batch, "S": source_length, "T": target_length}
     real = _with_products(real)
-    letters_of = {length: letters for letters, length in _with_products(PRIMES).items()}
+    letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
     rows: dict[str, Kept] = {}
     with use_backend("numpy"):
         step = _small_step(config, kind)
@@ -66,7 +66,8 @@ def count_parameters(config: TransformerConfig, kind: type[Layer] = Transformer)
 
     The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones.
     """
-    real, small = (_with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (_real_sizes(config), PRIMES))
+    sizes = _real_sizes(config), _small_sizes(config)
+    real, small = (_with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in sizes)
     real_of = {length: real[letters] for letters, length in small.items() if length}
     with use_backend("numpy"):
         parameters = _small_model(config, kind).parameters()
@@ -74,14 +75,28 @@ def count_parameters(config: TransformerConfig, kind: type[Layer] = Transformer)
 
 
 def _real_sizes(config):
-    sizes = {"H": config.num_heads, "D": config.d_model // config.num_heads, "F": config.d_ff}
-    return {**sizes, "V": config.vocab_size, "L": config.max_len}
+    H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.d_model // config.num_heads
+    return {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
+
+
+def _small_sizes(config):
+    """PRIMES, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
+    heads = {None: PRIMES["H"], config.num_heads: PRIMES["H"], 1: 1}.get(config.num_kv_heads)
+    return {**PRIMES, "G": heads} if heads else {**PRIMES, "H": 3 * PRIMES["G"]}
 
 
 def _with_products(lengths):
-    """The lengths, and products of them: C = H D, 2C, 3C, 2F, D/2, and the flattened B T and B S."""
-    C = lengths["H"] * lengths["D"]
+    """The lengths, and products of them: C = H D, 2C, 3C, 2F, D/2, the flattened B T and B S, and others.
+
+    Of two names for the same length, the later one counts: the features of all keys, G D, are C without groups.
+    """
+    C, G, D = lengths["H"] * lengths["D"], lengths["G"], lengths["D"]
     made = {
+        "G": G,
+        "GD": G * D,
+        "2GD": 2 * G * D,
+        "C+2GD": C + 2 * G * D,
+        "D+1": D + 1,
         "C": C,
         "2C": 2 * C,
         "3C": 3 * C,
@@ -90,13 +105,13 @@ def _with_products(lengths):
         "BT": lengths["B"] * lengths["T"],
         "BS": lengths["B"] * lengths["S"],
     }
-    return {**made, **lengths}
+    return {**made, **{letter: length for letter, length in lengths.items() if letter != "G"}}
 
 
 def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
-    P = PRIMES
-    C = P["H"] * P["D"]
-    small = dataclasses.replace(config, vocab_size=P["V"], d_model=C, num_heads=P["H"], d_ff=P["F"], max_len=P["L"])
+    P = _small_sizes(config)
+    sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "d_ff": P["F"], "max_len": P["L"]}
+    small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"])
     return kind(small, seed=None)
 
 

@@ -69,9 +69,12 @@ def _work(config, rows, length):
     """The temporary arrays of one layer: two of the size of its largest inner array, and six of the size of its input.
 
     The largest inner array is the feed-forward network's activation or the attention weights; dropout on the latter
-    needs a third one. A block of logits, which the loss works on, is larger only in very small models.
+    needs a third one, and only full attention has all of them at one time. A block of logits, which the loss works on,
+    is larger only in very small models.
     """
     N = rows * length
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
+    if config.attention != "full":
+        attention = config.d_model
     layer = N * (2 * max(config.d_ff, attention) + 6 * config.d_model)
     return FLOAT * int(max(layer, min(BLOCK, N * config.vocab_size)))

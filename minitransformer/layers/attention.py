@@ -6,22 +6,20 @@ The per-head matrices W_i^Q (C, D) of the paper are side by side in one W^Q (C, 
 to head i. So the number of parameters does not depend on the number of heads.
 """
 
-from typing import NamedTuple
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_heads, check_rate
+from minitransformer.checks import check_heads, check_kv_heads, check_rate
 from minitransformer.core import Layer
-from minitransformer.functional import (
-    merge_heads,
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-    split_heads,
-)
-from minitransformer.functional.attention import AttentionCache
+from minitransformer.functional import merge_heads, split_heads
+from minitransformer.functional.attention import AttentionCache, LinearAttentionCache, TiledAttentionCache
 from minitransformer.functional.linear import LinearCache
+from minitransformer.layers.attention_kinds import FullAttention, LinearAttention, attend_incrementally
 from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.linear import Linear
@@ -31,7 +29,7 @@ class SelfAttentionCache(NamedTuple):
     """The cache of `SelfAttention`."""
 
     qkv: LinearCache
-    attention: AttentionCache
+    attention: AttentionCache | TiledAttentionCache | LinearAttentionCache
     output: LinearCache
 
 
@@ -40,46 +38,63 @@ class CrossAttentionCache(NamedTuple):
 
     q: LinearCache
     kv: LinearCache
-    attention: AttentionCache
+    attention: AttentionCache | TiledAttentionCache | LinearAttentionCache
     output: LinearCache
 
 
-def parts(x: xp.ndarray, count: int) -> list[xp.ndarray]:
-    """The parts of x (..., count C), views (..., C): `xp.split(x, count, axis=-1)` without its cost on small arrays."""
-    C = x.shape[-1] // count
-    return [x[..., i * C : (i + 1) * C] for i in range(count)]
+def parts(x: xp.ndarray, widths: Sequence[int]) -> list[xp.ndarray]:
+    """x (..., the sum of the widths) -> views (..., width): `xp.split` without its cost on small arrays."""
+    ends = list(itertools.accumulate(widths))
+    return [x[..., end - width : end] for width, end in zip(widths, ends, strict=True)]
 
 
 class MultiHeadAttention(Layer):
     """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back.
 
-    `positions` is an `AttentionPositions` or None (the paper: positions are added to the input). `scale` multiplies the
-    scores; None means the paper's 1 / sqrt(D).
+    `num_kv_heads` is the number of heads of keys and values, G in the shapes; None means one for each head of queries,
+    as in the paper. `positions` is an `AttentionPositions` or None (the paper: positions are added to the input).
+    `scale` multiplies the scores; None means the paper's 1 / sqrt(D). `kind` is one of attention_kinds.py.
     """
 
     output: Linear
 
     def __init__(
-        self, num_heads: int, dropout_rate: float, positions: AttentionPositions | None, scale: float | None
+        self,
+        d_model: int,
+        num_heads: int,
+        num_kv_heads: int | None,
+        dropout_rate: float,
+        positions: AttentionPositions | None,
+        scale: float | None,
+        kind: FullAttention | LinearAttention,
     ) -> None:
+        check_heads(d_model, num_heads)
         self.num_heads = num_heads
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        check_kv_heads(num_heads, self.num_kv_heads)
+        self.kv_width = d_model // num_heads * self.num_kv_heads  # features of all keys of a token
+        self.kind = kind
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)
         self.positions = positions
         self.scale = scale
 
     def _attend(self, q, k, v, allowed, rng):
-        """q (B, T, C), k and v (B, S, C) -> y (B, T, C)."""
-        q, k, v = (split_heads(x, self.num_heads) for x in (q, k, v))  # (B, H, T, D) and (B, H, S, D)
+        """q (B, T, C), k and v (B, S, G D) -> y (B, T, C)."""
+        q, k, v = self._split(q, k, v)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q), self.positions.rotate(k)
             bias = self.positions.bias(q.shape[2], k.shape[2])  # (H, T, S) or None
-        y, cache = scaled_dot_product_attention(q, k, v, allowed, self.dropout_rate, rng, bias, self.scale)
+        y, cache = self.kind.forward(q, k, v, allowed, self.dropout_rate, rng, bias, self.scale)
         return merge_heads(y), cache
 
+    def _split(self, q, k, v):
+        """q (B, T, C), k and v (B, S, G D) -> the heads, q (B, H, T, D), k and v (B, G, S, D)."""
+        return split_heads(q, self.num_heads), split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
+
     def _attend_backward(self, dy, cache):
-        """dy (B, T, C) -> dq (B, H, T, D), dk and dv (B, H, S, D)."""
-        dq, dk, dv, dbias = scaled_dot_product_attention_backward(split_heads(dy, self.num_heads), cache)
+        """dy (B, T, C) -> dq (B, H, T, D), dk and dv (B, G, S, D)."""
+        dq, dk, dv, dbias = self.kind.backward(split_heads(dy, self.num_heads), cache)
         if self.positions is not None:
             if dbias is not None:
                 self.positions.bias_backward(dbias, dq.shape[2], dk.shape[2])
@@ -88,7 +103,7 @@ class MultiHeadAttention(Layer):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, 3C).
+    """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, C + 2 G D).
 
     The third of the bias that belongs to the keys has a gradient of exactly 0: adding one vector to all keys adds the
     same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Raises
@@ -100,24 +115,29 @@ class SelfAttention(MultiHeadAttention):
         d_model: int,
         num_heads: int,
         *,
+        num_kv_heads: int | None = None,
         dropout_rate: float = 0.0,
         positions: AttentionPositions | None = None,
         scale: float | None = None,
+        kind: FullAttention | LinearAttention | None = None,
         bias: bool = True,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        check_heads(d_model, num_heads)
-        super().__init__(num_heads, dropout_rate, positions, scale)
-        self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind or FullAttention())
+        self.widths = (d_model, self.kv_width, self.kv_width)
+        if self.kv_width == d_model:
+            self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
+        else:  # with grouped queries, the initial weights are those of one matrix
+            self.qkv = Linear(d_model, sum(self.widths), bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(
         self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None
     ) -> tuple[xp.ndarray, SelfAttentionCache]:
         """x (B, T, C), allowed broadcastable to (B, H, T, T), True = may attend -> y (B, T, C)."""
-        qkv, cache_qkv = self.qkv.forward(x)  # (B, T, 3C)
-        q, k, v = parts(qkv, 3)
+        qkv, cache_qkv = self.qkv.forward(x)  # (B, T, C + 2 G D)
+        q, k, v = parts(qkv, self.widths)
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, SelfAttentionCache(cache_qkv, cache_attention, cache_output)
@@ -126,28 +146,37 @@ class SelfAttention(MultiHeadAttention):
         """dy (B, T, C) -> dx (B, T, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
-        return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
+        if dq.shape[1] == dk.shape[1]:
+            return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
+        return self.qkv.backward(xp.concatenate([merge_heads(dq), merge_heads(dk, dv)], axis=-1), cache.qkv)
 
-    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding -> y (B, n, C). Appends their keys and values to `kv_cache`.
+    def make_kv_cache(self, batch: int, max_len: int) -> Any:
+        """What decoding keeps of the tokens of `batch` sequences of at most `max_len` tokens."""
+        C = self.widths[0]
+        shape = (batch, self.num_kv_heads, max_len, C // self.num_heads)
+        return self.kind.make_kv_cache(shape, self.output.W.data.dtype)
+
+    def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding -> y (B, n, C). Appends them to `kv_cache`, from `make_kv_cache`.
 
         allowed is broadcastable to (B, H, n, S), where S is the number of tokens in the cache afterwards. Raises
         ValueError if the cache is too short.
         """
         start = kv_cache.length
-        q, k, v = (split_heads(part, self.num_heads) for part in parts(self.qkv(x), 3))  # (B, H, n, D)
+        q, k, v = self._split(*parts(self.qkv(x), self.widths))  # (B, H, n, D) and (B, G, n, D)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(q.shape[2], start + q.shape[2], start)
-        y, _ = scaled_dot_product_attention(q, *kv_cache.append(k, v), allowed, bias=bias, scale=self.scale)
+        y = self.kind.extend(q, k, v, kv_cache, allowed, bias, self.scale)
         return self.output(merge_heads(y))
 
 
 class CrossAttention(MultiHeadAttention):
     """Queries from the decoder, keys and values from the encoder's output, the memory (paper section 3.2.3).
 
-    The two projections have the matrices W^Q (C, C) and W^K | W^V (C, 2C). Raises ValueError as `SelfAttention` does.
+    The two projections have the matrices W^Q (C, C) and W^K | W^V (C, 2 G D). Raises ValueError as
+    `SelfAttention` does.
     """
 
     def __init__(
@@ -155,16 +184,18 @@ class CrossAttention(MultiHeadAttention):
         d_model: int,
         num_heads: int,
         *,
+        num_kv_heads: int | None = None,
         dropout_rate: float = 0.0,
         scale: float | None = None,
+        kind: FullAttention | None = None,
         bias: bool = True,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        check_heads(d_model, num_heads)
-        super().__init__(num_heads, dropout_rate, None, scale)
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind or FullAttention())
         self.q = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
-        self.kv = Linear(d_model, d_model, blocks=2, bias=bias, rng=rng, dtype=dtype)
+        self.widths = (self.kv_width, self.kv_width)
+        self.kv = Linear(d_model, self.kv_width, blocks=2, bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(
@@ -176,8 +207,8 @@ class CrossAttention(MultiHeadAttention):
     ) -> tuple[xp.ndarray, CrossAttentionCache]:
         """x (B, T, C), memory (B, S, C), allowed broadcastable to (B, H, T, S), True = may attend -> y (B, T, C)."""
         q, cache_q = self.q.forward(x)
-        kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
-        k, v = parts(kv, 2)
+        kv, cache_kv = self.kv.forward(memory)  # (B, S, 2 G D)
+        k, v = parts(kv, self.widths)
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, CrossAttentionCache(cache_q, cache_kv, cache_attention, cache_output)
@@ -192,14 +223,13 @@ class CrossAttention(MultiHeadAttention):
 
     def read(self, memory: xp.ndarray) -> KVCache:
         """The keys and values of the memory (B, S, C), computed once for all tokens that will be decoded -> KVCache."""
-        B, S, C = memory.shape
-        k, v = (split_heads(part, self.num_heads) for part in parts(self.kv(memory), 2))
-        kv_cache = KVCache((B, self.num_heads, S, C // self.num_heads), memory.dtype)
+        k, v = (split_heads(x, self.num_kv_heads) for x in parts(self.kv(memory), self.widths))
+        kv_cache = KVCache(k.shape, memory.dtype)
         kv_cache.append(k, v)
         return kv_cache
 
     def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). They attend to the `kv_cache` that `read` returned."""
         q = split_heads(self.q(x), self.num_heads)
-        y, _ = scaled_dot_product_attention(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
+        y = attend_incrementally(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
         return self.output(merge_heads(y))

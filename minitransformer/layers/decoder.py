@@ -37,10 +37,12 @@ class DecoderLayer(Layer):
         config: Any,
         *,
         positions: AttentionPositions | None = None,
+        bidirectional: bool = False,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.self_attention = add_and_norm(make_self_attention(config, positions, rng, dtype), config, dtype)
+        self_attention = make_self_attention(config, positions, bidirectional, rng, dtype)
+        self.self_attention = add_and_norm(self_attention, config, dtype)
         self.cross_attention = add_and_norm(make_cross_attention(config, rng, dtype), config, dtype)
         self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
 

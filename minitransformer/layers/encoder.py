@@ -34,10 +34,12 @@ class EncoderLayer(Layer):
         config: Any,
         *,
         positions: AttentionPositions | None = None,
+        bidirectional: bool = True,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.self_attention = add_and_norm(make_self_attention(config, positions, rng, dtype), config, dtype)
+        self_attention = make_self_attention(config, positions, bidirectional, rng, dtype)
+        self.self_attention = add_and_norm(self_attention, config, dtype)
         self.feed_forward = add_and_norm(make_feed_forward(config, rng, dtype), config, dtype)
 
     def forward(

@@ -1,15 +1,17 @@
 """The KV cache: keys and values of the tokens read so far, so that each new token costs one row of attention."""
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 
 
 class KVCache:
-    """Keys and values of one attention layer: k and v (B, H, max_len, D), of which the first `length` are filled.
+    """Keys and values of one attention layer: k and v (B, G, max_len, D), of which the first `length` are filled.
 
     The arrays are allocated once; nothing is ever concatenated. Variables of this type are called `kv_cache`, because
-    `cache` always means what backward needs.
+    `cache` always means what backward needs. With grouped queries, G heads of keys serve H heads of queries, and the
+    cache is smaller by H / G.
     """
 
     k: xp.ndarray
@@ -18,17 +20,23 @@ class KVCache:
 
     def __init__(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> None:
         self.k, self.v = xp.empty(shape, dtype), xp.empty(shape, dtype)
+        self.max_len = shape[2]
         self.length = 0
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The positions of the keys that the last `append` returned, in their order (S,), on the host."""
+        return np.arange(self.length)
 
     def end_after(self, count: int) -> int:
         """The length after `count` more positions; ValueError if they do not fit."""
-        end, max_len = self.length + count, self.k.shape[2]
-        if end > max_len:
-            raise ValueError(f"the KV cache holds {max_len} positions, but {end} are needed")
+        end = self.length + count
+        if end > self.max_len:
+            raise ValueError(f"the KV cache holds {self.max_len} positions, but {end} are needed")
         return end
 
     def append(self, k: xp.ndarray, v: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
-        """Write k and v (B, H, n, D) after the filled positions -> all keys and values, views (B, H, length, D)."""
+        """Write k and v (B, G, n, D) after the filled positions -> all keys and values, views (B, G, length, D)."""
         start, end = self.length, self.end_after(k.shape[2])
         self.k[:, :, start:end], self.v[:, :, start:end] = k, v
         self.length = end
@@ -37,3 +45,62 @@ class KVCache:
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""
         self.k, self.v = self.k[rows], self.v[rows]
+
+
+class RollingKVCache(KVCache):
+    """A ring buffer for windowed attention: the keys and values of the last `window` tokens, however long the text is.
+
+    Position p is in slot p mod window. The order of the keys does not matter to attention; `positions` gives it.
+    """
+
+    def __init__(self, shape: tuple[int, int, int, int], dtype: DTypeLike, window: int) -> None:
+        B, G, max_len, D = shape
+        self.window = min(window, max_len)
+        super().__init__((B, G, self.window, D), dtype)
+        self.max_len = max_len
+        self._positions = np.arange(0)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """As in `KVCache`."""
+        return self._positions
+
+    def append(self, k: xp.ndarray, v: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
+        """As in `KVCache` -> the keys and values of the kept tokens, and of the new ones that replace some of them."""
+        start, end, W = self.length, self.end_after(k.shape[2]), self.window
+        slots = np.arange(max(0, end - W), end)  # positions that are kept from now on
+        new = slots[slots >= start]
+        if end - start > 1:  # the first new tokens still see tokens that the last ones overwrite
+            before = np.arange(max(0, start - W), start)
+            all_k, all_v = (
+                xp.concatenate([kept[:, :, before % W], x], axis=2) for kept, x in ((self.k, k), (self.v, v))
+            )
+            self._positions = np.concatenate([before, np.arange(start, end)])
+        self.k[:, :, new % W], self.v[:, :, new % W] = k[:, :, new - start], v[:, :, new - start]
+        self.length = end
+        if end - start > 1:
+            return all_k, all_v
+        filled = np.arange(min(end, W))
+        self._positions = end - 1 - (end - 1 - filled) % W  # the newest position of each slot
+        return self.k[:, :, : len(filled)], self.v[:, :, : len(filled)]
+
+
+class LinearAttentionState:
+    """What linear attention keeps of the tokens read so far: running sums (B, G, D, D + 1), see `linear_attention`."""
+
+    def __init__(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> None:
+        B, G, self.max_len, D = shape
+        self.sums = xp.zeros((B, G, D, D + 1), dtype)
+        self.length = 0
+
+    def end_after(self, count: int) -> int:
+        """The number of tokens read after `count` more. There is no limit."""
+        return self.length + count
+
+    def add(self, sums: xp.ndarray, count: int) -> None:
+        """Replace the sums by those after `count` more tokens."""
+        self.sums, self.length = sums, self.length + count
+
+    def select(self, rows: xp.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""
+        self.sums = self.sums[rows]

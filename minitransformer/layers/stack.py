@@ -11,6 +11,7 @@ from minitransformer.core import Layer
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.rms_norm import RMSNormCache
 from minitransformer.layers.attention import CrossAttention, SelfAttention
+from minitransformer.layers.attention_kinds import make_attention, make_cross_attention_kind
 from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.kv_cache import KVCache
@@ -34,7 +35,7 @@ class LayerStack(Layer):
     """N layers of one kind, and a normalisation after the last if `config.has_final_norm` (needed with pre-norm).
 
     `layer_class` is `EncoderLayer` or `DecoderLayer`. Positions that act inside self-attention are shared by all
-    layers; `bidirectional` says whether the mask given to forward lets tokens see later ones.
+    layers; `bidirectional` says whether tokens see later ones.
     """
 
     layers: list[Any]  # of `layer_class`
@@ -58,7 +59,8 @@ class LayerStack(Layer):
             dtype=dtype,
         )
         self.layers = [
-            layer_class(config, positions=self.positions, rng=rng, dtype=dtype) for _ in range(config.num_layers)
+            layer_class(config, positions=self.positions, bidirectional=bidirectional, rng=rng, dtype=dtype)
+            for _ in range(config.num_layers)
         ]
         self.norm: Layer | None = None
         if config.has_final_norm:
@@ -85,6 +87,10 @@ class LayerStack(Layer):
             dy = layer.backward(dy, cache.layers.pop())
         return dy
 
+    def make_kv_caches(self, batch: int, max_len: int) -> list[Any]:
+        """Empty KV caches for `batch` sequences of at most `max_len` tokens, one for each layer."""
+        return [layer.self_attention.sublayer.make_kv_cache(batch, max_len) for layer in self.layers]
+
     def extend(self, x: xp.ndarray, kv_caches: Sequence[KVCache], *context: Any) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding, with one KV cache for each layer -> y (B, n, C)."""
         for layer, kv_cache in zip(self.layers, kv_caches, strict=True):
@@ -93,15 +99,21 @@ class LayerStack(Layer):
 
 
 def make_self_attention(
-    config: Any, positions: AttentionPositions | None, rng: np.random.Generator | None, dtype: DTypeLike
+    config: Any,
+    positions: AttentionPositions | None,
+    bidirectional: bool,
+    rng: np.random.Generator | None,
+    dtype: DTypeLike,
 ) -> SelfAttention:
     """The self-attention for `config`."""
     return SelfAttention(
         config.d_model,
         config.num_heads,
+        num_kv_heads=config.num_kv_heads,
         dropout_rate=config.attention_dropout,
         positions=positions,
         scale=None if config.scale_scores else 1.0,
+        kind=make_attention(config, bidirectional),
         bias=config.bias,
         rng=rng,
         dtype=dtype,
@@ -113,8 +125,10 @@ def make_cross_attention(config: Any, rng: np.random.Generator | None, dtype: DT
     return CrossAttention(
         config.d_model,
         config.num_heads,
+        num_kv_heads=config.num_kv_heads,
         dropout_rate=config.attention_dropout,
         scale=None if config.scale_scores else 1.0,
+        kind=make_cross_attention_kind(config),
         bias=config.bias,
         rng=rng,
         dtype=dtype,

@@ -4,7 +4,16 @@ import dataclasses
 import math
 from typing import Any
 
-from minitransformer.checks import check_choice, check_heads, check_integer, check_number, check_rate, check_switch
+from minitransformer.checks import (
+    check_choice,
+    check_heads,
+    check_integer,
+    check_kv_heads,
+    check_number,
+    check_rate,
+    check_switch,
+)
+from minitransformer.layers.attention_kinds import ATTENTION
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.normalization import NORMALIZATIONS
 from minitransformer.layers.positions import POSITIONS
@@ -37,6 +46,11 @@ class TransformerConfig:
         dropout: P_drop, on every sub-layer's output and on the embeddings.
         attention_dropout: on the attention weights; not in the paper's text.
         ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
+        attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
+        window: of windowed and strided attention: a token sees the keys at a distance below it.
+        stride: of strided attention: a token also sees every stride-th key.
+        num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
+        num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
         norm: where the layers normalize: "post" as in the paper, or "pre"; see layers/residual.py.
         final_norm: a normalization after each stack; None: only with pre-norm, which needs it.
         tie_embeddings: source, target and output share one matrix (section 3.4).
@@ -61,6 +75,11 @@ class TransformerConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     ffn_dropout: float = 0.0
+    attention: str = "full"
+    window: int | None = None
+    stride: int | None = None
+    num_global: int = 0
+    num_kv_heads: int | None = None
     norm: str = "post"
     final_norm: bool | None = None
     tie_embeddings: bool = True
@@ -82,6 +101,7 @@ class TransformerConfig:
         for name in ("dropout", "attention_dropout", "ffn_dropout"):
             check_rate(name, getattr(self, name))
         check_heads(self.d_model, self.num_heads)
+        self._check_attention()
         check_choice("norm", self.norm, NORMS)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_choice("activation", self.activation, ACTIVATIONS)
@@ -96,6 +116,33 @@ class TransformerConfig:
             check_switch("final_norm", self.final_norm)
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+
+    def _check_attention(self):
+        kind = check_choice("attention", self.attention, ATTENTION)
+        if self.num_kv_heads is not None:
+            check_kv_heads(self.num_heads, self.num_kv_heads)
+        used = {"windowed": ("window", "num_global"), "strided": ("window", "stride", "num_global")}.get(kind, ())
+        for name in ("window", "stride"):
+            if (getattr(self, name) is not None) != (name in used):
+                raise ValueError(
+                    f"attention={kind!r} {'needs' if name in used else 'has no'} {name}, got {getattr(self, name)}"
+                )
+            if name in used:
+                check_integer(name, getattr(self, name), least=1)
+        if check_integer("num_global", self.num_global, least=0) and "num_global" not in used:
+            raise ValueError(f"attention={kind!r} has no num_global, got {self.num_global}")
+        if kind == "linear":
+            if self.attention_dropout:
+                raise ValueError("linear attention has no attention_dropout: its weights never exist one by one")
+            if self.positions in ("relative", "rope", "alibi"):
+                raise ValueError(f"linear attention has no scores that positions={self.positions!r} could act on")
+            if not self.scale_scores:
+                raise ValueError("linear attention has no scores that scale_scores could apply to")
+
+    @property
+    def needs_causal_mask(self) -> bool:
+        """Whether a model must give attention a causal mask; the other kinds know the order of the tokens."""
+        return self.attention == "full"
 
     def least_weights(self) -> dict[str, int]:
         """Lower bounds on the number of weights, by the fields that they follow from: for checking a file's claims."""

@@ -83,7 +83,8 @@ class GPT(Layer):
         """
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.embedding.forward(ids, rng)
-        y, cache_blocks = self.blocks.forward(x, causal_mask(ids.shape[1]), rng=rng)
+        mask = causal_mask(ids.shape[1]) if self.config.needs_causal_mask else None
+        y, cache_blocks = self.blocks.forward(x, mask, rng=rng)
         logits, cache_output = self.output.forward(y)
         return logits, GPTCache(cache_embedding, cache_blocks, cache_output)
 

@@ -171,7 +171,10 @@ class Transformer(Layer):
                 f"got {len(source)}, {len(target)} and {len(memory)} sequences"
             )
         y, cache_embedding = self.target_embedding.forward(target, rng)
-        allowed = causal_mask(target.shape[1]) & self.target_allowed(target)  # (B, 1, T, T)
+        if self.config.needs_causal_mask:
+            allowed = causal_mask(target.shape[1]) & self.target_allowed(target)  # (B, 1, T, T)
+        else:
+            allowed = self.target_allowed(target)  # (B, 1, 1, T)
         z, cache_decoder = self.decoder.forward(y, memory, allowed, self._source_allowed(source), rng)
         logits, cache_output = self.output.forward(z)
         return logits, DecodeCache(cache_embedding, cache_decoder, cache_output)

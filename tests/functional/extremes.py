@@ -67,6 +67,14 @@ def attention(q, k, v, bias):
     return F.scaled_dot_product_attention(q, k, v, device(np.tri(T, S, 1, dtype=bool)), bias=bias)
 
 
+def repeated(x):
+    return F.repeat_heads(x, device(np.empty((B, 2 * H, T, D)))), None
+
+
+def repeated_backward(dy, cache):
+    return F.repeat_heads_backward(dy, (H,))
+
+
 def masked(scores):
     return F.softmax(scores, device(np.tri(T, S, 1, dtype=bool)))
 
@@ -88,9 +96,10 @@ PAIRS = {
     "rotate": Pair({"x": (B, H, T, D)}, turned, F.rotate_backward),
     "softmax": Pair({"scores": HEADS}, F.softmax, F.softmax_backward),
     "softmax with a mask": Pair({"scores": HEADS}, masked, F.softmax_backward),
+    "repeat_heads": Pair({"x": (B, H, S, D)}, repeated, repeated_backward),
     **{
         name: Pair({"x": ROWS}, getattr(F, name), getattr(F, f"{name}_backward"))
-        for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu")
+        for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu", "elu_plus_one")
     },
 }
 
@@ -141,3 +150,32 @@ def check_all_arguments(pair):
             got, exact = results(pair, arrays, np.float32), results(pair, arrays, np.float64)
         for i, (ours, right) in enumerate(zip(got, exact, strict=True)):
             assert not wrong(ours, right).any(), f"result {i} is wrong at {scale}"
+
+
+def tiled(q, k, v):
+    return F.tiled_attention(q, k, v, device(np.tri(T, dtype=bool)), tile=2)
+
+
+def summed(q, k, v):
+    return F.linear_attention(q, k, v, causal=True, chunk=2)
+
+
+# gradients that are differences of sums: where they cancel, what is left is the rounding error of the sums
+SUMS = {
+    "tiled_attention": Pair(
+        dict.fromkeys("qkv", (B, H, T, D)), tiled, lambda dy, cache: F.tiled_attention_backward(dy, cache)[:3]
+    ),
+    "linear_attention": Pair(dict.fromkeys("qkv", (B, H, T, D)), summed, F.linear_attention_backward),
+}
+
+
+def check_sums(pair, argument, scale):
+    """AssertionError unless all results are right, compared with the largest numbers that are added up in them."""
+    usual = drawn(pair)
+    arrays = {**usual, argument: (usual[argument] * scale).astype(np.float32)}
+    got, exact = results(pair, arrays, np.float32), results(pair, arrays, np.float64)
+    size = {name: np.abs(array).max() for name, array in arrays.items()}
+    # in dq = ds k and dk = ds q; the features of linear attention are at least of order one
+    sums = size["dy"] * size["v"] * np.array([0.0, max(1.0, size["k"]), max(1.0, size["q"]), 0.0])
+    for ours, right, natural in zip(got, exact, sums, strict=True):
+        assert np.abs(ours - right).max() <= 1e-5 * max(np.abs(right).max(), natural)

@@ -3,14 +3,21 @@
 import pytest
 
 from minitransformer import functional as F
-from tests.functional.extremes import PAIRS, check_all_arguments, check_one_argument
+from tests.functional.extremes import PAIRS, SUMS, check_all_arguments, check_one_argument, check_sums
 
 CASES = [(name, argument) for name, pair in PAIRS.items() for argument in (*pair.shapes, "dy")]
 
 
 def test_every_function_with_a_backward_is_here():
     names = {name.removesuffix("_backward") for name in F.__all__ if name.endswith("_backward")}
-    assert {name.removeprefix("scaled_dot_product_") for name in names} <= PAIRS.keys()
+    assert {name.removeprefix("scaled_dot_product_") for name in names} <= PAIRS.keys() | SUMS.keys()
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("argument", ["q", "k", "v"])
+@pytest.mark.parametrize("scale", [1e-20, 1e-6, 1e6, 1e13, 1e20])
+def test_attention_by_sums_is_right_up_to_the_rounding_of_its_sums(name, argument, scale):
+    check_sums(SUMS[name], argument, scale)
 
 
 @pytest.mark.parametrize(("name", "argument"), CASES)

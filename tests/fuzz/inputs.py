@@ -73,7 +73,9 @@ def attentions(rng, good):
     y, _ = scaled_dot_product_attention(q, k, v)
     for a, b in ((q, k), (k, v), (q, v)):
         common = min(a.ndim, b.ndim) - 2
-        demand(a.shape[a.ndim - 2 - common : -2] == b.shape[b.ndim - 2 - common : -2], "other batches or heads")
+        batch_a, batch_b = (x.shape[x.ndim - 2 - common : -2] for x in (a, b))
+        grouped = a is q and a.ndim == b.ndim == 4 and batch_b[1] and a.shape[1] % batch_b[1] == 0
+        demand(batch_a == batch_b or (grouped and batch_a[0] == batch_b[0]), "other batches or heads")
     demand(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2], "other widths or lengths")
     leading = max(q.shape[:-2], k.shape[:-2], v.shape[:-2], key=len)
     demand(y.shape == (*leading, q.shape[-2], v.shape[-1]) and np.allclose(y, 0.5), "another mean of equal values")

@@ -174,11 +174,11 @@ NOISY = {
     "Dropout rate=0.3": ["layers.dropout"],
     "FeedForward dropout=0.3": ["layers.dropout"],
     "InputEmbedding dropout=0.3": ["layers.dropout"],
-    "SelfAttention dropout": ["functional.attention"],
-    "CrossAttention dropout": ["functional.attention"],
+    "SelfAttention dropout": ["functional.attention.full"],
+    "CrossAttention dropout": ["functional.attention.full"],
     "Residual self norm=post dropout=0.3": ["layers.dropout"],
-    "DecoderLayer norm=pre dropout=0.3 mask=both": ["layers.dropout", "functional.attention"],
-    "Transformer norm=post tied=True smoothing=0.1 dropout=0.3": ["layers.dropout", "functional.attention"],
+    "DecoderLayer norm=pre dropout=0.3 mask=both": ["layers.dropout", "functional.attention.full"],
+    "Transformer norm=post tied=True smoothing=0.1 dropout=0.3": ["layers.dropout", "functional.attention.full"],
 }
 
 
@@ -225,7 +225,7 @@ def test_a_whole_model_is_checked_at_once():
     "place",
     [
         "layers.embedding.embedding_backward",
-        "functional.attention.softmax_backward",
+        "functional.attention.full.softmax_backward",
         "layers.layer_norm.layer_norm_backward",
     ],
 )

@@ -9,6 +9,7 @@ from minitransformer.functional.layer_norm import _layer_norm_backward
 from tests.museum import (
     exhibits_anomaly,
     exhibits_attention,
+    exhibits_attention_kinds,
     exhibits_decoding,
     exhibits_extremes,
     exhibits_family,
@@ -29,6 +30,7 @@ EXHIBITS = (
     *PATIENTS,
     *exhibits_anomaly.EXHIBITS,
     *exhibits_attention.EXHIBITS,
+    *exhibits_attention_kinds.EXHIBITS,
     *exhibits_decoding.EXHIBITS,
     *exhibits_extremes.EXHIBITS,
     *exhibits_family.EXHIBITS,

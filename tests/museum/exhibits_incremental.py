@@ -128,8 +128,8 @@ EXHIBITS = (
         "decoding forgets the scale of the scores",
         "A default of a function stood in for what the layer was told.",
         attention.SelfAttention.extend,
-        ", scale=self.scale",
-        "",
+        ", bias, self.scale)",
+        ", bias)",
     ),
     Exhibit(
         "decoding reads the prediction at the first position",

@@ -11,8 +11,8 @@ ATTENTION = (
         "keys are used for values",
         "A line copied and not changed. Forward and backward agree; the value projection silently never moves.",
         L.SelfAttention.forward,
-        "q, k, v = parts(qkv, 3)",
-        "q, k, v = (parts(qkv, 3)[i] for i in (0, 1, 1))",
+        "q, k, v = parts(qkv, self.widths)",
+        "q, k, v = (parts(qkv, self.widths)[i] for i in (0, 1, 1))",
         also=((L.SelfAttention.backward, "merge_heads(dq, dk, dv)", "merge_heads(dq, dk + dv, 0.0 * dv)"),),
     ),
     Exhibit(
@@ -34,11 +34,11 @@ ATTENTION = (
         "Published. Who gives Q, and who K and V? The values carry what is seen: here the decoder's own future.",
         L.CrossAttention.forward,
         """q, cache_q = self.q.forward(x)
-    kv, cache_kv = self.kv.forward(memory)  # (B, S, 2C)
-    k, v = parts(kv, 2)""",
+    kv, cache_kv = self.kv.forward(memory)  # (B, S, 2 G D)
+    k, v = parts(kv, self.widths)""",
         """q, cache_q = self.q.forward(memory)
     kv, cache_kv = self.kv.forward(memory)
-    k, v = parts(kv, 2)[0], parts(self.kv(x), 2)[1]""",
+    k, v = parts(kv, self.widths)[0], parts(self.kv(x), self.widths)[1]""",
     ),
     Exhibit(
         "cross-attention forgets its mask",

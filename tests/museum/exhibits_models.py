@@ -225,7 +225,7 @@ DROPOUT = tuple(
             "self.source_embedding.forward(source)",
         ),
         ("the encoder", Transformer.encode, "self._source_allowed(source), rng)", "self._source_allowed(source))"),
-        ("the stack of a GPT", GPT.forward, "causal_mask(ids.shape[1]), rng=rng)", "causal_mask(ids.shape[1]))"),
+        ("the stack of a GPT", GPT.forward, "self.blocks.forward(x, mask, rng=rng)", "self.blocks.forward(x, mask)"),
         ("the embedding of a GPT", GPT.forward, "self.embedding.forward(ids, rng)", "self.embedding.forward(ids)"),
         (
             "the encoder of a BERT",

@@ -1,11 +1,15 @@
 """The rows for the pure functions."""
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
+from minitransformer.functional.attention import Pattern
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -19,6 +23,7 @@ from minitransformer.gradcheck.subjects.table import (
 )
 
 DROPOUT = 0.3
+SHARED = {"B": 2, "H": 6}  # with grouped queries: more heads, in fewer sequences
 
 
 def activation(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str) -> Problem:
@@ -88,6 +93,74 @@ def biased_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask:
     return Problem(function, F.scaled_dot_product_attention_backward, inputs, constants, {})
 
 
+def grouped_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str, groups: int) -> Problem:
+    """Attention whose heads share `groups` heads of keys and values."""
+    inputs = _queries_and_keys(n, rng, dtype, groups)
+    constants = {"allowed": draw_mask(mask, rng, n, n.T, n.S)}
+    return Problem(F.scaled_dot_product_attention, _three_gradients, inputs, constants, {})
+
+
+def tiled_attention(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    mask: str = "none",
+    dropout: float = 0.0,
+    bias: bool = False,
+    groups: int | None = None,
+    **pattern: Any,
+) -> Problem:
+    """Attention in tiles of 3 x 3, under a mask and a pattern."""
+    inputs = _queries_and_keys(n, rng, dtype, groups)
+    if bias:
+        inputs["bias"] = draw(rng, dtype, n.H, n.T, n.S)
+
+    def function(q, k, v, *rest):
+        *bias, allowed = rest
+        options = {"bias": bias[0] if bias else None, "pattern": Pattern(**pattern), "tile": 3}
+        return F.tiled_attention(q, k, v, allowed, dropout, make_generator(1), **options)
+
+    def backward(dy, cache):
+        return F.tiled_attention_backward(dy, cache)[: len(inputs)]
+
+    return Problem(function, backward, inputs, {"allowed": draw_mask(mask, rng, n, n.T, n.S)}, {})
+
+
+def elu_plus_one(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """The features of linear attention, on both sides of 0."""
+    return Problem(F.elu_plus_one, F.elu_plus_one_backward, {"x": draw(rng, dtype, n.B, n.T, n.D, std=2.0)}, {}, {})
+
+
+def linear_attention(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    mask: str = "none",
+    causal: bool = False,
+    chunk: int = 3,
+    groups: int | None = None,
+) -> Problem:
+    """Linear attention; in the causal form there are as many queries as keys."""
+    inputs = _queries_and_keys(n._replace(S=n.T) if causal else n, rng, dtype, groups)
+
+    def function(q, k, v, allowed):
+        return F.linear_attention(q, k, v, allowed, causal, chunk)
+
+    allowed = draw_mask(mask, rng, n, n.T, n.T if causal else n.S)
+    return Problem(function, F.linear_attention_backward, inputs, {"allowed": allowed}, {})
+
+
+def _queries_and_keys(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, groups: int | None) -> dict[str, Any]:
+    """q (B, H, T, D), and k and v (B, groups, S, D), with fewer groups where H is not divisible."""
+    q = draw(rng, dtype, n.B, n.H, n.T, n.D)
+    k, v = (draw(rng, dtype, n.B, math.gcd(groups or n.H, n.H), n.S, n.D) for _ in range(2))
+    return {"q": q, "k": k, "v": v}
+
+
+def _three_gradients(dy, cache):
+    return F.scaled_dot_product_attention_backward(dy, cache)[:3]  # the fourth is None, as there is no bias
+
+
 def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothing: float, padding: bool) -> Problem:
     """The loss. Its upstream gradient is random like all others."""
 
@@ -143,6 +216,38 @@ for scale in (1.0, 0.5):
     register(row, F.scaled_dot_product_attention, biased_attention, mask="both", scale=scale)
 register("attention T=1", F.scaled_dot_product_attention, attention, lengths={"T": 1})
 register("attention B=1", F.scaled_dot_product_attention, attention, lengths={"B": 1})
+for groups in (1, 3):
+    switches: dict[str, Any] = {"lengths": SHARED, "mask": "both", "groups": groups}
+    register(f"attention groups={groups}", F.scaled_dot_product_attention, grouped_attention, **switches)
+
+PATTERNS: dict[str, dict[str, Any]] = {
+    "everything": {},
+    "causal": {"causal": True},
+    "window": {"causal": True, "window": 2},
+    "two_sided": {"window": 3, "num_global": 1},
+    "strided": {"causal": True, "window": 2, "stride": 3},
+}
+for mask in (*MASKS, *ODD_MASKS):
+    register(f"tiled_attention mask={mask}", F.tiled_attention, tiled_attention, mask=mask)
+for name, pattern in PATTERNS.items():
+    row = f"tiled_attention pattern={name} bias=True dropout={DROPOUT}"
+    switches = {"mask": "padding", "dropout": DROPOUT, "bias": True, **pattern}
+    register(row, F.tiled_attention, tiled_attention, **switches)
+    row = f"tiled_attention pattern={name} groups=3"
+    switches = {"mask": "empty_row", "groups": 3, **pattern}
+    register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
+register("tiled_attention T=1", F.tiled_attention, tiled_attention, lengths={"T": 1})
+register("elu_plus_one", F.elu_plus_one, elu_plus_one)
+for causal in (False, True):
+    for mask in ("none", "padding"):
+        row = f"linear_attention causal={causal} mask={mask}"
+        register(row, F.linear_attention, linear_attention, causal=causal, mask=mask)
+    row = f"linear_attention causal={causal} groups=3"
+    switches = {"lengths": SHARED, "mask": "padding", "groups": 3, "causal": causal}
+    register(row, F.linear_attention, linear_attention, **switches)
+for chunk in (1, 64):
+    row = f"linear_attention causal=True chunk={chunk}"
+    register(row, F.linear_attention, linear_attention, causal=True, mask="padding", chunk=chunk)
 for eps in (0.0, 0.1):
     for padding in (False, True):
         row = f"cross_entropy smoothing={eps} padding={padding}"

@@ -1,6 +1,7 @@
 """The rows for the layers."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,9 +38,7 @@ def config(n: Sizes, dropout: float = 0.0, **changes: Any) -> TransformerConfig:
         num_layers=2,
         max_len=n.max_len,
         dropout=dropout,
-        attention_dropout=dropout,
-        ffn_dropout=dropout,
-        **changes,
+        **{"attention_dropout": dropout, "ffn_dropout": dropout, **changes},
     )
 
 
@@ -109,18 +108,32 @@ def feed_forward(
 
 
 def self_attention(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    mask: str = "none",
+    dropout: float = 0.0,
+    num_kv_heads: int | None = None,
 ) -> Problem:
     """Multi-head attention of a sequence to itself."""
-    layer = L.SelfAttention(n.C, n.H, dropout_rate=dropout, dtype=dtype)
+    layer = L.SelfAttention(
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+    )
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
 
 
 def cross_attention(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str = "none", dropout: float = 0.0
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    mask: str = "none",
+    dropout: float = 0.0,
+    num_kv_heads: int | None = None,
 ) -> Problem:
     """Multi-head attention of the target to the memory."""
-    layer = L.CrossAttention(n.C, n.H, dropout_rate=dropout, dtype=dtype)
+    layer = L.CrossAttention(
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+    )
     return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
 
 
@@ -182,6 +195,18 @@ register("CrossAttention dropout", L.CrossAttention, cross_attention, mask="padd
 register("SelfAttention T=1", L.SelfAttention, self_attention, lengths={"T": 1})
 register("SelfAttention B=1", L.SelfAttention, self_attention, lengths={"B": 1})
 
+for groups in (1, 2):
+    grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups}
+    register(f"SelfAttention num_kv_heads={groups}", L.SelfAttention, self_attention, **grouped)
+    register(f"CrossAttention num_kv_heads={groups}", L.CrossAttention, cross_attention, **grouped)
+
+ATTENTION_KINDS: dict[str, dict[str, Any]] = {  # every kind but the full one, as fields of a configuration
+    "tiled": {"attention": "tiled"},
+    "windowed": {"attention": "windowed", "window": 2},
+    "global": {"attention": "windowed", "window": 2, "num_global": 1},
+    "strided": {"attention": "strided", "window": 1, "stride": 2},
+    "linear": {"attention": "linear", "attention_dropout": 0.0},
+}
 STACKS = [(L.EncoderLayer, encoder), (L.Encoder, encoder), (L.DecoderLayer, decoder), (L.Decoder, decoder)]
 MODERN: dict[str, Any] = {"normalization": "rms", "activation": "swiglu", "bias": False, "norm_eps": 0.1}
 for norm in NORMS:
@@ -195,6 +220,10 @@ for norm in NORMS:
     for kind, make in STACKS[1::2]:
         row = f"{kind.__name__} norm={norm} normalization=rms activation=swiglu bias=False"
         register(row, kind, make, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
+for kind, fields in ATTENTION_KINDS.items():
+    fields = {"dropout": DROPOUT, "mask": "padding", **fields}
+    register(f"Encoder attention={kind}", L.Encoder, encoder, kind=L.Encoder, **fields)
+    register(f"Decoder attention={kind}", L.Decoder, decoder, kind=L.Decoder, **fields)
 register(
     "EncoderLayer activation=gelu norm_eps=0.1",
     L.EncoderLayer,

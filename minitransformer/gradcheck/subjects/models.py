@@ -13,7 +13,7 @@ from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
-from minitransformer.gradcheck.subjects.layers import DROPOUT, config
+from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import (
@@ -162,6 +162,12 @@ for positions in POSITIONS:
 row = "GPT tied=False norm=post scaled"
 _register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
 _register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
+for kind, fields in ATTENTION_KINDS.items():
+    _register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
+_register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
+for positions in ("relative", "alibi"):
+    row = f"GPT attention=tiled positions={positions}"
+    _register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
 _register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
 _register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
 _register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")

@@ -1,0 +1,230 @@
+"""The kinds of attention by name: which function attends, and what decoding keeps of the tokens read so far.
+
+A kind has no parameters: all of them use the same projections of queries, keys and values.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_choice
+from minitransformer.functional import (
+    group_heads,
+    linear_attention,
+    linear_attention_backward,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    tiled_attention,
+    tiled_attention_backward,
+    ungroup_heads,
+)
+from minitransformer.functional.attention import Pattern
+from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+
+ATTENTION = {
+    "full": "every weight at once: the paper",
+    "tiled": "the same function in tiles, whose memory grows with T instead of T^2: FlashAttention",
+    "windowed": "keys nearer than `window`, and the first `num_global` tokens: Longformer, Mistral",
+    "strided": "keys nearer than `window`, and every `stride`-th key: Sparse Transformer",
+    "linear": "running sums instead of a softmax, for any length a state of the same size: linear attention",
+}
+
+
+def attend_incrementally(
+    q: xp.ndarray,
+    k: xp.ndarray,
+    v: xp.ndarray,
+    allowed: xp.ndarray | None = None,
+    bias: xp.ndarray | None = None,
+    scale: float | None = None,
+) -> xp.ndarray:
+    """Attention without a backward, for a few queries: q (B, H, n, D), k and v (B, G, S, D) -> y (B, H, n, D).
+
+    With grouped queries, the heads of one new token that share keys are queries of one head, so that no key of the KV
+    cache has to be repeated.
+    """
+    grouped = q.shape[1] != k.shape[1] and q.shape[2] == 1
+    queries = group_heads(q, k) if grouped else q  # (B, G, H / G, D)
+    if grouped and bias is not None:
+        bias = bias.reshape(k.shape[1], -1, bias.shape[-1])
+    y, _ = scaled_dot_product_attention(queries, k, v, allowed, bias=bias, scale=scale)
+    return ungroup_heads(y, q)
+
+
+class FullAttention:
+    """The paper's attention. A mask says which tokens are in the future; see `scaled_dot_product_attention`."""
+
+    needs_causal_mask = True
+    pattern = Pattern()
+
+    def forward(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        dropout_rate: float = 0.0,
+        rng: np.random.Generator | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> tuple[xp.ndarray, Any]:
+        """q (B, H, T, D), k and v (B, G, S, D), allowed broadcastable to (B, H, T, S) -> y (B, H, T, D)."""
+        return scaled_dot_product_attention(q, k, v, allowed, dropout_rate, rng, bias, scale)
+
+    def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
+        """(dq, dk, dv, dbias) from dy (B, H, T, D); dbias (H, T, S) is None if there was no bias."""
+        return scaled_dot_product_attention_backward(dy, cache)
+
+    def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
+        """What decoding keeps of at most max_len tokens, for the shape (B, G, max_len, D)."""
+        return KVCache(shape, dtype)
+
+    def extend(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        kv_cache: Any,
+        allowed: xp.ndarray | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> xp.ndarray:
+        """n new tokens, q (B, H, n, D), k and v (B, G, n, D), in decoding -> y (B, H, n, D).
+
+        allowed (B, H, n, S) and bias (H, n, S) are for all S tokens up to the last new one.
+        """
+        k, v = kv_cache.append(k, v)
+        return attend_incrementally(q, k, v, allowed, bias, scale)
+
+
+class TiledAttention(FullAttention):
+    """Attention in tiles, under a `Pattern`; see `tiled_attention`. A causal pattern needs no causal mask."""
+
+    needs_causal_mask = False
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+
+    def forward(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        dropout_rate: float = 0.0,
+        rng: np.random.Generator | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> tuple[xp.ndarray, Any]:
+        """As `FullAttention.forward`."""
+        return tiled_attention(q, k, v, allowed, dropout_rate, rng, bias, scale, self.pattern)
+
+    def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
+        """As `FullAttention.backward`."""
+        return tiled_attention_backward(dy, cache)
+
+    def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
+        """As `FullAttention.make_kv_cache`. With nothing but a window, only the tokens in the window are kept."""
+        window = self.pattern.window
+        if window is None or self.pattern.stride or self.pattern.num_global:
+            return KVCache(shape, dtype)
+        return RollingKVCache(shape, dtype, window)
+
+    def extend(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        kv_cache: Any,
+        allowed: xp.ndarray | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> xp.ndarray:
+        """As `FullAttention.extend`."""
+        if not self.pattern.is_sparse:
+            return super().extend(q, k, v, kv_cache, allowed, bias, scale)
+        queries = np.arange(kv_cache.length, kv_cache.length + q.shape[2])
+        k, v = kv_cache.append(k, v)
+        positions = kv_cache.positions
+        near = to_device(self.pattern.allowed(queries[:, None], positions))  # (n, number of keys)
+        kept = to_device(positions)
+        allowed = near if allowed is None else allowed[..., kept] & near
+        bias = None if bias is None else bias[..., kept]
+        return attend_incrementally(q, k, v, allowed, bias, scale)
+
+
+class LinearAttention:
+    """Linear attention; see `linear_attention`. It takes no dropout on the weights, no bias and no scale."""
+
+    needs_causal_mask = False
+
+    def __init__(self, causal: bool) -> None:
+        self.pattern = Pattern(causal=causal)
+
+    def forward(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        allowed: xp.ndarray | None = None,
+        dropout_rate: float = 0.0,
+        rng: np.random.Generator | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> tuple[xp.ndarray, Any]:
+        """As `FullAttention.forward`, with allowed (B, 1, 1, S), and 1 / sqrt(D) does not divide the scores.
+
+        Raises ValueError for a dropout rate, a bias or a scale, which change single weights.
+        """
+        if dropout_rate or bias is not None or scale is not None:
+            raise ValueError("linear attention takes no dropout on its weights, no bias and no scale of the scores")
+        return linear_attention(q, k, v, allowed, self.pattern.causal)
+
+    def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, None]:
+        """As `FullAttention.backward`; dbias is always None."""
+        return (*linear_attention_backward(dy, cache), None)
+
+    def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> LinearAttentionState:
+        """As `FullAttention.make_kv_cache`: running sums, whose size does not depend on max_len."""
+        return LinearAttentionState(shape, dtype)
+
+    def extend(
+        self,
+        q: xp.ndarray,
+        k: xp.ndarray,
+        v: xp.ndarray,
+        kv_cache: Any,
+        allowed: xp.ndarray | None = None,
+        bias: xp.ndarray | None = None,
+        scale: float | None = None,
+    ) -> xp.ndarray:
+        """As `FullAttention.extend`. Of `allowed`, only which of the new tokens the last query sees counts."""
+        n = q.shape[2]
+        keys = None if allowed is None else allowed[..., -1:, -n:]  # the last new token sees all that is not padding
+        y, cache = linear_attention(q, k, v, keys, causal=True, state=kv_cache.sums)
+        kv_cache.add(cache.state, n)
+        return y
+
+
+def make_attention(config: Any, bidirectional: bool) -> FullAttention | LinearAttention:
+    """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one.
+
+    `config` has the fields attention, window, stride and num_global. Raises ValueError unless `config.attention` is one
+    of ATTENTION.
+    """
+    kind = check_choice("attention", config.attention, ATTENTION)
+    if kind == "full":
+        return FullAttention()
+    if kind == "linear":
+        return LinearAttention(causal=not bidirectional)
+    return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
+
+
+def make_cross_attention_kind(config: Any) -> FullAttention:
+    """The kind of cross-attention for `config`: full, or tiled if self-attention is of another kind.
+
+    Windows and strides are distances within one sequence, and the memory is read as a whole.
+    """
+    return FullAttention() if config.attention == "full" else TiledAttention(Pattern())

@@ -1,0 +1,117 @@
+"""Linear attention: three forms of one function, and features that do not cancel."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import (
+    elu_plus_one,
+    elu_plus_one_backward,
+    linear_attention,
+    linear_attention_backward,
+)
+from tests.helpers import device, host, random_array, relative_error
+
+B, H, T, S, D = 2, 4, 7, 5, 3
+
+
+def feature(x):
+    """elu(x) + 1 of one number, as its paper writes it."""
+    return x + 1 if x > 0 else np.exp(x)
+
+
+def naive(q, k, v, seen, causal):
+    """One pair of a query and a key after the other. q (B, H, T, D), k and v (B, G, S, D), seen (B, S)."""
+    y = np.zeros((B, H, q.shape[2], D))
+    for b, h, t in np.ndindex(y.shape[:3]):
+        g, total = h * k.shape[1] // H, 0.0
+        for s in range(t + 1 if causal else k.shape[2]):
+            if seen[b, s]:
+                weight = sum(feature(q[b, h, t, d]) * feature(k[b, g, s, d]) for d in range(D))
+                y[b, h, t] += weight * v[b, g, s]
+                total += weight
+        y[b, h, t] /= total or 1.0
+    return y
+
+
+def example(causal, groups=H):
+    """q, k, v, dy, and a mask of keys (B, 1, 1, S) that hides every key of the first sequence."""
+    rng = np.random.default_rng(2)
+    keys = T if causal else S
+    shapes = (B, H, T, D), (B, groups, keys, D), (B, groups, keys, D), (B, H, T, D)
+    seen = rng.random((B, keys)) < 0.6
+    seen[0] = False
+    return *(random_array(rng, *shape) for shape in shapes), seen
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, H])
+def test_linear_attention_equals_its_formula_in_loops(causal, groups):
+    q, k, v, _, seen = example(causal, groups)
+    for mask in (np.ones_like(seen), seen):
+        y, _ = linear_attention(q, k, v, device(mask[:, None, None]), causal, chunk=3)
+        assert relative_error(y, naive(*(host(x) for x in (q, k, v)), mask, causal)) <= 1e-14
+
+
+def test_parallel_recurrent_and_chunked_forms_agree():
+    q, k, v, dy, _ = example(True, 2)
+    results = []
+    for chunk in (T, 1, 3):
+        y, cache = linear_attention(q, k, v, None, True, chunk)
+        results.append((y, *linear_attention_backward(dy, cache), cache.state))
+    for other in results[1:]:
+        for expected, got in zip(results[0], other, strict=True):
+            assert relative_error(got, expected) <= 1e-12
+
+
+def test_state_continues_a_sequence_in_pieces():
+    q, k, v, _, _ = example(True)
+    whole, _ = linear_attention(q, k, v, None, True)
+    state, pieces = None, []
+    for start, end in ((0, 3), (3, 4), (4, T)):
+        y, cache = linear_attention(*(x[:, :, start:end] for x in (q, k, v)), None, True, 2, state)
+        state = cache.state
+        pieces.append(host(y))
+    assert relative_error(np.concatenate(pieces, axis=2), whole) <= 1e-13
+    assert state.shape == (B, H, D, D + 1)
+
+
+def test_equal_values_give_themselves_and_a_query_that_sees_nothing_gives_zero():
+    q, k, v, dy, seen = example(False)
+    v = device(np.broadcast_to(np.array([1.0, -2.0, 0.5]), v.shape).copy())
+    y, cache = linear_attention(q, k, v, device(seen[:, None, None]))
+    assert relative_error(y[1:], np.broadcast_to([1.0, -2.0, 0.5], y[1:].shape)) <= 1e-14
+    assert not host(y)[0].any()
+    assert all(not host(gradient)[0].any() for gradient in linear_attention_backward(dy, cache))
+
+
+def test_weights_of_the_cache_give_the_output():
+    for causal in (False, True):
+        q, k, v, _, _ = example(causal, 2)
+        y, cache = linear_attention(q, k, v, None, causal)
+        assert relative_error(host(cache.weights) @ np.repeat(host(v), 2, axis=1), y) <= 1e-13
+
+
+def test_features_of_very_negative_numbers_keep_their_digits():
+    x = device(np.array([-60.0, -20.0, -8.0, -1e-8, 0.0, 1e-8, 3.0], dtype=np.float32))
+    y, cache = elu_plus_one(x)
+    expected = [feature(float(number)) for number in host(x)]
+    np.testing.assert_allclose(host(y), expected, rtol=1e-6)
+    slope = host(elu_plus_one_backward(device(np.ones(7, np.float32)), cache))
+    np.testing.assert_allclose(slope, np.minimum(expected, 1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"causal": True}, "as many queries as keys"),
+        ({"chunk": 0}, "chunk must be at least 1"),
+        ({"allowed": np.ones((B, 1, T, S), bool)}, "allowed must be broadcastable"),
+        ({"allowed": np.ones(S, bool)}, r"allowed must be of shape \(B, 1, 1, S\)"),
+    ],
+)
+def test_linear_attention_refuses_what_does_not_fit(options, message):
+    q, k, v, _, _ = example(False)
+    if "allowed" in options:
+        options = {"allowed": device(options["allowed"])}
+    with pytest.raises(ValueError, match=message):
+        linear_attention(q, k, v, **options)

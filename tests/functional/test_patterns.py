@@ -1,0 +1,70 @@
+"""Patterns: the mask of each kind is the one in its paper, and a tile is a part of the mask."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional.attention import BlockPattern, Pattern
+from tests.helpers import host
+
+T, S = 9, 11
+
+
+def mask_by_loops(T, S, rule):
+    return np.array([[rule(t, s) for s in range(S)] for t in range(T)])
+
+
+RULES = [
+    (Pattern(), lambda t, s: True),
+    (Pattern(causal=True), lambda t, s: s <= t),
+    (Pattern(causal=True, window=1), lambda t, s: s == t),
+    (Pattern(causal=True, window=4), lambda t, s: s in (t - 3, t - 2, t - 1, t)),
+    (Pattern(window=3), lambda t, s: s in (t - 2, t - 1, t, t + 1, t + 2)),
+    (Pattern(window=2, num_global=2), lambda t, s: abs(t - s) < 2 or t in (0, 1) or s in (0, 1)),
+    (Pattern(causal=True, window=2, num_global=1), lambda t, s: s in (0, t - 1, t)),
+    (Pattern(causal=True, window=2, stride=4), lambda t, s: s in (t, t - 1, t - 4, t - 8)),
+    (Pattern(stride=5), lambda t, s: (t - s) in (-10, -5, 0, 5)),
+]
+
+
+@pytest.mark.parametrize(("pattern", "rule"), RULES, ids=lambda value: str(value) if isinstance(value, Pattern) else "")
+def test_mask_of_a_pattern_is_its_rule_for_every_pair(pattern, rule):
+    assert (host(pattern.mask(T, S))[0, 0] == mask_by_loops(T, S, rule)).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("pattern", [*(row[0] for row in RULES), BlockPattern(np.eye(5, 6, dtype=bool), 2)], ids=str)
+def test_tiles_put_together_are_the_mask(pattern, size):
+    mask = np.zeros((T, S), bool)
+    for top in range(0, T, size):
+        for left in range(0, S, size):
+            rows, columns = slice(top, min(top + size, T)), slice(left, min(left + size, S))
+            entries = pattern.tile(rows, columns)
+            mask[rows, columns] = entries
+            assert isinstance(entries, bool) or (entries.any() and not entries.all())
+    assert (mask == host(pattern.mask(T, S))[0, 0]).all()
+
+
+def test_queries_that_start_later_see_what_they_would_see_in_the_whole():
+    pattern = Pattern(causal=True, window=3, stride=4)
+    assert (host(pattern.mask(3, S, start=6)) == host(pattern.mask(T, S))[:, :, 6:]).all()
+
+
+def test_blocks_are_allowed_or_forbidden_as_a_whole():
+    mask = host(BlockPattern(np.array([[True, False], [False, True]]), 3).mask(5, 4))[0, 0]
+    assert (mask == mask_by_loops(5, 4, lambda t, s: t // 3 == s // 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Pattern(window=0), ValueError, "window must be at least 1"),
+        (lambda: Pattern(stride=1.5), TypeError, "stride must be a whole number"),
+        (lambda: Pattern(num_global=-1), ValueError, "num_global must be at least 0"),
+        (lambda: Pattern(causal=1), TypeError, "causal must be True or False"),
+        (lambda: BlockPattern(np.ones(3, bool), 2), ValueError, "blocks must be a boolean matrix"),
+        (lambda: BlockPattern(np.ones((3, 3)), 2), ValueError, "blocks must be a boolean matrix"),
+    ],
+)
+def test_patterns_refuse_what_they_cannot_be(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -1,0 +1,221 @@
+"""Tiled attention is full attention under the pattern's mask, in less memory; what no query may see is never read."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    tiled_attention,
+    tiled_attention_backward,
+)
+from minitransformer.functional.attention import BlockPattern, Pattern
+from minitransformer.generators import make_generator
+from tests.helpers import device, host, random_array, relative_error, same
+
+B, H, T, S, D = 2, 6, 7, 10, 3
+PATTERNS = [
+    Pattern(),
+    Pattern(causal=True),
+    Pattern(causal=True, window=3),
+    Pattern(window=2, num_global=2),
+    Pattern(causal=True, window=2, stride=4, num_global=1),
+]
+BLOCKS = BlockPattern(np.array([[True, False, True, False], [False, False, True, True]]), 4)
+
+
+def example(groups=H, length=T, keys=S, dtype=np.float64):
+    """q, k, v and dy."""
+    rng = np.random.default_rng(5)
+    shapes = (B, H, length, D), (B, groups, keys, D), (B, groups, keys, D), (B, H, length, D)
+    return [random_array(rng, *shape, dtype=dtype) for shape in shapes]
+
+
+def both(q, k, v, dy, pattern, allowed=None, bias=None, **options):
+    """Outputs and gradients of full attention under the pattern's mask, and of tiled attention."""
+    mask = pattern.mask(q.shape[2], k.shape[2])
+    y, cache = scaled_dot_product_attention(q, k, v, mask if allowed is None else mask & allowed, bias=bias)
+    full = y, *scaled_dot_product_attention_backward(dy, cache)
+    y, cache = tiled_attention(q, k, v, allowed, bias=bias, pattern=pattern, **options)
+    return full, (y, *tiled_attention_backward(dy, cache))
+
+
+def assert_equal(full, tiled, bound=1e-14):
+    for expected, got in zip(full, tiled, strict=True):
+        assert (expected is None) == (got is None)
+        if expected is not None:
+            assert relative_error(got, expected) <= bound
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+@pytest.mark.parametrize("tile", [1, 3, 4, 64])
+def test_tiled_attention_equals_full_attention_under_the_mask_of_its_pattern(pattern, tile):
+    rng = np.random.default_rng(1)
+    padding = device(rng.random((B, 1, 1, S)) < 0.7)
+    anything = device(rng.random((1, H, T, S)) < 0.5)
+    bias = random_array(rng, H, T, S)
+    for allowed, some_bias in itertools.product((None, padding, anything), (None, bias)):
+        assert_equal(*both(*example(), pattern, allowed, some_bias, tile=tile), bound=1e-13)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_grouped_heads_equal_heads_whose_keys_are_repeated(groups):
+    q, k, v, dy = example(groups)
+    repeated = [np.repeat(host(x), H // groups, axis=1) for x in (k, v)]
+    y, cache = scaled_dot_product_attention(q, *(device(x) for x in repeated))
+    dq, dk, dv, _ = scaled_dot_product_attention_backward(dy, cache)
+    dk, dv = (host(x).reshape(B, groups, H // groups, S, D).sum(axis=2) for x in (dk, dv))
+    for results in both(q, k, v, dy, Pattern(), tile=4):
+        assert_equal((y, dq, device(dk), device(dv), None), results, bound=1e-13)
+
+
+def test_block_pattern_equals_full_attention_under_its_mask():
+    assert_equal(*both(*example(), BLOCKS, tile=4), bound=1e-13)
+    assert_equal(*both(*example(), BLOCKS, tile=3), bound=1e-13)  # blocks and tiles need not be the same
+
+
+def test_window_of_the_whole_length_is_full_attention():
+    q, k, v, dy = example(keys=T)
+    for causal in (False, True):
+        wide = both(q, k, v, dy, Pattern(causal=causal, window=T), tile=3)[1]
+        assert_equal(both(q, k, v, dy, Pattern(causal=causal))[0], wide, bound=1e-13)
+
+
+def test_tiles_in_which_nothing_is_allowed_are_never_read():
+    q, k, v, dy = example(length=12, keys=12)
+    k, v = host(k).copy(), host(v).copy()
+    k[:, :, :4], v[:, :, :4] = np.nan, np.nan  # no query after 5 sees them
+    k[:, :, 8:], v[:, :, 8:] = np.nan, np.nan  # the future of every query before 8
+    y, cache = tiled_attention(q, device(k), device(v), pattern=Pattern(causal=True, window=3), tile=2)
+    assert np.isfinite(host(y)[:, :, 6:8]).all()
+    dq = host(tiled_attention_backward(dy, cache)[0])
+    assert np.isfinite(dq[:, :, 6:8]).all()
+    y, _ = tiled_attention(
+        q, device(k), device(v), pattern=BlockPattern(np.array([[False, True, False]] * 3), 4), tile=4
+    )
+    assert np.isfinite(host(y)).all()
+
+
+def test_tiles_that_are_wholly_allowed_or_forbidden_have_no_mask():
+    pattern = Pattern(causal=True, window=6)
+    assert pattern.tile(slice(8, 10), slice(6, 8)) is True
+    assert pattern.tile(slice(8, 10), slice(10, 12)) is False
+    assert pattern.tile(slice(8, 10), slice(0, 3)) is False
+    assert pattern.tile(slice(8, 10), slice(8, 10)).tolist() == [[True, False], [True, True]]
+
+
+def test_row_whose_first_tile_is_masked_is_finite_and_right():
+    q, k, v, dy = example()
+    allowed = np.ones((B, H, T, S), bool)
+    allowed[..., :4] = False  # the first tile of every row
+    allowed[1, :, 2] = False  # and the whole of some
+    full, tiled = both(q, k, v, dy, Pattern(), device(allowed), tile=4)
+    assert_equal(full, tiled, bound=1e-13)
+    assert not host(tiled[0])[1, :, 2].any()
+    assert not host(tiled[1])[1, :, 2].any(), "a query that attends to nothing has no gradient"
+
+
+def test_scores_of_any_size_are_compared_as_they_are():
+    q, k, v, dy = example()
+    bias = np.full((H, T, S), -1e6)  # far below any finite stand-in for minus infinity
+    bias[..., 6] = -1e6 + 1
+    assert_equal(*both(q, k, v, dy, Pattern(causal=True), bias=device(bias), tile=4), bound=1e-9)
+
+
+def test_dropout_keeps_the_weights_of_backward_and_divides_by_the_whole_sum():
+    q, k, _, _ = example()
+    one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())  # so that y are the weights themselves
+    weights, _ = tiled_attention(q, k, one_hot, tile=4)
+    dropped, cache = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=4)
+    weights, dropped = host(weights), host(dropped)
+    kept = dropped != 0
+    assert 0.65 < kept.mean() < 0.85
+    assert relative_error(dropped[kept], weights[kept] / 0.75) <= 1e-13
+    dv = host(tiled_attention_backward(device(np.ones((B, H, T, S))), cache)[2])
+    assert relative_error(dv[..., 0], dropped.sum(axis=2)) <= 1e-13, "the same mask in backward"
+    again, _ = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=4)
+    assert same(again, device(dropped))
+
+
+def test_tiles_of_one_call_and_two_calls_drop_different_weights():
+    q, k, _, _ = example()
+    q, k = device(np.zeros_like(host(q))), device(np.zeros_like(host(k)))
+    one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())
+    rng = make_generator(3)
+    first, second = (host(tiled_attention(q, k, one_hot, None, 0.5, rng, tile=3)[0]) for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first[..., :3, :3], first[..., 3:6, 3:6])
+    assert not np.array_equal(first[0], first[1])
+    assert not np.array_equal(first[:, 0], first[:, 1])
+
+
+def test_weights_of_the_cache_are_those_of_full_attention():
+    q, k, v, _ = example(2)
+    pattern = Pattern(window=3)
+    _, full = scaled_dot_product_attention(q, k, v, pattern.mask(T, S))
+    _, tiled = tiled_attention(q, k, v, pattern=pattern, tile=4)
+    assert relative_error(tiled.weights, full.weights) <= 1e-14
+
+
+def test_inputs_are_not_changed():
+    for contiguous in (True, False):
+        arrays = [host(x).copy() for x in example()]
+        if not contiguous:  # as `split_heads` returns them
+            arrays = [np.ascontiguousarray(x.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3) for x in arrays]
+        before = [x.copy() for x in arrays]
+        q, k, v, dy = (device(x) for x in arrays)
+        _, cache = tiled_attention(q, k, v, tile=4)
+        first = tiled_attention_backward(dy, cache)[:3]
+        again = tiled_attention_backward(dy, cache)[:3]
+        assert all(same(a, b) for a, b in zip(first, again, strict=True))
+        assert all(same(a, b) for a, b in zip((q, k, v, dy), before, strict=True))
+
+
+def peak_of(function):
+    """The peak of memory, in bytes, that a call allocates."""
+    function()  # once before: caches of the interpreter do not count
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize(("length", "factor"), [(512, 4), pytest.param(2048, 20, marks=pytest.mark.exhaustive)])
+def test_memory_does_not_grow_with_the_square_of_the_length(length, factor):
+    rng = np.random.default_rng(0)
+    q, k, v, dy = (rng.standard_normal((1, 8, length, 64), dtype=np.float32) for _ in range(4))
+    pattern = Pattern(causal=True)
+    mask = pattern.mask(length, length)
+
+    def full():
+        _, cache = scaled_dot_product_attention(q, k, v, mask)
+        scaled_dot_product_attention_backward(dy, cache)
+
+    def tiled():
+        _, cache = tiled_attention(q, k, v, pattern=pattern)
+        tiled_attention_backward(dy, cache)
+
+    assert peak_of(tiled) * factor <= peak_of(full)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tile": 0}, "tile must be at least 1"),
+        ({"dropout_rate": 1.0}, "dropout_rate must be"),
+        ({"bias": np.zeros((H, T, 1))}, "bias must be of shape"),
+        ({"allowed": np.ones((B, H, T, S + 1), bool)}, "allowed must be broadcastable"),
+        ({"q": np.zeros((T, D))}, "q of shape"),
+    ],
+)
+def test_tiled_attention_refuses_what_does_not_fit(change, message):
+    q, k, v, _ = example()
+    if "q" in change:
+        q, k, v, change = device(change["q"]), k[0, 0], v[0, 0], {}
+    with pytest.raises(ValueError, match=message):
+        tiled_attention(q, k, v, **{name: device(x) if hasattr(x, "shape") else x for name, x in change.items()})

@@ -1,0 +1,158 @@
+"""The kinds of attention in whole models: what they see, what decoding keeps of the past, and what is refused."""
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding.incremental import GPTState
+from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from tests.helpers import host, randomize, relative_error, same
+
+V, T = 11, 9
+KINDS = {
+    "full": {},
+    "tiled": {"attention": "tiled"},
+    "windowed": {"attention": "windowed", "window": 3},
+    "global": {"attention": "windowed", "window": 2, "num_global": 2},
+    "strided": {"attention": "strided", "window": 2, "stride": 3},
+    "linear": {"attention": "linear"},
+}
+SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 10, "num_layers": 2, "max_len": 12}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def make_gpt(kind, seed=0, **fields):
+    return randomize(GPT(gpt_config(V, **SIZES, **KINDS[kind], **fields), dtype=np.float64), seed, scale=0.3)
+
+
+def ids_of(rows=2, length=T, seed=0):
+    return np.random.default_rng(seed).integers(1, V, (rows, length))
+
+
+@every_kind
+@pytest.mark.parametrize("num_kv_heads", [None, 2, 1])
+@pytest.mark.parametrize("pieces", [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1], [T]], ids=str)
+def test_decoding_in_pieces_gives_the_logits_of_the_whole(kind, num_kv_heads, pieces):
+    model, ids = make_gpt(kind, num_kv_heads=num_kv_heads), ids_of()
+    expected, state, read = model(ids), GPTState(model, len(ids), T), 0
+    for count in pieces:
+        logits = state.extend(ids[:, read : read + count])
+        read += count
+        assert relative_error(logits, expected[:, read - 1]) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "linear"])  # which has no scores for them
+@pytest.mark.parametrize("positions", ["rope", "alibi", "relative"])
+def test_decoding_counts_positions_from_the_start_of_the_text(kind, positions):
+    model, ids = make_gpt(kind, num_kv_heads=2, positions=positions), ids_of()
+    expected, state = model(ids), GPTState(model, len(ids), T)
+    for t in range(T):
+        assert relative_error(state.extend(ids[:, t : t + 1]), expected[:, t]) <= 1e-12
+
+
+@every_kind
+def test_prompts_of_different_lengths_continue_as_each_would_alone(kind):
+    model = make_gpt(kind)
+    prompts = ids_of(length=5)
+    prompts[1, 3:] = 0
+    if kind == "global":
+        with pytest.raises(ValueError, match="prompts of the same length"):
+            model.decoding_state(prompts, 4)
+        return
+    state = model.decoding_state(prompts, 4)
+    state.extend(state.prompt)
+    logits = state.extend(np.array([[4], [5]]))
+    assert relative_error(logits[0], model(np.append(prompts[0], 4)[None])[0, -1]) <= 1e-12
+    assert relative_error(logits[1], model(np.append(prompts[1, :3], 5)[None])[0, -1]) <= 1e-12
+
+
+@every_kind
+def test_encoder_decoder_decodes_with_a_padded_source_as_it_trains(kind):
+    config = TransformerConfig(V, **SIZES, **KINDS[kind], num_kv_heads=2)
+    model = randomize(Transformer(config, dtype=np.float64), scale=0.3)
+    source, target = ids_of(length=7), ids_of(seed=1)
+    source[0, 4:] = 0
+    expected, state, read = model(source, target), model.decoding_state(source, T), 0
+    for count in (3, 1, 1, 4):
+        logits = state.extend(target[:, read : read + count])
+        read += count
+        assert relative_error(logits, expected[:, read - 1]) <= 1e-12
+
+
+@every_kind
+def test_no_token_sees_a_later_one(kind):
+    model, ids = make_gpt(kind), ids_of()
+    other = ids.copy()
+    other[:, 5:] = other[:, 5:] % (V - 1) + 1
+    assert same(model(ids)[:, :5], model(other)[:, :5])
+    assert relative_error(model(ids)[:, 5:], model(other)[:, 5:]) > 1e-3
+
+
+@every_kind
+def test_padding_changes_nothing_for_the_tokens_of_an_encoder(kind):
+    model = randomize(BERT(bert_config(V, **SIZES, **KINDS[kind]), dtype=np.float64), scale=0.3)
+    ids = ids_of(length=6)
+    padded = np.pad(ids, ((0, 0), (0, 3)))
+    assert relative_error(model(padded)[:, :6], model(ids)) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", ["windowed", "strided", "global"])
+def test_token_outside_of_the_pattern_is_not_seen_in_one_layer(kind):
+    model = make_gpt(kind)
+    weights = host(model.attention_weights(ids_of())[0])
+    sees = {"windowed": {6, 7, 8}, "strided": {2, 5, 7, 8}, "global": {0, 1, 7, 8}}[kind]
+    assert {s for s in range(T) if weights[0, 0, 8, s] > 0} == sees
+
+
+def test_tiled_model_and_a_window_of_the_whole_text_equal_the_full_model():
+    full, ids = make_gpt("full"), ids_of()
+    for fields in ({"attention": "tiled"}, {"attention": "windowed", "window": T}):
+        model = randomize(GPT(gpt_config(V, **SIZES, **fields), dtype=np.float64), scale=0.3)
+        assert relative_error(model(ids), full(ids)) <= 1e-13
+        for a, b in zip(model.attention_weights(ids), full.attention_weights(ids), strict=True):
+            assert relative_error(a, b) <= 1e-13
+
+
+def test_kv_cache_is_as_small_as_the_kind_allows():
+    def caches(kind, **fields):
+        return GPTState(make_gpt(kind, **fields), 3, 12).kv_caches[0]
+
+    assert caches("full").k.shape == (3, 4, 12, 6)
+    assert caches("full", num_kv_heads=1).k.shape == (3, 1, 12, 6)
+    assert isinstance(caches("windowed"), RollingKVCache)
+    assert caches("windowed", num_kv_heads=2).k.shape == (3, 2, 3, 6)
+    assert type(caches("strided")) is type(caches("global")) is KVCache
+    assert isinstance(caches("linear"), LinearAttentionState)
+    assert caches("linear", num_kv_heads=2).sums.shape == (3, 2, 6, 7)
+
+
+@pytest.mark.parametrize("kind", ["windowed", "linear"])
+def test_selected_sequences_go_on_as_they_would_alone(kind):
+    model, ids = make_gpt(kind), ids_of(3)
+    state = GPTState(model, 3, T)
+    state.extend(ids[:, :5])
+    state.select(np.array([2, 0, 2]))
+    logits = state.extend(ids[[2, 0, 2], 5:6])
+    assert relative_error(logits, model(ids[[2, 0, 2], :6])[:, 5]) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"attention": "sparse"}, "attention must be one of full, tiled, windowed, strided, linear"),
+        ({"attention": "windowed"}, "attention='windowed' needs window"),
+        ({"attention": "strided", "window": 4}, "attention='strided' needs stride"),
+        ({"window": 4}, "attention='full' has no window"),
+        ({"attention": "tiled", "num_global": 1}, "attention='tiled' has no num_global"),
+        ({"attention": "windowed", "window": 0}, "window must be at least 1"),
+        ({"num_kv_heads": 3}, "num_heads must be a multiple of num_kv_heads"),
+        ({"num_kv_heads": 0}, "num_kv_heads must be at least 1"),
+        ({"attention": "linear", "attention_dropout": 0.1}, "no attention_dropout"),
+        ({"attention": "linear", "positions": "rope"}, "positions='rope'"),
+        ({"attention": "linear", "scale_scores": False}, "scale_scores"),
+    ],
+    ids=str,
+)
+def test_configuration_refuses_what_a_kind_does_not_have(fields, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(V, **{**SIZES, **fields})
