@@ -10,6 +10,7 @@ from minitransformer.backend import xp
 
 LONG = 1024  # features: longer rows are not short
 FEW = 4096  # numbers: in smaller arrays only the number of calls counts
+SMALLEST = 1e-37  # a little above the smallest number of float32 that has all its digits
 SMALL_EPS = 1e-30  # beside a larger eps, squares that are too small for float32 make no difference
 
 
@@ -43,7 +44,7 @@ def row_inverse_rms(x: xp.ndarray, eps: float) -> xp.ndarray:
     of 2 that makes its largest entry, or the root of eps, about 1. Where nothing would have overflowed or vanished, the
     result is that of the plain form to the last bit.
     """
-    largest = xp.maximum(xp.abs(x).max(axis=-1, keepdims=True), math.sqrt(eps))
+    largest = xp.maximum(xp.abs(x).max(axis=-1, keepdims=True), max(math.sqrt(eps), SMALLEST))
     scale = xp.exp2(-xp.floor(xp.log2(largest)))
     x = x * scale
     return scale / xp.sqrt(row_dot(x, x) / x.shape[-1] + eps * scale * scale)

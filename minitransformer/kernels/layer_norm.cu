@@ -1,4 +1,4 @@
-const real SMALL_EPS = 1e-30, FAR = 10;  // as in functional/reductions.py and functional/layer_norm.py
+const real SMALLEST = 1e-37, SMALL_EPS = 1e-30, FAR = 10;  // as in functional/reductions.py and layer_norm.py
 
 // 1 / sqrt(mean(c^2) + eps) over the entries c(i) of a row, given to each thread of the team
 //
@@ -13,7 +13,7 @@ __device__ real inverse_rms(Entry c, long long C, real eps) {
 
     real largest = 0;
     for (long long i = threadIdx.x; i < C; i += blockDim.x) largest = fmax(largest, fabs(c(i)));
-    real scale = exp2(-floor(log2(fmax(team_max(largest), sqrt(eps)))));
+    real scale = exp2(-floor(log2(fmax(team_max(largest), fmax(sqrt(eps), SMALLEST)))));
     sum = 0;
     for (long long i = threadIdx.x; i < C; i += blockDim.x) sum += (c(i) * scale) * (c(i) * scale);
     return scale / sqrt(team_sum(sum) / C + eps * scale * scale);

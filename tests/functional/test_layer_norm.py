@@ -49,6 +49,14 @@ def test_layer_norm_of_equal_features_is_beta(value, dtype):
     assert np.isfinite(host(layer_norm_backward(dy, cache)[0])).all()
 
 
+def test_layer_norm_of_equal_features_without_eps_divides_by_zero():
+    x, gamma, beta = (device(array) for array in (np.full((2, 4), 3.0), np.ones(4), np.zeros(4)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y, cache = layer_norm(x, gamma, beta, eps=0.0)
+    assert np.isinf(host(cache.rstd)).all()
+    assert np.isnan(host(y)).all()
+
+
 @pytest.mark.parametrize(("eps", "shift"), [(0.0, 0.0), (0.3, 0.0), (0.3, 1e3)])
 def test_layer_norm_backward_equals_complex_step_derivatives(eps, shift):
     """The usual eps has a row in the table of gradient checks."""
