@@ -49,10 +49,13 @@ THIRD_PARTY = {
     "torch": ("bench/*.py",),
 }
 HOST_FILES = (
+    "functional/attention/patterns.py",
     "functional/positions.py",
     "functional/scatter.py",
+    "layers/attention_kinds.py",
     "layers/initializers.py",
-)  # tables and weights are computed with NumPy
+    "layers/kv_cache.py",
+)  # tables, weights, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}
 HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights

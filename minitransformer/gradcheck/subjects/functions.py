@@ -150,6 +150,16 @@ def linear_attention(
     return Problem(function, F.linear_attention_backward, inputs, {"allowed": allowed}, {})
 
 
+def repeat_heads(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """One head of keys for all heads of queries, (B, 1, T, D) -> (B, H, T, D)."""
+    q = draw(rng, dtype, n.B, n.H, n.S, n.D)
+
+    def function(x):
+        return F.repeat_heads(x, q), (1,)
+
+    return Problem(function, F.repeat_heads_backward, {"x": draw(rng, dtype, n.B, 1, n.T, n.D)}, {}, {})
+
+
 def _queries_and_keys(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, groups: int | None) -> dict[str, Any]:
     """q (B, H, T, D), and k and v (B, groups, S, D), with fewer groups where H is not divisible."""
     q = draw(rng, dtype, n.B, n.H, n.T, n.D)
@@ -208,6 +218,7 @@ for rate in (0.0, DROPOUT):
 register("embedding", F.embedding, embedding)
 register("split_heads", F.split_heads, split_heads)
 register("merge_heads", F.merge_heads, merge_heads)
+register("repeat_heads", F.repeat_heads, repeat_heads)
 for mask in (*MASKS, *ODD_MASKS):
     register(f"attention mask={mask}", F.scaled_dot_product_attention, attention, mask=mask)
 register(f"attention dropout={DROPOUT}", F.scaled_dot_product_attention, attention, mask="both", dropout=DROPOUT)
