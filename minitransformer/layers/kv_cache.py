@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.backend import xp
+from minitransformer.backend import to_device, xp
 
 
 class KVCache:
@@ -68,15 +68,16 @@ class RollingKVCache(KVCache):
     def append(self, k: xp.ndarray, v: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
         """As in `KVCache` -> the keys and values of the kept tokens, and of the new ones that replace some of them."""
         start, end, W = self.length, self.end_after(k.shape[2]), self.window
-        slots = np.arange(max(0, end - W), end)  # positions that are kept from now on
-        new = slots[slots >= start]
+        new = np.arange(max(start, end - W), end)  # the new positions that are kept
         if end - start > 1:  # the first new tokens still see tokens that the last ones overwrite
             before = np.arange(max(0, start - W), start)
+            slots_before = to_device(before % W)
             all_k, all_v = (
-                xp.concatenate([kept[:, :, before % W], x], axis=2) for kept, x in ((self.k, k), (self.v, v))
+                xp.concatenate([kept[:, :, slots_before], x], axis=2) for kept, x in ((self.k, k), (self.v, v))
             )
             self._positions = np.concatenate([before, np.arange(start, end)])
-        self.k[:, :, new % W], self.v[:, :, new % W] = k[:, :, new - start], v[:, :, new - start]
+        first, slots = int(new[0]) - start, to_device(new % W)  # at most W new tokens are kept, the last ones
+        self.k[:, :, slots], self.v[:, :, slots] = k[:, :, first:], v[:, :, first:]
         self.length = end
         if end - start > 1:
             return all_k, all_v
