@@ -30,7 +30,7 @@ EXHIBITS = (
         "is_usual = bool((abs(mean * rstd) < 10.0).all())",
     ),
     Exhibit(
-        "a single token is not asked whether their squares have overflowed",
+        "a single token is not asked whether its squares have overflowed",
         "A short cut for decoding must ask what the long way asks.",
         _are_usual,
         "rstd.item() != 0.0 and ",
