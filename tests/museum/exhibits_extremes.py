@@ -30,11 +30,25 @@ EXHIBITS = (
         "is_usual = bool((abs(mean * rstd) < 10.0).all())",
     ),
     Exhibit(
-        "in decoding, a single token is not asked whether its squares have overflowed",
-        "A short cut for one row must ask what the long way asks.",
+        "a single token is not asked whether its squares have overflowed",
+        "A short cut for decoding must ask what the long way asks.",
         _are_usual,
         "rstd.item() != 0.0 and ",
         "",
+    ),
+    Exhibit(
+        "many tokens are not asked whether their squares have overflowed",
+        "And the long way what the short cut asks.",
+        _are_usual,
+        "rstd.all() and ",
+        "",
+    ),
+    Exhibit(
+        "a mean far below 0 is not far from it",
+        "Of a distance with a sign, the largest is not the farthest.",
+        _are_usual,
+        "abs(mean * rstd).max()",
+        "(mean * rstd).max()",
     ),
     Exhibit(
         "one large token makes all other tokens too small to be squared",
