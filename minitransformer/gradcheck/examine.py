@@ -1,0 +1,224 @@
+"""Which method can be trusted for which tensor, and what it says of each gradient.
+
+The complex step is exact, but only where the forward computes an analytic function of complex numbers: `np.abs` of a
+complex number is not. So for each tensor it is first compared with real differences along random directions. These know
+their own error. A part of the gradient that the complex step does not see would have to be orthogonal to all of these
+directions, up to that error.
+
+* Where the two agree, the complex step checks every entry, with a tight tolerance. An entry that fails is tried again
+  with differences, because it may be at a kink.
+* Where they disagree, or the forward refuses complex numbers, differences check every entry, each with its own error.
+* Where differences do not converge, because there is a kink within their smallest step, the entry is checked at a point
+  nearby, against the gradient of that point.
+* What is left is for no method to tell, and the report says so.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.gradcheck.loss import size_of
+from minitransformer.gradcheck.probes import (
+    FIRST_STEP,
+    Direction,
+    Point,
+    Probe,
+    by_complex_step,
+    by_differences,
+    complex_slope,
+    largest,
+)
+from minitransformer.gradcheck.report import COMPLEX_STEP, OK, RICHARDSON, WRONG, TensorCheck
+from minitransformer.gradcheck.tensors import Tensor
+
+LOOKS = 3  # random directions along which the two methods are compared
+POINTS = 4  # other points that are tried
+FEWER = 8  # without a decision, the methods are compared on an eighth of the entries, and so on
+OTHER_STEP = 0.7 * FIRST_STEP  # of the differences that confirm others
+SUBSETS = 105  # stream of random numbers
+
+FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
+QUIET = 1e-7  # and this part of the gradient that moves L by as much as its own terms
+ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms
+FACTORS = (3.0, 5.0, 7.0)  # backward is linear in dy: how it differs for dy times a factor is its rounding,
+MAX_NOISE = 1e-12  # unless it is more than this part of dy, or of the largest gradient
+
+ANALYTIC = "the forward is analytic"
+NOT_ANALYTIC = "the forward is not analytic: the complex step and differences disagree"
+DROPS = "the forward drops the imaginary part"
+REFUSES = "the forward does not take complex numbers"
+UNKNOWN = "differences do not converge, so they cannot confirm the complex step"
+
+
+class Examiner:
+    """Checks tensors at the point `here`, with a relative `tolerance` for the complex step."""
+
+    def __init__(
+        self, here: Point, backward: Callable[..., Any], tolerance: float, max_entries: int, directions: int
+    ) -> None:
+        self.here, self.backward = here, backward
+        self.tolerance, self.max_entries, self.directions = tolerance, max_entries, directions
+        self._points: list[Point | None] = []
+
+    def examine(self, tensors: list[Tensor], method: str | None) -> list[TensorCheck]:
+        """Check all tensors by the method asked for, or by the best for each."""
+        if method is None:
+            self._choose(tensors)
+        probes = []
+        for tensor in tensors:
+            tensor.method = method or tensor.method
+            probes.append(self._compare(tensor))
+        self._set_scales(tensors, measure_noise=method != COMPLEX_STEP)
+        for tensor, found in zip(tensors, probes, strict=True):
+            self._settle(tensor, found, trusted=method == COMPLEX_STEP)
+        return [tensor.summary() for tensor in tensors]
+
+    def _choose(self, tensors: list[Tensor]) -> None:
+        """Set the method of each tensor, and the reason."""
+        looks = [[by_differences(self.here, tensor.along(number)) for number in range(LOOKS)] for tensor in tensors]
+        for tensor, probes in zip(tensors, looks, strict=True):
+            tensor.scale = largest(probes)
+        self._raise_scales(tensors)
+        for tensor, probes in zip(tensors, looks, strict=True):
+            tensor.method, tensor.reason = self._method_for(tensor, probes)
+
+    def _method_for(self, tensor: Tensor, first: list[Probe]) -> tuple[str, str]:
+        """The complex step if it agrees with differences along random directions -> (method, reason)."""
+        for point, probes in self._looks(tensor, first):
+            try:
+                exact = [complex_slope(point, probe.direction) for probe in probes]
+            except Exception as error:  # whatever the forward raises, it does not take complex numbers
+                return RICHARDSON, f"{REFUSES}: {' '.join(str(error).split())[:100]}"
+            if None in exact:
+                return RICHARDSON, DROPS
+            resolved = [
+                (derivative, probe) for derivative, probe in zip(exact, probes, strict=True) if tensor.resolved(probe)
+            ]
+            if not all(tensor.agrees(derivative, probe) for derivative, probe in resolved):
+                return RICHARDSON, NOT_ANALYTIC
+            if len(resolved) > LOOKS // 2:
+                return COMPLEX_STEP, ANALYTIC
+        return RICHARDSON, UNKNOWN
+
+    def _looks(self, tensor: Tensor, first: list[Probe]) -> Iterator[tuple[Point, list[Probe]]]:
+        """`first`, and then differences that meet fewer kinks: at a point nearby, and along fewer and fewer entries."""
+        yield self.here, first
+        for point in self.nearby():
+            yield point, [by_differences(point, tensor.along(number), tensor.scale) for number in range(LOOKS)]
+            break
+        rng, count = self.here.loss.generator(SUBSETS), tensor.count
+        while count > 1:
+            count = max(1, count // FEWER)
+            parts = [tensor.along(number, rng.permutation(tensor.count)[:count]) for number in range(LOOKS)]
+            yield self.here, [by_differences(self.here, part, tensor.scale) for part in parts]
+
+    def nearby(self) -> Iterator[Point]:
+        """The points nearby at which the forward is defined."""
+        for number in range(POINTS):
+            if number == len(self._points):
+                self._points.append(self.here.nearby(self.backward, number))
+            point = self._points[number]
+            if point is not None:
+                yield point
+
+    def _compare(self, tensor: Tensor) -> list[Probe]:
+        """The derivatives of one tensor; they set its scale."""
+        directions = [tensor.along(number) for number in range(self.directions)]
+        if tensor.entrywise:
+            directions = [tensor.entry(i) for i in range(tensor.count)]
+        probes: list[Probe] = []
+        for direction in directions:
+            if tensor.method == COMPLEX_STEP:
+                probes.append(by_complex_step(self.here, direction))
+            else:
+                probes.append(by_differences(self.here, direction, largest(probes)))
+        tensor.scale = largest(probes)
+        if not tensor.entrywise:
+            # <gradient, v> is a random number whose standard deviation is the gradient's norm
+            norm = math.sqrt(sum(float(np.vdot(g, g)) for g in (self.here.gradients[key] for key in tensor.keys)))
+            tensor.scale = max(tensor.scale, norm if math.isfinite(norm) else 0.0)
+        return probes
+
+    def _raise_scales(self, tensors: list[Tensor]) -> None:
+        """Give tensors with a gradient of almost 0 the scale of what almost means."""
+        floor = FLOOR * max(tensor.scale for tensor in tensors)
+        for tensor in tensors:
+            tensor.scale = max(tensor.scale, floor, QUIET * self._loudness(tensor)) or 1.0
+
+    def _loudness(self, tensor: Tensor) -> float:
+        """The gradient that moves L by as much as its own terms if the tensor is moved by its own size."""
+        loss = self.here.loss
+        return loss.loudness / min(size_of(loss.values[key]) for key in tensor.keys)
+
+    def _set_scales(self, tensors: list[Tensor], measure_noise: bool) -> None:
+        """Set the scale and the tolerance of each tensor, not below the rounding of the forward and the backward."""
+        loss, gradients = self.here.loss, self.here.gradients
+        most = MAX_NOISE * max(float(np.linalg.norm(to_host(loss.dy))), max(tensor.scale for tensor in tensors))
+        others = [loss.gradients(self.backward, factor) for factor in FACTORS] if measure_noise else []
+        self._raise_scales(tensors)
+        for tensor in tensors:
+            noise = max(
+                (np.abs(g[k] - gradients[k]).max(initial=0.0) for g in others for k in tensor.keys), default=0.0
+            )
+            noise *= 1.0 if tensor.entrywise else math.sqrt(tensor.count)
+            backward = min(10.0 * noise, most) if math.isfinite(noise) else 0.0
+            rounding = max(ROUNDING * self._loudness(tensor), backward)
+            tensor.tolerance = max(self.tolerance, rounding / tensor.scale)
+
+    def _settle(self, tensor: Tensor, probes: list[Probe], trusted: bool) -> None:
+        """Find the verdict on one tensor. After the first probe that is WRONG there is no need to go on."""
+        queue, left = tensor.worst_first(probes), self.max_entries
+        while queue and not tensor.failed():
+            probe = queue.popleft()
+            if trusted or tensor.verdict(probe) == OK:
+                tensor.keep(probe)
+            elif tensor.method == RICHARDSON:
+                more = self._by_differences(tensor, probe, divide=left > 0)
+                left -= len(more)
+                queue.extend(more)
+            elif not self._by_complex_step(tensor, probe):
+                tensor.restart(RICHARDSON, NOT_ANALYTIC)
+                queue = tensor.worst_first(self._compare(tensor))
+
+    def _by_complex_step(self, tensor: Tensor, probe: Probe) -> bool:
+        """Settle a probe that failed, with differences as the witness -> whether the forward is analytic after all."""
+        again = by_differences(self.here, probe.direction, tensor.scale, enough=0.0)
+        if not tensor.resolved(again):  # it is at a kink
+            self._elsewhere(tensor, probe.direction)
+        elif not tensor.agrees(probe.expected, again):
+            return False
+        elif tensor.verdict(again) == WRONG:
+            tensor.keep(probe)
+        else:  # the failure is smaller than what differences can confirm
+            tensor.unclear += tensor.entries(probe.direction)
+        return True
+
+    def _by_differences(self, tensor: Tensor, probe: Probe, divide: bool) -> list[Probe]:
+        """Settle a probe that is not OK -> those that take its place, on half of its entries each."""
+        if tensor.verdict(probe) == WRONG and self._confirmed(tensor, self.here, probe):
+            tensor.keep(probe)
+            return []
+        halves = probe.direction.halves(tensor.count) if divide else []
+        if self._elsewhere(tensor, probe.direction, final=not halves):
+            return []
+        return [by_differences(self.here, half, tensor.scale) for half in halves]
+
+    def _elsewhere(self, tensor: Tensor, direction: Direction, final: bool = True) -> bool:
+        """Settle a direction at the first point nearby where differences can tell -> whether there is one."""
+        for point in self.nearby():
+            probe = by_differences(point, direction, tensor.scale)
+            verdict = tensor.verdict(probe)
+            if verdict == OK or (verdict == WRONG and self._confirmed(tensor, point, probe)):
+                tensor.keep(probe)
+                tensor.nearby += tensor.entries(direction)
+                return True
+        tensor.unclear += tensor.entries(direction) if final else 0
+        return False
+
+    def _confirmed(self, tensor: Tensor, point: Point, probe: Probe) -> bool:
+        """Whether differences with other steps also say that the gradient is wrong."""
+        again = by_differences(point, probe.direction, tensor.scale, 0.0, OTHER_STEP)
+        return tensor.verdict(again) == WRONG

@@ -1,0 +1,118 @@
+"""One derivative of L, along one entry or along a random direction, by both methods and by the backward pass."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.gradcheck import derivatives
+from minitransformer.gradcheck.loss import Loss, size_of
+
+ENOUGH = 1e-11  # differences stop when their error is this part of the derivative
+FIRST_STEP = 0.1  # relative to the size of what is moved
+LONGER = 128.0  # the function may be so flat that a longer step is needed
+POOR = 1e-7  # an error that is worth a second try
+DIRECTIONS = 103  # stream of random numbers
+
+
+class Direction(NamedTuple):
+    """A random direction in the tensors `keys`, or on some of their entries only. A single entry is moved by 1."""
+
+    keys: tuple[str, ...]
+    number: int = 0  # different numbers are different random directions
+    places: np.ndarray | None = None  # indices into the entries of all `keys`, one tensor after the other; None is all
+
+    def vector(self, loss: Loss) -> dict[str, np.ndarray]:
+        """{name: array} of what is moved by how much, with standard normal numbers."""
+        rng = loss.generator(DIRECTIONS, self.number)
+        shapes = {key: loss.values[key].shape for key in self.keys}
+        if self.places is None:
+            return {key: rng.standard_normal(shape) for key, shape in shapes.items()}
+        flat = np.zeros(sum(math.prod(shape) for shape in shapes.values()))
+        flat[self.places] = rng.standard_normal(len(self.places)) if len(self.places) > 1 else 1.0
+        vectors, start = {}, 0
+        for key, shape in shapes.items():
+            vectors[key] = flat[start : start + math.prod(shape)].reshape(shape)
+            start += math.prod(shape)
+        return vectors
+
+    def halves(self, count: int) -> list["Direction"]:
+        """Two directions, each on half of the entries; none for a single entry. `count` is the number of all."""
+        places = np.arange(count) if self.places is None else self.places
+        return [self._replace(places=part) for part in np.array_split(places, 2)] if len(places) > 1 else []
+
+
+class Probe(NamedTuple):
+    """A derivative by the backward pass and by a method that knows only the forward."""
+
+    direction: Direction
+    got: float
+    expected: float
+    error: float  # how far `expected` may be from the derivative; 0 for the complex step
+
+
+class Point(NamedTuple):
+    """L at one point, with the gradients there by the backward pass under test."""
+
+    loss: Loss
+    gradients: Mapping[str, np.ndarray]
+
+    def slope(self, v: Mapping[str, np.ndarray]) -> float:
+        """<gradient, v> by the backward pass."""
+        return float(sum(np.vdot(self.gradients[key], v[key]) for key in v))
+
+    def nearby(self, backward: Callable[..., Any], number: int) -> "Point | None":
+        """Another point, or None if the forward or the backward is not defined there."""
+        loss = self.loss.nearby(number)
+        try:
+            return Point(loss, loss.gradients(backward))
+        except (ValueError, ArithmeticError):
+            return None
+
+
+def complex_slope(point: Point, direction: Direction) -> float | None:
+    """The derivative by the complex step, or None if L stays real."""
+    loss = point.loss
+    value = loss(loss.along(direction.vector(loss), 1j * derivatives.H))
+    return float(value.imag / derivatives.H) if np.iscomplexobj(value) else None
+
+
+def by_complex_step(point: Point, direction: Direction) -> Probe:
+    """A probe by the complex step, exact to rounding where the forward is analytic."""
+    v = direction.vector(point.loss)
+    return Probe(direction, point.slope(v), complex_slope(point, direction) or 0.0, 0.0)
+
+
+def by_differences(
+    point: Point, direction: Direction, scale: float = 0.0, enough: float = ENOUGH, first_step: float = FIRST_STEP
+) -> Probe:
+    """A probe by real differences, which stop when the error is `enough` times the derivative or `scale`."""
+    v = direction.vector(point.loss)
+    got = point.slope(v)
+
+    def probe(step: float) -> Probe:
+        expected, error = derivatives.richardson_directional(
+            lambda t: point.loss.terms(point.loss.along(v, t)), 0.0, 1.0, step, enough, scale
+        )
+        return Probe(direction, got, expected, derivatives.SLACK * error)
+
+    step = first_step * min((_reach(point.loss.values[key], v[key]) for key in v if v[key].any()), default=1.0)
+    step = 2.0 ** math.floor(math.log2(step))  # then x + h is exact for most x
+    found = probe(step)
+    if found.error > POOR * scale > 0:
+        found = min(found, probe(LONGER * step), key=lambda probe: probe.error)
+    return found
+
+
+def largest(probes: Sequence[Probe]) -> float:
+    """The largest derivative among those that are known at all."""
+    known = [abs(probe.expected) for probe in probes if probe.error <= 0.01 * abs(probe.expected)]
+    return max(known, default=0.0)
+
+
+def _reach(value: np.ndarray, v: np.ndarray) -> float:
+    """The size of what is moved. A single entry near 0 is smaller than its tensor, and may be near a kink at 0."""
+    size = size_of(value)
+    moved = np.flatnonzero(v)
+    return float(np.clip(abs(value.flat[moved[0]]), 0.01 * size, size)) if len(moved) == 1 else size

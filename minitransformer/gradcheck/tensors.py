@@ -1,0 +1,106 @@
+"""What gets one line in the report: a tensor, or several together, with what is known about the gradient."""
+
+import dataclasses
+import math
+from collections import deque
+
+import numpy as np
+
+from minitransformer.gradcheck.probes import Direction, Probe
+from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, WRONG, TensorCheck
+
+RESOLUTION = 1e-6  # differences must be this good, relative to the gradient, to say that it is right
+
+
+@dataclasses.dataclass
+class Tensor:
+    """One gradient, or several that are checked together, and the probes so far."""
+
+    title: str
+    keys: tuple[str, ...]
+    shape: tuple
+    entrywise: bool
+    method: str = COMPLEX_STEP
+    reason: str = "as asked"
+    scale: float = 1.0  # the size to which errors are relative
+    tolerance: float = 0.0  # of the complex step; that of differences is their own error on top
+    kept: list[Probe] = dataclasses.field(default_factory=list)  # those with a verdict
+    nearby: int = 0  # entries that were checked at a point nearby
+    unclear: int = 0  # entries without a verdict
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return math.prod(self.shape)
+
+    def along(self, number: int, places: np.ndarray | None = None) -> Direction:
+        """Random direction `number`, on some of the entries or on all."""
+        return Direction(self.keys, number, places)
+
+    def entry(self, i: int) -> Direction:
+        """The direction of one entry."""
+        return Direction(self.keys, 0, np.array([i]))
+
+    def resolved(self, probe: Probe) -> bool:
+        """Whether the derivative is known well enough to call a gradient right."""
+        return probe.error <= RESOLUTION * self.scale
+
+    def agrees(self, derivative: float, probe: Probe) -> bool:
+        """Whether a derivative from elsewhere is what the probe expects, up to the probe's own error."""
+        return abs(derivative - probe.expected) <= probe.error + self.tolerance * self.scale
+
+    def verdict(self, probe: Probe) -> str:
+        """WRONG if the difference cannot be the method's own error, OK if that error is small, else CANNOT_TELL."""
+        if not math.isfinite(probe.error):
+            return CANNOT_TELL
+        if not self.agrees(probe.got, probe):
+            return WRONG
+        return OK if self.resolved(probe) else CANNOT_TELL
+
+    def keep(self, probe: Probe) -> None:
+        """Take a probe into the report."""
+        self.kept.append(probe)
+
+    def failed(self) -> bool:
+        """Whether the last probe in the report is WRONG."""
+        return bool(self.kept) and self.verdict(self.kept[-1]) == WRONG
+
+    def worst_first(self, probes: list[Probe]) -> deque[Probe]:
+        """The probes in the order in which they are to be settled."""
+        return deque(sorted(probes, key=self.excess, reverse=True))
+
+    def restart(self, method: str, reason: str) -> None:
+        """Begin again with another method."""
+        self.method, self.reason, self.kept, self.nearby, self.unclear = method, reason, [], 0, 0
+
+    def entries(self, direction: Direction) -> int:
+        """How many entries are moved."""
+        return self.count if direction.places is None else len(direction.places)
+
+    def excess(self, probe: Probe) -> float:
+        """The difference in units of what is allowed; NaN counts as infinite."""
+        allowed = probe.error + self.tolerance * self.scale
+        excess = abs(probe.got - probe.expected) / (allowed or 1.0)
+        return math.inf if math.isnan(excess) else excess
+
+    def summary(self) -> TensorCheck:
+        """The worst of the kept probes, as a TensorCheck: the one whose error is largest relative to its tolerance."""
+        nothing = Probe(self.along(0), math.nan, math.nan, math.inf)
+        worst = max(self.kept, key=self.excess, default=nothing)
+        index: tuple = (worst.direction.number,)
+        if self.entrywise and worst.direction.places is not None:
+            index = tuple(int(i) for i in np.unravel_index(worst.direction.places[0], self.shape))
+        return TensorCheck(
+            name=self.title,
+            shape=self.shape,
+            method=self.method,
+            directions=0 if self.entrywise else max(len(self.kept), 1),
+            error=abs(worst.got - worst.expected) / self.scale,
+            tolerance=self.tolerance + worst.error / self.scale,
+            index=index,
+            got=worst.got,
+            expected=worst.expected,
+            bound=max((self.tolerance + probe.error / self.scale for probe in self.kept), default=math.inf),
+            nearby=min(self.nearby, self.count),
+            unclear=min(self.unclear, self.count),
+        )
