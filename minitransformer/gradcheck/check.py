@@ -110,12 +110,12 @@ def check_gradients(
     """
     loss = Loss(forward, inputs, parameters or {}, _float64_values(inputs, parameters or {}), seed)
     here = Point(loss, loss.gradients(backward))
-    tensors = _tensors(loss, together, max_entries)
+    tensors = _tensors(loss, together, max_entries, tolerance)
     if not np.isfinite(loss.first).all():
         return _cannot_tell(name, tensors, "the output is not finite")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        checks = Examiner(here, backward, tolerance, max_entries, directions).examine(tensors, method)
+        checks = Examiner(here, backward, max_entries, directions).examine(tensors, method)
         if not loss.repeats():
             return _cannot_tell(name, tensors, "two forward passes of the same input gave different outputs")
     return Report(name, tuple(checks), _reason(tensors))
@@ -130,12 +130,16 @@ def _float64_values(inputs: Mapping[str, np.ndarray], parameters: Mapping[str, P
     return values
 
 
-def _tensors(loss: Loss, together: bool, max_entries: int) -> list[Tensor]:
+def _tensors(loss: Loss, together: bool, max_entries: int, tolerance: float) -> list[Tensor]:
     """What gets a line in the report."""
     sizes = {key: value.size for key, value in loss.values.items()}
     if together:
-        return [Tensor(f"all {len(sizes)} tensors", tuple(sizes), (sum(sizes.values()),), entrywise=False)]
-    return [Tensor(key, (key,), value.shape, entrywise=value.size <= max_entries) for key, value in loss.values.items()]
+        whole = (sum(sizes.values()),)
+        return [Tensor(f"all {len(sizes)} tensors", tuple(sizes), whole, entrywise=False, least=tolerance)]
+    return [
+        Tensor(key, (key,), value.shape, entrywise=value.size <= max_entries, least=tolerance)
+        for key, value in loss.values.items()
+    ]
 
 
 def _cannot_tell(name: str, tensors: list[Tensor], reason: str) -> Report:

@@ -36,12 +36,13 @@ from minitransformer.gradcheck.tensors import Tensor
 
 LOOKS = 3  # random directions along which the two methods are compared
 POINTS = 4  # other points that are tried
+HOPELESS = 16  # after so many directions that no point could settle, those that are left are not tried
 FEWER = 8  # without a decision, the methods are compared on an eighth of the entries, and so on
 OTHER_STEP = 0.7 * FIRST_STEP  # of the differences that confirm others
 SUBSETS = 105  # stream of random numbers
 
 FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
-QUIET = 1e-7  # and this part of the gradient that moves L by as much as its own terms
+QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms
 ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms
 FACTORS = (3.0, 5.0, 7.0)  # backward is linear in dy: how it differs for dy times a factor is its rounding,
 MAX_NOISE = 1e-12  # unless it is more than this part of dy, or of the largest gradient
@@ -54,24 +55,22 @@ UNKNOWN = "differences do not converge, so they cannot confirm the complex step"
 
 
 class Examiner:
-    """Checks tensors at the point `here`, with a relative `tolerance` for the complex step."""
+    """Checks tensors at the point `here`."""
 
-    def __init__(
-        self, here: Point, backward: Callable[..., Any], tolerance: float, max_entries: int, directions: int
-    ) -> None:
-        self.here, self.backward = here, backward
-        self.tolerance, self.max_entries, self.directions = tolerance, max_entries, directions
+    def __init__(self, here: Point, backward: Callable[..., Any], max_entries: int, directions: int) -> None:
+        self.here, self.backward, self.max_entries, self.directions = here, backward, max_entries, directions
         self._points: list[Point | None] = []
 
     def examine(self, tensors: list[Tensor], method: str | None) -> list[TensorCheck]:
         """Check all tensors by the method asked for, or by the best for each."""
+        self._measure_rounding(tensors, of_backward=method != COMPLEX_STEP)
         if method is None:
             self._choose(tensors)
         probes = []
         for tensor in tensors:
             tensor.method = method or tensor.method
             probes.append(self._compare(tensor))
-        self._set_scales(tensors, measure_noise=method != COMPLEX_STEP)
+        self._raise_scales(tensors)
         for tensor, found in zip(tensors, probes, strict=True):
             self._settle(tensor, found, trusted=method == COMPLEX_STEP)
         return [tensor.summary() for tensor in tensors]
@@ -92,14 +91,15 @@ class Examiner:
                 exact = [complex_slope(point, probe.direction) for probe in probes]
             except Exception as error:  # whatever the forward raises, it does not take complex numbers
                 return RICHARDSON, f"{REFUSES}: {' '.join(str(error).split())[:100]}"
-            if None in exact:
-                return RICHARDSON, DROPS
-            resolved = [
+            known = [
                 (derivative, probe) for derivative, probe in zip(exact, probes, strict=True) if tensor.resolved(probe)
             ]
-            if not all(tensor.agrees(derivative, probe) for derivative, probe in resolved):
-                return RICHARDSON, NOT_ANALYTIC
-            if len(resolved) > LOOKS // 2:
+            for derivative, probe in known:
+                if derivative is None:
+                    return RICHARDSON, DROPS
+                if not tensor.agrees(derivative, probe):
+                    return RICHARDSON, NOT_ANALYTIC
+            if len(known) > LOOKS // 2:
                 return COMPLEX_STEP, ANALYTIC
         return RICHARDSON, UNKNOWN
 
@@ -153,32 +153,29 @@ class Examiner:
         loss = self.here.loss
         return loss.loudness / min(size_of(loss.values[key]) for key in tensor.keys)
 
-    def _set_scales(self, tensors: list[Tensor], measure_noise: bool) -> None:
-        """Set the scale and the tolerance of each tensor, not below the rounding of the forward and the backward."""
+    def _measure_rounding(self, tensors: list[Tensor], of_backward: bool) -> None:
+        """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
         loss, gradients = self.here.loss, self.here.gradients
-        most = MAX_NOISE * max(float(np.linalg.norm(to_host(loss.dy))), max(tensor.scale for tensor in tensors))
-        others = [loss.gradients(self.backward, factor) for factor in FACTORS] if measure_noise else []
-        self._raise_scales(tensors)
+        others = [loss.gradients(self.backward, factor) for factor in FACTORS] if of_backward else []
+        sizes = [float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values()]
+        most = MAX_NOISE * max(float(np.linalg.norm(to_host(loss.dy))), *sizes)
         for tensor in tensors:
-            noise = max(
-                (np.abs(g[k] - gradients[k]).max(initial=0.0) for g in others for k in tensor.keys), default=0.0
-            )
-            noise *= 1.0 if tensor.entrywise else math.sqrt(tensor.count)
-            backward = min(10.0 * noise, most) if math.isfinite(noise) else 0.0
-            rounding = max(ROUNDING * self._loudness(tensor), backward)
-            tensor.tolerance = max(self.tolerance, rounding / tensor.scale)
+            noise = [
+                float(np.abs(other[key] - gradients[key]).max(initial=0.0)) for other in others for key in tensor.keys
+            ]
+            of_entries = 1.0 if tensor.entrywise else math.sqrt(tensor.count)
+            backward = min(10.0 * of_entries * max(noise, default=0.0), most)
+            tensor.rounding = max(ROUNDING * self._loudness(tensor), backward if math.isfinite(backward) else 0.0)
 
     def _settle(self, tensor: Tensor, probes: list[Probe], trusted: bool) -> None:
         """Find the verdict on one tensor. After the first probe that is WRONG there is no need to go on."""
-        queue, left = tensor.worst_first(probes), self.max_entries
+        queue = tensor.worst_first(probes)
         while queue and not tensor.failed():
             probe = queue.popleft()
             if trusted or tensor.verdict(probe) == OK:
                 tensor.keep(probe)
             elif tensor.method == RICHARDSON:
-                more = self._by_differences(tensor, probe, divide=left > 0)
-                left -= len(more)
-                queue.extend(more)
+                queue.extend(self._by_differences(tensor, probe))
             elif not self._by_complex_step(tensor, probe):
                 tensor.restart(RICHARDSON, NOT_ANALYTIC)
                 queue = tensor.worst_first(self._compare(tensor))
@@ -196,25 +193,27 @@ class Examiner:
             tensor.unclear += tensor.entries(probe.direction)
         return True
 
-    def _by_differences(self, tensor: Tensor, probe: Probe, divide: bool) -> list[Probe]:
+    def _by_differences(self, tensor: Tensor, probe: Probe) -> list[Probe]:
         """Settle a probe that is not OK -> those that take its place, on half of its entries each."""
         if tensor.verdict(probe) == WRONG and self._confirmed(tensor, self.here, probe):
             tensor.keep(probe)
             return []
-        halves = probe.direction.halves(tensor.count) if divide else []
+        halves = probe.direction.halves(tensor.count) if tensor.hopeless < HOPELESS else []
         if self._elsewhere(tensor, probe.direction, final=not halves):
             return []
         return [by_differences(self.here, half, tensor.scale) for half in halves]
 
     def _elsewhere(self, tensor: Tensor, direction: Direction, final: bool = True) -> bool:
         """Settle a direction at the first point nearby where differences can tell -> whether there is one."""
-        for point in self.nearby():
+        for point in self.nearby() if tensor.hopeless < HOPELESS else ():
             probe = by_differences(point, direction, tensor.scale)
+            tensor.scale = max(tensor.scale, largest([probe]))  # where there is a kink in each entry, this is the first
             verdict = tensor.verdict(probe)
             if verdict == OK or (verdict == WRONG and self._confirmed(tensor, point, probe)):
                 tensor.keep(probe)
                 tensor.nearby += tensor.entries(direction)
                 return True
+        tensor.hopeless += 1
         tensor.unclear += tensor.entries(direction) if final else 0
         return False
 

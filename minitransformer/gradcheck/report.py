@@ -53,9 +53,9 @@ class TensorCheck:
             return f"WRONG at {where}: got {self.got:.10g}, expected {self.expected:.10g}"
         notes = [f"bound {self.bound:.0e}"] if self.method == RICHARDSON and self.verdict == OK else []
         if self.nearby:
-            notes.append(f"{self.nearby} of {count} entries checked nearby: not differentiable here")
+            notes.append(f"{self.nearby} of {count} entries not differentiable here, checked nearby")
         if self.unclear:
-            notes.append(f"{self.unclear} of {count} entries")
+            notes.append(f"about {self.unclear} of {count} entries")
         return f"{self.verdict} ({'; '.join(notes)})" if notes else self.verdict
 
 

@@ -22,16 +22,23 @@ class Tensor:
     entrywise: bool
     method: str = COMPLEX_STEP
     reason: str = "as asked"
+    least: float = 0.0  # relative tolerance of an exact derivative
+    rounding: float = 0.0  # how far the gradient may be off by rounding alone
     scale: float = 1.0  # the size to which errors are relative
-    tolerance: float = 0.0  # of the complex step; that of differences is their own error on top
     kept: list[Probe] = dataclasses.field(default_factory=list)  # those with a verdict
     nearby: int = 0  # entries that were checked at a point nearby
     unclear: int = 0  # entries without a verdict
+    hopeless: int = 0  # directions that could not be settled at any point
 
     @property
     def count(self) -> int:
         """The number of entries."""
         return math.prod(self.shape)
+
+    @property
+    def tolerance(self) -> float:
+        """The relative tolerance, to which the error of differences is added."""
+        return max(self.least, self.rounding / self.scale)
 
     def along(self, number: int, places: np.ndarray | None = None) -> Direction:
         """Random direction `number`, on some of the entries or on all."""
@@ -72,6 +79,7 @@ class Tensor:
     def restart(self, method: str, reason: str) -> None:
         """Begin again with another method."""
         self.method, self.reason, self.kept, self.nearby, self.unclear = method, reason, [], 0, 0
+        self.hopeless = 0
 
     def entries(self, direction: Direction) -> int:
         """How many entries are moved."""
