@@ -16,9 +16,10 @@ import numpy as np
 
 H = 1e-30  # any h whose square is negligible compared with 1
 SHRINK = 2.0  # ratio of one difference step to the next
-ROWS = 20  # difference steps at most ...
+ROWS = 24  # difference steps at most ...
 FIRST_ROWS = 8  # ... and at least
 WINDOW = 4  # successive steps that are extrapolated together
+EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # the true error is at most this many times the estimated one
 
 
@@ -73,7 +74,8 @@ def richardson_directional(
         odd.append(float((above - below).sum()) / (2.0 * h))
         even.append(float((above - base).sum() + (below - base).sum()) / (2.0 * h))
         touched |= (above != base) | (below != base)
-        floors.append(_rounding(above[touched], below[touched], odd[-1], x, v, h))
+        lost = EPS * float(np.linalg.norm(base[~touched])) / step
+        floors.append(lost + _rounding(above[touched], below[touched], odd[-1], x, v, h))
         if row >= FIRST_ROWS - 1:
             best = _best_window(np.array(odd), np.array(even), np.array(floors))
             if best.error <= enough * max(abs(best.slope), scale):
@@ -131,7 +133,6 @@ def _rounding(above: np.ndarray, below: np.ndarray, slope: float, x: Any, v: Any
 
     The values include those that changed with a larger step only: this one may be lost in their rounding.
     """
-    eps = np.finfo(np.float64).eps
-    of_values = eps * float(np.linalg.norm(above) + np.linalg.norm(below)) / h
-    of_points = eps * float(np.abs(x).max() / (np.abs(v).max() or 1.0)) * abs(slope) / h
+    of_values = EPS * float(np.linalg.norm(above) + np.linalg.norm(below)) / h
+    of_points = EPS * float(np.abs(x).max() / (np.abs(v).max() or 1.0)) * abs(slope) / h
     return of_values + of_points

@@ -201,6 +201,7 @@ class Examiner:
         halves = probe.direction.halves(tensor.count) if tensor.hopeless < HOPELESS else []
         if self._elsewhere(tensor, probe.direction, final=not halves):
             return []
+        tensor.probed += len(halves)
         return [by_differences(self.here, half, tensor.scale) for half in halves]
 
     def _elsewhere(self, tensor: Tensor, direction: Direction, final: bool = True) -> bool:

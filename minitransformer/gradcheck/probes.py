@@ -59,8 +59,8 @@ class Point(NamedTuple):
     gradients: Mapping[str, np.ndarray]
 
     def slope(self, v: Mapping[str, np.ndarray]) -> float:
-        """<gradient, v> by the backward pass."""
-        return float(sum(np.vdot(self.gradients[key], v[key]) for key in v))
+        """<gradient, v> by the backward pass; a NaN counts only where v is not 0."""
+        return float(sum(np.vdot(np.where(v[key] == 0.0, 0.0, self.gradients[key]), v[key]) for key in v))
 
     def nearby(self, backward: Callable[..., Any], number: int) -> "Point | None":
         """Another point, or None if the forward or the backward is not defined there."""
@@ -98,7 +98,6 @@ def by_differences(
         return Probe(direction, got, expected, derivatives.SLACK * error)
 
     step = first_step * min((_reach(point.loss.values[key], v[key]) for key in v if v[key].any()), default=1.0)
-    step = 2.0 ** math.floor(math.log2(step))  # then x + h is exact for most x
     found = probe(step)
     if found.error > POOR * scale > 0:
         found = min(found, probe(LONGER * step), key=lambda probe: probe.error)

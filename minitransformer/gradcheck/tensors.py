@@ -9,7 +9,7 @@ import numpy as np
 from minitransformer.gradcheck.probes import Direction, Probe
 from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, WRONG, TensorCheck
 
-RESOLUTION = 1e-6  # differences must be this good, relative to the gradient, to say that it is right
+RESOLUTION = 1e-6  # differences must be this good, relative to the gradient, to say something about it
 
 
 @dataclasses.dataclass
@@ -28,6 +28,7 @@ class Tensor:
     kept: list[Probe] = dataclasses.field(default_factory=list)  # those with a verdict
     nearby: int = 0  # entries that were checked at a point nearby
     unclear: int = 0  # entries without a verdict
+    probed: int = 0  # directions that were tried
     hopeless: int = 0  # directions that could not be settled at any point
 
     @property
@@ -49,20 +50,18 @@ class Tensor:
         return Direction(self.keys, 0, np.array([i]))
 
     def resolved(self, probe: Probe) -> bool:
-        """Whether the derivative is known well enough to call a gradient right."""
-        return probe.error <= RESOLUTION * self.scale
+        """Whether the derivative is known well enough to judge a gradient by it."""
+        return math.isfinite(probe.error) and probe.error <= RESOLUTION * self.scale
 
     def agrees(self, derivative: float, probe: Probe) -> bool:
         """Whether a derivative from elsewhere is what the probe expects, up to the probe's own error."""
         return abs(derivative - probe.expected) <= probe.error + self.tolerance * self.scale
 
     def verdict(self, probe: Probe) -> str:
-        """WRONG if the difference cannot be the method's own error, OK if that error is small, else CANNOT_TELL."""
-        if not math.isfinite(probe.error):
+        """OK or WRONG if the derivative is known well enough, else CANNOT_TELL."""
+        if not self.resolved(probe):
             return CANNOT_TELL
-        if not self.agrees(probe.got, probe):
-            return WRONG
-        return OK if self.resolved(probe) else CANNOT_TELL
+        return OK if self.agrees(probe.got, probe) else WRONG
 
     def keep(self, probe: Probe) -> None:
         """Take a probe into the report."""
@@ -74,12 +73,13 @@ class Tensor:
 
     def worst_first(self, probes: list[Probe]) -> deque[Probe]:
         """The probes in the order in which they are to be settled."""
+        self.probed += len(probes)
         return deque(sorted(probes, key=self.excess, reverse=True))
 
     def restart(self, method: str, reason: str) -> None:
         """Begin again with another method."""
         self.method, self.reason, self.kept, self.nearby, self.unclear = method, reason, [], 0, 0
-        self.hopeless = 0
+        self.probed = self.hopeless = 0
 
     def entries(self, direction: Direction) -> int:
         """How many entries are moved."""
@@ -102,13 +102,18 @@ class Tensor:
             name=self.title,
             shape=self.shape,
             method=self.method,
-            directions=0 if self.entrywise else max(len(self.kept), 1),
+            directions=0 if self.entrywise else self.probed,
             error=abs(worst.got - worst.expected) / self.scale,
-            tolerance=self.tolerance + worst.error / self.scale,
+            tolerance=self.allowed(worst),
             index=index,
             got=worst.got,
             expected=worst.expected,
-            bound=max((self.tolerance + probe.error / self.scale for probe in self.kept), default=math.inf),
+            bound=max(map(self.allowed, self.kept), default=math.inf),
             nearby=min(self.nearby, self.count),
             unclear=min(self.unclear, self.count),
         )
+
+    def allowed(self, probe: Probe) -> float:
+        """The largest relative error that passes; infinite where nothing is known."""
+        known = math.isfinite(probe.error) and math.isfinite(self.scale)
+        return self.tolerance + probe.error / self.scale if known else math.inf
