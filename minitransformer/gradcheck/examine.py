@@ -29,12 +29,14 @@ from minitransformer.gradcheck.probes import (
     by_complex_step,
     by_differences,
     complex_slope,
+    entries_by_complex_step,
     largest,
 )
 from minitransformer.gradcheck.report import COMPLEX_STEP, OK, RICHARDSON, WRONG, TensorCheck
 from minitransformer.gradcheck.tensors import Tensor
 
 LOOKS = 3  # random directions along which the two methods are compared
+CLOSE = 1e-9  # differences stop when they are this good to compare with
 POINTS = 4  # other points that are tried
 HOPELESS = 16  # after so many directions that no point could settle, those that are left are not tried
 FEWER = 8  # without a decision, the methods are compared on an eighth of the entries, and so on
@@ -72,12 +74,18 @@ class Examiner:
             probes.append(self._compare(tensor))
         self._raise_scales(tensors)
         for tensor, found in zip(tensors, probes, strict=True):
-            self._settle(tensor, found, trusted=method == COMPLEX_STEP)
+            if method == COMPLEX_STEP:
+                tensor.kept, tensor.probed = found, len(found)
+            else:
+                self._settle(tensor, found)
         return [tensor.summary() for tensor in tensors]
 
     def _choose(self, tensors: list[Tensor]) -> None:
         """Set the method of each tensor, and the reason."""
-        looks = [[by_differences(self.here, tensor.along(number)) for number in range(LOOKS)] for tensor in tensors]
+        looks = [
+            [by_differences(self.here, tensor.along(number), enough=CLOSE) for number in range(LOOKS)]
+            for tensor in tensors
+        ]
         for tensor, probes in zip(tensors, looks, strict=True):
             tensor.scale = largest(probes)
         self._raise_scales(tensors)
@@ -88,7 +96,7 @@ class Examiner:
         """The complex step if it agrees with differences along random directions -> (method, reason)."""
         for point, probes in self._looks(tensor, first):
             try:
-                exact = [complex_slope(point, probe.direction) for probe in probes]
+                exact = [complex_slope(point.loss, probe.direction.vector(point.loss)) for probe in probes]
             except Exception as error:  # whatever the forward raises, it does not take complex numbers
                 return RICHARDSON, f"{REFUSES}: {' '.join(str(error).split())[:100]}"
             known = [
@@ -126,14 +134,14 @@ class Examiner:
 
     def _compare(self, tensor: Tensor) -> list[Probe]:
         """The derivatives of one tensor; they set its scale."""
-        directions = [tensor.along(number) for number in range(self.directions)]
-        if tensor.entrywise:
-            directions = [tensor.entry(i) for i in range(tensor.count)]
         probes: list[Probe] = []
-        for direction in directions:
-            if tensor.method == COMPLEX_STEP:
-                probes.append(by_complex_step(self.here, direction))
-            else:
+        directions = [tensor.along(number) for number in range(self.directions)]
+        if tensor.method == COMPLEX_STEP and tensor.entrywise:
+            probes = entries_by_complex_step(self.here, tensor.title)
+        elif tensor.method == COMPLEX_STEP:
+            probes = [by_complex_step(self.here, direction) for direction in directions]
+        else:
+            for direction in map(tensor.entry, range(tensor.count)) if tensor.entrywise else directions:
                 probes.append(by_differences(self.here, direction, largest(probes)))
         tensor.scale = largest(probes)
         if not tensor.entrywise:
@@ -167,12 +175,12 @@ class Examiner:
             backward = min(10.0 * of_entries * max(noise, default=0.0), most)
             tensor.rounding = max(ROUNDING * self._loudness(tensor), backward if math.isfinite(backward) else 0.0)
 
-    def _settle(self, tensor: Tensor, probes: list[Probe], trusted: bool) -> None:
+    def _settle(self, tensor: Tensor, probes: list[Probe]) -> None:
         """Find the verdict on one tensor. After the first probe that is WRONG there is no need to go on."""
         queue = tensor.worst_first(probes)
         while queue and not tensor.failed():
             probe = queue.popleft()
-            if trusted or tensor.verdict(probe) == OK:
+            if tensor.verdict(probe) == OK:
                 tensor.keep(probe)
             elif tensor.method == RICHARDSON:
                 queue.extend(self._by_differences(tensor, probe))

@@ -4,8 +4,7 @@ dy is fixed and random: an all-ones dy would find nothing, because the outputs o
 the same sum.
 """
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,34 +55,32 @@ class Loss:
         most = REPEATABLE * np.abs(self.first).max(initial=0.0)
         return again.shape == self.first.shape and bool(np.abs(again - self.first).max(initial=0.0) <= most)
 
-    @contextlib.contextmanager
-    def _parameters_at(self, values: Mapping[str, Any]) -> Iterator[None]:
-        """For the length of a `with` block, the parameters have the arrays of `values`."""
-        own = {key: parameter.data for key, parameter in self.parameters.items()}
+    def _at(self, values: Mapping[str, Any], action: Callable[[], Any]) -> Any:
+        """What `action` returns while the parameters have the arrays of `values`."""
+        own = [parameter.data for parameter in self.parameters.values()]
         try:
             for key, parameter in self.parameters.items():
                 parameter.data = values[key]
-            yield
+            return action()
         finally:
-            for key, parameter in self.parameters.items():
-                parameter.data = own[key]
+            for parameter, data in zip(self.parameters.values(), own, strict=True):
+                parameter.data = data
 
     def _run(self, values: Mapping[str, Any]) -> tuple:
         """The forward pass -> (y, cache). It gets copies of its inputs, in case it writes into them."""
-        return self.forward(*(_copy(values[key]) for key in self.inputs))
+        return self.forward(*[_copy(values[key]) for key in self.inputs])
 
     def output(self, changed: Mapping[str, np.ndarray] | None = None) -> Any:
-        """y with the arrays of `changed` {name: array} in place of its own; all are complex if one of them is.
+        """y with the arrays of `changed` {name: array} instead of its own; all are complex if one of them is.
 
         A complex result cannot be stored in place into a real array.
         """
         changed = changed or {}
-        dtype = np.result_type(np.float64, *changed.values())
+        dtype = np.complex128 if any(map(np.iscomplexobj, changed.values())) else np.float64
         values = {
             key: to_device(changed.get(key, value).astype(dtype, copy=False)) for key, value in self.values.items()
         }
-        with self._parameters_at(values):
-            return self._run(values)[0]
+        return self._at(values, lambda: self._run(values)[0])
 
     def __call__(self, changed: Mapping[str, np.ndarray]) -> Any:
         """L with the arrays of `changed`, a number."""
@@ -112,11 +109,9 @@ class Loss:
         for parameter in self.parameters.values():
             parameter.zero_grad()
         values = {key: to_device(value) for key, value in self.values.items()}
-        with self._parameters_at(values):
-            for _ in range(2):
-                before = {key: np.array(to_host(parameter.grad)) for key, parameter in self.parameters.items()}
-                _, cache = self._run(values)
-                returned = as_tuple(backward(factor * self.dy, cache))
+        for _ in range(2):
+            before = {key: np.array(to_host(parameter.grad)) for key, parameter in self.parameters.items()}
+            returned = as_tuple(self._at(values, lambda: backward(factor * self.dy, self._run(values)[1])))
         if len(returned) != len(self.inputs):
             raise ValueError(f"backward returned {len(returned)} gradients for {len(self.inputs)} inputs")
         gradients = {key: np.array(to_host(gradient)) for key, gradient in zip(self.inputs, returned, strict=True)}

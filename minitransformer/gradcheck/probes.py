@@ -9,7 +9,7 @@ import numpy as np
 from minitransformer.gradcheck import derivatives
 from minitransformer.gradcheck.loss import Loss, size_of
 
-ENOUGH = 1e-11  # differences stop when their error is this part of the derivative
+ENOUGH = 1e-10  # differences stop when their error is this part of the derivative, up to SLACK
 FIRST_STEP = 0.1  # relative to the size of what is moved
 LONGER = 128.0  # the function may be so flat that a longer step is needed
 POOR = 1e-7  # an error that is worth a second try
@@ -25,12 +25,13 @@ class Direction(NamedTuple):
 
     def vector(self, loss: Loss) -> dict[str, np.ndarray]:
         """{name: array} of what is moved by how much, with standard normal numbers."""
-        rng = loss.generator(DIRECTIONS, self.number)
         shapes = {key: loss.values[key].shape for key in self.keys}
         if self.places is None:
+            rng = loss.generator(DIRECTIONS, self.number)
             return {key: rng.standard_normal(shape) for key, shape in shapes.items()}
         flat = np.zeros(sum(math.prod(shape) for shape in shapes.values()))
-        flat[self.places] = rng.standard_normal(len(self.places)) if len(self.places) > 1 else 1.0
+        single = len(self.places) == 1
+        flat[self.places] = 1.0 if single else loss.generator(DIRECTIONS, self.number).standard_normal(len(self.places))
         vectors, start = {}, 0
         for key, shape in shapes.items():
             vectors[key] = flat[start : start + math.prod(shape)].reshape(shape)
@@ -60,7 +61,8 @@ class Point(NamedTuple):
 
     def slope(self, v: Mapping[str, np.ndarray]) -> float:
         """<gradient, v> by the backward pass; a NaN counts only where v is not 0."""
-        return float(sum(np.vdot(np.where(v[key] == 0.0, 0.0, self.gradients[key]), v[key]) for key in v))
+        slopes = ((self.gradients[key], v[key]) for key in v)
+        return float(sum(np.dot(gradient[moved != 0.0], moved[moved != 0.0]) for gradient, moved in slopes))
 
     def nearby(self, backward: Callable[..., Any], number: int) -> "Point | None":
         """Another point, or None if the forward or the backward is not defined there."""
@@ -71,17 +73,23 @@ class Point(NamedTuple):
             return None
 
 
-def complex_slope(point: Point, direction: Direction) -> float | None:
-    """The derivative by the complex step, or None if L stays real."""
-    loss = point.loss
-    value = loss(loss.along(direction.vector(loss), 1j * derivatives.H))
+def complex_slope(loss: Loss, v: Mapping[str, np.ndarray]) -> float | None:
+    """The derivative along v by the complex step, or None if L stays real."""
+    value = loss(loss.along(v, 1j * derivatives.H))
     return float(value.imag / derivatives.H) if np.iscomplexobj(value) else None
 
 
 def by_complex_step(point: Point, direction: Direction) -> Probe:
     """A probe by the complex step, exact to rounding where the forward is analytic."""
     v = direction.vector(point.loss)
-    return Probe(direction, point.slope(v), complex_slope(point, direction) or 0.0, 0.0)
+    return Probe(direction, point.slope(v), complex_slope(point.loss, v) or 0.0, 0.0)
+
+
+def entries_by_complex_step(point: Point, key: str) -> list[Probe]:
+    """Probes of all entries of one tensor."""
+    expected = derivatives.complex_step(lambda x: point.loss({key: x}), point.loss.values[key])
+    pairs = zip(point.gradients[key].flat, expected.flat, strict=True)
+    return [Probe(Direction((key,), 0, np.array([i])), float(got), float(e), 0.0) for i, (got, e) in enumerate(pairs)]
 
 
 def by_differences(
