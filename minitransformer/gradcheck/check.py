@@ -109,7 +109,7 @@ def check_gradients(
     Raises TypeError for other dtypes, ValueError if backward returns the wrong number or shapes of gradients.
     """
     loss = Loss(forward, inputs, parameters or {}, _float64_values(inputs, parameters or {}), seed)
-    here = Point(loss, loss.gradients(backward))
+    here = Point(loss, (loss.gradients(backward),))
     tensors = _tensors(loss, together, max_entries, tolerance)
     if not np.isfinite(loss.first).all():
         return _cannot_tell(name, tensors, "the output is not finite")

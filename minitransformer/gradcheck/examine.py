@@ -46,8 +46,8 @@ SUBSETS = 105  # stream of random numbers
 FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
 QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms
 ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms
-FACTORS = (3.0, 5.0, 7.0)  # backward is linear in dy: how it differs for dy times a factor is its rounding,
-MAX_NOISE = 1e-12  # unless it is more than this part of dy, or of the largest gradient
+FACTORS = (3.0, 5.0, -7.0)  # of dy: what a backward pass does differently, other than linear, is rounding ...
+MAX_NOISE = 1e-12  # ... up to this part of dy, or of the largest gradient
 
 ANALYTIC = "the forward is analytic"
 NOT_ANALYTIC = "the forward is not analytic: the complex step and differences disagree"
@@ -146,7 +146,7 @@ class Examiner:
         tensor.scale = largest(probes)
         if not tensor.entrywise:
             # <gradient, v> is a random number whose standard deviation is the gradient's norm
-            norm = math.sqrt(sum(float(np.vdot(g, g)) for g in (self.here.gradients[key] for key in tensor.keys)))
+            norm = math.sqrt(sum(float(np.vdot(g, g)) for g in (self.here.gradients[0][key] for key in tensor.keys)))
             tensor.scale = max(tensor.scale, norm if math.isfinite(norm) else 0.0)
         return probes
 
@@ -163,8 +163,9 @@ class Examiner:
 
     def _measure_rounding(self, tensors: list[Tensor], of_backward: bool) -> None:
         """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
-        loss, gradients = self.here.loss, self.here.gradients
+        loss, (gradients,) = self.here
         others = [loss.gradients(self.backward, factor) for factor in FACTORS] if of_backward else []
+        self.here = Point(loss, (gradients, *others))
         sizes = [float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values()]
         most = MAX_NOISE * max(float(np.linalg.norm(to_host(loss.dy))), *sizes)
         for tensor in tensors:

@@ -54,21 +54,25 @@ class Probe(NamedTuple):
 
 
 class Point(NamedTuple):
-    """L at one point, with the gradients there by the backward pass under test."""
+    """L at one point, with the gradients there by the backward pass under test, for one or several upstream gradients.
+
+    A right backward pass is linear in dy: for dy times a factor it returns the same gradient times that factor.
+    """
 
     loss: Loss
-    gradients: Mapping[str, np.ndarray]
+    gradients: tuple[Mapping[str, np.ndarray], ...]
 
-    def slope(self, v: Mapping[str, np.ndarray]) -> float:
-        """<gradient, v> by the backward pass; a NaN counts only where v is not 0."""
-        slopes = ((self.gradients[key], v[key]) for key in v)
-        return float(sum(np.dot(gradient[moved != 0.0], moved[moved != 0.0]) for gradient, moved in slopes))
+    def probe(self, direction: Direction, v: Mapping[str, np.ndarray], expected: float, error: float) -> "Probe":
+        """The derivative along v against the slope of the gradient that is furthest from it."""
+        return Probe(
+            direction, _furthest([_slope(gradients, v) for gradients in self.gradients], expected), expected, error
+        )
 
     def nearby(self, backward: Callable[..., Any], number: int) -> "Point | None":
         """Another point, or None if the forward or the backward is not defined there."""
         loss = self.loss.nearby(number)
         try:
-            return Point(loss, loss.gradients(backward))
+            return Point(loss, (loss.gradients(backward),))
         except (ValueError, ArithmeticError):
             return None
 
@@ -82,14 +86,17 @@ def complex_slope(loss: Loss, v: Mapping[str, np.ndarray]) -> float | None:
 def by_complex_step(point: Point, direction: Direction) -> Probe:
     """A probe by the complex step, exact to rounding where the forward is analytic."""
     v = direction.vector(point.loss)
-    return Probe(direction, point.slope(v), complex_slope(point.loss, v) or 0.0, 0.0)
+    return point.probe(direction, v, complex_slope(point.loss, v) or 0.0, 0.0)
 
 
 def entries_by_complex_step(point: Point, key: str) -> list[Probe]:
     """Probes of all entries of one tensor."""
-    expected = derivatives.complex_step(lambda x: point.loss({key: x}), point.loss.values[key])
-    pairs = zip(point.gradients[key].flat, expected.flat, strict=True)
-    return [Probe(Direction((key,), 0, np.array([i])), float(got), float(e), 0.0) for i, (got, e) in enumerate(pairs)]
+    expected = derivatives.complex_step(lambda x: point.loss({key: x}), point.loss.values[key]).ravel().tolist()
+    slopes = zip(*(gradients[key].ravel().tolist() for gradients in point.gradients), strict=True)
+    return [
+        Probe(Direction((key,), 0, np.array([i])), _furthest(found, e), e, 0.0)
+        for i, (found, e) in enumerate(zip(slopes, expected, strict=True))
+    ]
 
 
 def by_differences(
@@ -97,19 +104,29 @@ def by_differences(
 ) -> Probe:
     """A probe by real differences, which stop when the error is `enough` times the derivative or `scale`."""
     v = direction.vector(point.loss)
-    got = point.slope(v)
 
-    def probe(step: float) -> Probe:
-        expected, error = derivatives.richardson_directional(
+    def differences(step: float) -> tuple[float, float]:
+        return derivatives.richardson_directional(
             lambda t: point.loss.terms(point.loss.along(v, t)), 0.0, 1.0, step, enough, scale
         )
-        return Probe(direction, got, expected, derivatives.SLACK * error)
 
     step = first_step * min((_reach(point.loss.values[key], v[key]) for key in v if v[key].any()), default=1.0)
-    found = probe(step)
-    if found.error > POOR * scale > 0:
-        found = min(found, probe(LONGER * step), key=lambda probe: probe.error)
-    return found
+    expected, error = differences(step)
+    if derivatives.SLACK * error > POOR * scale > 0:
+        expected, error = min((expected, error), differences(LONGER * step), key=lambda found: found[1])
+    return point.probe(direction, v, expected, derivatives.SLACK * error)
+
+
+def _slope(gradients: Mapping[str, np.ndarray], v: Mapping[str, np.ndarray]) -> float:
+    """<gradient, v> by the backward pass; a NaN counts only where v is not 0."""
+    return float(sum(np.dot(gradients[key][v[key] != 0.0], v[key][v[key] != 0.0]) for key in v))
+
+
+def _furthest(slopes: Sequence[float], expected: float) -> float:
+    """The one that is furthest from what is expected; NaN is."""
+    if len(slopes) == 1:
+        return slopes[0]
+    return max(slopes, key=lambda slope: math.inf if math.isnan(slope) else abs(slope - expected))
 
 
 def largest(probes: Sequence[Probe]) -> float:
