@@ -17,7 +17,7 @@ from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
 from minitransformer.gradcheck import Report, check_layer
-from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
+from minitransformer.gradcheck.report import CANNOT_TELL, RICHARDSON, WRONG
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
@@ -99,7 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
 def row(report: Report) -> str:
     """One line of the table."""
     worst = report.worst
-    return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {worst.method}"
+    bounds = [check.bound for check in report.checks if check.method == RICHARDSON]
+    method = f"{RICHARDSON}, bound {max(bounds):.0e}" if bounds else worst.method
+    return f"{report.name:<58} {len(report.checks):3d} tensors {worst.error:8.1e}  ok  {method}"
 
 
 def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], Report]]]:
