@@ -55,20 +55,26 @@ def richardson(f: Callable[[np.ndarray], Any], x: np.ndarray, step: float = 0.1)
 
 
 def richardson_directional(
-    f: Callable[[Any], Any], x: Any, v: Any, step: float = 0.1, enough: float = 0.0, scale: float = 0.0
+    f: Callable[[Any], Any],
+    x: Any,
+    v: Any,
+    step: float = 0.1,
+    enough: float = 0.0,
+    scale: float = 0.0,
+    rows: int = ROWS,
 ) -> tuple[float, float]:
     """The derivative of `f` at x along v -> (derivative, its own estimate of the error), two floats.
 
-    If `f` returns an array, the derivative is that of its sum. The steps are `step`, and each half as long as the one
-    before. Each window of four successive steps gives one extrapolated derivative, and the window with the smallest
-    estimated error is the answer. The search ends when that error is at most `enough` times the derivative or `scale`,
-    whichever is larger. See `_Window` for the estimate.
+    If `f` returns an array, the derivative is that of its sum. There are `rows` steps; the first is `step`, and each is
+    half as long as the one before. Each window of four successive steps gives one extrapolated derivative, and the
+    window with the smallest estimated error is the answer. The search ends when that error is at most `enough` times
+    the derivative or `scale`, whichever is larger. See `_Window` for the estimate.
     """
     base = np.asarray(f(x))
     touched = np.zeros(base.shape, bool)
     odd, even, floors = [], [], []
     best = _Window(math.nan, math.inf)
-    for row in range(ROWS):
+    for row in range(rows):
         h = step / SHRINK**row
         above, below = np.asarray(f(x + h * v)), np.asarray(f(x - h * v))
         odd.append(float((above - below).sum()) / (2.0 * h))

@@ -12,7 +12,7 @@ import numpy as np
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Parameter
 
-NEARBY = 0.01  # how far another point is, relative to the size of each tensor
+NEARBY = 0.01  # how far another point is, relative to the spread of each tensor
 REPEATABLE = 1e-9  # two forwards may differ by this, relative to the largest output
 UPSTREAM, OTHER_POINTS = 102, 104  # streams of random numbers: dy must have nothing to do with weights or inputs
 
@@ -122,10 +122,10 @@ class Loss:
         return {key: (gradient - before.get(key, 0.0)) / factor for key, gradient in gradients.items()}
 
     def nearby(self, number: int) -> "Loss":
-        """The same function at another point, where every tensor is moved by about a hundredth of its size."""
+        """The same function at another point, where every tensor is moved by about a hundredth of its spread."""
         rng = self.generator(OTHER_POINTS, number)
         values = {
-            key: value + NEARBY * size_of(value) * rng.standard_normal(value.shape)
+            key: value + NEARBY * spread_of(value) * rng.standard_normal(value.shape)
             for key, value in self.values.items()
         }
         return Loss(self.forward, self.inputs, self.parameters, values, self.seed, self.dy)
@@ -142,6 +142,11 @@ def _copy(array: Any) -> Any:
 def size_of(value: np.ndarray) -> float:
     """The root mean square of a tensor, or 1 if all entries are 0."""
     return float(np.sqrt(np.mean(value * value))) or 1.0 if value.size else 1.0
+
+
+def spread_of(value: np.ndarray) -> float:
+    """The standard deviation of a tensor, which is how far one moves it; its size if all entries are the same."""
+    return float(np.std(value)) or size_of(value) if value.size else 1.0
 
 
 def as_tuple(returned: Any) -> tuple:

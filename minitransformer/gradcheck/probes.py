@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.gradcheck import derivatives
-from minitransformer.gradcheck.loss import Loss, size_of
+from minitransformer.gradcheck.loss import Loss, size_of, spread_of
 
 ENOUGH = 1e-10  # differences stop when their error is this part of the derivative, up to SLACK
 FIRST_STEP = 0.1  # relative to the size of what is moved
-LONGER = 128.0  # the function may be so flat that a longer step is needed
-POOR = 1e-7  # an error that is worth a second try
+POOR = 1e-7  # after such an error longer steps are tried as well, because the function may be flat
 DIRECTIONS = 103  # stream of random numbers
 
 
@@ -105,15 +104,18 @@ def by_differences(
     """A probe by real differences, which stop when the error is `enough` times the derivative or `scale`."""
     v = direction.vector(point.loss)
 
-    def differences(step: float) -> tuple[float, float]:
+    def differences(step: float, more_rows: int = 0) -> tuple[float, float]:
+        rows = derivatives.ROWS + more_rows
         return derivatives.richardson_directional(
-            lambda t: point.loss.terms(point.loss.along(v, t)), 0.0, 1.0, step, enough, scale
+            lambda t: point.loss.terms(point.loss.along(v, t)), 0.0, 1.0, step, enough, scale, rows
         )
 
-    step = first_step * min((_reach(point.loss.values[key], v[key]) for key in v if v[key].any()), default=1.0)
+    moved = {key: point.loss.values[key] for key in v if v[key].any()}
+    step = first_step * min((_reach(value, v[key]) for key, value in moved.items()), default=1.0)
     expected, error = differences(step)
-    if derivatives.SLACK * error > POOR * scale > 0:
-        expected, error = min((expected, error), differences(LONGER * step), key=lambda found: found[1])
+    longest = first_step * max(1.0, *map(size_of, moved.values()))
+    if derivatives.SLACK * error > POOR * scale > 0 and longest > step:
+        expected, error = differences(longest, math.ceil(math.log2(longest / step)))
     return point.probe(direction, v, expected, derivatives.SLACK * error)
 
 
@@ -136,7 +138,7 @@ def largest(probes: Sequence[Probe]) -> float:
 
 
 def _reach(value: np.ndarray, v: np.ndarray) -> float:
-    """The size of what is moved. A single entry near 0 is smaller than its tensor, and may be near a kink at 0."""
-    size = size_of(value)
+    """How far one can move it. A single entry near 0 is smaller than its tensor, and may be near a kink at 0."""
+    spread = spread_of(value)
     moved = np.flatnonzero(v)
-    return float(np.clip(abs(value.flat[moved[0]]), 0.01 * size, size)) if len(moved) == 1 else size
+    return float(np.clip(abs(value.flat[moved[0]]), 0.01 * spread, spread)) if len(moved) == 1 else spread
