@@ -113,7 +113,7 @@ def by_differences(
     moved = {key: point.loss.values[key] for key in v if v[key].any()}
     step = first_step * min((_reach(value, v[key]) for key, value in moved.items()), default=1.0)
     expected, error = differences(step)
-    longest = first_step * max(1.0, *map(size_of, moved.values()))
+    longest = first_step * max([1.0, *map(size_of, moved.values())])
     if derivatives.SLACK * error > POOR * scale > 0 and longest > step:
         expected, error = differences(longest, math.ceil(math.log2(longest / step)))
     return point.probe(direction, v, expected, derivatives.SLACK * error)
