@@ -4,12 +4,13 @@ Every input and every parameter is checked. A tensor's error is the largest diff
 relative to the tensor's own largest entry. A tensor whose gradient is 0 up to rounding (a key's bias) has no scale of
 its own. So the scale is at least a thousandth of the largest gradient of the check.
 
-There are three verdicts. OK means that the gradient agrees with the derivative up to the bound in the report, 1e-12
-where the forward is analytic. WRONG means that they differ by more than the method's own error. Where neither is
+There are three verdicts. OK means that the gradient agrees with the derivative up to the bound in the report, which is
+1e-12 where the forward is analytic. WRONG means that they differ by more than the method's own error. Where neither is
 certain, the verdict is "cannot tell". `examine` describes how the method is chosen.
 
-The verdict is on one point: mistakes in a branch that the forward does not take there are not found. A tensor that is
-checked along random directions is right up to an error that is orthogonal to all of them, up to the bound.
+What no such check can find: a mistake in a branch that the forward does not take for this input, a mistake below the
+bound, and, in a tensor that is checked along random directions, one that is orthogonal to all of them. A function that
+is smooth only on a scale far below the size of its input looks like its own average.
 
 Everything is compared on the host; a forward and a backward run on the device in use.
 """
@@ -24,16 +25,15 @@ from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.examine import Examiner, Tensor
-from minitransformer.gradcheck.loss import Loss, as_tuple
+from minitransformer.gradcheck.loss import Loss
 from minitransformer.gradcheck.probes import Point
-from minitransformer.gradcheck.report import Report
+from minitransformer.gradcheck.report import COMPLEX_STEP, Report
 
 TOLERANCE = 1e-12  # for the complex step
 MAX_ENTRIES = 300  # a tensor with more is checked along random directions
 DIRECTIONS = 3
+NAMES = 4  # of tensors that are named together
 WEIGHTS = 101  # stream of random numbers
-
-__all__ = ["MAX_ENTRIES", "as_tuple", "check_gradients", "check_layer", "masks_to_device", "randomize_parameters"]
 
 
 def check_layer(
@@ -102,9 +102,10 @@ def check_gradients(
     forward(*inputs) -> (y, cache); backward(dy, cache) -> a gradient for each input (a tuple if several, None if
     none), adding to each Parameter.grad. `inputs` {name: array on the host} and `parameters` {name: Parameter} are
     float64; forward and backward get arrays of the device in use.
-    `method`: None chooses the complex step if the forward accepts complex numbers, else Richardson extrapolation. A
-    tensor of up to `max_entries` is checked entry by entry, a larger one along `directions` random directions. With
-    `together`, each direction runs through all tensors at once, for models of any size.
+    `method`: None chooses the complex step for the tensors in which the forward is analytic, and Richardson
+    extrapolation for the others. "complex step" trusts the forward. A tensor of up to `max_entries` is checked entry by
+    entry, a larger one along `directions` random directions. With `together`, each direction runs through all tensors
+    at once, for models of any size.
 
     Raises TypeError for other dtypes, ValueError if backward returns the wrong number or shapes of gradients.
     """
@@ -117,8 +118,9 @@ def check_gradients(
         return _cannot_tell(name, tensors, f"the output is {loss.first.dtype}, too coarse for differences")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        checks = Examiner(here, backward, max_entries, directions).examine(tensors, method)
-        if not loss.repeats():
+        examiner = Examiner(here, backward, directions)
+        checks = examiner.trust(tensors) if method == COMPLEX_STEP else examiner.examine(tensors, method)
+        if method != COMPLEX_STEP and not loss.repeats():
             return _cannot_tell(name, tensors, "two forward passes of the same input gave different outputs")
     return Report(name, tuple(checks), _reason(tensors))
 
@@ -158,4 +160,10 @@ def _reason(tensors: list[Tensor]) -> str:
         names.setdefault(tensor.reason, []).append(tensor.title)
     if len(names) == 1:
         return next(iter(names))
-    return "; ".join(f"{reason} in {', '.join(titles)}" for reason, titles in names.items())
+    return "; ".join(f"{reason} in {_few(titles)}" for reason, titles in names.items())
+
+
+def _few(titles: list[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(titles) - NAMES} more" if len(titles) > NAMES else ""
+    return ", ".join(titles[:NAMES]) + more

@@ -58,13 +58,23 @@ UNKNOWN = "differences do not converge, so they cannot confirm the complex step"
 class Examiner:
     """Checks tensors at the point `here`."""
 
-    def __init__(self, here: Point, backward: Callable[..., Any], max_entries: int, directions: int) -> None:
-        self.here, self.backward, self.max_entries, self.directions = here, backward, max_entries, directions
+    def __init__(self, here: Point, backward: Callable[..., Any], directions: int) -> None:
+        self.here, self.backward, self.directions = here, backward, directions
         self._points: list[Point | None] = []
 
+    def trust(self, tensors: list[Tensor]) -> list[TensorCheck]:
+        """Check all tensors by the complex step, and take it to be right."""
+        for tensor in tensors:
+            tensor.kept = self._compare(tensor)
+            tensor.probed = len(tensor.kept)
+        floor = FLOOR * max(tensor.scale for tensor in tensors)
+        for tensor in tensors:
+            tensor.scale = max(tensor.scale, floor) or 1.0
+        return [tensor.summary() for tensor in tensors]
+
     def examine(self, tensors: list[Tensor], method: str | None) -> list[TensorCheck]:
-        """Check all tensors by the method asked for, or by the best for each."""
-        self._measure_rounding(tensors, of_backward=method != COMPLEX_STEP)
+        """Check all tensors by the best method for each, or by differences if they are asked for."""
+        self._measure_rounding(tensors)
         if method is None:
             self._choose(tensors)
         probes = []
@@ -73,10 +83,7 @@ class Examiner:
             probes.append(self._compare(tensor))
         self._raise_scales(tensors)
         for tensor, found in zip(tensors, probes, strict=True):
-            if method == COMPLEX_STEP:
-                tensor.kept, tensor.probed = found, len(found)
-            else:
-                self._settle(tensor, found)
+            self._settle(tensor, found)
         return [tensor.summary() for tensor in tensors]
 
     def _choose(self, tensors: list[Tensor]) -> None:
@@ -160,19 +167,18 @@ class Examiner:
         loss = self.here.loss
         return loss.loudness / min(size_of(loss.values[key]) for key in tensor.keys)
 
-    def _measure_rounding(self, tensors: list[Tensor], of_backward: bool) -> None:
+    def _measure_rounding(self, tensors: list[Tensor]) -> None:
         """Set what rounding can do to the gradients. L is known to `ROUNDING`; the backward pass is measured."""
         loss, (gradients,) = self.here
-        others = [loss.gradients(self.backward, factor) for factor in FACTORS] if of_backward else []
+        others = [loss.gradients(self.backward, factor) for factor in FACTORS]
         self.here = Point(loss, (gradients, *others))
-        sizes = [float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values()]
-        most = MAX_NOISE * max(sizes)
+        most = MAX_NOISE * max(float(np.abs(gradient).max(initial=0.0)) for gradient in gradients.values())
         for tensor in tensors:
             noise = [
                 float(np.abs(other[key] - gradients[key]).max(initial=0.0)) for other in others for key in tensor.keys
             ]
             of_entries = 1.0 if tensor.entrywise else math.sqrt(tensor.count)
-            backward = min(10.0 * of_entries * max(noise, default=0.0), most)
+            backward = min(10.0 * of_entries * max(noise), most)
             tensor.rounding = max(ROUNDING * self._loudness(tensor), backward if math.isfinite(backward) else 0.0)
 
     def _settle(self, tensor: Tensor, probes: list[Probe]) -> None:

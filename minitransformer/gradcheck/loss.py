@@ -119,7 +119,9 @@ class Loss:
         for key, gradient in gradients.items():
             if np.shape(gradient) != self.values[key].shape:
                 raise ValueError(f"the gradient of {key} has shape {np.shape(gradient)}, not {self.values[key].shape}")
-        return {key: (gradient - before.get(key, 0.0)) / factor for key, gradient in gradients.items()}
+        for key in before:
+            gradients[key] = gradients[key] - before[key]
+        return gradients if factor == 1.0 else {key: gradient / factor for key, gradient in gradients.items()}
 
     def nearby(self, number: int) -> "Loss":
         """The same function at another point, where every tensor is moved by about a hundredth of its spread."""

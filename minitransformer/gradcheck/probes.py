@@ -121,7 +121,10 @@ def by_differences(
 
 def _slope(gradients: Mapping[str, np.ndarray], v: Mapping[str, np.ndarray]) -> float:
     """<gradient, v> by the backward pass; a NaN counts only where v is not 0."""
-    return float(sum(np.dot(gradients[key][v[key] != 0.0], v[key][v[key] != 0.0]) for key in v))
+    slope = float(sum(np.vdot(gradients[key], v[key]) for key in v))
+    if math.isnan(slope):
+        slope = float(sum(np.vdot(np.where(v[key] == 0.0, 0.0, gradients[key]), v[key]) for key in v))
+    return slope
 
 
 def _furthest(slopes: Sequence[float], expected: float) -> float:

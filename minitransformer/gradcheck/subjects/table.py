@@ -13,13 +13,8 @@ from numpy.typing import DTypeLike
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
-from minitransformer.gradcheck.check import (
-    MAX_ENTRIES,
-    as_tuple,
-    check_gradients,
-    masks_to_device,
-    randomize_parameters,
-)
+from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, masks_to_device, randomize_parameters
+from minitransformer.gradcheck.loss import as_tuple
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
 
 
