@@ -35,7 +35,7 @@ settings. The table shows the largest error of an entry, relative to the largest
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
 arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
-float64 arrays.
+float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient.
 
 The complex step is used for your layer only where real differences agree with it. If they do not (np.abs takes the
 modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
@@ -147,5 +147,9 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
         layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
         raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
+    discrete = [isinstance(array, np.ndarray) and array.dtype.kind in "iub" for array in inputs]
+    arrays = [array for array, is_discrete in zip(inputs, discrete, strict=True) if not is_discrete]
+    context = [array for array, is_discrete in zip(inputs, discrete, strict=True) if is_discrete]
     takes_rng = "rng" in inspect.signature(layer.forward).parameters
-    return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed if takes_rng else None, name=name)
+    seed = arguments.seed if takes_rng else None
+    return lambda: check_layer(layer, *arrays, context=context, dropout_seed=seed, name=name)

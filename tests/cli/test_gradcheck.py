@@ -27,7 +27,7 @@ WRONG = RIGHT.replace("return dy * self.g.data", "return 1.5 * dy * self.g.data"
 UNDEFINED = RIGHT.replace("return dy * self.g.data", "return np.nan * dy")
 OTHERS = """
 import numpy as np
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 
 class NoLayer:
     pass
@@ -60,6 +60,20 @@ class Abs(Layer):
 
     def backward(self, dy, x):
         return dy * np.sign(x)
+
+class Lookup(Layer):
+    def __init__(self):
+        self.E = Parameter(np.zeros((5, 4)))
+
+    def forward(self, ids, rng=None):
+        return self.E.data[ids], ids
+
+    def backward(self, dy, ids):
+        np.add.at(self.E.grad, ids, dy)
+
+    @staticmethod
+    def example():
+        return Lookup(), (np.array([[1, 4, 1]]),)
 
 class Product(Layer):
     def forward(self, x, other, rng=None):
@@ -177,6 +191,12 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
     lines = [line for line in out.splitlines() if line.startswith("  input")]
     assert [line.split()[:2] for line in lines] == [["input", "0"], ["input", "1"]]
     assert all("(3, 7)" in line for line in lines)
+
+
+def test_an_example_may_have_ids_which_have_no_gradient(capsys):
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:Lookup", "--verbose")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[1:2]] == ["E"]
 
 
 @pytest.mark.parametrize(
