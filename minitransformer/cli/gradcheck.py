@@ -17,7 +17,7 @@ from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
 from minitransformer.gradcheck import Report, check_layer
-from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, RICHARDSON, WRONG
 from minitransformer.gradcheck.subjects import check_base, select_subjects
 from minitransformer.progress import tqdm
 
@@ -34,7 +34,15 @@ settings. The table shows the largest error of an entry, relative to the largest
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
 arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
-float64 arrays.
+float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient.
+
+The complex step is used for your layer only where real differences agree with it. If they do not (np.abs takes the
+modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
+bound: a mistake smaller than that is not found. The verdict is "cannot tell" where neither gives a derivative: the
+output is random or computed in float32, or there are kinks everywhere.
+
+Exit status: 0 if all gradients are right, 1 if any is WRONG, 3 if none is WRONG but the check cannot tell for some,
+2 for bad input.
 """
 
 
@@ -56,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check and print the table -> the exit status, 1 if a gradient is wrong."""
+    """Check and print the table -> the exit status: 1 if a gradient is wrong, else 3 if the check cannot tell."""
     checks = collect(arguments)
     start = time.perf_counter()
     reports = []
@@ -67,26 +75,33 @@ def run(arguments: argparse.Namespace) -> int:
             reports.append(report)
             tqdm.write(str(report) if arguments.verbose or not report.passed else row(report))
     seconds = time.perf_counter() - start
-    failed = sum(not report.passed for report in reports)
-    worst = max((report.worst.error for report in reports), key=lambda error: (error != error, error))
-    verdict = f"{failed} WRONG" if failed else "all passed"
+    failed = sum(report.verdict == WRONG for report in reports)
+    unclear = sum(report.verdict == CANNOT_TELL for report in reports)
+    errors = [report.worst.error for report in reports if not math.isinf(report.worst.tolerance)]
+    worst = max(errors, key=lambda error: (error != error, error), default=math.nan)
+    counts = [f"{failed} WRONG"] * bool(failed) + [f"cannot tell for {unclear}"] * bool(unclear)
     count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
-    print(f"\n{count}, {verdict}; worst relative error {worst:.1e}; {seconds:.1f} s")
+    shown = f"worst relative error {worst:.1e}; " if errors else ""
+    print(f"\n{count}, {', '.join(counts) or 'all passed'}; {shown}{seconds:.1f} s")
     if arguments.json:
         result = {
             "checks": len(reports),
             "failed": failed,
+            "unclear": unclear,
             "worst": worst if math.isfinite(worst) else None,
             "seconds": seconds,
         }
         print(json.dumps({**result, "reports": [report.as_dict() for report in reports]}))
-    return 1 if failed else 0
+    return 1 if failed else 3 if unclear else 0
 
 
 def row(report: Report) -> str:
     """One line of the table. It names the method only if that is not the usual one."""
     worst = report.worst
+    bounds = [check.bound for check in report.checks if check.method == RICHARDSON]
     method = "" if worst.method == COMPLEX_STEP else f", {worst.method}"
+    if bounds:
+        method = f", {RICHARDSON}, bound {max(bounds):.0e}"
     return f"{report.name:<64} {worst.error:8.1e}  ok{method}"
 
 
@@ -133,5 +148,9 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
         layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
     if not isinstance(layer, Layer):
         raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
+    discrete = [isinstance(array, np.ndarray) and array.dtype.kind in "iub" for array in inputs]
+    arrays = [array for array, is_discrete in zip(inputs, discrete, strict=True) if not is_discrete]
+    context = [array for array, is_discrete in zip(inputs, discrete, strict=True) if is_discrete]
     takes_rng = "rng" in inspect.signature(layer.forward).parameters
-    return lambda: check_layer(layer, *inputs, dropout_seed=arguments.seed if takes_rng else None, name=name)
+    seed = arguments.seed if takes_rng else None
+    return lambda: check_layer(layer, *arrays, context=context, dropout_seed=seed, name=name)

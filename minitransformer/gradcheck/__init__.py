@@ -2,10 +2,10 @@
 
     report = check_layer(MyLayer(), x)
     print(report)                # a line for each tensor, with the worst entry
-    assert report.passed
+    assert report.passed         # or look at report.verdict: "ok", "WRONG" or "cannot tell"
 
-See `derivatives` for how the numbers are found, `check` for what is compared, and `subjects` for the library's own
-table. `relative_error` is the measure that the whole project uses.
+See `derivatives` for how the numbers are found, `check` for what is compared, `examine` for which number is trusted
+where, and `subjects` for the library's own table. `relative_error` is the measure that the whole project uses.
 """
 
 from minitransformer.gradcheck.check import check_gradients, check_layer

@@ -6,6 +6,7 @@ from typing import Any
 
 COMPLEX_STEP = "complex step"
 RICHARDSON = "Richardson"
+OK, WRONG, CANNOT_TELL = "ok", "WRONG", "cannot tell"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,21 +18,45 @@ class TensorCheck:
     method: str  # "complex step" or "Richardson"
     directions: int  # 0: entry by entry; else the number of random directions
     error: float  # the worst relative error
-    tolerance: float  # the largest error that passes
+    tolerance: float  # the largest error that passes there; infinite if there is no derivative to compare with
     index: tuple  # of the worst entry, or (number of the direction,)
     got: float  # there, by the backward pass
     expected: float  # there, by the derivative
+    bound: float = 0.0  # the largest relative error that could have passed in any entry
+    nearby: int = 0  # entries at which differences do not converge, at a kink for example; checked at a point nearby
+    unclear: int = 0  # entries of which no point can tell
+
+    @property
+    def verdict(self) -> str:
+        """OK, WRONG (an error above its tolerance, or NaN), or CANNOT_TELL."""
+        if math.isinf(self.tolerance):
+            return CANNOT_TELL
+        if not self.error <= self.tolerance:
+            return WRONG
+        return CANNOT_TELL if self.unclear else OK
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance (NaN is not)."""
-        return self.error <= self.tolerance
+        """Whether the verdict is OK."""
+        return self.verdict == OK
 
     def __str__(self) -> str:
-        where = f"{self.name}{list(self.index)}" if not self.directions else f"<d{self.name}, v{self.index[0]}>"
-        verdict = "ok" if self.passed else f"WRONG at {where}: got {self.got:.10g}, expected {self.expected:.10g}"
         scope = "every entry" if not self.directions else f"{self.directions} directions"
-        return f"{self.name:<40} {self.shape!s:<16} {self.method}, {scope:<13} {self.error:8.1e}  {verdict}"
+        error = f"{self.error:8.1e}" if math.isfinite(self.tolerance) else f"{'-':>8}"
+        return f"{self.name:<40} {self.shape!s:<16} {self.method}, {scope:<13} {error}  {self._explain()}"
+
+    def _explain(self) -> str:
+        """The verdict, with what one needs to know about it."""
+        count = math.prod(self.shape)
+        if self.verdict == WRONG:
+            where = f"{self.name}{list(self.index)}" if not self.directions else f"<d{self.name}, v{self.index[0]}>"
+            return f"WRONG at {where}: got {self.got:.10g}, expected {self.expected:.10g}"
+        notes = [f"bound {self.bound:.0e}"] if self.method == RICHARDSON and self.verdict == OK else []
+        if self.nearby:
+            notes.append(f"no derivative at {self.nearby} of {count} entries, so checked at a point nearby")
+        if self.unclear:
+            notes.append(f"no derivative at {self.unclear} of {count} entries, nor at points nearby")
+        return f"{self.verdict} ({'; '.join(notes)})" if notes else self.verdict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,28 +68,58 @@ class Report:
     reason: str
 
     @property
+    def verdict(self) -> str:
+        """WRONG if any tensor is, else CANNOT_TELL if it is for any tensor or there is none, else OK."""
+        verdicts = {check.verdict for check in self.checks} or {CANNOT_TELL}
+        return next(verdict for verdict in (WRONG, CANNOT_TELL, OK) if verdict in verdicts)
+
+    @property
     def passed(self) -> bool:
-        """Whether there was a tensor to check, and all passed."""
-        return bool(self.checks) and all(check.passed for check in self.checks)
+        """Whether there was a tensor to check, and all are OK."""
+        return self.verdict == OK
 
     @property
     def worst(self) -> TensorCheck:
-        """The check with the largest error; a NaN counts as largest."""
-        return max(self.checks, key=lambda check: float("inf") if check.error != check.error else check.error)
+        """The check with the largest error. A NaN counts as largest, a check without any derivative as smallest."""
+        return max(self.checks, key=_badness)
 
     @property
     def failures(self) -> tuple[TensorCheck, ...]:
-        """The checks that did not pass."""
-        return tuple(check for check in self.checks if not check.passed)
+        """The checks that are WRONG."""
+        return tuple(check for check in self.checks if check.verdict == WRONG)
+
+    @property
+    def unclear(self) -> tuple[TensorCheck, ...]:
+        """The checks that cannot tell."""
+        return tuple(check for check in self.checks if check.verdict == CANNOT_TELL)
 
     def __str__(self) -> str:
-        verdict = "passed" if self.passed else f"{len(self.failures)} of {len(self.checks)} gradients WRONG"
+        verdict = "passed"
+        if self.failures:
+            verdict = f"{len(self.failures)} of {len(self.checks)} gradients WRONG"
+        elif not self.passed:
+            verdict = f"cannot tell for {len(self.unclear)} of {len(self.checks)} gradients"
         return "\n".join([f"{self.name}: {verdict} ({self.reason})", *(f"  {check}" for check in self.checks)])
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""
-        checks = [{**_finite(dataclasses.asdict(check)), "passed": check.passed} for check in self.checks]
-        return {"name": self.name, "passed": self.passed, "reason": self.reason, "checks": checks}
+        checks = [
+            {**_finite(dataclasses.asdict(check)), "passed": check.passed, "verdict": check.verdict}
+            for check in self.checks
+        ]
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "checks": checks,
+        }
+
+
+def _badness(check: TensorCheck) -> float:
+    if math.isinf(check.tolerance):
+        return -1.0
+    return math.inf if math.isnan(check.error) else check.error
 
 
 def _finite(fields: dict[str, Any]) -> dict[str, Any]:

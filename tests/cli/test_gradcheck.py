@@ -27,7 +27,7 @@ WRONG = RIGHT.replace("return dy * self.g.data", "return 1.5 * dy * self.g.data"
 UNDEFINED = RIGHT.replace("return dy * self.g.data", "return np.nan * dy")
 OTHERS = """
 import numpy as np
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 
 class NoLayer:
     pass
@@ -46,6 +46,34 @@ class Relu(Layer):
 
     def backward(self, x, dy):
         return dy * (x > 0)
+
+class Noise(Layer):
+    def forward(self, x, rng=None):
+        return x + np.random.standard_normal(x.shape), None
+
+    def backward(self, dy, cache):
+        return dy
+
+class Abs(Layer):
+    def forward(self, x, rng=None):
+        return np.abs(x), x
+
+    def backward(self, dy, x):
+        return dy * np.sign(x)
+
+class Lookup(Layer):
+    def __init__(self):
+        self.E = Parameter(np.zeros((5, 4)))
+
+    def forward(self, ids, rng=None):
+        return self.E.data[ids], ids
+
+    def backward(self, dy, ids):
+        np.add.at(self.E.grad, ids, dy)
+
+    @staticmethod
+    def example():
+        return Lookup(), (np.array([[1, 4, 1]]),)
 
 class Product(Layer):
     def forward(self, x, other, rng=None):
@@ -111,6 +139,27 @@ def test_a_wrong_layer_of_your_own_fails_with_status_one_and_the_tensor(capsys):
     assert "1 check, 1 WRONG" in out
 
 
+def test_a_layer_that_is_not_analytic_passes_with_the_bound_of_differences(capsys):
+    status, out, err = run(capsys, "gradcheck", "sub/others.py:Abs")
+    assert (status, err) == (0, "")
+    assert "  ok, Richardson, bound " in out.splitlines()[0]
+
+
+def test_where_the_check_cannot_tell_the_status_is_three_and_one_if_another_layer_is_wrong(capsys):
+    status, out, err = run(capsys, "gradcheck", "sub/others.py:Noise")
+    assert (status, err) == (3, "")
+    assert "cannot tell for 1 of 1 gradients (two forward passes of the same input gave different outputs)" in out
+    assert out.splitlines()[-1].startswith("1 check, cannot tell for 1; ")
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:Noise", "wrong.py:Scale", "right.py:Scale")
+    assert status == 1
+    assert "3 checks, 1 WRONG, cannot tell for 1; worst relative error 5.0e-01; " in out
+
+
+def test_help_explains_the_exit_status(capsys):
+    _, out, _ = run(capsys, "gradcheck", "--help")
+    assert "3 if none is WRONG but the check cannot tell" in " ".join(out.split())
+
+
 def test_rows_and_own_layers_can_be_checked_together(capsys):
     status, out, _ = run(capsys, "gradcheck", "relu", "wrong.py:Scale", "right.py:Scale")
     assert status == 1
@@ -144,6 +193,12 @@ def test_example_makes_the_layer_and_its_inputs(capsys):
     assert all("(3, 7)" in line for line in lines)
 
 
+def test_an_example_may_have_ids_which_have_no_gradient(capsys):
+    status, out, _ = run(capsys, "gradcheck", "sub/others.py:Lookup", "--verbose")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[1:2]] == ["E"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -163,8 +218,8 @@ def test_json_prints_every_report_in_the_last_line(capsys):
     status, out, err = run(capsys, "gradcheck", "linear", "wrong.py:Scale", "--json")
     assert (status, err) == (1, "")
     result = json.loads(out.splitlines()[-1])
-    assert set(result) == {"checks", "failed", "worst", "seconds", "reports"}
-    assert (result["checks"], result["failed"]) == (2, 1)
+    assert set(result) == {"checks", "failed", "unclear", "worst", "seconds", "reports"}
+    assert (result["checks"], result["failed"], result["unclear"]) == (2, 1, 0)
     linear, scale = result["reports"]
     assert (linear["name"], linear["passed"]) == ("linear", True)
     assert [check["name"] for check in linear["checks"]] == ["x", "W", "b"]

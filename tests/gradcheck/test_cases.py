@@ -113,6 +113,18 @@ def test_every_case_passes_by_complex_steps_along_a_random_direction(group):
 @pytest.mark.parametrize(
     "group", [pytest.param(group, marks=pytest.mark.exhaustive if is_stack(group) else ()) for group in GROUPS]
 )
+def test_differences_agree_that_the_complex_step_can_be_trusted_for_every_case(group):
+    """The checks of the table ask for the complex step. This is why they may."""
+    for subject in select_subjects([group]):
+        report = subject.check(method=None, together=True)
+        assert report.passed, str(report)
+        assert report.reason == "the forward is analytic"
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize(
+    "group", [pytest.param(group, marks=pytest.mark.exhaustive if is_stack(group) else ()) for group in GROUPS]
+)
 def test_every_case_passes_by_complex_steps_entry_by_entry(group):
     for subject in select_subjects([group]):
         report = subject.check()

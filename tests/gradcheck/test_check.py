@@ -273,13 +273,13 @@ def test_inputs_parameters_and_arrays_are_what_they_were_after_a_check():
 def test_parameters_are_restored_after_a_forward_that_raises():
     class Fragile(Affine):
         def forward(self, x, rng=None):
-            if np.iscomplexobj(self.W.data):
-                raise RuntimeError("no complex numbers here")
+            if not np.array_equal(x, X):
+                raise RuntimeError("no other input, please")
             return super().forward(x)
 
     layer = Fragile()
     arrays = [parameter.data for parameter in layer.parameters()]
-    with pytest.raises(RuntimeError, match="no complex numbers here"):
+    with pytest.raises(RuntimeError, match="no other input, please"):
         check_layer(layer, X)
     assert all(parameter.data is array for parameter, array in zip(layer.parameters(), arrays, strict=True))
 

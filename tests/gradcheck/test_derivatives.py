@@ -109,6 +109,53 @@ def test_richardson_knows_its_own_error_even_with_a_bad_step(name):
             assert abs(slope - derivative(x)) <= 10 * own_error, f"step {step} at {x}"
 
 
+@pytest.mark.parametrize("x", [0.3, 0.03, 1e-3, 1e-4, -0.02])
+def test_richardson_steps_around_a_kink_nearby(x):
+    """With steps longer than |x|, the differences of |x| are not its derivative."""
+    slope, own_error = richardson_directional(lambda x: np.abs(x) + np.sin(x), x, 1.0)
+    assert abs(slope - np.sign(x) - np.cos(x)) <= 10 * own_error <= 1e-7
+
+
+@pytest.mark.parametrize(
+    "f", [np.abs, lambda x: np.maximum(x, 0.0), lambda x: np.abs(x) + x**3], ids=["abs", "relu", "sum"]
+)
+def test_richardson_says_that_it_knows_no_derivative_at_a_kink(f):
+    """The central differences of |x| at 0 are all 0, which only the second differences give away."""
+    _, own_error = richardson_directional(f, 0.0, 1.0)
+    assert own_error >= 0.4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_richardson_knows_its_own_error_among_many_kinks(seed):
+    rng = np.random.default_rng([8, seed])
+    for _ in range(40):
+        places, sizes = rng.uniform(-0.3, 0.3, 12), rng.standard_normal(12) * 10.0 ** rng.uniform(-3, 0, 12)
+        slope, own_error = richardson_directional(lambda t, p=places, s=sizes: s * np.abs(t - p), 0.0, 1.0)
+        assert abs(slope + (sizes * np.sign(places)).sum()) <= 10 * own_error
+
+
+def test_richardson_does_not_believe_differences_of_float32():
+    """With long steps the slope is 1, with tiny ones the function is a staircase."""
+    _, own_error = richardson_directional(lambda x: np.float64(np.float32(x)), 0.7, 1.0, 1e-5)
+    assert own_error > 1e-3
+
+
+def test_richardson_of_an_array_is_that_of_its_sum_without_what_does_not_change():
+    noise = np.array([1e12, 0.0])
+    slope, own_error = richardson_directional(lambda x: noise + np.array([0.0, 1.0]) * np.sin(x), 0.5, 1.0)
+    assert abs(slope - np.cos(0.5)) <= 1e-11
+    assert own_error <= 1e-2
+
+
+def test_richardson_stops_when_that_is_enough():
+    def calls(**options):
+        seen = []
+        richardson_directional(lambda x: seen.append(x) or np.sin(x), 0.5, 1.0, **options)
+        return len(seen)
+
+    assert calls(enough=1e-9) == calls(enough=1e-15, scale=1e6) < calls(enough=1e-14, scale=1e-6) <= calls()
+
+
 def test_richardson_along_a_direction_agrees_with_its_gradient():
     f, x, gradient = weighted("bell")
     v = random_array(np.random.default_rng(4), *x.shape)

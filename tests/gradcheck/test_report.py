@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from minitransformer.gradcheck import Report, TensorCheck, check_layer
-from minitransformer.gradcheck.report import COMPLEX_STEP, RICHARDSON
+from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
 from tests.gradcheck.small_layers import Affine, Function, X
 
 GOOD = TensorCheck("W", (2, 3), COMPLEX_STEP, 0, 3e-16, 1e-12, (1, 2), 0.25, 0.25)
 BAD = TensorCheck("inner.b", (4,), COMPLEX_STEP, 0, 0.5, 1e-12, (3,), 1.5, -0.75)
 NAN = TensorCheck("g", (5,), RICHARDSON, 0, math.nan, 1e-8, (0,), math.nan, 2.0)
+UNCLEAR = TensorCheck("x", (7,), RICHARDSON, 0, 1e-9, 1e-8, (1,), 0.5, 0.5, bound=2e-8, unclear=2)
+UNKNOWN = TensorCheck("u", (3,), RICHARDSON, 0, math.nan, math.inf, (0,), math.nan, math.nan, unclear=3)
 ALONG = TensorCheck("E", (900, 30), COMPLEX_STEP, 3, 0.125, 1e-12, (2,), 7.5, 6.25)
 
 
@@ -35,8 +37,31 @@ def test_a_report_passes_only_if_every_tensor_does(checks, failures):
     assert report(*checks).failures == failures
 
 
-def test_a_report_without_any_tensor_does_not_pass():
-    assert report().passed is False
+@pytest.mark.parametrize(
+    ("checks", "verdict"),
+    [
+        ((GOOD,), OK),
+        ((GOOD, UNCLEAR), CANNOT_TELL),
+        ((UNKNOWN, GOOD), CANNOT_TELL),
+        ((UNCLEAR, BAD, UNKNOWN), WRONG),
+        ((), CANNOT_TELL),
+    ],
+)
+def test_one_wrong_tensor_makes_a_report_wrong_and_one_unclear_tensor_keeps_it_from_passing(checks, verdict):
+    assert report(*checks).verdict == verdict
+    assert report(*checks).passed is (verdict == OK)
+
+
+def test_a_tensor_without_any_derivative_is_neither_wrong_nor_the_worst():
+    assert UNKNOWN.verdict == CANNOT_TELL
+    assert report(UNKNOWN, GOOD).worst is GOOD
+    assert (report(UNKNOWN, BAD).failures, report(UNKNOWN, UNCLEAR, BAD).unclear) == ((BAD,), (UNKNOWN, UNCLEAR))
+
+
+def test_the_text_of_an_unclear_tensor_has_the_number_of_its_entries():
+    assert str(UNCLEAR).endswith("1.0e-09  cannot tell (no derivative at 2 of 7 entries, nor at points nearby)")
+    assert str(UNKNOWN).endswith("-  cannot tell (no derivative at 3 of 3 entries, nor at points nearby)")
+    assert str(report(GOOD, UNCLEAR)).startswith("mine: cannot tell for 1 of 2 gradients (the forward is analytic)\n")
 
 
 @pytest.mark.parametrize("checks", [(NAN, BAD, GOOD), (BAD, NAN, GOOD), (GOOD, BAD, NAN)])
@@ -105,7 +130,7 @@ def test_the_report_of_a_real_check_survives_json(method, max_entries):
     assert again["passed"] is True
     assert again["reason"] == found.reason
     for check, entry in zip(found.checks, again["checks"], strict=True):
-        assert entry.pop("passed") is True
+        assert (entry.pop("passed"), entry.pop("verdict")) == (True, OK)
         assert {**entry, "shape": tuple(entry["shape"]), "index": tuple(entry["index"])} == vars(check)
 
 
@@ -113,3 +138,5 @@ def test_the_form_for_programs_says_what_failed():
     form = report(GOOD, BAD).as_dict()
     assert form["passed"] is False
     assert [check["passed"] for check in form["checks"]] == [True, False]
+    assert form["verdict"] == WRONG
+    assert json.loads(json.dumps(report(UNKNOWN).as_dict(), allow_nan=False))["checks"][0]["tolerance"] is None

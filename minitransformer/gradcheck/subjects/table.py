@@ -13,14 +13,9 @@ from numpy.typing import DTypeLike
 
 from minitransformer.core import Layer, Parameter
 from minitransformer.generators import make_generator
-from minitransformer.gradcheck.check import (
-    MAX_ENTRIES,
-    as_tuple,
-    check_gradients,
-    masks_to_device,
-    randomize_parameters,
-)
-from minitransformer.gradcheck.report import Report
+from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, masks_to_device, randomize_parameters
+from minitransformer.gradcheck.loss import as_tuple
+from minitransformer.gradcheck.report import COMPLEX_STEP, Report
 
 
 class Sizes(NamedTuple):
@@ -94,9 +89,13 @@ class Subject:
         return self.make(sizes, rng, np.dtype(dtype), **self.switches)
 
     def check(self, **options: Any) -> Report:
-        """Check every gradient; `options` are those of `check_gradients`."""
+        """Check every gradient by the complex step; `options` are those of `check_gradients`.
+
+        With method=None the check first asks whether the complex step can be trusted. For the library's own forwards a
+        test has asked.
+        """
         problem = self.build()
-        options = {"name": self.name, "max_entries": self.max_entries, **options}
+        options = {"name": self.name, "method": COMPLEX_STEP, "max_entries": self.max_entries, **options}
         return check_gradients(problem.forward, problem.backward, problem.inputs, problem.parameters, **options)
 
     def without_dropout(self) -> "Subject":

@@ -1,0 +1,257 @@
+"""Right layers pass and wrong ones fail, analytic or not; where neither method can tell, the report says so."""
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Layer, Parameter
+from minitransformer.gradcheck import check_layer
+from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, OK, RICHARDSON, WRONG
+from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
+from tests.gradcheck.random_layers import Linear as RandomLinear
+from tests.gradcheck.small_layers import SHAPE, Affine, C, Function, X, draw, names
+
+FUNCTIONS = ANALYTIC | UNSAFE | KINKED | REDUCTIONS
+MISTAKES = [(name, kind) for name, (*_, mistakes) in FUNCTIONS.items() for kind in mistakes]
+
+
+def random_input(seed, shape=SHAPE):
+    """The input that the command line draws."""
+    return np.random.default_rng([seed, 103]).standard_normal(shape)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_of_the_table_passes(name, scale):
+    f, b, _ = FUNCTIONS[name]
+    report = check_layer(Function(f, b), scale * X)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(("name", "kind"), MISTAKES)
+def test_every_mistake_of_the_table_is_found(name, kind):
+    f, _, mistakes = FUNCTIONS[name]
+    assert check_layer(Function(f, mistakes[kind]), X).verdict == WRONG
+
+
+ABS = (np.abs, lambda dy, x: dy * np.sign(x))
+RELU = (lambda x: x * np.heaviside(x, 0.5), lambda dy, x: dy * (x > 0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("shape", [SHAPE, (2, 3, 64)])
+@pytest.mark.parametrize("pair", [ABS, RELU], ids=["abs", "relu"])
+def test_a_right_layer_with_kinks_passes_for_every_seed(pair, shape, seed):
+    assert check_layer(Function(*pair), random_input(seed, shape)).passed
+
+
+@pytest.mark.parametrize("size", [0.005, 1e-6, 1e-9])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_kinked_term_is_neither_forgotten_nor_held_against_the_layer(seed, size):
+    """The complex step does not see the second term, so a backward pass without it agrees with the complex step."""
+    x, forward = random_input(seed), lambda x: x + size * np.abs(x)
+    assert check_layer(Function(forward, lambda dy, x: dy), x).verdict == WRONG
+    report = check_layer(Function(forward, lambda dy, x: dy * (1.0 + size * np.sign(x))), x)
+    assert report.passed
+    assert report.reason.startswith("the forward is not analytic")
+
+
+class WithMeanAbs(RandomLinear):
+    """y = x W + 0.01 mean|W|, of which backward may forget the second term."""
+
+    def __init__(self, forgets):
+        super().__init__(C, C, bias=False)
+        self.forgets = forgets
+
+    def forward(self, x, rng=None):
+        y, cache = super().forward(x)
+        return y + 0.01 * np.abs(self.W.data).mean(), cache
+
+    def backward(self, dy, cache):
+        if not self.forgets:
+            self.W.grad += 0.01 * dy.sum() * np.sign(self.W.data) / self.W.data.size
+        return super().backward(dy, cache)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_tensor_has_a_method_of_its_own(seed):
+    report = check_layer(WithMeanAbs(forgets=False), random_input(seed))
+    assert report.passed
+    assert {check.name: check.method for check in report.checks} == {"W": RICHARDSON, "input": COMPLEX_STEP}
+    assert "the forward is analytic in input" in report.reason
+    assert names(check_layer(WithMeanAbs(forgets=True), random_input(seed)).failures) == ["W"]
+
+
+@pytest.mark.parametrize("forward", [np.abs, lambda x: np.maximum(x, -x)], ids=["differences", "complex step"])
+def test_entries_at_a_kink_are_checked_nearby(forward):
+    x = X.copy()
+    x[0, 1:] = 0.0
+    right = check_layer(Function(forward, lambda dy, x: dy * np.sign(x)), x)
+    assert right.passed
+    assert right.worst.nearby == 8
+    assert "no derivative at 8 of 24 entries, so checked at a point nearby" in str(right)
+    wrong = Function(forward, lambda dy, x: dy * np.where(np.abs(x) < 0.1, 0.9, 1.0) * np.sign(x))
+    assert check_layer(wrong, x).verdict == WRONG
+
+
+def test_a_gradient_of_nan_at_a_kink_is_wrong():
+    norm = Function(lambda x: np.sqrt((x * x).sum()), lambda dy, x: dy * x / np.sqrt((x * x).sum()))
+    with np.errstate(invalid="ignore"):
+        assert check_layer(norm, np.zeros(SHAPE)).verdict == WRONG
+    assert check_layer(norm, X).passed
+
+
+def table_of(size, scale):
+    """y = x + |E| for a table E of `size` entries, with one entry of the gradient scaled."""
+
+    class Table(Layer):
+        def __init__(self):
+            self.E = Parameter(np.zeros((size // 10, 10)))
+
+        def forward(self, x, rng=None):
+            return x + np.abs(self.E.data), None
+
+        def backward(self, dy, cache):
+            dE = dy * np.sign(self.E.data)
+            dE[3, 7] *= scale
+            self.E.grad += dE
+            return dy
+
+    return Table()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_wrong_entry_of_a_large_table_with_kinks_is_found(seed):
+    x = random_input(seed, (500, 10))
+    report = check_layer(table_of(5000, 1.0), x)
+    assert report.passed
+    assert [check.directions for check in report.checks] == [3, 3]
+    assert names(check_layer(table_of(5000, 1.001), x).failures) == ["E"]
+
+
+def test_the_report_names_the_bound_of_differences():
+    report = check_layer(Function(*ABS), X)
+    assert 1e-12 <= report.worst.bound <= 1e-9
+    assert f"ok (bound {report.worst.bound:.0e})" in str(report)
+
+
+class Noisy(Layer):
+    """y = x plus noise that is drawn again in each forward."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(1)
+
+    def forward(self, x, rng=None):
+        return x + self.rng.standard_normal(x.shape), None
+
+    def backward(self, dy, cache):
+        return dy
+
+
+class Drifting(Layer):
+    """y = n x, where n counts the forward passes, thirty at a time."""
+
+    calls = 0
+
+    def forward(self, x, rng=None):
+        self.calls += 1
+        factor = 1 + self.calls // 30
+        return factor * x, factor
+
+    def backward(self, dy, factor):
+        return factor * dy
+
+
+@pytest.mark.parametrize("layer", [Noisy(), Drifting()], ids=["random", "drifting"])
+def test_a_forward_that_does_not_repeat_itself_cannot_be_checked(layer):
+    report = check_layer(layer, X)
+    assert report.verdict == CANNOT_TELL
+    assert not report.passed
+    assert report.reason == "two forward passes of the same input gave different outputs"
+
+
+def test_a_layer_that_remembers_its_last_forward_is_checked_like_any_other():
+    class Remembering(Layer):
+        def forward(self, x, rng=None):
+            self.x = x
+            return np.tanh(x) * np.abs(x), None
+
+        def backward(self, dy, cache):
+            return dy * (np.abs(self.x) / np.cosh(self.x) ** 2 + np.tanh(self.x) * np.sign(self.x))
+
+    assert check_layer(Remembering(), X).passed
+
+
+def in_float32(x):
+    """tanh, computed in float32 but returned in float64."""
+    return np.tanh(x.astype(np.float32)).astype(np.float64)
+
+
+def test_a_forward_in_float32_is_never_called_right_or_wrong():
+    right = check_layer(Function(in_float32, lambda dy, x: dy / np.cosh(x) ** 2), X)
+    assert right.verdict == CANNOT_TELL
+    report = check_layer(Function(lambda x: in_float32(x).astype(np.float32), lambda dy, x: dy / np.cosh(x) ** 2), X)
+    assert report.verdict == CANNOT_TELL
+    assert report.reason == "the output is float32, too coarse for differences"
+
+
+def test_an_output_that_is_not_finite_cannot_be_checked():
+    with np.errstate(all="ignore"):
+        report = check_layer(Function(np.log, lambda dy, x: dy / x), X)
+    assert (report.verdict, report.reason) == (CANNOT_TELL, "the output is not finite")
+
+
+def test_a_backward_in_float32_is_wrong():
+    rounded = Function(np.abs, lambda dy, x: (dy * np.sign(x)).astype(np.float32))
+    assert check_layer(rounded, X).verdict == WRONG
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mask_of_the_upstream_gradient_is_found_though_one_such_gradient_may_hide_it(seed):
+    """With dy and x of the same signs, dy (dy > 0) is the right gradient of a ReLU."""
+    x = random_input(seed, (2,))
+    wrong = Function(lambda x: np.maximum(x, 0.0), lambda dy, x: dy * (dy > 0))
+    assert check_layer(wrong, x, seed=seed).verdict == WRONG
+
+
+def test_layers_that_write_into_their_arguments_are_judged_by_their_gradients():
+    def doubled(x):
+        x *= 2.0
+        return x * x
+
+    def in_place(dy, x):
+        dy *= 3.0 * x * x
+        return dy
+
+    assert check_layer(Function(doubled, lambda dy, x: 4.0 * dy * x), X.copy()).passed  # its cache is 2 x
+    assert check_layer(Function(lambda x: x**3, in_place), X).passed
+
+
+def test_a_wrong_gradient_is_found_whatever_the_size_of_the_input():
+    for size in (1e-150, 1e-3, 1e3, 1e150):
+        assert check_layer(Function(*ABS), size * X).passed
+        assert check_layer(Function(np.abs, lambda dy, x: 1.0001 * dy * np.sign(x)), size * X).verdict == WRONG
+
+
+def test_tensors_of_a_forward_with_kinks_can_be_checked_together():
+    report = check_layer(WithMeanAbs(forgets=False), X, together=True)
+    assert (report.verdict, report.worst.method, report.worst.directions) == (OK, RICHARDSON, 3)
+    assert check_layer(WithMeanAbs(forgets=True), X, together=True).verdict == WRONG
+
+
+def test_a_constant_that_cancels_has_a_gradient_of_rounding_and_passes():
+    """The bias moves all entries of a row alike, which the median takes away again."""
+
+    class Shifted(Affine):
+        def forward(self, x, rng=None):
+            h = x * x + np.abs(self.b.data).mean()
+            return h - np.median(h, axis=-1, keepdims=True), x
+
+        def backward(self, dy, x):
+            _, b, _ = KINKED["less the median"]
+            d = b(dy, x * x)
+            self.b.grad += d.sum() * np.sign(self.b.data) / self.b.data.size
+            return 2.0 * d * x
+
+    for seed in range(5):
+        for size in (1e-3, 1.0):
+            assert check_layer(Shifted(), size * draw(seed, *SHAPE)).passed
