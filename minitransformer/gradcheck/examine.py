@@ -43,8 +43,9 @@ OTHER_STEP = 0.7 * FIRST_STEP  # of the differences that confirm others
 SUBSETS = 105  # stream of random numbers
 
 FLOOR = 1e-3  # a tensor's scale is at least this part of the largest scale,
-QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms
-ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms
+QUIET = 1e-5  # and this part of the gradient that moves L by as much as its own terms,
+TINY = 1e-20  # and this part of dy
+ROUNDING = 4 * np.finfo(np.float64).eps  # of L, relative to its terms, and of dy
 FACTORS = (3.0, 5.0, -7.0)  # of dy: what a backward pass does differently, other than linear, is rounding ...
 MAX_NOISE = 1e-9  # ... up to this part of the largest gradient
 
@@ -158,7 +159,7 @@ class Examiner:
 
     def _raise_scales(self, tensors: list[Tensor]) -> None:
         """Give tensors with a gradient of almost 0 the scale of what almost means."""
-        floor = FLOOR * max(tensor.scale for tensor in tensors)
+        floor = max(FLOOR * max(tensor.scale for tensor in tensors), TINY * self.here.loss.largest_dy)
         for tensor in tensors:
             tensor.scale = max(tensor.scale, floor, QUIET * self._loudness(tensor)) or 1.0
 
@@ -208,6 +209,8 @@ class Examiner:
             return False
         elif tensor.verdict(again) == WRONG:
             tensor.keep(probe)
+        elif abs(probe.got - probe.expected) <= ROUNDING * self.here.loss.largest_dy:  # as in 1 - tanh(x)^2 for large x
+            tensor.keep(again)
         else:  # the failure is smaller than what differences can confirm
             tensor.unclear += tensor.entries(probe.direction)
         return True

@@ -45,6 +45,11 @@ class Loss:
         """The size of L's terms."""
         return float(np.linalg.norm(to_host(self.dy) * self.first))
 
+    @property
+    def largest_dy(self) -> float:
+        """The largest entry of dy."""
+        return float(np.abs(to_host(self.dy)).max(initial=0.0))
+
     def generator(self, *stream: int) -> np.random.Generator:
         """Random numbers for one purpose, the same for each seed."""
         return np.random.default_rng([self.seed, *stream])
