@@ -85,6 +85,9 @@ class tqdm:
                 parts.append(f"{_clock(seconds * (self.total - self.n) / done)} left")
         return ", ".join([*parts, self.postfix] if self.postfix else parts)
 
+    def close(self) -> None:
+        """End the bar; a line in a log file needs no end."""
+
     @staticmethod
     def write(text: str) -> None:
         """Print a line above the bar."""
