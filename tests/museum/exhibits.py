@@ -53,7 +53,8 @@ EQUIVALENT = (
         "Its sum over them is exactly 0: one vector added to all keys changes no weight. So the key bias has none.",
         L.SelfAttention.backward,
         "merge_heads(dq, dk, dv)",
-        "merge_heads(dq, dk - dk.mean(axis=2, keepdims=True), dv)",
+        # not in linear attention, which has no scale: its weights are no softmax
+        "merge_heads(dq, dk - dk.mean(axis=2, keepdims=True) * hasattr(cache.attention, 'scale'), dv)",
     ),
     Exhibit(
         "the scale is on the keys instead of the queries",
