@@ -66,7 +66,7 @@ def _are_usual(mean, rstd):
     """Whether all tokens have a mean that is not FAR from 0, and squares that have not overflowed, so that rstd > 0."""
     if mean.size == 1:  # in decoding, where a call of NumPy costs more than its arithmetic
         return rstd.item() != 0.0 and abs(mean.item() * rstd.item()) < FAR
-    return bool(rstd.all() and abs(mean * rstd).max() < FAR)
+    return bool(rstd.all() and abs(mean * rstd).max().item() < FAR)
 
 
 def _with_care(x_hat, mean, eps):
