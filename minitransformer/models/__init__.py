@@ -3,11 +3,14 @@
 from minitransformer.models.bert import BERT, bert_config
 from minitransformer.models.config import TransformerConfig, config_names, named_config
 from minitransformer.models.gpt import GPT, gpt_config
+from minitransformer.models.recurrent import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.transformer import Transformer, t5_config
 
 __all__ = [
     "BERT",
     "GPT",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "Transformer",
     "TransformerConfig",
     "bert_config",
