@@ -126,8 +126,7 @@ def plot_attention(
         row, column = divmod(head, columns)
         axis = place(beside + column * across, row * down + above + 0.3, cell * S, cell * T)
         image = _draw_weights(axis, weights[head], queries if column == 0 else [], keys, cell)
-        if H > 1:
-            axis.set_title(f"head {head + 1}", pad=above * 72 + 6)
+        axis.set_title(f"head {head + 1}", pad=above * 72 + 6)
     bar = min(2.0, body - 0.4)
     cax = place(beside + columns * across, 0.3 + (body - 0.3 - bar) / 2, 0.13, bar)
     figure.colorbar(image, cax=cax, label="attention weight")
