@@ -24,7 +24,7 @@ SWITCHES = [{}, {"cell": "gru"}, {"bidirectional": True}, {"reverse_source": Tru
 every_form = pytest.mark.parametrize(
     "fields",
     [{"attention": a, **s} for a, s in itertools.product(SEQ2SEQ_ATTENTION, SWITCHES)],
-    ids=lambda fields: "-".join(map(str, fields.values())),
+    ids=lambda fields: "-".join(f"{name}={value}" for name, value in fields.items()),
 )
 
 

@@ -26,7 +26,7 @@ from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
 from minitransformer.vocabulary import PAD
 
-DROPOUT = 0.3
+DROPOUT, LAYERS = 0.3, 3
 BLOCKS = {"lstm": 4, "gru": 3}
 STATES = {"lstm": "hc", "gru": "h"}  # the letters of the state's arrays
 
@@ -90,13 +90,13 @@ def layer(
     initial_state: bool = True,
     **switches: Any,
 ) -> Problem:
-    """A stack of two layers, from an initial state to the output and the final state."""
-    stack = kind(n.C, n.D, num_layers=2, dropout_rate=dropout, dtype=dtype, **switches)
+    """A stack of three layers, from an initial state to the output and the final state."""
+    stack = kind(n.C, n.D, num_layers=LAYERS, dropout_rate=dropout, dtype=dtype, **switches)
     randomize_parameters(stack, rng)
-    shape = (2, n.B, stack.width)
+    shape = (LAYERS, n.B, stack.width)
     inputs = {"x": draw(rng, dtype, n.B, n.T, n.C)}
     if initial_state:  # first axis B, as everywhere
-        inputs |= {letter: draw(rng, dtype, n.B, 2, stack.width) for letter in stack.letters}
+        inputs |= {letter: draw(rng, dtype, n.B, LAYERS, stack.width) for letter in stack.letters}
 
     def forward(x, *rest):
         *state, mask = rest
