@@ -209,10 +209,10 @@ for positions in ("relative", "alibi"):
     row = f"GPT attention=tiled positions={positions}"
     _register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
 for count in (2, 1000):
-    row = f"blockwise_loss tokens_per_block={count}"
-    _register_model(row, blockwise_loss, gpt, dropout=DROPOUT, tokens_per_block=count)
-row = "blockwise_loss BERT tokens_per_block=2"
-_register_model(row, blockwise_loss, bert, dropout=DROPOUT, head="masked", tokens_per_block=2)
+    row = f"GPT tokens_per_block={count}"
+    _register_model(row, GPT, gpt, dropout=DROPOUT, tokens_per_block=count)
+row = "BERT head=masked tokens_per_block=2"
+_register_model(row, BERT, bert, dropout=DROPOUT, head="masked", tokens_per_block=2)
 _register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
 _register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
 _register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")
