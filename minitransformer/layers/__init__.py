@@ -9,6 +9,7 @@ from minitransformer.layers.encoder import Encoder, EncoderLayer
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
 from minitransformer.layers.recurrent import GRU, LSTM
@@ -20,6 +21,7 @@ __all__ = [
     "LSTM",
     "AlibiPositions",
     "CrossAttention",
+    "CrossEntropyLoss",
     "Decoder",
     "DecoderLayer",
     "Dropout",

@@ -143,9 +143,9 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     model = build(attention="none")
     assert model.attention_weights(SOURCE, TARGET_IN).cross == []
     encoded, _ = model.encode(SOURCE)
-    logits, cache = model.decode(TARGET_IN, encoded._replace(memory=encoded.memory * 0.0), SOURCE)
-    assert same(logits, model(SOURCE, TARGET_IN))
-    dencoded = model.decode_backward(logits, cache)
+    y, cache = model.decode(TARGET_IN, encoded._replace(memory=encoded.memory * 0.0), SOURCE)
+    assert same(model.head(y), model(SOURCE, TARGET_IN))
+    dencoded = model.decode_backward(y, cache)
     assert not host(dencoded.memory).any()
     assert all(host(array).any() for array in dencoded.state)
 

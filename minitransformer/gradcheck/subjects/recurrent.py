@@ -135,13 +135,19 @@ def draw_memory_mask(kind: str, rng: np.random.Generator, n: Sizes) -> np.ndarra
 
 
 def seq2seq(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float = DROPOUT, padding: bool = True, **fields: Any
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float = DROPOUT,
+    padding: bool = True,
+    tokens_per_block: int | None = None,
+    **fields: Any,
 ) -> Problem:
     """A recurrent encoder-decoder, from ids to the loss; `fields` are those of the configuration."""
     config = Seq2SeqConfig(n.V, n.C, 2 * n.D, max_len=n.max_len, dropout=dropout, **fields)
     model = Seq2Seq(config, dtype=dtype)
     randomize_parameters(model, rng)
-    return loss_problem(model, *draw_sentences(n, rng, padding))
+    return loss_problem(model, *draw_sentences(n, rng, padding), tokens_per_block=tokens_per_block)
 
 
 for name in BLOCKS:
@@ -172,3 +178,4 @@ for attention in SEQ2SEQ_ATTENTION:
     for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
         row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
         register(row, Seq2Seq, seq2seq, attention=attention, max_entries=LARGEST, **changes)
+register("Seq2Seq tokens_per_block=3", Seq2Seq, seq2seq, max_entries=LARGEST, tokens_per_block=3)
