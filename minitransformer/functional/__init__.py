@@ -19,6 +19,8 @@ from minitransformer.functional.activations import (
 )
 from minitransformer.functional.alibi import alibi_bias, alibi_slopes
 from minitransformer.functional.attention import (
+    additive_attention,
+    additive_attention_backward,
     elu_plus_one,
     elu_plus_one_backward,
     linear_attention,
@@ -52,12 +54,15 @@ from minitransformer.functional.layer_norm import layer_norm, layer_norm_backwar
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.recurrent import gru, gru_backward, lstm, lstm_backward
 from minitransformer.functional.relative import relative_bias, relative_bias_backward
 from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
 from minitransformer.functional.rotary import rotate, rotate_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
 __all__ = [
+    "additive_attention",
+    "additive_attention_backward",
     "alibi_bias",
     "alibi_slopes",
     "causal_mask",
@@ -79,12 +84,16 @@ __all__ = [
     "gelu_tanh",
     "gelu_tanh_backward",
     "group_heads",
+    "gru",
+    "gru_backward",
     "layer_norm",
     "layer_norm_backward",
     "linear",
     "linear_attention",
     "linear_attention_backward",
     "linear_backward",
+    "lstm",
+    "lstm_backward",
     "merge_heads",
     "padding_mask",
     "relative_bias",

@@ -10,11 +10,15 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
+from minitransformer.layers.recurrent import GRU, LSTM
 from minitransformer.layers.residual import Residual
 from minitransformer.layers.rms_norm import RMSNorm
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "AlibiPositions",
     "CrossAttention",
     "CrossEntropyLoss",
@@ -29,6 +33,7 @@ __all__ = [
     "LayerNorm",
     "LearnedPositions",
     "Linear",
+    "MemoryAttention",
     "OutputProjection",
     "PositionalEncoding",
     "RMSNorm",

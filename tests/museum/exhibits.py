@@ -21,6 +21,8 @@ from tests.museum import (
     exhibits_load,
     exhibits_models,
     exhibits_positions,
+    exhibits_recurrent,
+    exhibits_seq2seq,
     exhibits_training,
     exhibits_workers,
 )
@@ -42,6 +44,8 @@ EXHIBITS = (
     *exhibits_load.EXHIBITS,
     *exhibits_models.EXHIBITS,
     *exhibits_positions.EXHIBITS,
+    *exhibits_recurrent.EXHIBITS,
+    *exhibits_seq2seq.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )
