@@ -18,13 +18,25 @@ def cut_by_length(batch: Any) -> list[Any]:
     """The batch in parts, from the shortest sequences to the longest, without the columns that are all padding.
 
     `batch` is a NamedTuple of arrays with the batch as first axis, the sequences padded at the end (see `task`). It is
-    cut into halves, and each half again, as long as this saves more than LEAST_SAVED positions of padding.
+    cut into halves, and each half again, as long as this saves more than LEAST_SAVED positions of padding. A batch that
+    is not worth cutting is returned as it is.
     """
-    lengths = sum((ids != PAD).sum(axis=1) for ids in batch.inputs)
-    halves = [take(batch, rows) for rows in np.array_split(np.argsort(lengths, kind="stable"), 2)]
-    if len(lengths) < 2 or num_positions(batch) - sum(map(num_positions, halves)) <= LEAST_SAVED:
-        return [batch]
-    return [part for half in halves for part in cut_by_length(half)]
+    lengths = np.stack([(ids != PAD).sum(axis=1) for ids in batch.inputs], axis=1)  # (B, number of inputs)
+    order = np.argsort(lengths.sum(axis=1), kind="stable")
+    parts = _cut(order, lengths)
+    return [batch] if len(parts) == 1 else [take(batch, rows) for rows in parts]
+
+
+def _cut(rows, lengths):
+    """The indices `rows`, sorted by length, in parts."""
+    halves = np.array_split(rows, 2)
+    saved = num_positions(lengths[rows]) - sum(num_positions(lengths[half]) for half in halves)
+    return [rows] if saved <= LEAST_SAVED else [part for half in halves for part in _cut(half, lengths)]
+
+
+def num_positions(lengths: np.ndarray) -> int:
+    """The positions of sequences of these lengths (B, number of inputs), each input padded to its longest."""
+    return len(lengths) * int(lengths.max(axis=0, initial=0).sum())
 
 
 def take(batch: Any, rows: np.ndarray) -> Any:
@@ -39,8 +51,3 @@ def take(batch: Any, rows: np.ndarray) -> Any:
             end = np.flatnonzero((ids != PAD).any(axis=0)).max(initial=0) + 1
             longest[ids.shape[1]] = max(end, longest.get(ids.shape[1], 0))
     return type(batch)(*(ids[:, : longest[ids.shape[1]]] if ids.ndim == 2 else ids for ids in arrays))
-
-
-def num_positions(batch: Any) -> int:
-    """The positions that a model computes, padding included."""
-    return sum(ids.size for ids in batch.inputs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data import TextBatch, get_task, task_names
-from minitransformer.data.by_length import LEAST_SAVED, cut_by_length, num_positions, take
+from minitransformer.data.by_length import LEAST_SAVED, cut_by_length, take
 from minitransformer.data.prompted import PromptedTask
 from minitransformer.data.tasks import Batch
 from minitransformer.vocabulary import PAD
@@ -19,8 +19,8 @@ def _rows(batch):
 
 def _padding(batches):
     """The share of the positions that are padding."""
-    positions = sum(map(num_positions, batches))
-    return 1 - sum((ids != PAD).sum() for batch in batches for ids in batch.inputs) / positions
+    inputs = [ids for batch in batches for ids in batch.inputs]
+    return 1 - sum((ids != PAD).sum() for ids in inputs) / sum(ids.size for ids in inputs)
 
 
 def _ragged(*lengths):
