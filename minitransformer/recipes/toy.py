@@ -73,8 +73,14 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
     def averaging(self, options: ToyOptions) -> AverageOfLast:
-        """The mean of the last five sets of weights, as in the paper."""
-        return AverageOfLast(options.steps)
+        """The mean of the last 20 sets of weights; 5 for larger configurations, because each set takes memory.
+
+        The paper takes 5 sets for its base models and 20 for its big ones (section 6.1). After 1,000 steps of
+        `reverse`, the last set alone was exact on 90 to 98 % of the held-out words, the mean of 5 sets on 99.85 to
+        99.95 %, and the mean of 20 sets from the same 200 steps on all.
+        """
+        count, interval = (20, 10) if options.config == "tiny" else (5, 40)
+        return AverageOfLast(options.steps, count, interval)
 
     def lengths(self, options: ToyOptions, data: Task) -> list[int]:
         """The lengths in a sample."""
@@ -155,8 +161,8 @@ def _length(ids: np.ndarray) -> int:
 
 
 TOY_RECIPES = (
-    ToyRecipe("copy", "abca -> abca", steps=2000),
-    ToyRecipe("reverse", "abca -> acba", steps=2000),
+    ToyRecipe("copy", "abca -> abca", steps=1000),
+    ToyRecipe("reverse", "abca -> acba", steps=1000),
     ToyRecipe("sort", "abca -> aabc", steps=2500),
     ToyRecipe("addition", "57+8 -> 65", steps=6000, warmup=400, factor=0.5),
 )
