@@ -76,8 +76,8 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """The mean of the last 20 sets of weights; 5 for larger configurations, because each set takes memory.
 
         The paper takes 5 sets for its base models and 20 for its big ones (section 6.1). After 1,000 steps of
-        `reverse` (seeds 1 and 3), the last set alone was exact on 90 and 98 % of the held-out words, the mean of 5 sets on
-        99.85 and 99.95 %, and the mean of 20 sets from the same 200 steps on all.
+        `reverse` (seeds 1 and 3), the last set alone was exact on 90 and 98 % of the held-out words, the mean of 5 sets
+        on 99.85 and 99.95 %, and the mean of 20 sets from the same 200 steps on all.
         """
         count, interval = (20, 10) if options.config == "tiny" else (5, 40)
         return AverageOfLast(options.steps, count, interval)
