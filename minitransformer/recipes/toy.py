@@ -37,7 +37,7 @@ class ToyOptions(TrainOptions):
     label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
     positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     factor: float = option(0.3, "factor on the paper's learning rate", check_positive, resumable=True)
-    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", one_of(MODELS))
+    model: str = option("transformer", f"architecture: {', '.join(MODELS)} (with more --steps)", one_of(MODELS))
     config: str = option("tiny", f"size of the model: {', '.join(config_names())}", one_of(config_names()))
     norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     mine: bool = option(False, "train with your own layers from my_exercises")
