@@ -38,7 +38,7 @@ FIGURES = {
     "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
     "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
-    "lengths.png": Source("lengths", "runs/lengths/lengths.png"),
+    "lengths.png": Source("lengths --steps 2000", "runs/lengths/lengths.png"),
     **{
         f"train_{task}_{figure}.png": Source(
             f"train {task} --runs runs/plots --overwrite", f"runs/plots/{task}/{figure}.png"

@@ -57,7 +57,7 @@ class ToyOptions(TrainOptions):
     label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
     positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     factor: float = option(0.3, "factor on the paper's learning rate", check_positive, resumable=True)
-    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", one_of(MODELS))
+    model: str = option("transformer", f"architecture: {', '.join(MODELS)} (with more --steps)", one_of(MODELS))
     config: str = option("tiny", f"size of the model: {', '.join(config_names())}", one_of(config_names()))
     norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     mine: bool = option(False, "train with your own layers from my_exercises")
@@ -99,8 +99,14 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
     def averaging(self, options: ToyOptions) -> AverageOfLast:
-        """The mean of the last five sets of weights, as in the paper."""
-        return AverageOfLast(options.steps)
+        """The mean of the last 20 sets of weights; 5 for larger configurations, because each set takes memory.
+
+        The paper takes 5 sets for its base models and 20 for its big ones (section 6.1). After 1,000 steps of
+        `reverse` (seeds 1 and 3), the last set alone was exact on 90 and 98 % of the held-out words, the mean of 5 sets
+        on 99.85 and 99.95 %, and the mean of 20 sets from the same 200 steps on all.
+        """
+        count, interval = (20, 10) if options.config == "tiny" else (5, 40)
+        return AverageOfLast(options.steps, count, interval)
 
     def lengths(self, options: ToyOptions, data: Task) -> list[int]:
         """The lengths in a sample."""
@@ -178,8 +184,8 @@ def _length(ids: np.ndarray) -> int:
 
 
 TOY_RECIPES = (
-    ToyRecipe("copy", "abca -> abca", steps=2000),
-    ToyRecipe("reverse", "abca -> acba", steps=2000),
+    ToyRecipe("copy", "abca -> abca", steps=1000),
+    ToyRecipe("reverse", "abca -> acba", steps=1000),
     ToyRecipe("sort", "abca -> aabc", steps=2500),
     ToyRecipe("addition", "57+8 -> 65", steps=6000, warmup=400, factor=0.5),
 )
