@@ -248,6 +248,7 @@ for name, pattern in PATTERNS.items():
     row = f"tiled_attention pattern={name} groups=3"
     switches = {"mask": "empty_row", "groups": 3, **pattern}
     register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
+register("tiled_attention pattern=causal", F.tiled_attention, tiled_attention, causal=True)
 switches = {"mask": "empty_row", "bias": "distances", "groups": 3, "causal": True}
 row = "tiled_attention pattern=causal bias=distances groups=3"
 register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
