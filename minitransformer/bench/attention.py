@@ -36,7 +36,8 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     print(f"causal attention, forward and backward, {HEADS} heads of {WIDTH} features, float32, threads: {threads}")
     print(f"window {WINDOW}, stride {STRIDE}; {' and '.join(LONGEST)} keep all weights, and end at {LONGEST['full']}\n")
     print(f"{'ms':>6}" + "".join(f"{kind:>14}" for kind in kinds), flush=True)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    found: dict[str, dict[str, Any]]
     with tqdm(total=2 * len(LENGTHS), leave=False, unit="length") as bar:
         for length in LENGTHS:
             here = [kind for kind in kinds if length <= LONGEST.get(kind, length)]
@@ -97,12 +98,13 @@ def pytorch_call(name: str, length: int, threads: int) -> Callable[[], Any]:
     torch.set_num_threads(threads)
     backend = getattr(SDPBackend, PYTORCH[name])
     q, k, v, dy = (torch.from_numpy(x) for x in make_inputs(length))
-    inputs = [x.requires_grad_() for x in (q, k, v)]
+    for x in (q, k, v):
+        x.requires_grad_()
 
     def call() -> Any:
         with sdpa_kernel(backend):
-            y = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=True)
-        return torch.autograd.grad(y, inputs, dy)
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.autograd.grad(y, (q, k, v), dy)
 
     return call
 
