@@ -153,7 +153,7 @@ def check_all_arguments(pair):
 
 
 def tiled(q, k, v):
-    return F.tiled_attention(q, k, v, device(np.tri(T, dtype=bool)), tile=2)
+    return F.tiled_attention(q, k, v, device(np.tri(T, dtype=bool)), tile=(2, 2))
 
 
 def summed(q, k, v):

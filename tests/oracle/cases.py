@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from minitransformer.gradcheck.subjects import Sizes
+from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.residual import NORMS
@@ -36,6 +36,11 @@ PARITY = {
 PARITY |= dict.fromkeys((*ACTIVATIONS, "tanh"), theirs.activation)
 PARITY |= {f"softmax mask={mask}": theirs.softmax for mask in USUAL_MASKS}
 PARITY |= {f"attention mask={mask}": theirs.attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"tiled_attention mask={mask}": theirs.tiled_attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"attention groups={groups}": theirs.grouped_attention for groups in (1, 3)}
+PARITY |= dict.fromkeys(
+    (name for name in SUBJECTS if name.startswith("tiled_attention pattern=")), theirs.tiled_attention
+)
 PARITY |= {
     f"FeedForward activation={name} bias={bias}": theirs.feed_forward
     for name, bias in product(ACTIVATIONS, (True, False))

@@ -60,6 +60,36 @@ def biased_attention(torch, n, switches, p, q, k, v, bias, allowed):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
 
 
+def grouped_attention(torch, n, switches, p, q, k, v, allowed=None):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, enable_gqa=True)
+
+
+def tiled_attention(torch, n, switches, p, q, k, v, bias=None, allowed=None):
+    """Attention under the mask of a pattern, pair by pair; a bias by distance is looked up for every pair."""
+    T, S = q.shape[2], k.shape[2]
+    if switches == {"causal": True}:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    mask = torch.tensor([[_sees(t, s, switches) for s in range(S)] for t in range(T)])
+    if allowed is not None:
+        mask = mask & allowed
+    if bias is not None:
+        if switches["bias"] == "distances":
+            bias = bias[:, 0, [[s - t + T - 1 for s in range(S)] for t in range(T)]]
+        mask = bias.expand(len(q), -1, -1, -1).masked_fill(~mask, -torch.inf)
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def _sees(t, s, switches):
+    """Whether query t may attend to key s, by the definition of the pattern."""
+    if switches.get("causal") and s > t:
+        return False
+    window, stride, first = (switches.get(name) for name in ("window", "stride", "num_global"))
+    if window is None and stride is None:
+        return True
+    near = window is not None and t - window < s < t + window
+    return near or (stride is not None and s % stride == t % stride) or min(t, s) < (first or 0)
+
+
 def cross_entropy(torch, n, switches, p, logits, targets):
     return mean_loss(torch, logits, targets, switches["smoothing"])
 

@@ -14,7 +14,8 @@ from minitransformer.functional.attention.linear import (
     linear_attention_backward,
 )
 from minitransformer.functional.attention.patterns import BlockPattern, Pattern
-from minitransformer.functional.attention.tiled import TiledAttentionCache, tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention.tiled import tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention.tiles import TiledAttentionCache
 
 __all__ = [
     "AttentionCache",
