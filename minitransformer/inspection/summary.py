@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from minitransformer.core import Layer
 from minitransformer.layers import (
+    Conv1d,
     CrossAttention,
     Embedding,
     FeedForward,
@@ -17,7 +18,17 @@ from minitransformer.layers import (
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)
-LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, *POSITIONS, RMSNorm, SelfAttention)
+LEAVES = (
+    Conv1d,
+    CrossAttention,
+    Embedding,
+    FeedForward,
+    LayerNorm,
+    OutputProjection,
+    *POSITIONS,
+    RMSNorm,
+    SelfAttention,
+)
 
 
 class Row(NamedTuple):
