@@ -98,7 +98,7 @@ def test_it_learns_to_copy_short_sources_through_the_usual_training_step():
     task.max_len = 4
     model = ConvLM(ConvConfig(len(task.vocabulary), d_model=48, num_layers=3, dropout=0.0))
     trainer, rng, data = Trainer(model, threads=1), np.random.default_rng(0), PromptedTask(task)
-    losses = [trainer.step(data.batch(rng, 32), lr=3e-3)[0] for _ in range(150)]
+    losses = [float(trainer.step(data.batch(rng, 32), lr=3e-3)[0]) for _ in range(150)]
     assert np.mean(losses[-10:]) < 0.5 * losses[0]
     decoded, score = decode_and_score(model, task.batch(rng, 20, min_len=4))
     assert decoded.shape[0] == 20
