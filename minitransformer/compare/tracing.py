@@ -22,7 +22,7 @@ from minitransformer.core import Layer
 CREATED = {"arange", "empty", "eye", "full", "ones", "tri", "zeros"}
 # functions that only place numbers elsewhere, and methods
 MOVES = {
-    *(np.ascontiguousarray, np.broadcast_to, np.concatenate, np.copy, np.expand_dims, np.flip, np.moveaxis, np.repeat),
+    *(np.broadcast_to, np.concatenate, np.copy, np.expand_dims, np.flip, np.moveaxis, np.repeat),
     *(np.reshape, np.roll, np.split, np.squeeze, np.stack, np.swapaxes, np.take, np.take_along_axis, np.transpose),
     *(np.tril, np.triu),
 }
@@ -105,6 +105,13 @@ class Trace:
         self.longest = max(self.longest, float(finite.max(initial=0.0)) + step)
         return result.view(Traced)
 
+    def inherit(self, result: Any, operands: tuple[Any, ...]) -> None:
+        """A weight that was scaled, or otherwise changed entry by entry, keeps its name."""
+        for operand in operands:
+            name = self._weights.get(id(_owner(operand))) if isinstance(operand, np.ndarray) else None
+            if name and np.shape(result) == operand.shape:
+                self._weights[id(_owner(result))] = name
+
     def count(self, amount: int, operands: tuple[Any, ...]) -> None:
         """Add multiply-adds of a product."""
         names = [self._weights.get(id(_owner(operand))) for operand in operands if isinstance(operand, np.ndarray)]
@@ -137,6 +144,8 @@ class Traced(np.ndarray):
         result = getattr(ufunc, method)(*plain, **options, **target)
         if ufunc is np.matmul:
             trace.count(np.size(result) * plain[0].shape[-1], tuple(plain))
+        else:
+            trace.inherit(result, inputs)
         traced = trace.finish(_plain(out[0]) if target else np.asarray(result), chains, ufunc is np.matmul)
         return out[0] if target else traced
 
@@ -198,6 +207,11 @@ class _TracingNumPy:
         if name not in CREATED:
             return attribute
         return lambda *args, **options: Traced.recorder.watch(attribute(*args, **options))
+
+    @staticmethod
+    def ascontiguousarray(array: np.ndarray) -> Traced:
+        """As NumPy's, which would return a plain array."""
+        return _move(np.ascontiguousarray, array)
 
 
 def _owner(array: np.ndarray) -> np.ndarray:

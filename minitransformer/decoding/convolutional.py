@@ -38,13 +38,13 @@ class ConvState:
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """ids (B, n) on the host -> logits (B, V)."""
         check_rows(ids, self.batch)
-        model, valid = self.model, None
+        model, mask = self.model, None
         if self.padding is not None and self.length < self.padding.max():
-            valid = to_device(np.arange(self.length, self.length + ids.shape[1]) >= self.padding[:, None])
+            mask = to_device(np.arange(self.length, self.length + ids.shape[1]) >= self.padding[:, None])
         self.length += ids.shape[1]
         x, _ = model.embedding.forward(ids)
         for block, buffer in zip(model.blocks, self.buffers, strict=True):
-            x = block.extend(x, buffer, valid)
+            x = block.extend(x, buffer, mask)
         y = x[:, -1:] if model.norm is None else model.norm(x[:, -1:])
         return model.output(y)[:, 0]
 

@@ -55,6 +55,7 @@ from minitransformer.functional.layer_norm import layer_norm, layer_norm_backwar
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.recurrent import gru, gru_backward, lstm, lstm_backward
 from minitransformer.functional.relative import relative_bias, relative_bias_backward
 from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
 from minitransformer.functional.rotary import rotate, rotate_backward
@@ -86,12 +87,16 @@ __all__ = [
     "glu",
     "glu_backward",
     "group_heads",
+    "gru",
+    "gru_backward",
     "layer_norm",
     "layer_norm_backward",
     "linear",
     "linear_attention",
     "linear_attention_backward",
     "linear_backward",
+    "lstm",
+    "lstm_backward",
     "merge_heads",
     "padding_mask",
     "relative_bias",

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_integer, check_shape
+from minitransformer.functional.recurrent.steps import check_tokens
 from minitransformer.functional.reductions import column_sum
 
 
@@ -14,7 +15,7 @@ class Conv1dCache(NamedTuple):
     W: xp.ndarray  # (K, I, O)
     dilation: int
     before: int  # zeros before the first token
-    valid: xp.ndarray | None  # (B, T)
+    mask: xp.ndarray | None  # (B, T)
 
 
 def conv1d(
@@ -23,7 +24,7 @@ def conv1d(
     b: xp.ndarray | None = None,
     dilation: int = 1,
     causal: bool = True,
-    valid: xp.ndarray | None = None,
+    mask: xp.ndarray | None = None,
 ) -> tuple[xp.ndarray, Conv1dCache]:
     """y_t = sum_k x_(t + k d - before) W_k + b, with zeros beyond both ends of x (paper table 1, third row).
 
@@ -32,7 +33,7 @@ def conv1d(
     convolution has all zeros before the first token, so no output sees a later token; otherwise R // 2 zeros come
     before it and the rest after the last, as in PyTorch's padding="same". PyTorch stores W as (O, I, K).
 
-    valid (B, T) is boolean, True for tokens and False for padding, or None if there is no padding. Padding is read as
+    mask (B, T) is boolean, True for tokens and False for padding, or None if there is no padding. Padding is read as
     zeros, so a padded sequence has the outputs of the sequence alone. A causal convolution needs this only for padding
     on the left. Raises ValueError or TypeError for other shapes, and for a dilation less than 1.
 
@@ -46,11 +47,11 @@ def conv1d(
                into one row, for a single product, took as long, within 20 %, and K times the memory.
     Check      K = 1 is `linear`; dilation d acts on each of the d interleaved sequences x_(j + d n) as dilation 1
     """
-    T, reach = _check(x, W, b, dilation, valid)
+    T, reach = _check(x, W, b, dilation, mask)
     before = reach if causal else reach // 2
     padded = xp.zeros((x.shape[0], T + reach, x.shape[2]), x.dtype)
-    padded[:, before : before + T] = x if valid is None else x * valid[..., None]
-    return slide(padded, W, b, dilation), Conv1dCache(padded, W, dilation, before, valid)
+    padded[:, before : before + T] = x if mask is None else x * mask[..., None]
+    return slide(padded, W, b, dilation), Conv1dCache(padded, W, dilation, before, mask)
 
 
 def slide(padded: xp.ndarray, W: xp.ndarray, b: xp.ndarray | None, dilation: int) -> xp.ndarray:
@@ -66,7 +67,7 @@ def slide(padded: xp.ndarray, W: xp.ndarray, b: xp.ndarray | None, dilation: int
 
 def conv1d_backward(dy: xp.ndarray, cache: Conv1dCache) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray]:
     """(dx, dW, db) from dy (B, T, O); see `conv1d` for the derivation."""
-    padded, W, dilation, before, valid = cache
+    padded, W, dilation, before, mask = cache
     T = dy.shape[1]
     rows = dy.reshape(-1, dy.shape[-1])  # (N, O)
     dpadded, dW = xp.zeros(padded.shape, dy.dtype), xp.empty(W.shape, dy.dtype)
@@ -75,20 +76,17 @@ def conv1d_backward(dy: xp.ndarray, cache: Conv1dCache) -> tuple[xp.ndarray, xp.
         dpadded[:, read] += (rows @ W[k].T).reshape(*dy.shape[:2], -1)
         dW[k] = padded[:, read].reshape(-1, W.shape[1]).T @ rows
     dx = dpadded[:, before : before + T]
-    if valid is not None:
-        dx = dx * valid[..., None]
+    if mask is not None:
+        dx = dx * mask[..., None]
     return dx, dW, column_sum(rows)
 
 
-def _check(x, W, b, dilation, valid):
+def _check(x, W, b, dilation, mask):
     """T, and the distance R between the first and the last token that one output reads."""
     check_integer("dilation", dilation, least=1)
     if x.ndim != 3 or W.ndim != 3 or x.shape[2] != W.shape[1] or not len(W):
         raise ValueError(f"x and W must be of shape (B, T, I) and (K, I, O), got {tuple(x.shape)} and {tuple(W.shape)}")
     if b is not None:
         check_shape("b", b, W.shape[2:])
-    if valid is not None:
-        if not hasattr(valid, "dtype") or valid.dtype != bool:
-            raise TypeError(f"valid must be a boolean array with True = token, got {getattr(valid, 'dtype', valid)!r}")
-        check_shape("valid", valid, x.shape[:2])
+    check_tokens(mask, x.shape[:2])
     return x.shape[1], (len(W) - 1) * dilation

@@ -11,10 +11,13 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
+from minitransformer.layers.recurrent import GRU, LSTM
 from minitransformer.layers.residual import Residual
 from minitransformer.layers.rms_norm import RMSNorm
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "ActivatedConv1d",
     "AlibiPositions",
     "Conv1d",

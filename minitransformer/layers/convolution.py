@@ -65,11 +65,11 @@ class Conv1d(Layer):
         self.b: Parameter | None = Parameter(np.zeros(fan_out, dtype)) if bias else None
 
     def forward(
-        self, x: xp.ndarray, valid: xp.ndarray | None = None, rng: np.random.Generator | None = None
+        self, x: xp.ndarray, mask: xp.ndarray | None = None, rng: np.random.Generator | None = None
     ) -> tuple[xp.ndarray, Conv1dCache]:
-        """x (B, T, I), valid (B, T) with False = padding, or None -> y (B, T, O)."""
+        """x (B, T, I), mask (B, T) with False = padding, or None -> y (B, T, O)."""
         check_width("Conv1d", x, self.W.data.shape[1], self.W.data.dtype)
-        return conv1d(x, self.W.data, None if self.b is None else self.b.data, self.dilation, self.causal, valid)
+        return conv1d(x, self.W.data, None if self.b is None else self.b.data, self.dilation, self.causal, mask)
 
     def backward(self, dy: xp.ndarray, cache: Conv1dCache) -> xp.ndarray:
         """dy (B, T, O) -> dx (B, T, I)."""
@@ -92,9 +92,9 @@ class Conv1d(Layer):
             raise ValueError("only a causal convolution can decode: this one reads later tokens")
         return ConvBuffer((batch, self.reach, self.W.data.shape[1]), self.W.data.dtype)
 
-    def extend(self, x: xp.ndarray, buffer: ConvBuffer, valid: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, I), in decoding, valid (B, n) -> y (B, n, O)."""
-        read = buffer.append(x if valid is None else x * valid[..., None])
+    def extend(self, x: xp.ndarray, buffer: ConvBuffer, mask: xp.ndarray | None = None) -> xp.ndarray:
+        """n new tokens x (B, n, I), in decoding, mask (B, n) -> y (B, n, O)."""
+        read = buffer.append(x if mask is None else x * mask[..., None])
         return slide(read, self.W.data, None if self.b is None else self.b.data, self.dilation)
 
 
@@ -130,11 +130,11 @@ class ActivatedConv1d(Layer):
         self.conv = Conv1d(d_model, width, kernel_size, dilation=dilation, causal=causal, rng=rng, dtype=dtype)
 
     def forward(
-        self, x: xp.ndarray, valid: xp.ndarray | None = None, rng: np.random.Generator | None = None
+        self, x: xp.ndarray, mask: xp.ndarray | None = None, rng: np.random.Generator | None = None
     ) -> tuple[xp.ndarray, ActivatedConv1dCache]:
-        """x (B, T, C), valid (B, T) with False = padding, or None -> y (B, T, C)."""
+        """x (B, T, C), mask (B, T) with False = padding, or None -> y (B, T, C)."""
         activate, _ = CONV_ACTIVATIONS[self.activation]
-        h, cache_conv = self.conv.forward(x, valid)
+        h, cache_conv = self.conv.forward(x, mask)
         y, cache_activation = activate(h)
         return y, ActivatedConv1dCache(cache_conv, cache_activation)
 
@@ -143,7 +143,7 @@ class ActivatedConv1d(Layer):
         _, activate_backward = CONV_ACTIVATIONS[self.activation]
         return self.conv.backward(activate_backward(dy, cache.activation), cache.conv)
 
-    def extend(self, x: xp.ndarray, buffer: ConvBuffer, valid: xp.ndarray | None = None) -> xp.ndarray:
-        """n new tokens x (B, n, C), in decoding, valid (B, n) -> y (B, n, C)."""
+    def extend(self, x: xp.ndarray, buffer: ConvBuffer, mask: xp.ndarray | None = None) -> xp.ndarray:
+        """n new tokens x (B, n, C), in decoding, mask (B, n) -> y (B, n, C)."""
         activate, _ = CONV_ACTIVATIONS[self.activation]
-        return activate(self.conv.extend(x, buffer, valid))[0]
+        return activate(self.conv.extend(x, buffer, mask))[0]

@@ -7,14 +7,14 @@ from minitransformer.functional import conv1d, conv1d_backward, linear
 from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, I, O = 2, 7, 3, 4
-VALID = np.array([[True] * 7, [False, True, True, True, True, False, False]])
+MASK = np.array([[True] * 7, [False, True, True, True, True, False, False]])
 every_kernel = pytest.mark.parametrize(
     ("kernel", "dilation", "causal"),
     [(1, 1, True), (2, 1, True), (3, 1, False), (3, 2, True), (4, 1, False), (4, 2, False), (3, 9, True)],
 )
 
 
-def naive_conv1d(x, W, b, dilation, causal, valid):
+def naive_conv1d(x, W, b, dilation, causal, mask):
     """Token by token, tap by tap."""
     B, T, I = x.shape
     K, _, O = W.shape
@@ -24,7 +24,7 @@ def naive_conv1d(x, W, b, dilation, causal, valid):
         y[n, t, o] = b[o]
         for k in range(K):
             s = t + k * dilation - (reach if causal else reach // 2)
-            if 0 <= s < T and valid[n, s]:
+            if 0 <= s < T and mask[n, s]:
                 y[n, t, o] += sum(x[n, s, i] * W[k, i, o] for i in range(I))
     return y
 
@@ -45,16 +45,16 @@ def test_each_output_is_a_sum_over_the_tokens_under_the_kernel(kernel, dilation,
 @every_kernel
 def test_padding_is_read_as_zeros(kernel, dilation, causal):
     x, W, b, _ = example(kernel)
-    expected = naive_conv1d(host(x), host(W), host(b), dilation, causal, VALID)
-    assert relative_error(conv1d(x, W, b, dilation, causal, device(VALID))[0], expected) <= 1e-14
+    expected = naive_conv1d(host(x), host(W), host(b), dilation, causal, MASK)
+    assert relative_error(conv1d(x, W, b, dilation, causal, device(MASK))[0], expected) <= 1e-14
 
 
 @every_kernel
 def test_gradients_equal_complex_step_derivatives(kernel, dilation, causal):
     x, W, b, dy = example(kernel)
-    valid = device(VALID)
-    expected = derivatives(lambda x, W, b: conv1d(x, W, b, dilation, causal, valid)[0], dy, x, W, b)
-    got = conv1d_backward(dy, conv1d(x, W, b, dilation, causal, valid)[1])
+    mask = device(MASK)
+    expected = derivatives(lambda x, W, b: conv1d(x, W, b, dilation, causal, mask)[0], dy, x, W, b)
+    got = conv1d_backward(dy, conv1d(x, W, b, dilation, causal, mask)[1])
     for gradient, wanted in zip(got, expected, strict=True):
         assert relative_error(gradient, wanted) <= 1e-14
 
@@ -86,15 +86,15 @@ def test_a_dilated_convolution_acts_on_interleaved_sequences():
 
 def test_padding_gets_no_gradient():
     x, W, b, dy = example(3)
-    dx, *_ = conv1d_backward(dy, conv1d(x, W, b, causal=False, valid=device(VALID))[1])
-    assert (host(dx)[~VALID] == 0).all()
-    assert (host(dx)[VALID] != 0).all()
+    dx, *_ = conv1d_backward(dy, conv1d(x, W, b, causal=False, mask=device(MASK))[1])
+    assert (host(dx)[~MASK] == 0).all()
+    assert (host(dx)[MASK] != 0).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_conv1d_keeps_the_dtype_and_writes_to_no_input(dtype):
     x, W, b, dy = example(3, dtype)  # all are read-only
-    y, cache = conv1d(x, W, b, valid=device(VALID))
+    y, cache = conv1d(x, W, b, mask=device(MASK))
     assert {array.dtype for array in (y, *conv1d_backward(dy, cache))} == {np.dtype(dtype)}
 
 
@@ -105,8 +105,8 @@ def test_conv1d_keeps_the_dtype_and_writes_to_no_input(dtype):
         ({"W": (3, O, I)}, "x and W must be"),
         ({"W": (0, I, O)}, "x and W must be"),
         ({"b": (I,)}, r"b must be of shape \(4,\), got \(3,\)"),
-        ({"valid": np.ones((B, T + 1), bool)}, r"valid must be of shape \(2, 7\), got \(2, 8\)"),
-        ({"valid": np.ones((B, T))}, "valid must be a boolean array with True = token, got dtype"),
+        ({"mask": np.ones((B, T + 1), bool)}, r"mask must be of shape \(2, 7\), got \(2, 8\)"),
+        ({"mask": np.ones((B, T))}, "mask must be a boolean array with True = a token"),
         ({"dilation": 0}, "dilation must be at least 1, got 0"),
     ],
 )

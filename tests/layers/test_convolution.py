@@ -9,7 +9,7 @@ from tests.helpers import device, host, random_array, randomize, relative_error,
 B, T, C = 3, 9, 4
 
 
-def x_and_valid(padding=(0, 2, 5)):
+def x_and_mask(padding=(0, 2, 5)):
     """x (B, T, C) with padding on the left."""
     return random_array(np.random.default_rng(5), B, T, C), np.arange(T) >= np.array(padding)[:, None]
 
@@ -18,19 +18,19 @@ def x_and_valid(padding=(0, 2, 5)):
 @pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (2, 1), (3, 2), (3, 6)])
 def test_decoding_in_pieces_equals_the_whole(pieces, kernel, dilation):
     layer = randomize(ActivatedConv1d(C, kernel, dilation=dilation, dtype=np.float64))
-    x, valid = x_and_valid()
-    expected = layer(x, device(valid))
+    x, mask = x_and_mask()
+    expected = layer(x, device(mask))
     buffer, start, got = layer.conv.make_buffer(B), 0, []
     for count in pieces:
         now = slice(start, start + count)
-        got.append(host(layer.extend(x[:, now], buffer, device(valid[:, now]))))
+        got.append(host(layer.extend(x[:, now], buffer, device(mask[:, now]))))
         start += count
     assert relative_error(np.concatenate(got, axis=1), expected) <= 1e-14
 
 
 def test_a_buffer_keeps_the_chosen_sequences():
     layer = randomize(Conv1d(C, 2, 3, dtype=np.float64))
-    x, _ = x_and_valid()
+    x, _ = x_and_mask()
     whole, buffer = layer(x), layer.make_buffer(B)
     layer.extend(x[:, :6], buffer)
     buffer.select(device(np.array([2, 0, 2])))
@@ -55,15 +55,15 @@ def test_a_two_sided_convolution_cannot_decode():
 
 def test_padding_changes_nothing_through_a_residual_connection():
     layer = randomize(Residual(ActivatedConv1d(C, 3, causal=False, dtype=np.float64), C, dtype=np.float64))
-    x, valid = x_and_valid()
-    y = host(layer(x, device(valid)))
+    x, mask = x_and_mask()
+    y = host(layer(x, device(mask)))
     for row, first in enumerate((0, 2, 5)):
         assert relative_error(y[row : row + 1, first:], layer(x[row : row + 1, first:])) <= 1e-14
 
 
 def test_a_wrong_gradient_is_refused_before_anything_has_changed():
     layer = randomize(Conv1d(C, 2, 3, dtype=np.float64))
-    _, cache = layer.forward(x_and_valid()[0])
+    _, cache = layer.forward(x_and_mask()[0])
     with pytest.raises(ValueError, match=r"dy must be of shape \(3, 9, 2\)"):
         layer.backward(random_array(np.random.default_rng(0), B, T, C), cache)
     assert same(layer.W.grad, np.zeros(layer.W.data.shape))

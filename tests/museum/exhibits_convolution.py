@@ -75,14 +75,14 @@ EXHIBITS = (
         "padding gets a gradient from the convolution",
         "It was read as zeros, whatever it was, so the loss does not depend on it.",
         conv1d_backward,
-        "dx = dx * valid[..., None]",
+        "dx = dx * mask[..., None]",
         "pass",
     ),
     Exhibit(
         "a two-sided convolution reads padding as tokens",
         "The last real tokens then depend on how much longer the longest sequence of the batch is.",
         conv1d,
-        "x if valid is None else x * valid[..., None]",
+        "x if mask is None else x * mask[..., None]",
         "x",
     ),
     Exhibit(
@@ -110,7 +110,7 @@ EXHIBITS = (
         "padding before a prompt is read by the convolutions",
         "The embeddings of padding are not zero, and from the second layer on not even a zero stays zero.",
         ConvState.extend,
-        "block.extend(x, buffer, valid)",
+        "block.extend(x, buffer, mask)",
         "block.extend(x, buffer)",
     ),
     Exhibit(

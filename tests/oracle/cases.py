@@ -7,7 +7,7 @@ from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.residual import NORMS
-from tests.oracle import theirs
+from tests.oracle import recurrent, theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)
 USUAL_MASKS = [mask for mask in MASKS if mask != "empty_row"]  # PyTorch gives NaN where a query may attend to nothing
@@ -63,6 +63,11 @@ for norm, mask in product(NORMS, USUAL_MASKS):  # dropout is switched off on bot
     PARITY[f"DecoderLayer norm={norm} dropout=0.3 mask={mask}"] = theirs.decoder_layer
 for norm, tied, smoothing in product(NORMS, (True, False), (0.0, 0.1)):
     PARITY[f"Transformer norm={norm} tied={tied} smoothing={smoothing} dropout=0.0"] = theirs.transformer
+for name in ("lstm", "gru"):
+    PARITY |= {f"{name} reverse=False padding={padding}": recurrent.function for padding in (True, False)}
+for name, bidirectional in product(("LSTM", "GRU"), (True, False)):
+    PARITY[f"{name} bidirectional={bidirectional} dropout=0.0"] = recurrent.layer
+    PARITY[f"{name} bidirectional={bidirectional} padding=False initial_state=False"] = recurrent.layer
 
 # each kind once, with its masks on: enough to see every backward pass, and small enough to keep
 REFERENCE_CASES = (

@@ -76,29 +76,29 @@ def linear(torch, n, switches, p, x):
     return torch.nn.functional.linear(x, p["W"].T, p.get("b"))
 
 
-def conv1d_function(torch, n, switches, p, x, W, b, valid=None):
-    return _convolve(torch, x, W, b, switches.get("dilation", 1), switches.get("causal", True), valid)
+def conv1d_function(torch, n, switches, p, x, W, b, mask=None):
+    return _convolve(torch, x, W, b, switches.get("dilation", 1), switches.get("causal", True), mask)
 
 
-def conv1d(torch, n, switches, p, x, valid=None):
-    return _convolve(torch, x, p["W"], p.get("b"), switches.get("dilation", 1), switches.get("causal", True), valid)
+def conv1d(torch, n, switches, p, x, mask=None):
+    return _convolve(torch, x, p["W"], p.get("b"), switches.get("dilation", 1), switches.get("causal", True), mask)
 
 
-def activated_conv1d(torch, n, switches, p, x, valid):
-    h = _convolve(torch, x, p["conv.W"], p["conv.b"], 2, True, valid)
+def activated_conv1d(torch, n, switches, p, x, mask):
+    h = _convolve(torch, x, p["conv.W"], p["conv.b"], 2, True, mask)
     if switches["activation"] == "relu":
         return torch.relu(h)
     gate, up = h.chunk(2, dim=-1)
     return torch.nn.functional.glu(torch.cat([up, gate], dim=-1), dim=-1)  # there the gate is the second half
 
 
-def _convolve(torch, x, W, b, dilation, causal, valid):
+def _convolve(torch, x, W, b, dilation, causal, mask):
     """torch.nn.Conv1d on (B, T, C); a causal one gets all of its zeros before the first token."""
     K, I, O = W.shape
     padding = 0 if causal else "same"
     conv = torch.nn.Conv1d(I, O, K, dilation=dilation, padding=padding, bias=b is not None, dtype=torch.float64)
     weights = {"weight": W.permute(2, 1, 0)} | ({} if b is None else {"bias": b})
-    x = x if valid is None else x.masked_fill(~valid[..., None], 0.0)
+    x = x if mask is None else x.masked_fill(~mask[..., None], 0.0)
     if causal:
         x = torch.nn.functional.pad(x, (0, 0, (K - 1) * dilation, 0))
     with warnings.catch_warnings():

@@ -5,7 +5,7 @@ position of its switches, in one of the files of this folder. A test fails for a
 rows are used by the property tests, the protocol tests and the comparison with PyTorch.
 """
 
-from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions
+from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions, recurrent
 from minitransformer.gradcheck.subjects.models import check_base
 from minitransformer.gradcheck.subjects.table import SUBJECTS, Problem, Sizes, Subject, select_subjects
 
@@ -20,5 +20,6 @@ __all__ = [
     "layers",
     "models",
     "positions",
+    "recurrent",
     "select_subjects",
 ]

@@ -19,7 +19,7 @@ from minitransformer.layers.residual import NORMS
 from minitransformer.models import ConvConfig, ConvLM
 
 
-def draw_valid(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
+def draw_mask_of_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
     """Which tokens are no padding (B, T), or None if there is none."""
     return draw_ids(rng, n, n.T, padded=True) != 0 if padded else None
 
@@ -36,10 +36,10 @@ def conv1d(
     """A convolution from C to F features."""
     x, W, b = (draw(rng, dtype, *shape) for shape in ((n.B, n.T, n.C), (kernel, n.C, n.F), (n.F,)))
 
-    def function(x, W, b, valid):
-        return F.conv1d(x, W, b, dilation, causal, valid)
+    def function(x, W, b, mask):
+        return F.conv1d(x, W, b, dilation, causal, mask)
 
-    constants = {"valid": draw_valid(n, rng, padded)}
+    constants = {"mask": draw_mask_of_tokens(n, rng, padded)}
     return Problem(function, F.conv1d_backward, {"x": x, "W": W, "b": b}, constants, {})
 
 
@@ -54,7 +54,7 @@ def conv_layer(
 ) -> Problem:
     """A convolution from C to F features, with its parameters."""
     layer = L.Conv1d(n.C, n.F, 3, dilation=dilation, causal=causal, bias=bias, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"valid": draw_valid(n, rng, padded)})
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded)})
 
 
 def activated(
@@ -64,7 +64,7 @@ def activated(
     layer: Layer = L.ActivatedConv1d(n.C, 3, dilation=2, dtype=dtype, **options)
     if dropout is not None:
         layer = L.Residual(layer, n.C, dropout_rate=dropout, dtype=dtype)
-    return layer_problem(layer, rng, target(n, rng, dtype), {"valid": draw_valid(n, rng, padded=True)})
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded=True)})
 
 
 def conv_lm(
