@@ -1,0 +1,56 @@
+"""The figures of the comparisons. Like those of `plotting`, they are PNGs, and the same numbers give the same bytes."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot, save_figure
+
+
+def plot_table1(
+    rows: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]], d: int, path: str | PathLike[str]
+) -> None:
+    """Draw the multiply-adds, the chains and the times over n, and the layers that connect two positions."""
+    figure, axes = pyplot().subplots(2, 2, figsize=(9.0, 6.4))
+    panels = {
+        "multiply_adds": ("Multiply-adds of a layer, with projections", "millions, forward", 1e-6),
+        "operations_in_chain": ("Operations that must wait for each other", "longest chain, forward and backward", 1),
+        "milliseconds": ("Time of forward and backward, one core", "ms for a batch of 2,048 tokens", 1),
+    }
+    lengths = list(dict.fromkeys(row["n"] for row in rows))
+    for axis, (key, (title, label, unit)) in zip((axes[0, 0], axes[0, 1], axes[1, 0]), panels.items(), strict=True):
+        for color, kind in zip(COLORS, dict.fromkeys(row["kind"] for row in rows), strict=False):
+            values = [unit * row[key] for row in rows if row["kind"] == kind]
+            axis.loglog(lengths, values, "o-", color=color, markersize=4, label=kind)
+        axis.set_xticks(lengths, lengths)
+        axis.minorticks_off()
+        mark_powers(axis)
+        axis.set(title=title, xlabel="length of the sequence, n", ylabel=label)
+    for axis, n in ((axes[0, 0], 2 * d), (axes[1, 0], d)):
+        axis.axvline(n, color=GREY, linewidth=1, linestyle="--")
+        axis.annotate(f"n = {'2d' if n > d else 'd'}", (n, 0.02), xycoords=("data", "axes fraction"), color=GREY)
+    bars = axes[1, 1].barh([row["kind"] for row in paths], [row["layers"] for row in paths], color=COLORS[0])
+    axes[1, 1].bar_label(bars, [str(row["layers"]) for row in paths], padding=3)
+    axes[1, 1].invert_yaxis()
+    axes[1, 1].margins(x=0.12)
+    axes[1, 1].set(
+        title=f"Layers until two tokens {paths[0]['distance']} apart are connected", xlabel="layers in the stack"
+    )
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    save_figure(figure, path)
+
+
+def plot_reach(distances: Sequence[int], reaches: Mapping[str, Sequence[float]], path: str | PathLike[str]) -> None:
+    """Draw how much of the gradient arrives at the first token, over its distance from the loss."""
+    figure, axis = pyplot().subplots(figsize=(7.4, 4.4))
+    for color, (name, values) in zip(COLORS, reaches.items(), strict=False):
+        axis.loglog(distances, values, "o-", color=color, markersize=4, label=name)
+    axis.loglog(distances, [1 / (n + 1) for n in distances], "--", color=GREY, linewidth=1, label="1 / n")
+    axis.set(
+        title="How far a gradient reaches, before training",
+        xlabel="distance between the token and the loss",
+        ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1",
+        ylim=(1e-16, 10),
+    )
+    axis.legend(ncols=2)
+    save_figure(figure, path)
