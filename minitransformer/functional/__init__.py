@@ -19,6 +19,8 @@ from minitransformer.functional.activations import (
 )
 from minitransformer.functional.alibi import alibi_bias, alibi_slopes
 from minitransformer.functional.attention import (
+    additive_attention,
+    additive_attention_backward,
     elu_plus_one,
     elu_plus_one_backward,
     linear_attention,
@@ -62,6 +64,8 @@ from minitransformer.functional.rotary import rotate, rotate_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
 __all__ = [
+    "additive_attention",
+    "additive_attention_backward",
     "alibi_bias",
     "alibi_slopes",
     "causal_mask",

@@ -10,6 +10,7 @@ from minitransformer.layers.encoder import Encoder, EncoderLayer
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
 from minitransformer.layers.recurrent import GRU, LSTM
 from minitransformer.layers.residual import Residual
@@ -33,6 +34,7 @@ __all__ = [
     "LayerNorm",
     "LearnedPositions",
     "Linear",
+    "MemoryAttention",
     "OutputProjection",
     "PositionalEncoding",
     "RMSNorm",

@@ -4,6 +4,7 @@ from minitransformer.models.bert import BERT, bert_config
 from minitransformer.models.config import TransformerConfig, config_names, named_config
 from minitransformer.models.convolutional import ConvConfig, ConvLM
 from minitransformer.models.gpt import GPT, gpt_config
+from minitransformer.models.recurrent import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.transformer import Transformer, t5_config
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "GPT",
     "ConvConfig",
     "ConvLM",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "Transformer",
     "TransformerConfig",
     "bert_config",

@@ -1,5 +1,6 @@
 """Attention of every kind: pairs of functions with the same signature, `(q, k, v, allowed, ...) -> (y, cache)`."""
 
+from minitransformer.functional.attention.additive import additive_attention, additive_attention_backward
 from minitransformer.functional.attention.full import (
     AttentionCache,
     scaled_dot_product_attention,
@@ -21,6 +22,8 @@ __all__ = [
     "LinearAttentionCache",
     "Pattern",
     "TiledAttentionCache",
+    "additive_attention",
+    "additive_attention_backward",
     "elu_plus_one",
     "elu_plus_one_backward",
     "linear_attention",

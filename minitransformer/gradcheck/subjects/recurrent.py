@@ -1,4 +1,4 @@
-"""The rows for the recurrent functions and layers."""
+"""The rows for the recurrent functions, layers and models, and for the attention between them."""
 
 from typing import Any
 
@@ -10,7 +10,20 @@ from minitransformer import layers as L
 from minitransformer.backend import xp
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import randomize_parameters
-from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, register
+from minitransformer.gradcheck.subjects.models import LARGEST, draw_sentences, loss_problem
+from minitransformer.gradcheck.subjects.table import (
+    MASKS,
+    Problem,
+    Sizes,
+    draw,
+    draw_ids,
+    draw_mask,
+    layer_problem,
+    register,
+)
+from minitransformer.layers.memory_attention import MEMORY_ATTENTION
+from minitransformer.models import Seq2Seq, Seq2SeqConfig
+from minitransformer.models.recurrent import CELLS, SEQ2SEQ_ATTENTION
 from minitransformer.vocabulary import PAD
 
 DROPOUT = 0.3
@@ -100,6 +113,37 @@ def layer(
     return Problem(forward, backward, inputs, constants, dict(stack.named_parameters()))
 
 
+def additive_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str) -> Problem:
+    """T queries and S keys of D features, and values of F features."""
+    inputs = {"q": draw(rng, dtype, n.B, n.T, n.D), "k": draw(rng, dtype, n.B, n.S, n.D)}
+    inputs |= {"v": draw(rng, dtype, n.B, n.S, n.F), "w": draw(rng, dtype, n.D)}
+    constants = {"allowed": draw_memory_mask(mask, rng, n)}
+    return Problem(F.additive_attention, F.additive_attention_backward, inputs, constants, {})
+
+
+def memory_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: str, mask: str) -> Problem:
+    """The attention of T states to a memory of S vectors."""
+    inputs = {"h": draw(rng, dtype, n.B, n.T, n.C), "memory": draw(rng, dtype, n.B, n.S, n.C)}
+    constants = {"allowed": draw_memory_mask(mask, rng, n)}
+    return layer_problem(L.MemoryAttention(kind, n.C, dtype=dtype), rng, inputs, constants)
+
+
+def draw_memory_mask(kind: str, rng: np.random.Generator, n: Sizes) -> np.ndarray | None:
+    """As `draw_mask`, for scores (B, T, S)."""
+    mask = draw_mask(kind, rng, n._replace(H=1), n.T, n.S)
+    return None if mask is None else mask[:, 0]
+
+
+def seq2seq(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float = DROPOUT, padding: bool = True, **fields: Any
+) -> Problem:
+    """A recurrent encoder-decoder, from ids to the loss; `fields` are those of the configuration."""
+    config = Seq2SeqConfig(n.V, n.C, 2 * n.D, max_len=n.max_len, dropout=dropout, **fields)
+    model = Seq2Seq(config, dtype=dtype)
+    randomize_parameters(model, rng)
+    return loss_problem(model, *draw_sentences(n, rng, padding))
+
+
 for name in BLOCKS:
     for reverse in (False, True):
         for padding in (False, True):
@@ -114,3 +158,17 @@ for kind in (L.LSTM, L.GRU):
             register(row, kind, layer, kind=kind, bidirectional=bidirectional, dropout=rate)
         row = f"{kind.__name__} bidirectional={bidirectional} padding=False initial_state=False"
         register(row, kind, layer, kind=kind, bidirectional=bidirectional, padding=False, initial_state=False)
+for mask in MASKS:
+    register(f"additive_attention mask={mask}", F.additive_attention, additive_attention, mask=mask)
+for attention in MEMORY_ATTENTION:
+    for mask in ("none", "padding", "empty_row"):
+        row = f"MemoryAttention kind={attention} mask={mask}"
+        register(row, L.MemoryAttention, memory_attention, kind=attention, mask=mask)
+for attention in SEQ2SEQ_ATTENTION:
+    for cell in CELLS:
+        row = f"Seq2Seq attention={attention} cell={cell}"
+        fields: dict[str, Any] = {"attention": attention, "cell": cell, "max_entries": LARGEST}
+        register(row, Seq2Seq, seq2seq, **fields)
+    for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
+        row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
+        register(row, Seq2Seq, seq2seq, attention=attention, max_entries=LARGEST, **changes)
