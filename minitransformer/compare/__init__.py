@@ -11,4 +11,4 @@ An experiment is a module with
 and a name in EXPERIMENTS. `tracing` counts while the code runs.
 """
 
-EXPERIMENTS = ("table1", "gradient-reach")  # in the order in which they run
+EXPERIMENTS = ("table1", "gradient-reach", "one-vector", "alignment")  # in the order in which they run

@@ -54,3 +54,36 @@ def plot_reach(distances: Sequence[int], reaches: Mapping[str, Sequence[float]],
     )
     axis.legend(ncols=2)
     save_figure(figure, path)
+
+
+def plot_one_vector(
+    rows: Sequence[Mapping[str, Any]], lengths: Sequence[int], longest: int, path: str | PathLike[str]
+) -> None:
+    """Draw the exact match of every model over the length of the source, one panel for each task."""
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    figure, axes = pyplot().subplots(1, len(tasks), figsize=(1.2 + 4.2 * len(tasks), 3.6), sharey=True, squeeze=False)
+    for axis, task in zip(axes[0], tasks, strict=True):
+        for color, row in zip(COLORS, (row for row in rows if row["task"] == task), strict=False):
+            axis.plot(lengths, row["exact_match"], "o-", color=color, markersize=4, label=row["model"])
+        axis.axvline(longest, color=GREY, linewidth=1, linestyle="--")
+        axis.annotate("longest in training", (longest, 1.03), color=GREY, fontsize=8, ha="right")
+        axis.set(title=f"{task}\n", xlabel="letters of the source", ylim=(-0.03, 1.08))
+    axes[0, 0].set_ylabel("exact match, held out")
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, ncols=4, loc="outside lower center")
+    save_figure(figure, path)
+
+
+def plot_alignments(rows: Sequence[Mapping[str, Any]], path: str | PathLike[str]) -> None:
+    """Draw the attention weights of one answer of each task: the source along the top, the answer down the side."""
+    figure, axes = pyplot().subplots(1, len(rows), figsize=(3.6 * len(rows) + 0.8, 3.7), squeeze=False)
+    for axis, row in zip(axes[0], rows, strict=True):
+        example = row["example"]
+        image = axis.imshow(example["weights"], vmin=0.0, vmax=1.0, aspect="auto")
+        axis.set_xticks(range(len(example["source"])), example["source"])
+        axis.set_yticks(range(len(example["target"])), example["target"])
+        axis.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+        axis.spines[:].set_visible(False)
+        axis.set(title=row["task"], xlabel="letter attended to", ylabel="letter to be written")
+    figure.colorbar(image, ax=axes[0].tolist(), label="attention weight")
+    save_figure(figure, path)

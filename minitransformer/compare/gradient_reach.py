@@ -70,11 +70,12 @@ def first_gradient(name: str, n: int, seed: int) -> float:
     """The geometric mean over sequences of ||dLoss/dx_1||."""
     rng = np.random.default_rng(seed)
     layer = KINDS[name](max(n, 2), rng)
+    dlast = rng.standard_normal((SEQUENCES, WIDTH))  # first, so that it is the same for every n
     x = rng.standard_normal((SEQUENCES, n, WIDTH))
     y, cache = layer.forward(x)
     y = y[0] if isinstance(layer, LSTM) else y
     dy = np.zeros_like(y)
-    dy[:, -1] = rng.standard_normal((SEQUENCES, WIDTH))
+    dy[:, -1] = dlast
     dx = layer.backward(dy, cache)
     dx = dx[0] if isinstance(layer, LSTM) else dx
     norms = np.sqrt((dx[:, 0] ** 2).sum(axis=-1))
