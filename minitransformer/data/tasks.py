@@ -1,9 +1,10 @@
-"""Four toy tasks that a small Transformer can solve exactly. Each needs a different relation between positions.
+"""Five toy tasks that a small Transformer can solve exactly. Each needs a different relation between positions.
 
 copy      abca -> abca        target position t attends to source position t
 reverse   abca -> acba        t attends to length - 1 - t
 sort      abca -> aabc        count each letter, and find the next one
 addition  57+8 -> 65          aligned digits, and carries that run from right to left
+recall    a3k7c1k -> 7        find the key that is asked at the end, wherever it is, and answer with its value
 
 A hash of a source's ids decides whether it is held out, never chance. The same sequence is always on the same side of
 the split, so training cannot have seen a test example.
@@ -153,7 +154,50 @@ class Addition(ToyTask):
         return pad_rows([self.encode(str(total)) for total in sums], self.max_digits + 1)
 
 
-_TASKS = {"copy": Copy, "reverse": Reverse, "sort": Sort, "addition": Addition}
+class Recall(ToyTask):
+    """Key-value recall: pairs of a letter and a digit, and one of the letters again; the answer is its digit.
+
+    The letters of a source are all different, and any of them may be asked. `pairs` is the largest number of pairs, at
+    most one for each letter. What was read must be kept or found again: a window forgets it, a state of constant size
+    overflows (Graves et al. 2014, section 4.3, associative recall; Arora et al. 2023). Raises ValueError for a number
+    of pairs out of range.
+    """
+
+    keys = string.ascii_letters
+    symbols = keys + string.digits
+
+    def __init__(self, pairs: int = 8) -> None:
+        if not 1 <= check_integer("pairs", pairs) <= len(self.keys):
+            raise ValueError(f"pairs must be from 1 to {len(self.keys)}, got {pairs}")
+        self.max_len = 2 * pairs + 1
+        self.min_len_held_out = min(7, self.max_len)  # three pairs: there are few sources with one
+
+    def draw(self, rng: np.random.Generator, count: int, min_len: int) -> np.ndarray:
+        """`count` sources with every number of pairs equally often."""
+        most, keys = self.max_len // 2, len(self.keys)
+        pairs = rng.integers(min_len // 2, most + 1, size=count).clip(1)
+        ids = np.empty((count, self.max_len), dtype=np.int64)
+        letters = rng.permuted(np.tile(np.arange(keys), (count, 1)), axis=1)
+        ids[:, 0:-1:2] = len(SPECIAL_TOKENS) + letters[:, :most]
+        ids[:, 1::2] = rng.integers(len(SPECIAL_TOKENS) + keys, len(self.vocabulary), size=(count, most))
+        rows = np.arange(count)
+        ids[rows, 2 * pairs] = ids[rows, 2 * rng.integers(0, pairs)]
+        return np.where(np.arange(self.max_len) <= 2 * pairs[:, None], ids, PAD)
+
+    def solve(self, source: np.ndarray) -> np.ndarray:
+        """The id after the first place that holds the last id."""
+        rows, last = np.arange(len(source)), (source != PAD).sum(axis=1) - 1
+        first = (source == source[rows, last, None]).argmax(axis=1)
+        return source[rows, first + 1, None]
+
+
+_TASKS: dict[str, type[ToyTask]] = {
+    "copy": Copy,
+    "reverse": Reverse,
+    "sort": Sort,
+    "addition": Addition,
+    "recall": Recall,
+}
 
 
 def task_names() -> tuple[str, ...]:

@@ -65,6 +65,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
             norm=options.norm,
             dropout=options.dropout,
             positions=options.positions,
+            **options.attention_fields(),
         )
         return MODELS[options.model], config
 
