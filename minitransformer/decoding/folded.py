@@ -109,7 +109,7 @@ class FoldedBlock:
         x += self.contract(h)
 
     def _attend(self, qkv, kv_cache, allowed):
-        """qkv (B, C + 2 G D) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend` for a token."""
+        """qkv (B, C + 2 G D) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend`."""
         B, start, (C, width, _) = len(qkv), kv_cache.length, self.widths
         D = C // self.num_heads
         q = qkv[:, :C].reshape(B, -1, 1, D)  # (B, H, 1, D)

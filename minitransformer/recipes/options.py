@@ -188,9 +188,9 @@ def add_options(
 ) -> None:
     """Add an option to `parser` for each field of `defaults`, unless it has one of this name already.
 
-    `only` names the fields to add; the default is all. With `resumable_only` only for the fields that a resumed run may change, without defaults, which are the run's own
-    values. With `hidden` the help does not show them. An option that is not given leaves no attribute in the parsed
-    arguments.
+    `only` names the fields to add; the default is all. With `resumable_only` only for the fields that a resumed run may
+    change, without defaults, which are the run's own values. With `hidden` the help does not show them. An option that
+    is not given leaves no attribute in the parsed arguments.
     """
     for field in dataclasses.fields(defaults):
         if (resumable_only and not field.metadata["resumable"]) or (only is not None and field.name not in only):

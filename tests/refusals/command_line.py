@@ -99,7 +99,7 @@ OPTIONS = [
     command("train on text", "a learning rate of nan", *TEXT, "--peak", "nan"),
     command("summary", "an unknown configuration", "summary", "huge"),
     command("summary", "an empty vocabulary", "summary", "tiny", "--vocab-size", 0),
-    command("summary", "strided attention without a stride", "summary", "tiny", "--attention", "strided", "--window", 2),
+    command("summary", "windowed attention without a window", "summary", "tiny", "--attention", "windowed"),
     command("summary", "more weights than fit into any memory", "summary", "tiny", "--vocab-size", 10**15),
     command("summary", "no sequences in a batch", "summary", "tiny", "--activations", "--batch-size", 0),
     command("gradcheck", "an unknown row", "gradcheck", "sotfmax"),
