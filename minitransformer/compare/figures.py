@@ -87,3 +87,19 @@ def plot_alignments(rows: Sequence[Mapping[str, Any]], path: str | PathLike[str]
         axis.set(title=row["task"], xlabel="letter attended to", ylabel="letter to be written")
     figure.colorbar(image, ax=axes[0].tolist(), label="attention weight")
     save_figure(figure, path)
+
+
+def plot_recall(rows: Sequence[Mapping[str, Any]], pairs: Sequence[int], path: str | PathLike[str]) -> None:
+    """Draw the share of right answers of every model over the number of pairs."""
+    figure, axis = pyplot().subplots()
+    for color, row in zip(COLORS, rows, strict=False):
+        axis.plot(pairs, row["exact_match"], "o-", color=color, markersize=4, label=row["model"])
+    axis.axhline(0.1, color=GREY, linewidth=1, linestyle="--", label="a guess")
+    axis.set(
+        title="Recall: the value of one of many keys, asked at the end",
+        xlabel="key-value pairs in the source",
+        ylabel="right answers, held out",
+        ylim=(-0.03, 1.06),
+    )
+    axis.legend()
+    save_figure(figure, path)

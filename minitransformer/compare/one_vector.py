@@ -16,9 +16,9 @@ from minitransformer.process import keep_freed_memory
 
 NAME = "one-vector"
 DESCRIPTION = "copy and reverse by length: one fixed vector, additive and dot attention, Transformer"
-SECONDS = {True: 45, False: 300}
+SECONDS = {True: 15, False: 220}
 TASKS = {True: ("reverse",), False: ("copy", "reverse")}
-TRAINING = {True: 6.0, False: 50.0}  # seconds of CPU time of each model
+TRAINING = {True: 4.0, False: 40.0}  # seconds of CPU time of each model
 LONGEST = {True: 8, False: 16}  # letters of a source in training
 LENGTHS = {True: (2, 4, 6, 8, 10), False: (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)}  # letters of a source in the tests
 PROCESSES = 2

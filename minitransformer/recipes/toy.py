@@ -1,4 +1,4 @@
-"""The toy tasks: copy, reverse, sort and addition, each learned to nearly 100 % by the tiny model within minutes."""
+"""The toy tasks, such as copy and reverse, each learned to nearly 100 % by the tiny model within minutes."""
 
 import contextlib
 import dataclasses
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.checks import check_rate
-from minitransformer.data import Task, get_task
+from minitransformer.checks import check_integer, check_rate
+from minitransformer.data import Task, ToyTask, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
-from minitransformer.data.tasks import Batch
+from minitransformer.data.tasks import Batch, Recall
 from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
 from minitransformer.layers.positions import POSITIONS
@@ -28,6 +28,12 @@ Model = Transformer | GPT
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT}
 TESTED = 2000  # held-out sequences
 SAMPLED = 64  # sequences drawn to find the lengths
+
+
+def check_pairs(name: str, value: int) -> None:
+    """ValueError unless there is a letter for each of `value` pairs."""
+    if not 1 <= check_integer(name, value) <= len(Recall.keys):
+        raise ValueError(f"{name} must be from 1 to {len(Recall.keys)}, got {value}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,25 +52,32 @@ class ToyOptions(TrainOptions):
 class ToyRecipe(Recipe[ToyOptions, Task, Model]):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
+    options_class: type[ToyOptions] = ToyOptions
+
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
         self.name = name
         self.help = example
-        self.defaults = ToyOptions(**defaults)
+        self.defaults = self.options_class(**defaults)
+
+    def task(self, options: ToyOptions) -> ToyTask:
+        """The task itself, whatever the model."""
+        return get_task(self.name)
 
     def data(self, options: ToyOptions) -> Task:
         """The task; for GPT each pair as one sequence."""
-        task = get_task(self.name)
+        task = self.task(options)
         return PromptedTask(task) if options.model == "gpt" else task
 
     def model(self, options: ToyOptions, data: Task) -> tuple[type[Model], TransformerConfig]:
         """An encoder-decoder, or a GPT, of the sizes asked for."""
-        vocab_size = len(get_task(self.name).vocabulary)
+        vocab_size = len(self.task(options).vocabulary)
         config = named_config(
             options.config,
             vocab_size,
             norm=options.norm,
             dropout=options.dropout,
             positions=options.positions,
+            **options.attention_fields(),
         )
         return MODELS[options.model], config
 
@@ -92,7 +105,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
 
     def evaluate(self, options: ToyOptions, model: Model, data: Task) -> tuple[dict[str, Any], Any]:
         """Exact match on held-out sequences."""
-        batch = get_task(self.name).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
+        batch = self.task(options).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
         return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
 
@@ -107,7 +120,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example is the most informative
         example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
         weights, queries, keys = last_attention(model, example)
-        vocabulary = get_task(self.name).vocabulary
+        vocabulary = self.task(options).vocabulary
         rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
         which = (
             "Self-attention of the last layer"
@@ -120,13 +133,30 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
 
     def report(self, trained: Trained[ToyOptions, Task, Model]) -> list[str]:
         """The exact match, and three examples."""
-        result, (batch, decoded), task = trained.result, trained.evaluated, get_task(self.name)
+        result, (batch, decoded), task = trained.result, trained.evaluated, self.task(trained.options)
         percent = math.floor(1000 * result["exact_match"]) / 10  # rounded down: 100.0 % means every one
         lines = [f"{'exact match on held-out':<26} {percent:.1f} % of {result['held_out']:,} sequences"]
         for source, answer, expected in list(zip(batch.source, decoded, batch.target_out, strict=True))[:3]:
             verdict = "right" if task.decode(answer) == task.decode(expected) and EOS in answer else "WRONG"
             lines.append(f"{'for example':<26} {task.decode(source)} -> {task.decode(answer)}   {verdict}")
         return lines
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallOptions(ToyOptions):
+    """The options of key-value recall."""
+
+    pairs: int = option(16, "largest number of pairs", check_pairs)
+
+
+class RecallRecipe(ToyRecipe):
+    """Key-value recall, with a choice of how many pairs there are."""
+
+    options_class = RecallOptions
+
+    def task(self, options: Any) -> ToyTask:
+        """The task with `options.pairs`."""
+        return Recall(options.pairs)
 
 
 def last_attention(model: Any, example: Batch) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -159,4 +189,5 @@ TOY_RECIPES = (
     ToyRecipe("reverse", "abca -> acba", steps=2000),
     ToyRecipe("sort", "abca -> aabc", steps=2500),
     ToyRecipe("addition", "57+8 -> 65", steps=6000, warmup=400, factor=0.5),
+    RecallRecipe("recall", "a3k7c1k -> 7", steps=2000),
 )

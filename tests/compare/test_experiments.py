@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer.bench import lengths
-from minitransformer.compare import EXPERIMENTS, alignment, gradient_reach, one_vector, table1, training
+from minitransformer.compare import EXPERIMENTS, alignment, gradient_reach, one_vector, recall, table1, training
 from minitransformer.data import get_task
 from tests.cli.run import assert_refused, run
 
@@ -80,18 +80,19 @@ def small(monkeypatch):
         gradient_reach: {"DISTANCES": (1, 4)},
         one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2)},
         alignment: {"TRAINING": 0.1, "LENGTH": 3, "SEQUENCES": 4},
+        recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
         training: {"BATCH": 4},
         lengths: {"TESTED": 4},
     }.items():
         for name, value in changes.items():
             of_two = isinstance(getattr(module, name), dict)
             monkeypatch.setattr(module, name, dict.fromkeys((True, False), value) if of_two else value)
-    for module in (one_vector, alignment):
+    for module in (one_vector, alignment, recall):
         monkeypatch.setattr(module, "train_all", lambda work, todo, _: [work(*job) for job in reversed(todo)])
     monkeypatch.setattr("minitransformer.bench.timing.TURN", 0.0)
 
 
-SMALL = ("table1", "gradient-reach", "one-vector", "alignment")
+SMALL = ("table1", "gradient-reach", "one-vector", "alignment", "recall")
 
 
 def test_the_command_prints_its_time_limit_first_and_draws_every_figure(small, tmp_path, capsys):

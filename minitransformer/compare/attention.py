@@ -1,0 +1,181 @@
+"""What the kinds of attention cost: bits per character on Shakespeare, and pairs that are not found again.
+
+Tiled attention is the same function as full attention. Windowed, linear and grouped attention are other functions,
+which need less memory. Every model is trained as `minitransformer train` does it, with the options below.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.data.tasks import Recall
+from minitransformer.data.text import TextTask
+from minitransformer.evaluation import decode_and_score
+from minitransformer.models import GPT
+from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
+from minitransformer.progress import tqdm
+from minitransformer.recipes import get_recipe
+from minitransformer.recipes.text import spread_windows
+
+NAME = "attention"
+DESCRIPTION = "what tiled, windowed, linear and grouped attention cost in bits, and which kind finds a pair again"
+SECONDS = {True: 60, False: 420}  # at most, on two cores
+
+TEXT: dict[str, Any] = {  # options of `train shakespeare`; linear attention has no rotary positions
+    "positions": "learned",
+    "length": 256,
+    "d_model": 64,
+    "num_layers": 3,
+    "batch_size": 16,
+    "warmup": 50,
+}
+TEXT_KINDS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "tiled": {"attention": "tiled"},
+    "windowed, 64": {"attention": "windowed", "window": 64},
+    "linear": {"attention": "linear"},
+    "grouped, 2 of 4": {"num_kv_heads": 2},
+    "grouped, 1 of 4": {"num_kv_heads": 1},
+}
+RECALL: dict[str, Any] = {"model": "gpt", "pairs": len(Recall.keys)}  # options of `train recall`
+RECALL_KINDS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "windowed, 16": {"attention": "windowed", "window": 16},
+    "windowed, 8": {"attention": "windowed", "window": 8},
+    "linear": {"attention": "linear"},
+}
+STEPS = {"text": {True: 15, False: 400}, "recall": {True: 350, False: 1500}}
+PAIRS = (2, 4, 8, 12, 16, 20, 26)  # of which one is asked
+TESTED = {True: 50, False: 500}  # held-out sequences for each number of pairs
+
+
+def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
+    """Train and test all models, print two tables, and draw attention.png into `directory` -> the numbers.
+
+    Without Shakespeare's plays, there is only the table of recall.
+    """
+    recall = recall_rows(quick, seed)
+    print_recall(recall, TESTED[quick])
+    try:
+        text = text_rows(quick, seed)
+        print_text(text)
+    except ValueError as error:
+        print(f"\nno bits per character: {error}")
+        text = []
+    figure = directory / "attention.png"
+    plot_kinds(text, recall, PAIRS, figure)
+    print(f"\nsaved {figure}")
+    return {"text": text, "pairs": PAIRS, "recall": recall}
+
+
+def train_as(task: str, seed: int, options: dict[str, Any], data: Any = None) -> tuple[Any, Any, Any]:
+    """Train a model with the recipe and `options` of a task -> the model, its history, and the data."""
+    recipe = get_recipe(task)
+    chosen = dataclasses.replace(recipe.defaults, seed=seed, **options)
+    data = data or recipe.data(chosen)
+    model_class, config = recipe.model(chosen, data)
+    model = model_class(config, seed=seed)
+    return model, recipe.train(chosen, model, data), data
+
+
+def text_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
+    """A GPT on Shakespeare with each kind of attention -> "kind", "bits" per character, "parameters" and so on.
+
+    All have the same initial weights and batches, except for those with fewer heads of keys.
+    """
+    recipe, rows, data, full = get_recipe("shakespeare"), [], None, None
+    for kind, fields in TEXT_KINDS.items():
+        options = {**TEXT, **fields, "steps": STEPS["text"][quick]}
+        model, history, data = train_as("shakespeare", seed, options, data)
+        losses = np.array(history.losses)
+        full = losses if full is None else full
+        result = recipe.evaluate(dataclasses.replace(recipe.defaults, **options), model, few(data) if quick else data)
+        rows.append(
+            {
+                "kind": kind,
+                "bits": result[0]["bits_per_character"],
+                "largest_difference": float(abs(losses - full).max()),  # of a step's loss, from full attention
+                "parameters": model.num_parameters(),
+                "decoding_bytes": decoding_bytes(model),
+            }
+        )
+        tqdm.write(f"{kind}: {rows[-1]['bits']:.3f} bits per character")
+    return rows
+
+
+def few(data: TextTask) -> Any:
+    """The same data with a few windows of the held-out text."""
+
+    class Few:
+        def held_out_batches(self, size: int) -> list[Any]:
+            return [spread_windows(data)]
+
+    return Few()
+
+
+def decoding_bytes(model: GPT) -> int:
+    """What decoding keeps of one text of `max_len` tokens."""
+    kept = model.blocks.make_kv_caches(1, model.config.max_len)
+    return sum(x.nbytes for kv_cache in kept for x in vars(kv_cache).values() if hasattr(x, "nbytes") and x.ndim == 4)
+
+
+def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
+    """A GPT on key-value recall with each kind of attention -> "kind", and "exact_match" for each of PAIRS."""
+    rows = []
+    for kind, fields in RECALL_KINDS.items():
+        model, _, _ = train_as("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        rows.append({"kind": kind, "exact_match": [score_at(model, pairs, TESTED[quick], seed) for pairs in PAIRS]})
+        tqdm.write(f"{kind}: {rows[-1]['exact_match'][-1]:.2f} with {PAIRS[-1]} pairs")
+    return rows
+
+
+def score_at(model: GPT, pairs: int, count: int, seed: int) -> float:
+    """The share of `count` held-out sources with so many pairs whose answer is right."""
+    rng = np.random.default_rng([seed, 4, pairs])
+    batch = Recall(pairs).batch(rng, count, held_out=True, min_len=pairs + 1)
+    return decode_and_score(model, batch)[1]
+
+
+def print_recall(rows: Sequence[dict[str, Any]], count: int) -> None:
+    """Print the exact match over the number of pairs."""
+    print(f"\nexact match on {count} held-out sequences with each number of pairs; a guess is right in 0.10\n")
+    print(f"{'attention':<16}" + "".join(f"{pairs:>6}" for pairs in PAIRS))
+    for row in rows:
+        print(f"{row['kind']:<16}" + "".join(f"{score:>6.2f}" for score in row["exact_match"]), flush=True)
+
+
+def print_text(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the bits per character of each kind, and what they are relative to full attention."""
+    full = rows[0]["bits"]
+    print(f"\nbits per character of unseen plays, windows of {TEXT['length']}; KB are kept for decoding\n")
+    print(f"{'attention':<16} {'bits':>7} {'more':>8} {'largest difference':>20} {'parameters':>11} {'KB':>6}")
+    for row in rows:
+        print(
+            f"{row['kind']:<16} {row['bits']:>7.3f} {row['bits'] - full:>+8.3f} {row['largest_difference']:>20.1e} "
+            f"{row['parameters']:>11,} {row['decoding_bytes'] / 1e3:>6.0f}"
+        )
+
+
+def plot_kinds(
+    text: Sequence[dict[str, Any]], recall: Sequence[dict[str, Any]], pairs: Sequence[int], path: str | PathLike[str]
+) -> None:
+    """Draw the bits per character of each kind, and the exact match over the number of pairs."""
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.0, 3.6))
+    kinds = [row["kind"] for row in text]
+    bars = left.barh(kinds, [row["bits"] for row in text], color=BLUE)
+    left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
+    left.invert_yaxis()
+    left.margins(x=0.15)
+    left.set(title="Shakespeare: bits per character", xlabel="bits per character of unseen plays")
+    for color, row in zip(COLORS, recall, strict=False):
+        right.plot(
+            pairs, [100 * share for share in row["exact_match"]], "o-", color=color, markersize=4, label=row["kind"]
+        )
+    right.axhline(10, color=GREY, linewidth=1, linestyle="--", label="a guess")
+    right.set(title="Recall: who finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105))
+    right.legend()
+    save_figure(figure, path)
