@@ -12,7 +12,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.bench.lengths import score_at, train_all
 from minitransformer.compare.figures import plot_alignments
-from minitransformer.compare.training import MODELS, make_model, train_for
+from minitransformer.compare.training import make_model, train_for
 from minitransformer.data import get_task
 from minitransformer.process import keep_freed_memory
 
@@ -46,7 +46,7 @@ def train_and_align(task_name: str, name: str, quick: bool, seed: int) -> dict[s
     keep_freed_memory()
     task = get_task(task_name)
     model = make_model(name, len(task.vocabulary), seed)
-    trained = train_for(model, task, TRAINING[quick], MODELS[name][1], seed)
+    trained = train_for(model, task, TRAINING[quick], seed)
     task.max_len = LENGTH
     batch = task.batch(np.random.default_rng([seed, 5]), SEQUENCES, held_out=True, min_len=LENGTH)
     weights = to_host(model.attention_weights(*batch.inputs).cross[-1])[:, 0]  # (B, T, S)

@@ -50,7 +50,7 @@ def train_and_test(task_name: str, name: str, quick: bool, seed: int) -> dict[st
     task = get_task(task_name)
     task.max_len = LONGEST[quick]
     model = make_model(name, len(task.vocabulary), seed)
-    trained = train_for(model, task, TRAINING[quick], MODELS[name][1], seed)
+    trained = train_for(model, task, TRAINING[quick], seed)
     scores = [score_at(model, task_name, length, seed) for length in LENGTHS[quick]]
     return {
         "task": task_name,

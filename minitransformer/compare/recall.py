@@ -51,7 +51,7 @@ def train_and_test(task_name: str, name: str, quick: bool, seed: int) -> dict[st
     keep_freed_memory()
     task = Recall(PAIRS[quick][-1])
     model = make_model(name, len(task.vocabulary), seed)
-    trained = train_for(model, task, TRAINING[quick], MODELS[name][1], seed)
+    trained = train_for(model, task, TRAINING[quick], seed)
     scores = [score_at(model, count, seed) for count in PAIRS[quick]]
     return {"model": name, "parameters": model.num_parameters(), **trained, "exact_match": scores}
 
