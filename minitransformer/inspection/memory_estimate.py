@@ -7,6 +7,7 @@ from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.models.config import TransformerConfig
+from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
@@ -37,7 +38,7 @@ class TrainingMemory(NamedTuple):
 
 
 def training_memory(
-    config: TransformerConfig,
+    config: TransformerConfig | Seq2SeqConfig,
     rows: int,
     lengths: Sequence[int],
     kind: type[Layer] = Transformer,
@@ -73,8 +74,20 @@ def _work(config, rows, length):
     is larger only in very small models.
     """
     N = rows * length
+    if isinstance(config, Seq2SeqConfig):
+        return FLOAT * max(_recurrent_work(config, rows, length), min(BLOCK, N * config.vocab_size))
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
     if config.attention != "full":
         attention = config.d_model
     layer = N * (2 * max(config.d_ff, attention) + 6 * config.d_model)
     return FLOAT * int(max(layer, min(BLOCK, N * config.vocab_size)))
+
+
+def _recurrent_work(config, rows, length):
+    """The numbers in the temporary arrays of a recurrent layer, or of attention: the gradients of gates or of scores.
+
+    A backward pass has the gradients of the four gates, of the input, the output and the states before it.
+    """
+    N, R = rows * length, config.hidden_size
+    pairs = N * length * R if config.attention == "additive" else 0
+    return max(N * (4 * R + 4 * R), pairs + 4 * N * R)

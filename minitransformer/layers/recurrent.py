@@ -137,6 +137,8 @@ class RecurrentStack(Layer):
         first = self.directions[0].W.data
         check_width(type(self).__name__, x, len(first), first.dtype)
         if state is not None:
+            if len(state) != len(self.letters):
+                raise ValueError(f"the state must be ({', '.join(self.letters)}), got {len(state)} arrays")
             for name, array in zip(self.letters, state, strict=True):
                 check_shape(name, array, (self.num_layers, len(x), self.width))
         keeps, caches, finals = [], [], []

@@ -18,14 +18,34 @@ from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
-from minitransformer.models import GPT, Transformer, TransformerConfig, config_names, named_config
-from minitransformer.recipes.options import TrainOptions, check_positive, one_of, option
+from minitransformer.models import (
+    GPT,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+    config_names,
+    named_config,
+    named_seq2seq_config,
+)
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, one_of, option, option_name
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
 
-Model = Transformer | GPT
-MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT}
+Model = Transformer | GPT | Seq2Seq
+RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
+    f"{cell}{suffix}": {"cell": cell, "attention": attention}
+    for cell in ("lstm", "gru")
+    for suffix, attention in (("", "none"), ("-attention", "additive"))
+}
+MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
+OF_TRANSFORMERS = ("positions", "norm", "mine", *ATTENTION_OPTIONS)  # options that a recurrent model cannot have
+ATTENTION_TITLES: dict[type[Model], str] = {
+    Transformer: "Cross-attention of the last decoder layer",
+    GPT: "Self-attention of the last layer",
+    Seq2Seq: "Alignment by additive attention",
+}
 TESTED = 2000  # held-out sequences
 SAMPLED = 64  # sequences drawn to find the lengths
 
@@ -68,9 +88,15 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         task = self.task(options)
         return PromptedTask(task) if options.model == "gpt" else task
 
-    def model(self, options: ToyOptions, data: Task) -> tuple[type[Model], TransformerConfig]:
-        """An encoder-decoder, or a GPT, of the sizes asked for."""
+    def model(self, options: ToyOptions, data: Task) -> tuple[type[Model], TransformerConfig | Seq2SeqConfig]:
+        """The model and its sizes. Raises ValueError for an option that this model cannot have."""
         vocab_size = len(self.task(options).vocabulary)
+        if options.model in RECURRENT:
+            for name in OF_TRANSFORMERS:
+                if getattr(options, name) != getattr(self.defaults, name):
+                    raise ValueError(f"{option_name(name)} is for Transformers, and --model {options.model} is none")
+            fields: dict[str, Any] = {"dropout": options.dropout, **RECURRENT[options.model]}
+            return Seq2Seq, named_seq2seq_config(options.config, vocab_size, **fields)
         config = named_config(
             options.config,
             vocab_size,
@@ -81,7 +107,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         )
         return MODELS[options.model], config
 
-    def schedule(self, options: ToyOptions, config: TransformerConfig) -> Callable[[int], float]:
+    def schedule(self, options: ToyOptions, config: Any) -> Callable[[int], float]:
         """The paper's schedule."""
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
@@ -110,7 +136,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
 
     def draw(self, trained: Trained[ToyOptions, Task, Model], folder: Path) -> list[Path]:
-        """The loss, and where each output token of the longest example attends."""
+        """The loss, and where each output token of the longest example attends, if the model has attention."""
         from minitransformer import plotting
 
         options, model, history, (batch, _) = trained.options, trained.model, trained.history, trained.evaluated
@@ -119,15 +145,12 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         plotting.plot_training(history, loss_path, f"Training loss of {self.name}", floor)
         row = int((batch.source != PAD).sum(axis=1).argmax())  # the longest example is the most informative
         example = type(batch)(*(ids[row : row + 1, : _length(ids[row])] for ids in batch))
+        if isinstance(model, Seq2Seq) and model.attention is None:
+            return [loss_path]
         weights, queries, keys = last_attention(model, example)
         vocabulary = self.task(options).vocabulary
         rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
-        which = (
-            "Self-attention of the last layer"
-            if options.model == "gpt"
-            else "Cross-attention of the last decoder layer"
-        )
-        title = f"{which}, trained on {self.name}"
+        title = f"{ATTENTION_TITLES[type(model)]}, trained on {self.name}"
         plotting.plot_attention(weights, rows, columns, attention_path, title)
         return [loss_path, attention_path]
 

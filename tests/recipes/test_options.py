@@ -112,7 +112,11 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
         ("copy", {"factor": 0.0}, "--factor must be greater than 0, got 0.0"),
         ("copy", {"factor": math.nan}, "--factor must be greater than 0, got nan"),
         ("copy", {"norm": "middle"}, "--norm must be one of post, pre, got 'middle'"),
-        ("copy", {"model": "rnn"}, "--model must be one of transformer, gpt, got 'rnn'"),
+        (
+            "copy",
+            {"model": "rnn"},
+            "--model must be one of transformer, gpt, lstm, .*, got 'rnn'",
+        ),
         ("copy", {"config": "huge"}, "--config must be one of tiny"),
         ("copy", {"positions": "gps"}, "--positions must be one of sinusoidal"),
         ("shakespeare", {"attention": "linear"}, "--attention linear needs --positions sinusoidal, learned or"),

@@ -58,6 +58,7 @@ OPTIONS = [
     command("train", "no task", "train"),
     command("train", "an unknown task", "train", "poetry"),
     command("train", "an unknown model", "train", "copy", "--model", "rnn"),
+    command("train", "positions in a recurrent model", "train", "copy", "--model", "lstm", "--positions", "rope"),
     command("train", "an unknown configuration", "train", "copy", "--config", "huge"),
     command("train", "an unknown norm", "train", "copy", "--norm", "middle"),
     command("train", "unknown positions", "train", "copy", "--positions", "gps"),

@@ -23,7 +23,7 @@ from minitransformer.gradcheck.subjects.table import (
 )
 from minitransformer.layers.memory_attention import MEMORY_ATTENTION
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
-from minitransformer.models.recurrent import CELLS, SEQ2SEQ_ATTENTION
+from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
 from minitransformer.vocabulary import PAD
 
 DROPOUT = 0.3
