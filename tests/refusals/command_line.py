@@ -136,6 +136,8 @@ FOLDERS = [
     command("--runs", "in a place where no folder can be created", *COPY, "--runs", "/proc/nothing"),
     command("--runs", "a name too long", *COPY, "--runs", LONG),
     command("--runs", "a name with a zero byte", *COPY, "--runs", "a\0b"),
+    command("compare", "an unknown experiment", "compare", "table2"),
+    command("--runs", "of compare", "compare", "table1", "--quick", "--runs", "file"),
     command("--runs", "of bench", "bench", "tiny", "--runs", "file"),
     command("--runs", "of lengths", "lengths", "--runs", "file"),
     command("--folder", "is a file", "start", "06", "--folder", "file"),
