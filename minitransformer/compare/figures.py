@@ -28,7 +28,13 @@ def plot_table1(
         axis.set(title=title, xlabel="length of the sequence, n", ylabel=label)
     for axis, n in ((axes[0, 0], 2 * d), (axes[1, 0], d)):
         axis.axvline(n, color=GREY, linewidth=1, linestyle="--")
-        axis.annotate(f"n = {'2d' if n > d else 'd'}", (n, 0.02), xycoords=("data", "axes fraction"), color=GREY)
+        axis.annotate(
+            f"n = {'2d' if n > d else 'd'}",
+            (0.97 * n, 0.02),
+            xycoords=("data", "axes fraction"),
+            color=GREY,
+            ha="right",
+        )
     bars = axes[1, 1].barh([row["kind"] for row in paths], [row["layers"] for row in paths], color=COLORS[0])
     axes[1, 1].bar_label(bars, [str(row["layers"]) for row in paths], padding=3)
     axes[1, 1].invert_yaxis()
@@ -42,7 +48,7 @@ def plot_table1(
 
 def plot_reach(distances: Sequence[int], reaches: Mapping[str, Sequence[float]], path: str | PathLike[str]) -> None:
     """Draw how much of the gradient arrives at the first token, over its distance from the loss."""
-    figure, axis = pyplot().subplots(figsize=(7.4, 4.4))
+    figure, axis = pyplot().subplots(figsize=(8.2, 4.6))
     for color, (name, values) in zip(COLORS, reaches.items(), strict=False):
         axis.loglog(distances, values, "o-", color=color, markersize=4, label=name)
     axis.loglog(distances, [1 / (n + 1) for n in distances], "--", color=GREY, linewidth=1, label="1 / n")
@@ -50,9 +56,10 @@ def plot_reach(distances: Sequence[int], reaches: Mapping[str, Sequence[float]],
         title="How far a gradient reaches, before training",
         xlabel="distance between the token and the loss",
         ylabel="norm of dLoss/dx_1, divided by dLoss/dx_n at n = 1",
-        ylim=(1e-16, 10),
+        ylim=(1e-16, 1e3),
     )
-    axis.legend(ncols=2)
+    axis.axhline(2.0**-24, color=GREY, linewidth=1, linestyle=":", label="rounding error of float32")
+    figure.legend(*axis.get_legend_handles_labels(), ncols=4, loc="outside lower center")
     save_figure(figure, path)
 
 
