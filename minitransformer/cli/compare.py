@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+from minitransformer.backend import backend_name
 from minitransformer.compare import EXPERIMENTS
 
 
@@ -49,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.experiments:
         if name not in EXPERIMENTS:
             raise ValueError(f"unknown experiment {name!r}; known experiments: {', '.join(EXPERIMENTS)}")
+    if backend_name() != "numpy":
+        raise ValueError("compare counts and times what NumPy does, so --backend must be numpy")
     names = list(dict.fromkeys(arguments.experiments)) or list(EXPERIMENTS)
     limits = {name: experiment(name).SECONDS[arguments.quick] for name in names}
     print(f"{', '.join(names)}: at most {duration(sum(limits.values()))} on two cores")
