@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -88,12 +88,18 @@ class ConvConfig:
         return {}
 
 
-class ConvLMCache(NamedTuple):
-    """What `ConvLM` remembers."""
+class ConvLMFeaturesCache(NamedTuple):
+    """What `ConvLM.features` remembers."""
 
     embedding: InputEmbeddingCache
     blocks: list[ResidualCache]  # backward empties the list, layer by layer
     norm: LayerNormCache | None
+
+
+class ConvLMCache(NamedTuple):
+    """What `ConvLM` remembers."""
+
+    features: ConvLMFeaturesCache
     output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
@@ -145,6 +151,23 @@ class ConvLM(Layer):
         Raises TypeError for ids that are not integers, ValueError for a wrong shape, and IndexError for ids outside the
         vocabulary.
         """
+        y, cache_features = self.features(ids, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, ConvLMCache(cache_features, cache_output)
+
+    def backward(self, dlogits: xp.ndarray, cache: ConvLMCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits."""
+        return self.output
+
+    def features(
+        self, ids: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, ConvLMFeaturesCache]:
+        """ids (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
         check_batch_of_ids("ids", ids, self.config.vocab_size, math.inf)
         x, cache_embedding = self.embedding.forward(ids, rng)
         caches, cache_norm = [], None
@@ -153,12 +176,10 @@ class ConvLM(Layer):
             caches.append(cache)
         if self.norm is not None:
             x, cache_norm = self.norm.forward(x)
-        logits, cache_output = self.output.forward(x)
-        return logits, ConvLMCache(cache_embedding, caches, cache_norm, cache_output)
+        return x, ConvLMFeaturesCache(cache_embedding, caches, cache_norm)
 
-    def backward(self, dlogits: xp.ndarray, cache: ConvLMCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        dy: Any = self.output.backward(dlogits, cache.output)
+    def features_backward(self, dy: xp.ndarray, cache: ConvLMFeaturesCache) -> None:
+        """dy (B, T, C) -> None."""
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
         for block in reversed(self.blocks):

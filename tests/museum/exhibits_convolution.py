@@ -123,7 +123,7 @@ EXHIBITS = (
     Exhibit(
         "the gradient of a convolutional model skips the last normalisation",
         "With pre-norm the sum of all layers is normalised once more before the output.",
-        ConvLM.backward,
+        ConvLM.features_backward,
         "dy = self.norm.backward(dy, cache.norm)",
         "pass",
     ),
