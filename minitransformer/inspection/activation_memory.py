@@ -12,7 +12,6 @@ import numpy as np
 
 from minitransformer.backend import use_backend
 from minitransformer.core import Layer, Parameter
-from minitransformer.functional import cross_entropy
 from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.recurrent import Seq2Seq
@@ -137,14 +136,16 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
 
 
 def _small_step(plan: Plan, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
-    """The parameters of a small model with the same layers, and the caches of a forward pass with its loss."""
+    """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
+
+    Logits are not kept: `blockwise_loss` makes and drops them a block at a time.
+    """
     model, B = plan.model(), plan.small["B"]
     source, target = np.ones((B, plan.small["S"]), int), np.ones((B, plan.small["T"]), int)
     source[0, -1] = target[0, -1] = PAD  # recurrent models keep more where there is padding
     inputs = (source, target) if kind in (Transformer, Seq2Seq) else (target,)
-    logits, cache = model.forward(*inputs, rng=np.random.default_rng(0))
-    _, cache_loss = cross_entropy(logits, target, overwrite=True)
-    return model.parameters(), {"model": cache, "loss": cache_loss}
+    y, cache = model.features(*inputs, rng=np.random.default_rng(0))
+    return model.parameters(), {"model": cache, "features": y}
 
 
 def _distinct_arrays(step: tuple[list[Parameter], dict[str, Any]]) -> Iterator[tuple[str, np.ndarray]]:

@@ -10,6 +10,7 @@ from minitransformer.layers.encoder import Encoder, EncoderLayer
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
 from minitransformer.layers.recurrent import GRU, LSTM
@@ -23,6 +24,7 @@ __all__ = [
     "AlibiPositions",
     "Conv1d",
     "CrossAttention",
+    "CrossEntropyLoss",
     "Decoder",
     "DecoderLayer",
     "Dropout",

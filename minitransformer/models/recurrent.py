@@ -41,14 +41,20 @@ class Seq2SeqDecodeCache(NamedTuple):
     decoder: RecurrentCache
     attention: MemoryAttentionCache | None
     dropout: DropoutCache | None
-    output: xp.ndarray  # (B, T, R), the input of the output projection
+
+
+class Seq2SeqFeaturesCache(NamedTuple):
+    """What `Seq2Seq.features` remembers."""
+
+    encode: Seq2SeqEncodeCache
+    decode: Seq2SeqDecodeCache
 
 
 class Seq2SeqCache(NamedTuple):
     """What `Seq2Seq` remembers."""
 
-    encode: Seq2SeqEncodeCache
-    decode: Seq2SeqDecodeCache
+    features: Seq2SeqFeaturesCache
+    output: xp.ndarray  # (B, T, R), the input of the output projection
 
 
 class Seq2SeqAttentionWeights(NamedTuple):
@@ -97,13 +103,30 @@ class Seq2Seq(Layer):
         Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
         and IndexError for ids outside the vocabulary.
         """
-        encoded, cache_encode = self.encode(source, rng)
-        logits, cache_decode = self.decode(target, encoded, source, rng)
-        return logits, Seq2SeqCache(cache_encode, cache_decode)
+        y, cache_features = self.features(source, target, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, Seq2SeqCache(cache_features, cache_output)
 
     def backward(self, dlogits: xp.ndarray, cache: Seq2SeqCache) -> None:
         """dlogits (B, T, V) -> None, because ids have no gradient."""
-        self.encode_backward(self.decode_backward(dlogits, cache.decode), cache.encode)
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
+        return self.output
+
+    def features(
+        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, Seq2SeqFeaturesCache]:
+        """source (B, S) and target (B, T) ids -> y (B, T, R), the input of `head`. Raises what `forward` raises."""
+        encoded, cache_encode = self.encode(source, rng)
+        y, cache_decode = self.decode(target, encoded, source, rng)
+        return y, Seq2SeqFeaturesCache(cache_encode, cache_decode)
+
+    def features_backward(self, dy: xp.ndarray, cache: Seq2SeqFeaturesCache) -> None:
+        """dy (B, T, R) -> None."""
+        self.encode_backward(self.decode_backward(dy, cache.decode), cache.encode)
 
     def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[Encoded, Seq2SeqEncodeCache]:
         """source (B, S) ids -> Encoded."""
@@ -126,7 +149,7 @@ class Seq2Seq(Layer):
         source: np.ndarray,
         rng: np.random.Generator | None = None,
     ) -> tuple[xp.ndarray, Seq2SeqDecodeCache]:
-        """target (B, T) ids, Encoded of source (B, S) ids -> logits (B, T, V)."""
+        """target (B, T) ids, Encoded of source (B, S) ids -> y (B, T, R), the input of `head`."""
         check_batch_of_ids("target", target, self.config.vocab_size, self.config.max_len)
         memory, state = encoded
         if not len(target) == len(source) == len(memory):
@@ -140,17 +163,14 @@ class Seq2Seq(Layer):
         if self.attention is not None:
             y, cache_attention = self.attention.forward(y, memory, to_device(source != PAD)[:, None])
         y, cache_dropout = self.dropout.forward(y, rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, Seq2SeqDecodeCache(
-            memory, cache_embedding, cache_decoder, cache_attention, cache_dropout, cache_output
-        )
+        return y, Seq2SeqDecodeCache(memory, cache_embedding, cache_decoder, cache_attention, cache_dropout)
 
-    def decode_backward(self, dlogits: xp.ndarray, cache: Seq2SeqDecodeCache) -> Encoded:
-        """dlogits (B, T, V) -> the gradients of the memory and of the state.
+    def decode_backward(self, dy: xp.ndarray, cache: Seq2SeqDecodeCache) -> Encoded:
+        """dy (B, T, R) -> the gradients of the memory and of the state.
 
         Two ways lead back to the encoder: through its final state, and with attention through all of its outputs.
         """
-        dy = self.dropout.backward(self.output.backward(dlogits, cache.output), cache.dropout)
+        dy = self.dropout.backward(dy, cache.dropout)
         if self.attention is None or cache.attention is None:
             dmemory = xp.zeros_like(cache.memory)
         else:
@@ -161,7 +181,7 @@ class Seq2Seq(Layer):
 
     def attention_weights(self, source: np.ndarray, target: np.ndarray) -> Seq2SeqAttentionWeights:
         """source (B, S) and target (B, T) ids -> Seq2SeqAttentionWeights, with the source in its own order."""
-        cache = self.forward(source, target)[1].decode.attention
+        cache = self.features(source, target)[1].decode.attention
         if cache is None:
             return Seq2SeqAttentionWeights([])
         weights = cache.attention.weights[:, None]  # (B, 1, T, S)

@@ -24,7 +24,7 @@ SWITCHES = [{}, {"cell": "gru"}, {"bidirectional": True}, {"reverse_source": Tru
 every_form = pytest.mark.parametrize(
     "fields",
     [{"attention": a, **s} for a, s in itertools.product(SEQ2SEQ_ATTENTION, SWITCHES)],
-    ids=lambda fields: "-".join(map(str, fields.values())),
+    ids=lambda fields: "-".join(f"{name}={value}" for name, value in fields.items()),
 )
 
 
@@ -143,9 +143,9 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     model = build(attention="none")
     assert model.attention_weights(SOURCE, TARGET_IN).cross == []
     encoded, _ = model.encode(SOURCE)
-    logits, cache = model.decode(TARGET_IN, encoded._replace(memory=encoded.memory * 0.0), SOURCE)
-    assert same(logits, model(SOURCE, TARGET_IN))
-    dencoded = model.decode_backward(logits, cache)
+    y, cache = model.decode(TARGET_IN, encoded._replace(memory=encoded.memory * 0.0), SOURCE)
+    assert same(model.head(y), model(SOURCE, TARGET_IN))
+    dencoded = model.decode_backward(y, cache)
     assert not host(dencoded.memory).any()
     assert all(host(array).any() for array in dencoded.state)
 

@@ -22,6 +22,7 @@ from tests.museum import (
     exhibits_load,
     exhibits_models,
     exhibits_positions,
+    exhibits_recurrent,
     exhibits_training,
     exhibits_workers,
 )
@@ -44,6 +45,7 @@ EXHIBITS = (
     *exhibits_load.EXHIBITS,
     *exhibits_models.EXHIBITS,
     *exhibits_positions.EXHIBITS,
+    *exhibits_recurrent.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )

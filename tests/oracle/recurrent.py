@@ -1,5 +1,6 @@
 """PyTorch's LSTM and GRU with our parameters: what they make of our inputs, with padding as packed sequences."""
 
+from minitransformer.gradcheck.subjects.recurrent import LAYERS
 from tests.oracle import torch_modules
 
 ORDER = {"lstm": (1, 2, 3, 0), "gru": (0, 1, 2)}  # where PyTorch's blocks i, f, g, o and r, z, n are in ours
@@ -46,10 +47,10 @@ def function(torch, n, switches, p, x, W, U, b, mask=None, d=None, **state):
 
 def layer(torch, n, switches, p, x, mask=None, **state):
     name, bidirectional = switches["kind"].__name__.lower(), switches["bidirectional"]
-    options = {"num_layers": 2, "bidirectional": bidirectional, "batch_first": True, "dtype": torch.float64}
+    options = {"num_layers": LAYERS, "bidirectional": bidirectional, "batch_first": True, "dtype": torch.float64}
     module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[name](n.C, n.D, **options)
     weights, ways = {}, 1 + bidirectional
-    for number in range(2 * ways):
+    for number in range(LAYERS * ways):
         suffix = f"l{number // ways}{'_reverse' * (number % ways)}"
         weights |= direction_weights(torch, name, torch_modules.under(f"directions.{number}.", p), suffix)
     # ours (B, layers, directions * R), theirs (layers * directions, B, R)

@@ -26,7 +26,7 @@ from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
 from minitransformer.vocabulary import PAD
 
-DROPOUT = 0.3
+DROPOUT, LAYERS = 0.3, 3
 BLOCKS = {"lstm": 4, "gru": 3}
 STATES = {"lstm": "hc", "gru": "h"}  # the letters of the state's arrays
 
@@ -90,13 +90,13 @@ def layer(
     initial_state: bool = True,
     **switches: Any,
 ) -> Problem:
-    """A stack of two layers, from an initial state to the output and the final state."""
-    stack = kind(n.C, n.D, num_layers=2, dropout_rate=dropout, dtype=dtype, **switches)
+    """A stack of three layers, from an initial state to the output and the final state."""
+    stack = kind(n.C, n.D, num_layers=LAYERS, dropout_rate=dropout, dtype=dtype, **switches)
     randomize_parameters(stack, rng)
-    shape = (2, n.B, stack.width)
+    shape = (LAYERS, n.B, stack.width)
     inputs = {"x": draw(rng, dtype, n.B, n.T, n.C)}
     if initial_state:  # first axis B, as everywhere
-        inputs |= {letter: draw(rng, dtype, n.B, 2, stack.width) for letter in stack.letters}
+        inputs |= {letter: draw(rng, dtype, n.B, LAYERS, stack.width) for letter in stack.letters}
 
     def forward(x, *rest):
         *state, mask = rest
@@ -135,13 +135,19 @@ def draw_memory_mask(kind: str, rng: np.random.Generator, n: Sizes) -> np.ndarra
 
 
 def seq2seq(
-    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float = DROPOUT, padding: bool = True, **fields: Any
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float = DROPOUT,
+    padding: bool = True,
+    tokens_per_block: int | None = None,
+    **fields: Any,
 ) -> Problem:
     """A recurrent encoder-decoder, from ids to the loss; `fields` are those of the configuration."""
     config = Seq2SeqConfig(n.V, n.C, 2 * n.D, max_len=n.max_len, dropout=dropout, **fields)
     model = Seq2Seq(config, dtype=dtype)
     randomize_parameters(model, rng)
-    return loss_problem(model, *draw_sentences(n, rng, padding))
+    return loss_problem(model, *draw_sentences(n, rng, padding), tokens_per_block=tokens_per_block)
 
 
 for name in BLOCKS:
@@ -172,3 +178,4 @@ for attention in SEQ2SEQ_ATTENTION:
     for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
         row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
         register(row, Seq2Seq, seq2seq, attention=attention, max_entries=LARGEST, **changes)
+register("Seq2Seq tokens_per_block=3", Seq2Seq, seq2seq, max_entries=LARGEST, tokens_per_block=3)
