@@ -74,6 +74,7 @@ def plot_one_vector(
             axis.plot(lengths, row["exact_match"], "o-", color=color, markersize=4, label=row["model"])
         axis.axvline(longest, color=GREY, linewidth=1, linestyle="--")
         axis.annotate("longest in training", (longest, 1.03), color=GREY, fontsize=8, ha="right")
+        axis.set_xticks(lengths)
         axis.set(title=f"{task}\n", xlabel="letters of the source", ylim=(-0.03, 1.08))
     axes[0, 0].set_ylabel("exact match, held out")
     handles = axes[0, 0].get_legend_handles_labels()
@@ -102,6 +103,7 @@ def plot_recall(rows: Sequence[Mapping[str, Any]], pairs: Sequence[int], path: s
     for color, row in zip(COLORS, rows, strict=False):
         axis.plot(pairs, row["exact_match"], "o-", color=color, markersize=4, label=row["model"])
     axis.axhline(0.1, color=GREY, linewidth=1, linestyle="--", label="a guess")
+    axis.set_xticks(pairs)
     axis.set(
         title="Recall: the value of one of many keys, asked at the end",
         xlabel="key-value pairs in the source",
