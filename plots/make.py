@@ -51,6 +51,10 @@ FIGURES = {
         for task in ("addition", "copy", "reverse", "sort")
         for figure in ("attention", "loss")
     },
+    "train_reverse_lstm_attention.png": Source(
+        "train reverse --model lstm-attention --runs runs/plots --overwrite",
+        "runs/plots/reverse-model-lstm-attention/attention.png",
+    ),
     "train_shakespeare_loss.png": Source(
         "train shakespeare --runs runs/plots --overwrite", "runs/plots/shakespeare/loss.png"
     ),

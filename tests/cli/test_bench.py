@@ -14,6 +14,7 @@ from minitransformer.bench import (
     median,
     numpy_step,
     peak_memory,
+    recurrent,
     scaling,
     timing,
     torch_is_installed,
@@ -142,6 +143,18 @@ def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, mon
     ]
     assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
     assert (tmp_path / "runs" / "bench" / "bench_scaling.png").stat().st_size > 10_000
+
+
+def test_recurrent_layers_take_turns_with_their_matrix_products_and_with_pytorch(capsys, monkeypatch):
+    for name in ("WIDTH", "BATCH", "LENGTH"):
+        monkeypatch.setattr(recurrent, name, 3)
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "--recurrent", "--seconds", 0.01, "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert [row["kind"] for row in rows] == ["LSTM", "GRU"]
+    assert all(row["ours_ms"] > 0 and row["products_ms"] > 0 for row in rows)
+    assert all(("ratio" in row) == torch_is_installed() for row in rows)
 
 
 @pytest.fixture

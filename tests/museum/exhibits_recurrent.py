@@ -140,8 +140,8 @@ LSTM = (
         "the derivative of the sigmoid is applied twice",
         "s (1 - s) belongs to each gate once.",
         lstm_steps_back,
-        "d *= rest",
-        "d *= rest\n        d[:, : 3 * R] *= rest[:, : 3 * R]",
+        "d *= slope  # s (1 - s), and (1 + g) (1 - g)",
+        "d *= slope\n        d[:, : 3 * R] *= a[:, : 3 * R] * slope[:, : 3 * R]",
     ),
     Exhibit(
         "the LSTM forgets the state that it was given",

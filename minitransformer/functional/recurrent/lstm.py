@@ -141,7 +141,7 @@ def _steps_back(dy, dh, dc, cache):
     _, _, U, gates, _, c, tanh_c, mask, _ = cache
     R = len(U)
     da, transposed_U = xp.empty(gates.shape, dh.dtype), xp.ascontiguousarray(U.T)
-    is_tanh, rest, new = 2.0 * _scale(len(dh), R, U) - 1.0, xp.empty_like(da[0]), xp.empty_like(dh)
+    is_tanh, slope, new = 2.0 * _scale(len(dh), R, U) - 1.0, xp.empty_like(da[0]), xp.empty_like(dh)
     padding = None if mask is None else ~mask
     for t in reversed(range(len(da))):
         d, a = da[t], gates[t]
@@ -152,12 +152,12 @@ def _steps_back(dy, dh, dc, cache):
         new *= o
         new *= dh
         dc += new
-        xp.add(a, is_tanh, out=d)  # s (1 - s), and (1 + g) (1 - g)
-        xp.subtract(1.0, a, out=rest)
-        d *= rest
         for gate, (upstream, factor) in enumerate(((dh, tanh_c[t]), (dc, g), (dc, c[t]), (dc, i))):
-            xp.multiply(upstream, factor, out=new)
-            d[:, gate * R : (gate + 1) * R] *= new
+            xp.multiply(upstream, factor, out=d[:, gate * R : (gate + 1) * R])
+        xp.add(a, is_tanh, out=slope)
+        d *= slope
+        xp.subtract(1.0, a, out=slope)
+        d *= slope  # s (1 - s), and (1 + g) (1 - g)
         dc *= f
         if padding is not None:
             xp.multiply(dh, padding[t], out=new)
