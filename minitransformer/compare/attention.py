@@ -164,18 +164,22 @@ def plot_kinds(
     text: Sequence[dict[str, Any]], recall: Sequence[dict[str, Any]], pairs: Sequence[int], path: str | PathLike[str]
 ) -> None:
     """Draw the bits per character of each kind, and the exact match over the number of pairs."""
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.0, 3.6))
-    kinds = [row["kind"] for row in text]
-    bars = left.barh(kinds, [row["bits"] for row in text], color=BLUE)
-    left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
-    left.invert_yaxis()
-    left.margins(x=0.15)
-    left.set(title="Shakespeare: bits per character", xlabel="bits per character of unseen plays")
+    figure, axes = pyplot().subplots(1, 2 if text else 1, figsize=(9.0 if text else 6.4, 3.8), squeeze=False)
+    right = axes[0, -1]
+    if text:
+        left = axes[0, 0]
+        bars = left.barh([row["kind"] for row in text], [row["bits"] for row in text], color=BLUE)
+        left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
+        left.invert_yaxis()
+        left.margins(x=0.15)
+        left.set(title="Shakespeare", xlabel="bits per character of unseen plays", ylabel="attention")
     for color, row in zip(COLORS, recall, strict=False):
         right.plot(
             pairs, [100 * share for share in row["exact_match"]], "o-", color=color, markersize=4, label=row["kind"]
         )
     right.axhline(10, color=GREY, linewidth=1, linestyle="--", label="a guess")
-    right.set(title="Recall: who finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105))
-    right.legend()
+    right.set(
+        title="Recall: which kind finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105)
+    )
+    figure.legend(*right.get_legend_handles_labels(), ncols=5, loc="outside lower center")
     save_figure(figure, path)
