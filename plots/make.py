@@ -38,6 +38,7 @@ FIGURES = {
     "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
     "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
+    "compare_attention.png": Source("compare attention", "runs/compare/attention.png"),
     "lengths.png": Source("lengths", "runs/lengths/lengths.png"),
     **{
         f"train_{task}_{figure}.png": Source(

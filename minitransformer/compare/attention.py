@@ -30,7 +30,7 @@ TEXT: dict[str, Any] = {  # options of `train shakespeare`; linear attention has
     "length": 256,
     "d_model": 64,
     "num_layers": 3,
-    "batch_size": 16,
+    "batch_size": 8,
     "warmup": 50,
 }
 TEXT_KINDS: dict[str, dict[str, Any]] = {
