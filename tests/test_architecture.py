@@ -56,7 +56,8 @@ HOST_FILES = (
     "layers/attention_kinds.py",
     "layers/initializers.py",
     "layers/kv_cache.py",
-)  # tables, weights, and the positions that a pattern is made of, are computed with NumPy
+    "layers/losses.py",
+)  # tables, weights, targets, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}
 HOST_NAMES = {"float32", "zeros", "ones"}  # of NumPy, in all other layers: the default dtype, and initial weights

@@ -136,7 +136,7 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
         f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
         f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "
         f"Adam's moments {memory.moments / 1e6:,.0f}\n"
-        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays of a layer {memory.work / 1e6:,.0f}\n"
+        f"  during a step: activations {memory.kept / 1e6:,.0f}, temporary arrays {memory.work / 1e6:,.0f}\n"
         f"  while a checkpoint is saved: copies {memory.saving / 1e6:,.0f}"
     )
     if arguments.json:

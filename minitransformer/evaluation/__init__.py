@@ -1,7 +1,6 @@
 """How good a model is: one function per metric."""
 
-from minitransformer.evaluation.accuracy import token_accuracy
 from minitransformer.evaluation.exact_match import decode_and_score, exact_match
 from minitransformer.evaluation.loss import mean_loss
 
-__all__ = ["decode_and_score", "exact_match", "mean_loss", "token_accuracy"]
+__all__ = ["decode_and_score", "exact_match", "mean_loss"]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
+from minitransformer.layers.losses import LOGITS
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.transformer import Transformer
 
@@ -22,7 +23,7 @@ class TrainingMemory(NamedTuple):
     moments: int  # Adam's two running means
     averages: int  # copies of the weights, for their mean
     kept: int  # activation memory: what forward keeps for backward
-    work: int  # the largest temporary arrays of a single layer
+    work: int  # the largest temporary arrays of a single layer, or of the loss
     saving: int  # copies made to write a checkpoint
 
     @property
@@ -66,15 +67,18 @@ def training_memory(
 
 
 def _work(config, rows, length):
-    """The temporary arrays of one layer: two of the size of its largest inner array, and six of the size of its input.
+    """The temporary arrays of one layer, or those of the loss if they are larger.
 
-    The largest inner array is the feed-forward network's activation or the attention weights; dropout on the latter
-    needs a third one, and only full attention has all of them at one time. A block of logits, which the loss works on,
-    is larger only in very small models.
+    A layer has two of the size of its largest inner array, and six of the size of its input. The largest inner array is
+    the feed-forward network's activation or the attention weights; dropout on the latter needs a third one, and only
+    full attention has all of them at one time. The loss has a block of logits, a copy of a part of it, what the head
+    keeps for the block, and the gradient of the head's input.
     """
-    N = rows * length
+    N, C, V = rows * length, config.d_model, config.vocab_size
     attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
     if config.attention != "full":
-        attention = config.d_model
-    layer = N * (2 * max(config.d_ff, attention) + 6 * config.d_model)
-    return FLOAT * int(max(layer, min(BLOCK, N * config.vocab_size)))
+        attention = C
+    layer = N * (2 * max(config.d_ff, attention) + 6 * C)
+    tokens = min(N, max(1, LOGITS // V))  # in a block
+    loss = tokens * V + min(BLOCK, tokens * V) + 5 * tokens * C + N * C
+    return FLOAT * int(max(layer, loss))

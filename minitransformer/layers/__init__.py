@@ -9,6 +9,7 @@ from minitransformer.layers.encoder import Encoder, EncoderLayer
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
 from minitransformer.layers.residual import Residual
 from minitransformer.layers.rms_norm import RMSNorm
@@ -16,6 +17,7 @@ from minitransformer.layers.rms_norm import RMSNorm
 __all__ = [
     "AlibiPositions",
     "CrossAttention",
+    "CrossEntropyLoss",
     "Decoder",
     "DecoderLayer",
     "Dropout",

@@ -13,6 +13,8 @@ from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.embedding import EmbeddingCache
 from minitransformer.layers.dropout import Dropout
 
+SLICE = 2**20  # numbers of dE that are computed at a time when they are added to a gradient
+
 
 class InputEmbeddingCache(NamedTuple):
     """The cache of `InputEmbedding`."""
@@ -95,8 +97,23 @@ class OutputProjection(Layer):
         """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
         check_shape("dlogits", dlogits, (*y.shape[:-1], len(self.E.data)))  # before a gradient has changed
-        self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))
+        self._add_dE(dlogits_rows, rows)
         dy = (dlogits_rows @ self.E.data).reshape(y.shape)
         if self.scale != 1.0:
             dy *= self.scale
         return dy
+
+    def _add_dE(self, dlogits, y):
+        """dE += dlogits^T y, for dlogits (N, V) and y (N, C).
+
+        A gradient that is zero is overwritten. To one that is not, such as that of an earlier block of tokens, dE is
+        added a slice of the vocabulary at a time, so that no other array of its size is made.
+        """
+        zero = self.E.overwritable()
+        if zero is not None:
+            self.E.add_grad(xp.matmul(dlogits.T, y, out=zero))
+            return
+        dE, size = self.E.grad, max(1, SLICE // y.shape[-1])
+        for start in range(0, len(dE), size):
+            rows = slice(start, start + size)
+            dE[rows] += dlogits[:, rows].T @ y

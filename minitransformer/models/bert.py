@@ -107,7 +107,7 @@ class MaskedHead(Layer):
         self.b = Parameter(np.zeros(len(E.data), dtype))
 
     def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, MaskedHeadCache]:
-        """x (B, T, C) -> logits (B, T, V)."""
+        """x (B, T, C), or (N, C) for N tokens -> logits (B, T, V) or (N, V)."""
         h, cache_transform = self.transform.forward(x)
         a, cache_gelu = gelu(h)
         n, cache_norm = self.norm.forward(a)
@@ -118,7 +118,7 @@ class MaskedHead(Layer):
     def backward(self, dlogits: xp.ndarray, cache: MaskedHeadCache) -> xp.ndarray:
         """dlogits (B, T, V) -> dx (B, T, C)."""
         cache_transform, cache_gelu, cache_norm, cache_output = cache
-        self.b.grad += dlogits.sum(axis=(0, 1))
+        self.b.grad += dlogits.reshape(-1, dlogits.shape[-1]).sum(axis=0)
         da = self.norm.backward(self.output.backward(dlogits, cache_output), cache_norm)
         return self.transform.backward(gelu_backward(da, cache_gelu), cache_transform)
 
@@ -161,11 +161,17 @@ class ClassifierHead(Layer):
         return dx
 
 
-class BERTCache(NamedTuple):
-    """What `BERT` remembers."""
+class BERTFeaturesCache(NamedTuple):
+    """What `BERT.features` remembers."""
 
     embedding: BERTEmbeddingCache
     encoder: StackCache
+
+
+class BERTCache(NamedTuple):
+    """What `BERT` remembers."""
+
+    features: BERTFeaturesCache
     head: MaskedHeadCache | ClassifierHeadCache
 
 
@@ -226,6 +232,18 @@ class BERT(Layer):
         Raises TypeError for ids or segments that are not integers, ValueError for a wrong shape or T > max_len, and
         IndexError for ids outside the vocabulary or segments that do not exist.
         """
+        y, cache_features = self.features(ids, segments, rng)
+        logits, cache_head = self.head.forward(y, rng)
+        return logits, BERTCache(cache_features, cache_head)
+
+    def backward(self, dlogits: xp.ndarray, cache: BERTCache) -> None:
+        """dlogits, of the shape of the logits -> None, because ids have no gradient."""
+        self.features_backward(self.head.backward(dlogits, cache.head), cache.features)
+
+    def features(
+        self, ids: np.ndarray, segments: np.ndarray | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, BERTFeaturesCache]:
+        """ids and segments (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         segments = np.zeros_like(ids) if segments is None else segments
         check_ids("segments", segments, self.options["num_segments"])
@@ -235,15 +253,13 @@ class BERT(Layer):
             )
         x, cache_embedding = self.embedding.forward(ids, segments, rng)
         y, cache_encoder = self.encoder.forward(x, padding_mask(to_device(ids), PAD), rng)
-        logits, cache_head = self.head.forward(y, rng)
-        return logits, BERTCache(cache_embedding, cache_encoder, cache_head)
+        return y, BERTFeaturesCache(cache_embedding, cache_encoder)
 
-    def backward(self, dlogits: xp.ndarray, cache: BERTCache) -> None:
-        """dlogits, of the shape of the logits -> None, because ids have no gradient."""
-        dy = self.head.backward(dlogits, cache.head)
+    def features_backward(self, dy: xp.ndarray, cache: BERTFeaturesCache) -> None:
+        """dy (B, T, C) -> None."""
         dx = self.encoder.backward(dy, cache.encoder)
         self.embedding.backward(dx, cache.embedding)
 
     def attention_weights(self, ids: np.ndarray, segments: np.ndarray | None = None) -> list[xp.ndarray]:
         """ids and segments (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
-        return self.forward(ids, segments)[1].encoder.attention_weights()
+        return self.features(ids, segments)[1].encoder.attention_weights()

@@ -20,11 +20,17 @@ from minitransformer.models.config import TransformerConfig
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT
 
 
-class GPTCache(NamedTuple):
-    """What `GPT` remembers."""
+class GPTFeaturesCache(NamedTuple):
+    """What `GPT.features` remembers."""
 
     embedding: InputEmbeddingCache
     blocks: StackCache
+
+
+class GPTCache(NamedTuple):
+    """What `GPT` remembers."""
+
+    features: GPTFeaturesCache
     output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
@@ -81,22 +87,35 @@ class GPT(Layer):
         Raises TypeError for ids that are not integers, ValueError for a wrong shape or T > max_len, and IndexError for
         ids outside the vocabulary.
         """
+        y, cache_features = self.features(ids, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, GPTCache(cache_features, cache_output)
+
+    def backward(self, dlogits: xp.ndarray, cache: GPTCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
+        return self.output
+
+    def features(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, GPTFeaturesCache]:
+        """ids (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
         check_batch_of_ids("ids", ids, self.config.vocab_size, self.config.max_len)
         x, cache_embedding = self.embedding.forward(ids, rng)
         mask = causal_mask(ids.shape[1]) if self.config.needs_causal_mask else None
         y, cache_blocks = self.blocks.forward(x, mask, rng=rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, GPTCache(cache_embedding, cache_blocks, cache_output)
+        return y, GPTFeaturesCache(cache_embedding, cache_blocks)
 
-    def backward(self, dlogits: xp.ndarray, cache: GPTCache) -> None:
-        """dlogits (B, T, V) -> None, because ids have no gradient."""
-        dy = self.output.backward(dlogits, cache.output)
+    def features_backward(self, dy: xp.ndarray, cache: GPTFeaturesCache) -> None:
+        """dy (B, T, C) -> None."""
         dx = self.blocks.backward(dy, cache.blocks)
         self.embedding.backward(dx, cache.embedding)
 
     def attention_weights(self, ids: np.ndarray) -> list[xp.ndarray]:
         """ids (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""
-        return self.forward(ids)[1].blocks.attention_weights()
+        return self.features(ids)[1].blocks.attention_weights()
 
     def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> GPTState:
         """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> GPTState.

@@ -52,14 +52,20 @@ class DecodeCache(NamedTuple):
 
     embedding: InputEmbeddingCache
     decoder: StackCache
-    output: xp.ndarray  # (B, T, C), the input of the output projection
+
+
+class TransformerFeaturesCache(NamedTuple):
+    """What `Transformer.features` remembers."""
+
+    encode: EncodeCache
+    decode: DecodeCache
 
 
 class TransformerCache(NamedTuple):
     """What `Transformer` remembers."""
 
-    encode: EncodeCache
-    decode: DecodeCache
+    features: TransformerFeaturesCache
+    output: xp.ndarray  # (B, T, C), the input of the output projection
 
 
 class AttentionWeights(NamedTuple):
@@ -135,13 +141,30 @@ class Transformer(Layer):
         Raises TypeError for ids that are not integers, ValueError for wrong shapes or sequences longer than max_len,
         and IndexError for ids outside the vocabulary.
         """
-        memory, cache_encode = self.encode(source, rng)
-        logits, cache_decode = self.decode(target, memory, source, rng)
-        return logits, TransformerCache(cache_encode, cache_decode)
+        z, cache_features = self.features(source, target, rng)
+        logits, cache_output = self.output.forward(z)
+        return logits, TransformerCache(cache_features, cache_output)
 
     def backward(self, dlogits: xp.ndarray, cache: TransformerCache) -> None:
         """dlogits (B, T, V) -> None, because ids have no gradient."""
-        dmemory = self.decode_backward(dlogits, cache.decode)
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits. See `layers.losses.blockwise_loss`."""
+        return self.output
+
+    def features(
+        self, source: np.ndarray, target: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, TransformerFeaturesCache]:
+        """source (B, S) and target (B, T) ids -> z (B, T, C), the input of `head`. Raises what `forward` raises."""
+        memory, cache_encode = self.encode(source, rng)
+        z, cache_decode = self.decode(target, memory, source, rng)
+        return z, TransformerFeaturesCache(cache_encode, cache_decode)
+
+    def features_backward(self, dz: xp.ndarray, cache: TransformerFeaturesCache) -> None:
+        """dz (B, T, C) -> None."""
+        dmemory = self.decode_backward(dz, cache.decode)
         self.encode_backward(dmemory, cache.encode)
 
     def encode(self, source: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, EncodeCache]:
@@ -163,7 +186,7 @@ class Transformer(Layer):
         source: np.ndarray,
         rng: np.random.Generator | None = None,
     ) -> tuple[xp.ndarray, DecodeCache]:
-        """target (B, T) ids, memory (B, S, C) of source (B, S) ids -> logits (B, T, V)."""
+        """target (B, T) ids, memory (B, S, C) of source (B, S) ids -> z (B, T, C), the input of `head`."""
         check_batch_of_ids("target", target, self.config.vocab_size, self.config.max_len)
         if not len(target) == len(source) == len(memory):
             raise ValueError(
@@ -176,19 +199,17 @@ class Transformer(Layer):
         else:
             allowed = self.target_allowed(target)  # (B, 1, 1, T)
         z, cache_decoder = self.decoder.forward(y, memory, allowed, self._source_allowed(source), rng)
-        logits, cache_output = self.output.forward(z)
-        return logits, DecodeCache(cache_embedding, cache_decoder, cache_output)
+        return z, DecodeCache(cache_embedding, cache_decoder)
 
-    def decode_backward(self, dlogits: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
-        """dlogits (B, T, V) -> dmemory (B, S, C)."""
-        dz = self.output.backward(dlogits, cache.output)
+    def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
+        """dz (B, T, C) -> dmemory (B, S, C)."""
         dy, dmemory = self.decoder.backward(dz, cache.decoder)
         self.target_embedding.backward(dy, cache.embedding)
         return dmemory
 
     def attention_weights(self, source: np.ndarray, target: np.ndarray) -> AttentionWeights:
         """source (B, S) and target (B, T) ids -> AttentionWeights."""
-        _, (encode, decode) = self.forward(source, target)
+        _, (encode, decode) = self.features(source, target)
         return AttentionWeights(
             encode.encoder.attention_weights(),
             decode.decoder.attention_weights(),

@@ -1,5 +1,6 @@
 """The training loop and its parts. Read loop.py first."""
 
+from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import AverageOfLast, ExponentialAverage
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
@@ -7,7 +8,6 @@ from minitransformer.training.checkpointer import Checkpointer, Stopped, read_ru
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
 from minitransformer.training.loop import forward_backward, train, training_step
-from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel
 from minitransformer.training.run import History

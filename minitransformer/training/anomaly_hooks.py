@@ -3,8 +3,8 @@
     with AnomalyHooks([model]):
         forward_backward(model, ...)      raises AnomalyFound at the first array that holds nan or inf
 
-The layers do not know about the hooks. Inside the block each layer object has attributes `forward` and `backward`,
-which hide the methods of its class. They are removed when the block ends.
+The layers do not know about the hooks. Inside the block each layer object has attributes `forward` and `backward`, and
+a model `features` and `features_backward`, which hide the methods of its class. They are removed when the block ends.
 """
 
 import linecache
@@ -154,10 +154,12 @@ class AnomalyHooks:
             self._look(array_of(parameter), phase, f"{what} {name}", layer, kinds.get(layer, ""))
 
     def _hook(self, named):
-        for method, run in ((FORWARD, self._forward), (BACKWARD, self._backward)):
+        for method, run in METHODS.items():
+            if not hasattr(named.layer, method):
+                continue  # only models have features
             plain = getattr(named.layer, method)
             self._hidden.append((named.layer, method, vars(named.layer).get(method)))
-            setattr(named.layer, method, _hooked(run, named, plain))
+            setattr(named.layer, method, _hooked(run, self, named, plain))
 
     def _forward(self, named, plain, *inputs, **options):
         self._look_at_given(FORWARD, named, inputs)
@@ -169,7 +171,7 @@ class AnomalyHooks:
 
     def _backward(self, named, plain, dy, *rest, **options):
         if not self.running:
-            self.notes_of_loss = list(self.notes)
+            self.notes_of_loss += self.notes
         self._look_at_given(BACKWARD, named, dy)
         self.running.append(named)
         result = plain(dy, *rest, **options)
@@ -216,9 +218,9 @@ class AnomalyHooks:
         self.notes.append(Operation(error, frame.f_code.co_filename, frame.f_lineno))
 
 
-def _hooked(run, named, plain):
+def _hooked(run, hooks, named, plain):
     def method(*inputs, **options):
-        return run(named, plain, *inputs, **options)
+        return run(hooks, named, plain, *inputs, **options)
 
     return method
 
@@ -227,3 +229,11 @@ def _float_arrays(result):
     """The arrays of real or complex numbers in what a layer was given or returns: one, several, or none."""
     several = result if isinstance(result, tuple | list) else (result,)
     return [array for array in several if getattr(getattr(array, "dtype", None), "kind", "") in ("f", "c")]
+
+
+METHODS = {  # what is hooked, and how
+    "forward": AnomalyHooks._forward,
+    "features": AnomalyHooks._forward,
+    "backward": AnomalyHooks._backward,
+    "features_backward": AnomalyHooks._backward,
+}

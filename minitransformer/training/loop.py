@@ -1,6 +1,6 @@
 """The training loop: forward, loss and backward of a batch; one step; and the loop around it.
 
-Each part of a step has its own file: the loss (losses.py), the optimizer (optimizers.py), the learning rate
+Each part of a step has its own file: the loss (layers/losses.py), the optimizer (optimizers.py), the learning rate
 (schedules.py), the threads that share a batch (parallel.py), gradient accumulation (accumulation.py), averaging of the
 weights (averaging.py), checks for NaN (diagnostics.py) and checkpoints (checkpointer.py). run.py holds the state of a
 run, which is saved and resumed.
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.data.task import Task, TrainingBatch
-from minitransformer.evaluation import token_accuracy
+from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
 from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.training.accumulation import GradientAccumulation
@@ -25,7 +25,6 @@ from minitransformer.training.averaging import Averaging
 from minitransformer.training.checkpointer import Checkpointer
 from minitransformer.training.clipping import clip_factor, grad_norm
 from minitransformer.training.diagnostics import Diagnostics
-from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel
 from minitransformer.training.run import History, TrainingRun
@@ -35,7 +34,7 @@ LOG_INTERVAL = 20  # steps between two measurements of the accuracy: on a GPU, e
 
 
 def forward_backward(
-    model: Layer,
+    model: Any,
     loss_fn: CrossEntropyLoss,
     batch: TrainingBatch,
     rng: np.random.Generator | None = None,
@@ -44,13 +43,13 @@ def forward_backward(
 ) -> tuple[xp.ndarray, xp.ndarray | None]:
     """Forward, loss, backward: add `weight` times the gradient of the loss to the model's gradients.
 
-    `rng` draws the dropout masks; None means no dropout. Returns two 0-d arrays: the loss, and the
+    The model has `features` and a `head`, as those of the package have, so that the logits of all tokens are never held
+    at one time. `rng` draws the dropout masks; None means no dropout. Returns two 0-d arrays: the loss, and the
     accuracy if `measure`, else None.
     """
-    logits, cache = model.forward(*batch.inputs, rng=rng)
-    accuracy = token_accuracy(logits, to_device(batch.targets)) if measure else None
-    loss, cache_loss = loss_fn.forward(logits, batch.targets)
-    model.backward(loss_fn.backward(weight, cache_loss), cache)
+    y, cache = model.features(*batch.inputs, rng=rng)
+    loss, dy, accuracy = blockwise_loss(model, y, batch.targets, loss_fn, weight, rng, measure)
+    model.features_backward(dy, cache)
     return loss, accuracy
 
 

@@ -11,10 +11,10 @@ from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
 from minitransformer.data.task import TrainingBatch
 from minitransformer.generators import generator_state, make_generator, restore_generator
+from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.diagnostics import Diagnostics
-from minitransformer.training.losses import CrossEntropyLoss
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings

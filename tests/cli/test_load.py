@@ -149,17 +149,17 @@ def test_text_is_read_and_judged_by_no_more_sequences_at_once_than_asked_for(tas
     free(None)
     rows = []
     for kind in (GPT, BERT):
-        monkeypatch.setattr(kind, "forward", counting(kind.forward, rows))
+        monkeypatch.setattr(kind, "features", counting(kind.features, rows))
     text = ("--text", "text.txt", "--length", 16, "--d-model", 8, "--num-layers", 1)
     sizes = ("--steps", 2, "--batch-size", 7, "--grad-accumulation-steps", 3, "--threads", 1)
     assert run(capsys, "train", task, *text, *sizes).status == 0
     assert (max(rows), len(rows) > 30) == (3, True)
 
 
-def counting(forward, rows):
+def counting(features, rows):
     def counted(self, ids, *more, **options):
         rows.append(len(ids))
-        return forward(self, ids, *more, **options)
+        return features(self, ids, *more, **options)
 
     return counted
 

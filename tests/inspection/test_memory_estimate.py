@@ -55,8 +55,8 @@ def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positi
     config = config_of(positions=positions, dropout=0.1, attention_dropout=0.1)
     model, batch = kind(config), batch_for(kind, config, 9, 40)
     rng = np.random.default_rng(0)
-    model.forward(*batch.inputs, rng=rng)
-    _, held, _ = traced(lambda: model.forward(*batch.inputs, rng=rng))
+    model.features(*batch.inputs, rng=rng)
+    _, held, _ = traced(lambda: model.features(*batch.inputs, rng=rng))
     expected = sum(row.bytes * row.count for row in kept_activations(config, 9, 40, 40, kind))
     assert held == pytest.approx(expected, rel=0.02)
 
@@ -66,6 +66,7 @@ CASES = {
     "two long sequences": (Transformer, config_of(max_len=200), 2, 200),
     "dropout of the attention": (Transformer, config_of(max_len=200, attention_dropout=0.1), 3, 200),
     "many tokens to choose from": (Transformer, config_of(vocab_size=5000), 20, 30),
+    "logits in several blocks": (GPT, gpt_config(40_000, d_model=16, num_heads=2, d_ff=32, num_layers=1), 10, 40),
     "more weights than activations": (Transformer, config_of(d_model=128, d_ff=1024, vocab_size=3000), 4, 10),
     "a wide inner layer": (Transformer, config_of(d_ff=1500, dropout=0.1), 10, 30),
     "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),

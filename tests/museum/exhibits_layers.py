@@ -2,7 +2,7 @@
 
 from minitransformer import layers as L
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.layers import stack
+from minitransformer.layers import losses, stack
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import Transformer, TransformerConfig
 
@@ -160,14 +160,14 @@ PARAMETERS = (
         "the shared matrix loses the gradient of its use as output",
         "A tied matrix has three uses, and its gradient is the sum of three.",
         L.OutputProjection.backward,
-        "self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))",
+        "self._add_dE(dlogits_rows, rows)",
         "pass",
     ),
     Exhibit(
         "the output projection overwrites the shared gradient",
         "It is the first of the three uses to come in the backward pass, so a single step never shows it.",
         L.OutputProjection.backward,
-        "self.E.add_grad(xp.matmul(dlogits_rows.T, rows, out=self.E.overwritable()))",
+        "self._add_dE(dlogits_rows, rows)",
         "self.E.grad[...] = dlogits_rows.T @ rows",
     ),
     Exhibit(
@@ -263,7 +263,7 @@ MODELS = (
     Exhibit(
         "the encoder gets no gradient",
         "The decoder learns a language model all the same, and the loss falls for a while.",
-        Transformer.backward,
+        Transformer.features_backward,
         "self.encode_backward(dmemory, cache.encode)",
         "pass",
     ),
@@ -297,4 +297,56 @@ MODELS = (
     ),
 )
 
-EXHIBITS = (*ATTENTION, *RESIDUALS, *PARAMETERS, *STACKS, *MODELS)
+BLOCKWISE_LOSS = (
+    Exhibit(
+        "blocks of the loss overlap by a token",
+        "The last token of each block is the first of the next: its gradient is there twice.",
+        losses._blocks,
+        "counted[start : start + size]",
+        "counted[max(start - 1, 0) : start + size]",
+    ),
+    Exhibit(
+        "the loss leaves out its last, shorter block",
+        "Right in every example whose number of tokens is a multiple of the block's.",
+        losses._blocks,
+        "range(0, len(counted), size)",
+        "range(0, max(len(counted) - size + 1, 1), size)",
+    ),
+    Exhibit(
+        "every block of the loss weighs as much as any other",
+        "A mean of means. The last block is shorter, and its tokens count for more.",
+        losses.blockwise_loss,
+        "loss_fn.num_terms(block) / total",
+        "1.0 / max(1, -(-total * model.config.vocab_size // max_logits))",
+    ),
+    Exhibit(
+        "the gradient of a block is not weighted by its share",
+        "The loss is right, and the gradient is too large by the number of blocks.",
+        losses.blockwise_loss,
+        "weight * share",
+        "weight",
+    ),
+    Exhibit(
+        "the last block of the loss overwrites the gradient of the others",
+        "The shared matrix learns from a few tokens of each batch.",
+        L.OutputProjection._add_dE,
+        "dE[rows] += ",
+        "dE[rows] = ",
+    ),
+    Exhibit(
+        "gradients of tokens move up where padding was left out",
+        "The rows were gathered, and are not scattered back. Without padding nothing is wrong.",
+        losses.blockwise_loss,
+        "dy[rows] = dy_rows",
+        "dy[: len(dy_rows)] = dy_rows",
+    ),
+    Exhibit(
+        "padding counts in the mean of a loss in blocks",
+        "M is the number of targets, not of rows.",
+        losses.blockwise_loss,
+        "max(loss_fn.num_terms(targets), 1)",
+        "targets.size",
+    ),
+)
+
+EXHIBITS = (*BLOCKWISE_LOSS, *ATTENTION, *RESIDUALS, *PARAMETERS, *STACKS, *MODELS)

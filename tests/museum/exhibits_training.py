@@ -2,8 +2,8 @@
 
 from minitransformer import core, training
 from minitransformer.data import tasks
-from minitransformer.evaluation import accuracy as metrics
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.layers import losses
 from minitransformer.training import clipping, optimizers
 from minitransformer.training.clipping import clip_factor
 
@@ -189,8 +189,8 @@ STEP = (
         "training runs without dropout",
         "One argument that is not passed on. The training loss gets better, the test does not.",
         training.forward_backward,
-        "model.forward(*batch.inputs, rng=rng)",
-        "model.forward(*batch.inputs)",
+        "model.features(*batch.inputs, rng=rng)",
+        "model.features(*batch.inputs)",
     ),
 )
 
@@ -240,9 +240,9 @@ LOOP = (
     Exhibit(
         "padding counts in the accuracy",
         "A model that always says padding is right most of the time.",
-        metrics.token_accuracy,
-        "counts = targets != PAD",
-        "counts = targets == targets",
+        losses.blockwise_loss,
+        "right / total",
+        "right / targets_n.size",
     ),
 )
 

@@ -23,8 +23,8 @@ EXHIBITS = (
         "the parts' gradients are added without their shares",
         "The loss is a weighted mean, so its gradient is one, too.",
         training.forward_backward,
-        "loss_fn.backward(weight, cache_loss)",
-        "loss_fn.backward(1.0, cache_loss)",
+        "loss_fn, weight, rng",
+        "loss_fn, 1.0, rng",
     ),
     Exhibit(
         "the replicas' gradients are never gathered",

@@ -79,7 +79,7 @@ REFUSED = {
     "an index below 0": (
         cross_entropy,
         "targets.reshape(-1)",
-        "targets.reshape(-1) - 1",  # the padding becomes -1: no token for it in the vocabulary, and the last one's row
+        "targets.reshape(-1) - 3",  # the end of a sentence, 2, becomes -1: the last token of the vocabulary
         (IndexError, "-1"),
     ),
     "a NumPy number that makes float64 of float32": (

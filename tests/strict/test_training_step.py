@@ -62,12 +62,14 @@ def _rounds(ids):
 
 
 def test_a_step_uploads_ids_and_their_order_alone(runs):
-    """6 for the batch: source three times, target twice, and what is to be said. For the gradients of each of the two
-    embeddings 3 and one a round: the order of the rows, where each id's run starts, and which ids there are.
+    """7 for the batch: source three times, target twice, what is to be said, and where.
+
+    For the gradients of each of the two embeddings 3 and one a round: the order of the rows, where each id's run
+    starts, and which ids there are.
     """
     _, meters, _ = runs["strict"]
     for meter, batch in zip(meters, batches(STEPS), strict=True):
-        expected = 6 + sum(3 + _rounds(ids) for ids in (batch.source, batch.target_in))
+        expected = 7 + sum(3 + _rounds(ids) for ids in (batch.source, batch.target_in))
         assert len(meter.uploads) == expected, meter.uploads
 
 

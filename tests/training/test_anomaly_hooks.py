@@ -10,9 +10,9 @@ import pytest
 
 from minitransformer.data import get_task
 from minitransformer.data.text import TextBatch
-from minitransformer.layers import Embedding
+from minitransformer.layers import Embedding, losses
 from minitransformer.models import BERT, GPT, bert_config, gpt_config
-from minitransformer.training import NotFiniteError, losses, noam, train
+from minitransformer.training import NotFiniteError, noam, train
 from minitransformer.training.anomaly_hooks import AnomalyHooks, named_layers
 from tests.helpers import Trainer
 from tests.training.spoiling import (

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device
-from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
+from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import (
     BERT,
@@ -34,9 +34,17 @@ LARGEST = 10  # entries of a tensor that are checked one by one: the entries are
 
 
 def loss_problem(
-    model: Layer, ids: dict[str, np.ndarray], targets: np.ndarray, smoothing: float = SMOOTHING, dropout_seed: int = 1
+    model: Any,
+    ids: dict[str, np.ndarray],
+    targets: np.ndarray,
+    smoothing: float = SMOOTHING,
+    dropout_seed: int = 1,
+    tokens_per_block: int | None = None,
 ) -> Problem:
-    """The Problem of a model and its loss with label smoothing; `ids` are what the model takes, by name."""
+    """The Problem of a model and its loss with label smoothing; `ids` are what the model takes, by name.
+
+    With `tokens_per_block` the logits are made for so many tokens at a time, as in training.
+    """
 
     def function(*arrays):
         *ids, targets = arrays
@@ -48,10 +56,26 @@ def loss_problem(
         cache, cache_loss = caches
         model.backward(cross_entropy_backward(dloss, cache_loss), cache)
 
-    return Problem(function, backward, {}, {**ids, "targets": targets}, dict(model.named_parameters()))
+    constants, parameters = {**ids, "targets": targets}, dict(model.named_parameters())
+    if tokens_per_block is None:
+        return Problem(function, backward, {}, constants, parameters)
+
+    def in_blocks(y, weight=None):
+        max_logits = tokens_per_block * model.config.vocab_size
+        return blockwise_loss(model, y, targets, CrossEntropyLoss(smoothing), weight, max_logits=max_logits)
+
+    def blockwise(*arrays):
+        y, cache = model.features(*arrays[:-1], rng=make_generator(dropout_seed))
+        return in_blocks(y).loss, (y, cache)
+
+    def blockwise_backward(dloss, caches):
+        y, cache = caches
+        model.features_backward(in_blocks(y, dloss).dy, cache)
+
+    return Problem(blockwise, blockwise_backward, {}, constants, parameters)
 
 
-def check_loss(model: Layer, *ids: np.ndarray, name: str, dropout_seed: int = 1, **options: Any) -> Report:
+def check_loss(model: Any, *ids: np.ndarray, name: str, dropout_seed: int = 1, **options: Any) -> Report:
     """Check every parameter of a model through the loss; the last of `ids` are the targets."""
     problem = loss_problem(
         model, {f"ids {i}": array for i, array in enumerate(ids[:-1])}, ids[-1], dropout_seed=dropout_seed
@@ -99,16 +123,31 @@ def t5(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **c
     return loss_problem(model, ids, targets)
 
 
-def gpt(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, **changes: Any) -> Problem:
+def gpt(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float,
+    tokens_per_block: int | None = None,
+    **changes: Any,
+) -> Problem:
     """A GPT. Padding at the end is no target, and no token before it sees it."""
     n = n._replace(D=2 * n.D)  # RoPE needs pairs of features
     model = GPT(gpt_config(n.V, **{**family_fields(n, dropout), **changes}), dtype=dtype)
     randomize_parameters(model, rng)
     ids = draw_ids(rng, n, n.T + 1, padded=True)
-    return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:])
+    return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:], tokens_per_block=tokens_per_block)
 
 
-def bert(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, head: str, **changes: Any) -> Problem:
+def bert(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float,
+    head: str,
+    tokens_per_block: int | None = None,
+    **changes: Any,
+) -> Problem:
     """A BERT that predicts some tokens or a class, on padded ids in several segments."""
     n = n._replace(D=2 * n.D)
     bert = bert_config(n.V, **{**family_fields(n, dropout), **changes})
@@ -116,7 +155,8 @@ def bert(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float, h
     randomize_parameters(model, rng)
     ids = {"ids": draw_ids(rng, n, n.T, padded=True), "segments": rng.integers(0, SEGMENTS, (n.B, n.T))}
     hidden = np.where(np.arange(n.T) % 2, 0, draw_ids(rng, n, n.T))  # only some tokens are predicted
-    return loss_problem(model, ids, hidden if head == "masked" else rng.integers(1, CLASSES, n.B))
+    targets = hidden if head == "masked" else rng.integers(1, CLASSES, n.B)
+    return loss_problem(model, ids, targets, tokens_per_block=tokens_per_block)
 
 
 def bert_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
@@ -168,6 +208,11 @@ _register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, 
 for positions in ("relative", "alibi"):
     row = f"GPT attention=tiled positions={positions}"
     _register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
+for count in (2, 1000):
+    row = f"GPT tokens_per_block={count}"
+    _register_model(row, GPT, gpt, dropout=DROPOUT, tokens_per_block=count)
+row = "BERT head=masked tokens_per_block=2"
+_register_model(row, BERT, bert, dropout=DROPOUT, head="masked", tokens_per_block=2)
 _register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
 _register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
 _register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")

@@ -1,0 +1,111 @@
+"""The loss as an object, so that any other can be passed to the training loop; and its logits a block at a time."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_ids, check_rate
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.vocabulary import PAD
+
+LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
+
+
+class CrossEntropyLoss:
+    """Mean cross-entropy in nats over the tokens that are not padding, with label smoothing (paper section 5.4).
+
+    `label_smoothing` is the paper's epsilon_ls: 0.1 in the paper, 0 by default. Raises ValueError outside [0, 1).
+    """
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        self.label_smoothing = check_rate("label_smoothing", label_smoothing)
+
+    def forward(self, logits: xp.ndarray, targets: np.ndarray) -> tuple[xp.ndarray, Any]:
+        """logits (..., V), targets (...) ids on the host -> the loss, a 0-d array, and a cache for backward.
+
+        Overwrites the array of the logits. Raises IndexError for targets outside the vocabulary.
+        """
+        check_ids("targets", targets, logits.shape[-1])  # on the host: a GPU would read out of bounds silently
+        return cross_entropy(logits, to_device(targets), self.label_smoothing, PAD, overwrite=True)
+
+    def backward(self, dloss: float, cache: Any) -> xp.ndarray:
+        """dlogits (..., V) from dloss, which is 1 for the gradient of the loss itself."""
+        return cross_entropy_backward(dloss, cache)
+
+    @staticmethod
+    def num_terms(targets: np.ndarray) -> int:
+        """The number of tokens that the mean is over: the weight of a part of a batch in the loss of the whole."""
+        return int(np.count_nonzero(targets != PAD))
+
+
+class BlockwiseLoss(NamedTuple):
+    """What `blockwise_loss` returns."""
+
+    loss: xp.ndarray  # 0-d
+    dy: xp.ndarray | None  # like the features
+    accuracy: xp.ndarray | None  # 0-d, the share of targets whose logit is the largest
+
+
+def blockwise_loss(
+    model: Any,
+    y: xp.ndarray,
+    targets: np.ndarray,
+    loss_fn: Any,
+    weight: float | None = None,
+    rng: np.random.Generator | None = None,
+    measure: bool = False,
+    max_logits: int = LOGITS,
+) -> BlockwiseLoss:
+    """The loss of `model.head(y)`, and its gradient, without an array of all logits.
+
+    y (B, T, C) from `model.features`, targets (B, T) ids on the host. With V tokens in the vocabulary the logits are
+    V / C times as large as y: often the largest array of a training step. Each token's loss needs no other token's
+    logits, so head and loss are computed forward and backward for one block of tokens after another, and the logits
+    of a block are dropped before those of the next are made. Tokens whose target is padding have no block: their
+    gradient is 0. A classifier's y (B, T, C) with targets (B,) is cut into blocks of sequences instead.
+
+    Forward    z_n = head(y_n)      loss = sum_b (M_b / M) loss_b,  loss_b the mean over the M_b targets of block b
+    Chain      dz_n = (M_b / M) dloss_b/dz_n      dy_n = head_backward(dz_n)
+               every block adds its part to the gradients of the head's parameters: dE = sum_n dz_n y_n^T
+    Remember   nothing: the gradient is made in the same call
+
+    With `weight`, weight times the gradient is added to the head's parameters and returned as dy; with None there is
+    no backward pass. `loss_fn` is a `CrossEntropyLoss` or has its three methods. `rng` is for dropout in the head. A
+    block has at most `max_logits` logits, or those of one token. Also returns the accuracy if `measure`. Raises
+    IndexError for targets outside the vocabulary.
+    """
+    tokens, targets_n = y.reshape(targets.size, *y.shape[targets.ndim :]), targets.reshape(-1)
+    total = max(loss_fn.num_terms(targets), 1)
+    loss, right, dy = xp.zeros((), y.dtype), 0, None if weight is None else xp.zeros_like(tokens)
+    for rows, block in _blocks(targets_n, max(1, max_logits // model.config.vocab_size)):
+        share = loss_fn.num_terms(block) / total
+        loss_of_block, dy_rows, is_right = _loss_of_block(
+            model.head, tokens[rows], block, loss_fn, None if dy is None else weight * share, rng, measure
+        )
+        loss += share * loss_of_block
+        if dy is not None:
+            dy[rows] = dy_rows
+        if measure:
+            right = is_right.sum() + right
+    accuracy = xp.asarray(right / total, y.real.dtype) if measure else None
+    return BlockwiseLoss(loss, None if dy is None else dy.reshape(y.shape), accuracy)
+
+
+def _loss_of_block(head, y, targets, loss_fn, weight, rng, measure):
+    """The loss, dy or None, and which targets have the largest logit or None. The logits live in this call alone."""
+    logits, cache = head.forward(y, rng)
+    is_right = logits.argmax(axis=-1) == to_device(targets) if measure else None
+    loss, cache_loss = loss_fn.forward(logits, targets)
+    dy = None if weight is None else head.backward(loss_fn.backward(weight, cache_loss), cache)
+    return loss, dy, is_right
+
+
+def _blocks(targets: np.ndarray, size: int) -> Iterator[tuple[slice | xp.ndarray, np.ndarray]]:
+    """(rows, targets of these rows) of `size` targets that count; rows are a slice, which copies nothing, if all do."""
+    counted = np.flatnonzero(targets != PAD)
+    for start in range(0, len(counted), size):
+        rows = counted[start : start + size]
+        all_count = len(counted) == len(targets)
+        yield slice(start, start + len(rows)) if all_count else to_device(rows), targets[rows]

@@ -1,0 +1,174 @@
+"""The loss as an object, and its logits a block at a time."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.layers import CrossEntropyLoss, embedding, losses
+from minitransformer.models import BERT, GPT, bert_config, gpt_config
+from minitransformer.vocabulary import PAD
+from tests.helpers import device, host, random_host_array, randomize, relative_error, same
+
+V = 13
+
+TARGETS = np.array([[3, 4, PAD], [1, PAD, PAD]])
+
+
+def logits():
+    return device(random_host_array(np.random.default_rng(0), 2, 3, 5))
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_forward_and_backward_are_those_of_cross_entropy(label_smoothing):
+    loss = CrossEntropyLoss(label_smoothing)
+    value, cache = loss.forward(logits().copy(), TARGETS)
+    expected, expected_cache = cross_entropy(logits(), device(TARGETS), label_smoothing, PAD)
+    assert float(value) == float(expected)
+    assert same(loss.backward(0.3, cache), cross_entropy_backward(0.3, expected_cache))
+
+
+def test_by_default_nothing_is_smoothed():
+    value, _ = CrossEntropyLoss().forward(logits().copy(), TARGETS)
+    z = host(logits())
+    log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    expected = -(log_p[0, 0, 3] + log_p[0, 1, 4] + log_p[1, 0, 1]) / 3
+    assert relative_error(value, np.array(expected)) < 1e-14
+
+
+def test_terms_are_the_tokens_that_are_not_padding():
+    assert CrossEntropyLoss.num_terms(TARGETS) == 3
+    assert CrossEntropyLoss.num_terms(np.zeros_like(TARGETS)) == 0
+
+
+@pytest.mark.parametrize("target", [5, -1])
+def test_targets_outside_the_vocabulary_are_refused_before_the_device_sees_them(target):
+    with pytest.raises(IndexError, match="targets"):
+        CrossEntropyLoss().forward(logits().copy(), np.full((2, 3), target))
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0, math.nan])
+def test_smoothing_outside_its_range_is_refused(label_smoothing):
+    with pytest.raises(ValueError, match="label_smoothing must be at least 0 and less than 1"):
+        CrossEntropyLoss(label_smoothing)
+
+
+def build(kind=GPT, config=gpt_config, seed=0, **options):
+    sizes = {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1, "max_len": 9, "norm_eps": 0.1}
+    return randomize(kind(config(V, **sizes), dtype=np.float64, **options), seed)
+
+
+def ragged_targets(rng, *shape):
+    """Targets of which a third are padding, at the end of a row and elsewhere."""
+    targets = rng.integers(1, V, shape)
+    targets[rng.random(shape) < 0.3] = PAD
+    return targets
+
+
+def whole_loss(model, y, targets, smoothing, weight):
+    """The loss, dy and the head's gradients, with all logits in one array."""
+    model.zero_grad()
+    logits, cache = model.head.forward(y)
+    loss, cache_loss = cross_entropy(logits, device(targets), smoothing, PAD)
+    dy = model.head.backward(cross_entropy_backward(weight, cache_loss), cache)
+    return float(loss), host(dy), {name: host(p.grad).copy() for name, p in model.head.named_parameters()}
+
+
+def example_features(rng, *shape):
+    return device(rng.standard_normal(shape))
+
+
+@pytest.mark.parametrize(("kind", "config"), [(GPT, gpt_config), (BERT, bert_config)], ids=["GPT", "BERT"])
+@pytest.mark.parametrize("tokens", [1, 2, 5, 1000])
+@pytest.mark.parametrize("padded", [False, True])
+def test_loss_in_blocks_is_the_loss_of_all_logits(kind, config, tokens, padded):
+    rng, model = np.random.default_rng(tokens), build(kind, config)
+    y = example_features(rng, 3, 5, 12)
+    targets = ragged_targets(rng, 3, 5) if padded else rng.integers(1, V, (3, 5))
+    expected_loss, expected_dy, expected = whole_loss(model, y, targets, 0.1, 0.7)
+    model.zero_grad()
+    loss, dy, accuracy = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.7, max_logits=tokens * V + 1)
+    assert accuracy is None
+    assert abs(float(loss) - expected_loss) <= 1e-14 * expected_loss
+    assert relative_error(dy, expected_dy) <= 1e-13
+    for name, parameter in model.head.named_parameters():
+        assert relative_error(parameter.grad, expected[name]) <= 1e-13, name
+
+
+@pytest.mark.parametrize("tokens", [2, 1000])
+def test_blocks_add_to_a_gradient_that_is_there(tokens, monkeypatch):
+    monkeypatch.setattr(embedding, "SLICE", 3 * 12)  # of the 13 rows of dE, three at a time
+    rng, model = np.random.default_rng(3), build()
+    y, targets = example_features(rng, 2, 5, 12), ragged_targets(rng, 2, 5)
+    _, _, expected = whole_loss(model, y, targets, 0.0, 1.0)
+    before = rng.standard_normal((V, 12))
+    model.head.E.grad[...] = device(before)
+    losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), 1.0, max_logits=tokens * V)
+    assert relative_error(model.head.E.grad, before + expected["E"]) <= 1e-13
+
+
+@pytest.mark.parametrize("tokens", [2, 1000])
+def test_accuracy_is_the_share_of_targets_with_the_largest_logit(tokens):
+    rng, model = np.random.default_rng(4), build()
+    y = example_features(rng, 2, 4, 12)
+    largest = host(y) @ host(model.head.E.data).T
+    targets = largest.argmax(axis=-1)
+    targets[targets == PAD] = 1
+    right = int((targets == largest.argmax(axis=-1)).sum())
+    targets[0, 1] = targets[0, 1] % (V - 1) + 1  # another, and not padding
+    right -= int(largest[0, 1].argmax() != PAD)
+    targets[1, 2:] = PAD
+    right -= int((largest[1, 2:].argmax(axis=-1) != PAD).sum())
+    measured = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), measure=True, max_logits=tokens * V)
+    assert float(measured.accuracy) == right / 6
+
+
+def test_loss_alone_touches_no_gradient():
+    rng, model = np.random.default_rng(5), build()
+    y, targets = example_features(rng, 2, 5, 12), ragged_targets(rng, 2, 5)
+    expected, _, _ = whole_loss(model, y, targets, 0.0, 1.0)
+    model.head.E.grad[...] = 7.0
+    loss, dy, _ = losses.blockwise_loss(model, y, targets, CrossEntropyLoss())
+    assert abs(float(loss) - expected) <= 1e-14 * expected
+    assert dy is None
+    assert (host(model.head.E.grad) == 7.0).all()
+
+
+def test_padding_alone_has_no_loss_and_no_gradient():
+    model = build()
+    model.head.E.grad[...] = 2.0
+    y = example_features(np.random.default_rng(6), 2, 3, 12)
+    loss, dy, accuracy = losses.blockwise_loss(model, y, np.zeros((2, 3), int), CrossEntropyLoss(), 1.0, measure=True)
+    assert float(loss) == 0.0 == float(accuracy)
+    assert not host(dy).any()
+    assert (host(model.head.E.grad) == 2.0).all()
+
+
+@pytest.mark.parametrize("sequences", [1, 2, 1000])
+def test_classifier_is_cut_into_blocks_of_sequences(sequences):
+    rng, model = np.random.default_rng(7), build(BERT, bert_config, num_classes=4)
+    y, targets = example_features(rng, 5, 3, 12), np.array([1, 3, PAD, 2, 2])
+    expected_loss, expected_dy, expected = whole_loss(model, y, targets, 0.1, 0.5)
+    model.zero_grad()
+    loss, dy, _ = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 0.5, max_logits=sequences * V)
+    assert abs(float(loss) - expected_loss) <= 1e-14 * expected_loss
+    assert relative_error(dy, expected_dy) <= 1e-13
+    for name, parameter in model.head.named_parameters():
+        assert relative_error(parameter.grad, expected[name]) <= 1e-13, name
+
+
+@pytest.mark.host_only
+def test_only_one_block_of_logits_is_held():
+    rng, model = np.random.default_rng(8), GPT(gpt_config(2000, d_model=8, num_heads=2, d_ff=8, num_layers=1))
+    y, targets = rng.standard_normal((4, 64, 8)).astype(np.float32), rng.integers(1, 2000, (4, 64))
+    losses.blockwise_loss(
+        model, y, targets, CrossEntropyLoss(0.1), 1.0, max_logits=16 * 2000
+    )  # imports, and the gradient's own array
+    tracemalloc.start()
+    losses.blockwise_loss(model, y, targets, CrossEntropyLoss(0.1), 1.0, max_logits=16 * 2000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    block, dE = 4 * 16 * 2000, 4 * 2000 * 8
+    assert block < peak < 2 * block + dE  # the loss needs a copy of so small a block; all logits are 16 blocks
