@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from minitransformer.data.tasks import Recall
+from minitransformer.data.text import TextTask
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.models import GPT
 from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
 from minitransformer.progress import tqdm
 from minitransformer.recipes import get_recipe
+from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.text import WINDOWS, spread_windows
+from minitransformer.training import History
 
 NAME = "attention"
 DESCRIPTION = "what tiled, windowed, linear and grouped attention cost in bits, and which kind finds a pair again"
@@ -61,36 +64,42 @@ def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
     recall = recall_rows(quick, seed)
     print_recall(recall, TESTED[quick])
     try:
-        text = text_rows(quick, seed)
-        print_text(text)
+        data = get_recipe("shakespeare").data(options_of("shakespeare", seed, TEXT))
     except ValueError as error:
         print(f"\nno bits per character: {error}")
         text = []
+    else:
+        text = text_rows(data, quick, seed)
+        print_text(text)
     figure = directory / "attention.png"
     plot_kinds(text, recall, PAIRS, figure)
     print(f"\nsaved {figure}")
     return {"text": text, "pairs": PAIRS, "recall": recall}
 
 
-def train_as(task: str, seed: int, options: dict[str, Any], data: Any = None) -> tuple[Any, Any, Any]:
-    """Train a model with the recipe and `options` of a task -> the model, its history, and the data."""
+def options_of(task: str, seed: int, options: dict[str, Any]) -> TrainOptions:
+    """The options of a task, as the command `train` with these options has them."""
+    return dataclasses.replace(get_recipe(task).defaults, seed=seed, **options)
+
+
+def train_as(task: str, options: TrainOptions, data: Any) -> tuple[Any, History]:
+    """Train a model with the recipe of a task -> the model and its history."""
     recipe = get_recipe(task)
-    chosen = dataclasses.replace(recipe.defaults, seed=seed, **options)
-    data = data or recipe.data(chosen)
-    model_class, config = recipe.model(chosen, data)
-    model = model_class(config, seed=seed)
-    return model, recipe.train(chosen, model, data), data
+    model_class, config = recipe.model(options, data)
+    model = model_class(config, seed=options.seed)
+    return model, recipe.train(options, model, data)
 
 
-def text_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
+def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
     """A GPT on Shakespeare with each kind of attention -> "kind", "bits" per character, "parameters" and so on.
 
     All have the same initial weights and batches, except for those with fewer heads of keys.
     """
     rows: list[dict[str, Any]] = []
-    data, full = None, None
+    full = None
     for kind, fields in TEXT_KINDS.items():
-        model, history, data = train_as("shakespeare", seed, {**TEXT, **fields, "steps": STEPS["text"][quick]}, data)
+        options = options_of("shakespeare", seed, {**TEXT, **fields, "steps": STEPS["text"][quick]})
+        model, history = train_as("shakespeare", options, data)
         losses = np.array(history.losses)
         full = losses if full is None else full
         batches = [spread_windows(data)] if quick else data.held_out_batches(WINDOWS)
@@ -117,7 +126,8 @@ def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
     """A GPT on key-value recall with each kind of attention -> "kind", and "exact_match" for each of PAIRS."""
     rows = []
     for kind, fields in RECALL_KINDS.items():
-        model, _, _ = train_as("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        options = options_of("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        model, _ = train_as("recall", options, get_recipe("recall").data(options))
         rows.append({"kind": kind, "exact_match": [score_at(model, pairs, TESTED[quick], seed) for pairs in PAIRS]})
         tqdm.write(f"{kind}: {rows[-1]['exact_match'][-1]:.2f} with {PAIRS[-1]} pairs")
     return rows
