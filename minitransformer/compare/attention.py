@@ -51,7 +51,7 @@ RECALL_KINDS: dict[str, dict[str, Any]] = {
     "windowed, 8": {"attention": "windowed", "window": 8},
     "linear": {"attention": "linear"},
 }
-STEPS = {"text": {True: 15, False: 400}, "recall": {True: 300, False: 1500}}
+STEPS = {"text": {True: 15, False: 300}, "recall": {True: 300, False: 1500}}
 PAIRS = (2, 4, 8, 12, 16, 20, 26)  # of which one is asked
 TESTED = {True: 50, False: 500}  # held-out sequences for each number of pairs
 
