@@ -118,8 +118,7 @@ def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
 
 def decoding_bytes(model: GPT) -> int:
     """What decoding keeps of one text of `max_len` tokens."""
-    kept = model.blocks.make_kv_caches(1, model.config.max_len)
-    return sum(x.nbytes for kv_cache in kept for x in vars(kv_cache).values() if hasattr(x, "nbytes") and x.ndim == 4)
+    return sum(kv_cache.nbytes for kv_cache in model.blocks.make_kv_caches(1, model.config.max_len))
 
 
 def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
