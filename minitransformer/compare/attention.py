@@ -5,6 +5,7 @@ which need less memory. Every model is trained as `minitransformer train` does i
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,12 +15,14 @@ import numpy as np
 
 from minitransformer.data.tasks import Recall
 from minitransformer.data.text import TextTask
-from minitransformer.evaluation import decode_and_score
+from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.models import GPT
 from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
 from minitransformer.progress import tqdm
 from minitransformer.recipes import get_recipe
-from minitransformer.recipes.text import spread_windows
+from minitransformer.recipes.options import TrainOptions
+from minitransformer.recipes.text import WINDOWS, spread_windows
+from minitransformer.training import History
 
 NAME = "attention"
 DESCRIPTION = "what tiled, windowed, linear and grouped attention cost in bits, and which kind finds a pair again"
@@ -30,7 +33,7 @@ TEXT: dict[str, Any] = {  # options of `train shakespeare`; linear attention has
     "length": 256,
     "d_model": 64,
     "num_layers": 3,
-    "batch_size": 16,
+    "batch_size": 8,
     "warmup": 50,
 }
 TEXT_KINDS: dict[str, dict[str, Any]] = {
@@ -48,7 +51,7 @@ RECALL_KINDS: dict[str, dict[str, Any]] = {
     "windowed, 8": {"attention": "windowed", "window": 8},
     "linear": {"attention": "linear"},
 }
-STEPS = {"text": {True: 15, False: 400}, "recall": {True: 350, False: 1500}}
+STEPS = {"text": {True: 15, False: 300}, "recall": {True: 300, False: 1500}}
 PAIRS = (2, 4, 8, 12, 16, 20, 26)  # of which one is asked
 TESTED = {True: 50, False: 500}  # held-out sequences for each number of pairs
 
@@ -61,43 +64,49 @@ def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
     recall = recall_rows(quick, seed)
     print_recall(recall, TESTED[quick])
     try:
-        text = text_rows(quick, seed)
-        print_text(text)
+        data = get_recipe("shakespeare").data(options_of("shakespeare", seed, TEXT))
     except ValueError as error:
         print(f"\nno bits per character: {error}")
         text = []
+    else:
+        text = text_rows(data, quick, seed)
+        print_text(text)
     figure = directory / "attention.png"
     plot_kinds(text, recall, PAIRS, figure)
     print(f"\nsaved {figure}")
     return {"text": text, "pairs": PAIRS, "recall": recall}
 
 
-def train_as(task: str, seed: int, options: dict[str, Any], data: Any = None) -> tuple[Any, Any, Any]:
-    """Train a model with the recipe and `options` of a task -> the model, its history, and the data."""
+def options_of(task: str, seed: int, options: dict[str, Any]) -> TrainOptions:
+    """The options of a task, as the command `train` with these options has them."""
+    return dataclasses.replace(get_recipe(task).defaults, seed=seed, **options)
+
+
+def train_as(task: str, options: TrainOptions, data: Any) -> tuple[Any, History]:
+    """Train a model with the recipe of a task -> the model and its history."""
     recipe = get_recipe(task)
-    chosen = dataclasses.replace(recipe.defaults, seed=seed, **options)
-    data = data or recipe.data(chosen)
-    model_class, config = recipe.model(chosen, data)
-    model = model_class(config, seed=seed)
-    return model, recipe.train(chosen, model, data), data
+    model_class, config = recipe.model(options, data)
+    model = model_class(config, seed=options.seed)
+    return model, recipe.train(options, model, data)
 
 
-def text_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
+def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
     """A GPT on Shakespeare with each kind of attention -> "kind", "bits" per character, "parameters" and so on.
 
     All have the same initial weights and batches, except for those with fewer heads of keys.
     """
-    recipe, rows, data, full = get_recipe("shakespeare"), [], None, None
+    rows: list[dict[str, Any]] = []
+    full = None
     for kind, fields in TEXT_KINDS.items():
-        options = {**TEXT, **fields, "steps": STEPS["text"][quick]}
-        model, history, data = train_as("shakespeare", seed, options, data)
+        options = options_of("shakespeare", seed, {**TEXT, **fields, "steps": STEPS["text"][quick]})
+        model, history = train_as("shakespeare", options, data)
         losses = np.array(history.losses)
         full = losses if full is None else full
-        result = recipe.evaluate(dataclasses.replace(recipe.defaults, **options), model, few(data) if quick else data)
+        batches = [spread_windows(data)] if quick else data.held_out_batches(WINDOWS)
         rows.append(
             {
                 "kind": kind,
-                "bits": result[0]["bits_per_character"],
+                "bits": mean_loss(model, batches) / math.log(2),
                 "largest_difference": float(abs(losses - full).max()),  # of a step's loss, from full attention
                 "parameters": model.num_parameters(),
                 "decoding_bytes": decoding_bytes(model),
@@ -107,27 +116,17 @@ def text_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def few(data: TextTask) -> Any:
-    """The same data with a few windows of the held-out text."""
-
-    class Few:
-        def held_out_batches(self, size: int) -> list[Any]:
-            return [spread_windows(data)]
-
-    return Few()
-
-
 def decoding_bytes(model: GPT) -> int:
     """What decoding keeps of one text of `max_len` tokens."""
-    kept = model.blocks.make_kv_caches(1, model.config.max_len)
-    return sum(x.nbytes for kv_cache in kept for x in vars(kv_cache).values() if hasattr(x, "nbytes") and x.ndim == 4)
+    return sum(kv_cache.nbytes for kv_cache in model.blocks.make_kv_caches(1, model.config.max_len))
 
 
 def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
     """A GPT on key-value recall with each kind of attention -> "kind", and "exact_match" for each of PAIRS."""
     rows = []
     for kind, fields in RECALL_KINDS.items():
-        model, _, _ = train_as("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        options = options_of("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        model, _ = train_as("recall", options, get_recipe("recall").data(options))
         rows.append({"kind": kind, "exact_match": [score_at(model, pairs, TESTED[quick], seed) for pairs in PAIRS]})
         tqdm.write(f"{kind}: {rows[-1]['exact_match'][-1]:.2f} with {PAIRS[-1]} pairs")
     return rows
@@ -164,18 +163,22 @@ def plot_kinds(
     text: Sequence[dict[str, Any]], recall: Sequence[dict[str, Any]], pairs: Sequence[int], path: str | PathLike[str]
 ) -> None:
     """Draw the bits per character of each kind, and the exact match over the number of pairs."""
-    figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.0, 3.6))
-    kinds = [row["kind"] for row in text]
-    bars = left.barh(kinds, [row["bits"] for row in text], color=BLUE)
-    left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
-    left.invert_yaxis()
-    left.margins(x=0.15)
-    left.set(title="Shakespeare: bits per character", xlabel="bits per character of unseen plays")
+    figure, axes = pyplot().subplots(1, 2 if text else 1, figsize=(9.0 if text else 6.4, 3.8), squeeze=False)
+    right = axes[0, -1]
+    if text:
+        left = axes[0, 0]
+        bars = left.barh([row["kind"] for row in text], [row["bits"] for row in text], color=BLUE)
+        left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
+        left.invert_yaxis()
+        left.margins(x=0.15)
+        left.set(title="Shakespeare", xlabel="bits per character of unseen plays", ylabel="attention")
     for color, row in zip(COLORS, recall, strict=False):
         right.plot(
             pairs, [100 * share for share in row["exact_match"]], "o-", color=color, markersize=4, label=row["kind"]
         )
     right.axhline(10, color=GREY, linewidth=1, linestyle="--", label="a guess")
-    right.set(title="Recall: who finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105))
-    right.legend()
+    right.set(
+        title="Recall: which kind finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105)
+    )
+    figure.legend(*right.get_legend_handles_labels(), ncols=5, loc="outside lower center")
     save_figure(figure, path)

@@ -68,6 +68,12 @@ class ToyOptions(TrainOptions):
     norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     mine: bool = option(False, "train with your own layers from my_exercises")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mine and (self.attention != "full" or self.num_kv_heads is not None):
+            name = "--num-kv-heads" if self.attention == "full" else f"--attention {self.attention}"
+            raise ValueError(f"--mine excludes {name}: the attention of the exercises is full, without groups")
+
 
 class ToyRecipe(Recipe[ToyOptions, Task, Model]):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""

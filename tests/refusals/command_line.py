@@ -66,6 +66,8 @@ OPTIONS = [
     command("train", "windowed attention without a window", "train", "copy", "--attention", "windowed"),
     command("train", "a window for full attention", "train", "copy", "--window", 4),
     command("train", "heads that cannot share the keys", *COPY, "--num-kv-heads", 3),
+    command("train", "your own layers, with tiled attention", *COPY, "--mine", "--attention", "tiled"),
+    command("train", "more pairs than letters", "train", "recall", "--pairs", 27),
     command("train", "no steps", "train", "copy", "--steps", 0),
     command("train", "no sequences in a batch", "train", "copy", "--batch-size", 0),
     command("train", "no warm-up", "train", "copy", "--warmup", 0),
