@@ -5,6 +5,7 @@ from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional.attention import linear, patterns, tiled, tiles
 from minitransformer.functional.attention.patterns import Pattern
 from minitransformer.functional.diagonals import toeplitz
+from minitransformer.layers.attention_kinds import TiledAttention
 from minitransformer.layers.kv_cache import RollingKVCache
 
 TILED = (
@@ -232,4 +233,28 @@ LINEAR = (
     ),
 )
 
-EXHIBITS = (*TILED, *DISTANCES, *PATTERNS, *GROUPED, *LINEAR)
+DECODING = (
+    Exhibit(
+        "a later piece of a text is read in tiles as if it were the beginning",
+        "The pattern counts from the first key. Where does the first query stand?",
+        TiledAttention.extend,
+        "ShiftedPattern(self.pattern, start - first)",
+        "self.pattern",
+    ),
+    Exhibit(
+        "the bias of a ring buffer is cut, and not put into the order of its slots",
+        "Keys lie where there was room. Mask and bias must follow them.",
+        TiledAttention.read,
+        "x[..., kept]",
+        "x[..., : len(positions)]",
+    ),
+    Exhibit(
+        "a decoded token sees all that was kept",
+        "The KV cache of strided attention keeps every token, because a later one may see it.",
+        TiledAttention.read,
+        "near if allowed is None else allowed & near",
+        "allowed",
+    ),
+)
+
+EXHIBITS = (*TILED, *DISTANCES, *PATTERNS, *GROUPED, *LINEAR, *DECODING)

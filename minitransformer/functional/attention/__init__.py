@@ -13,7 +13,7 @@ from minitransformer.functional.attention.linear import (
     linear_attention,
     linear_attention_backward,
 )
-from minitransformer.functional.attention.patterns import BlockPattern, Pattern
+from minitransformer.functional.attention.patterns import BlockPattern, Pattern, ShiftedPattern
 from minitransformer.functional.attention.tiled import tiled_attention, tiled_attention_backward
 from minitransformer.functional.attention.tiles import TiledAttentionCache
 
@@ -22,6 +22,7 @@ __all__ = [
     "BlockPattern",
     "LinearAttentionCache",
     "Pattern",
+    "ShiftedPattern",
     "TiledAttentionCache",
     "additive_attention",
     "additive_attention_backward",

@@ -93,6 +93,18 @@ class Pattern:
         return Tile(slice(columns.start + first, columns.start + last), forbidden) if last else None
 
 
+@dataclasses.dataclass(frozen=True)
+class ShiftedPattern:
+    """`pattern` for a part of the queries: the first is at position `start`, as in decoding; the keys begin at 0."""
+
+    pattern: TilePattern
+    start: int
+
+    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
+        """See `TilePattern`."""
+        return self.pattern.tile(slice(rows.start + self.start, rows.stop + self.start), columns)
+
+
 @functools.lru_cache(maxsize=4096)
 def _tile(pattern, distance, t, s, global_rows, global_columns):
     """The tile of t queries and s keys, of which the first few are global; the first two are `distance` apart."""
