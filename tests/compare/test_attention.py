@@ -29,7 +29,11 @@ def test_tiled_attention_costs_nothing_and_every_kind_is_in_both_tables(tmp_path
     assert text.keys() == attention.TEXT_KINDS.keys()
     assert text["tiled"]["bits"] == pytest.approx(text["full"]["bits"], abs=1e-5)
     assert text["tiled"]["largest_difference"] < 1e-5
-    assert text["linear"]["largest_difference"] > 1e-3
+    assert abs(text["tiled"]["more"]) < 1e-5
+    assert text["windowed, 64"]["largest_difference"] < 1e-5, "here a window of 64 is the whole text"
+    assert text["full, learned"]["more"] == 0
+    assert text["linear, learned"]["largest_difference"] > 1e-4
+    assert text["linear, learned"]["more"] == text["linear, learned"]["bits"] - text["full, learned"]["bits"]
     assert [row["kind"] for row in result["recall"]] == list(attention.RECALL_KINDS)
     assert all(len(row["exact_match"]) == 2 for row in result["recall"])
     for kind in (*attention.TEXT_KINDS, *attention.RECALL_KINDS):
