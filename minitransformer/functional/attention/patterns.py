@@ -100,7 +100,7 @@ class ShiftedPattern:
     pattern: TilePattern
     start: int
 
-    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
+    def tile(self, rows: slice, columns: slice) -> Tile | None:
         """See `TilePattern`."""
         return self.pattern.tile(slice(rows.start + self.start, rows.stop + self.start), columns)
 
