@@ -31,6 +31,7 @@ LAYERING = [
     {"exercises"},
     {"recipes"},
     {"bench"},
+    {"compare"},
     {"__init__"},
     {"cli"},
     {"__main__"},

@@ -133,12 +133,12 @@ def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialo
     longest = longest // 2 if isinstance(model, GPT) else longest  # in a GPT they share the positions
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
-        if not 1 <= len(prompt) <= longest:
-            raise ValueError(f"the prompt has {len(prompt)} symbols, and this model reads from 1 to {longest}")
-        source = append_eos(task.encode(prompt)[None])
-        if len(prompt) > task.max_len:
+        ids = task.encode(prompt)
+        if not 1 <= len(ids) <= longest:
+            raise ValueError(f"the prompt has {len(ids)} symbols, and this model reads from 1 to {longest}")
+        if len(ids) > task.max_len:
             print(f"note: the model was trained on at most {task.max_len} symbols", file=sys.stderr)
-        text = task.decode(greedy_decode(model, source, max(len(prompt), task.max_len) + SLACK)[0])
+        text = task.decode(greedy_decode(model, append_eos(ids[None]), max(len(ids), task.max_len) + SLACK)[0])
         print(text)
         return {"prompt": prompt, "text": text}
 

@@ -12,6 +12,7 @@ from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.inspection.summary import summarize
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_options
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -22,6 +23,7 @@ number of heads and D = C/H.
   minitransformer summary tiny                 what `train reverse` trains
   minitransformer summary base                 the paper's base model
   minitransformer summary base --activations   the arrays kept for backward
+  minitransformer summary base --activations --attention tiled
 """
 PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
 BLOCK = re.compile(r"(?P<block>.*\blayers\.[\d*]+)\.(?P<name>.*)")
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"vocabulary size (default {PAPER_VOCAB_SIZE}, as in the paper; for tiny {vocab_size_of('tiny')}, as in "
         "the toy tasks on letters)",
     )
+    add_options(parser, TrainOptions(), only=ATTENTION_OPTIONS)
     parser.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
     )
@@ -64,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
     if vocab_size < 1:
         raise ValueError(f"--vocab-size must be at least 1, got {vocab_size}")
-    config = named_config(arguments.config, vocab_size)
+    given = {name: value for name, value in vars(arguments).items() if name in ATTENTION_OPTIONS}
+    config = named_config(arguments.config, vocab_size, **TrainOptions(**given).attention_fields())
     if arguments.activations:
         return show_activations(config, arguments)
     model = Transformer(config, seed=None)
@@ -72,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "
         f"d_ff = {config.d_ff}, h = {config.num_heads} heads,\n"
-        f"P_drop = {config.dropout}, {config.norm}-norm, V = {config.vocab_size}\n"
+        f"P_drop = {config.dropout}, {config.norm}-norm, {config.attention} attention, V = {config.vocab_size}\n"
     )
     print(f"{'layer':<34} {'kind':<18} {'output':<11} {'parameters':>13}")
     shared = False
@@ -116,13 +120,15 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
     lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
     lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
     print(f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
-    print(f"\n{'kept for the backward pass':<44} {'shape':<15} {'dtype':<7} {'MB':>7}   x")
-    for name, row in in_blocks(rows):
+    named = list(in_blocks(rows))
+    width = max(44, *(len(name) for name, row in named if row is not None))
+    print(f"\n{'kept for the backward pass':<{width}} {'shape':<15} {'dtype':<7} {'MB':>7}   x")
+    for name, row in named:
         if row is None:
             print(name)
             continue
         shape = f"({', '.join(row.letters)})"
-        print(f"{name:<44} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
+        print(f"{name:<{width}} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
     total = sum(row.bytes * row.count for row in rows)
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
     memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))

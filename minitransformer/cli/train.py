@@ -17,6 +17,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train sort --seed 3 --norm pre --steps 3000
   minitransformer train reverse --model gpt --positions rope
   minitransformer train reverse --model lstm-attention        what the Transformer replaced
+  minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train shakespeare --text my.txt --steps 500
   minitransformer train shakespeare --length 512 --grad-accumulation-steps 8      with less memory

@@ -1,14 +1,16 @@
-"""Four toy tasks that a small Transformer can solve exactly. Each needs a different relation between positions.
+"""Five toy tasks that a small Transformer can solve exactly. Each needs a different relation between positions.
 
 copy      abca -> abca        target position t attends to source position t
 reverse   abca -> acba        t attends to length - 1 - t
 sort      abca -> aabc        count each letter, and find the next one
 addition  57+8 -> 65          aligned digits, and carries that run from right to left
+recall    a3k7c1k -> 7        find the pair of the letter that is asked at the end, wherever it is
 
 A hash of a source's ids decides whether it is held out, never chance. The same sequence is always on the same side of
 the split, so training cannot have seen a test example.
 """
 
+import re
 import string
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -51,12 +53,18 @@ class ToyTask:
         """The tokens in the order of their ids."""
         return (*SPECIAL_TOKENS, *self.symbols)
 
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of a text: its characters."""
+        return list(text)
+
     def encode(self, text: str) -> np.ndarray:
         """The ids of a text, (length,) int64. Raises ValueError for an unknown symbol."""
-        for symbol in text:
-            if symbol not in self.symbols:
-                raise ValueError(f"unknown symbol {symbol!r}: this task has the symbols {self.symbols!r}")
-        return np.array([len(SPECIAL_TOKENS) + self.symbols.index(symbol) for symbol in text], dtype=np.int64)
+        known = self.vocabulary[len(SPECIAL_TOKENS) :]
+        tokens = self.tokens(text)
+        for token in tokens:
+            if token not in known:
+                raise ValueError(f"unknown symbol {token!r}: this task has the symbols {self.symbols!r}")
+        return np.array([len(SPECIAL_TOKENS) + known.index(token) for token in tokens], dtype=np.int64)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of a row of ids, up to the first eos, without padding and bos."""
@@ -153,7 +161,62 @@ class Addition(ToyTask):
         return pad_rows([self.encode(str(total)) for total in sums], self.max_digits + 1)
 
 
-_TASKS = {"copy": Copy, "reverse": Reverse, "sort": Sort, "addition": Addition}
+class Recall(ToyTask):
+    """Key-value recall: pairs of a letter and a digit, and then one of the letters again; the answer is its digit.
+
+    The letters of a source are all different, in random order, and any of them may be asked; `pairs` is the largest
+    number of pairs. A pair is one token, so it can be found by comparing it with what is asked (Graves et al. 2014,
+    section 4.3; Arora et al. 2023, where key and value are two tokens). What counts is how much of the past a model can
+    reach or keep: a window forgets what is far away, and a state of constant size has room for a few pairs only. Raises
+    ValueError unless `pairs` is from 1 to the number of letters.
+    """
+
+    keys, values = string.ascii_lowercase, string.digits
+    symbols = values + keys
+
+    def __init__(self, pairs: int = 16) -> None:
+        if not 1 <= check_integer("pairs", pairs) <= len(self.keys):
+            raise ValueError(f"pairs must be from 1 to {len(self.keys)}, got {pairs}")
+        self.max_len = pairs + 1
+        self.min_len_held_out = min(4, self.max_len)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The digits, the letters, and all pairs of them."""
+        return (*super().vocabulary, *(key + value for key in self.keys for value in self.values))
+
+    def tokens(self, text: str) -> list[str]:
+        """A letter and the digit after it are one token."""
+        return re.findall(r"[a-z][0-9]|.", text, re.DOTALL)
+
+    def draw(self, rng: np.random.Generator, count: int, min_len: int) -> np.ndarray:
+        """`count` sources with every number of pairs equally often."""
+        most = self.max_len - 1
+        pairs = rng.integers(max(1, min_len - 1), most + 1, size=(count, 1))
+        keys = rng.permuted(np.tile(np.arange(len(self.keys)), (count, 1)), axis=1)[:, :most]
+        first_key = len(SPECIAL_TOKENS) + len(self.values)
+        first_pair = first_key + len(self.keys)
+        ids = first_pair + len(self.values) * keys + rng.integers(0, len(self.values), size=keys.shape)
+        asked = first_key + np.take_along_axis(keys, rng.integers(0, pairs), axis=1)
+        where = np.arange(self.max_len)
+        return np.where(where < pairs, np.pad(ids, ((0, 0), (0, 1))), np.where(where == pairs, asked, PAD))
+
+    def solve(self, source: np.ndarray) -> np.ndarray:
+        """The digit of the pair whose letter is the last token."""
+        last = np.take_along_axis(source, (source != PAD).sum(axis=1, keepdims=True) - 1, axis=1)
+        first_key = len(SPECIAL_TOKENS) + len(self.values)
+        keys, values = np.divmod(source - first_key - len(self.keys), len(self.values))
+        where = (keys == last - first_key).argmax(axis=1)[:, None]
+        return len(SPECIAL_TOKENS) + np.take_along_axis(values, where, axis=1)
+
+
+_TASKS: dict[str, type[ToyTask]] = {
+    "copy": Copy,
+    "reverse": Reverse,
+    "sort": Sort,
+    "addition": Addition,
+    "recall": Recall,
+}
 
 
 def task_names() -> tuple[str, ...]:

@@ -80,6 +80,7 @@ class FoldedBlock:
     def __init__(self, layer: EncoderLayer, centre: Callable[[xp.ndarray], xp.ndarray]) -> None:
         attention, network = layer.self_attention.sublayer, layer.feed_forward.sublayer
         self.num_heads, self.positions = attention.num_heads, attention.positions
+        self.kind, self.widths = attention.kind, attention.widths
         norms: Any = layer.self_attention.norm, layer.feed_forward.norm
         self.unit = Unit(norms[0])  # both norms of a layer have the same width and eps
         self.qkv = after_norm(norms[0], attention.qkv.W.data, bias_of(attention.qkv))
@@ -93,7 +94,9 @@ class FoldedBlock:
 
     def _scale_queries(self, scale):
         """Multiply the scale of the scores, by default 1 / sqrt(D), into the columns that give q."""
-        C = self.qkv.W.shape[1] // 3
+        if not self.kind.has_scores:
+            return
+        C = self.widths[0]
         scale = math.sqrt(self.num_heads / C) if scale is None else scale
         self.qkv.W[:, :C] *= scale
         if self.qkv.b is not None:
@@ -106,20 +109,24 @@ class FoldedBlock:
         x += self.contract(h)
 
     def _attend(self, qkv, kv_cache, allowed):
-        """qkv (B, 3C) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend` for one token."""
-        B, start = len(qkv), kv_cache.length
-        qkv = qkv.reshape(B, 3, self.num_heads, 1, -1)
-        q, k, v = qkv[:, 0], qkv[:, 1], qkv[:, 2]  # (B, H, 1, D)
+        """qkv (B, C + 2 G D) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend`."""
+        B, start, (C, width, _) = len(qkv), kv_cache.length, self.widths
+        D = C // self.num_heads
+        q = qkv[:, :C].reshape(B, -1, 1, D)  # (B, H, 1, D)
+        k, v = qkv[:, C : C + width].reshape(B, -1, 1, D), qkv[:, C + width :].reshape(B, -1, 1, D)  # (B, G, 1, D)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(1, start + 1, start)
-        keys, values = kv_cache.append(k, v)
-        scores = q @ keys.swapaxes(-1, -2)  # (B, H, 1, length)
+        if not self.kind.has_scores:
+            return self.kind.extend(q, k, v, kv_cache, allowed).reshape(B, C)
+        keys, values, allowed, bias = self.kind.read(k, v, kv_cache, allowed, bias)
+        G = keys.shape[1]  # the heads that share keys are queries of one head
+        scores = q.reshape(B, G, -1, D) @ keys.swapaxes(-1, -2)  # (B, G, H / G, number of keys)
         if bias is not None:
-            scores += bias
+            scores += bias.reshape(G, -1, bias.shape[-1])
         weights, _ = softmax(scores, allowed, overwrite=True)
-        return (weights @ values).reshape(B, -1)
+        return (weights @ values).reshape(B, C)
 
 
 class FoldedGPT:
@@ -154,9 +161,6 @@ class FoldedGPT:
 def fold(model: DecoderOnly) -> FoldedGPT | None:
     """The folded form of a GPT -> FoldedGPT, or None if there is none.
 
-    That is so if not only norms read the residual stream, as with post-norm, and for attention that is windowed,
-    strided, linear or grouped.
+    That is so if not only norms read the residual stream, as with post-norm.
     """
-    config = model.config
-    plain = config.attention in ("full", "tiled") and config.num_kv_heads in (None, config.num_heads)
-    return FoldedGPT(model) if plain and config.norm == "pre" and config.has_final_norm else None
+    return FoldedGPT(model) if model.config.norm == "pre" and model.config.has_final_norm else None

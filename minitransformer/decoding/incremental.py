@@ -30,12 +30,14 @@ def check_rows(ids: np.ndarray, batch: int) -> None:
         raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
 
 
-def allowed_for_new(kv_cache: KVCache, count: int) -> xp.ndarray | None:
+def allowed_for_new(config: Any, kv_cache: KVCache, count: int) -> xp.ndarray | None:
     """The mask (1, 1, n, S) with which n = `count` new tokens attend to cached tokens and, causally, to new ones.
 
-    None for one token, which may attend to everything.
+    None for one token, which may attend to everything, and for kinds of attention that need no causal mask.
     """
-    return None if count == 1 else causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]
+    if count == 1 or not config.needs_causal_mask:
+        return None
+    return causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]
 
 
 class TransformerState:
@@ -62,7 +64,7 @@ class TransformerState:
         start, end = kv_cache.length, kv_cache.end_after(ids.shape[1])
         x, _ = model.target_embedding.forward(ids, start=start)
         self.allowed[..., start:end] = model.target_allowed(ids, start)
-        allowed, among_new = self.allowed[..., :end], allowed_for_new(kv_cache, ids.shape[1])
+        allowed, among_new = self.allowed[..., :end], allowed_for_new(model.config, kv_cache, ids.shape[1])
         allowed = allowed if among_new is None else allowed & among_new  # (B, 1, n, end)
         y = model.decoder.extend(x, self.kv_caches, self.memory_kv_caches, allowed, self.source_allowed)
         return model.output(y[:, -1:])[:, 0]
@@ -115,7 +117,7 @@ class GPTState:
         check_rows(ids, self.batch)
         model = self.model
         start: Any = self.kv_caches[0].length  # with padding, one start for each sequence
-        allowed = allowed_for_new(self.kv_caches[0], ids.shape[1])
+        allowed = allowed_for_new(model.config, self.kv_caches[0], ids.shape[1])
         if self.padding is not None:
             seen = to_device(np.arange(start + ids.shape[1]) >= self.padding[:, None])[:, None, None, :]
             allowed = seen if allowed is None else allowed & seen

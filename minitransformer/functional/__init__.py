@@ -30,6 +30,7 @@ from minitransformer.functional.attention import (
     tiled_attention,
     tiled_attention_backward,
 )
+from minitransformer.functional.convolution import conv1d, conv1d_backward
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.embedding import embedding, embedding_backward
@@ -39,6 +40,8 @@ from minitransformer.functional.gated import (
     geglu_backward,
     geglu_tanh,
     geglu_tanh_backward,
+    glu,
+    glu_backward,
     swiglu,
     swiglu_backward,
 )
@@ -66,6 +69,8 @@ __all__ = [
     "alibi_bias",
     "alibi_slopes",
     "causal_mask",
+    "conv1d",
+    "conv1d_backward",
     "cross_entropy",
     "cross_entropy_backward",
     "dropout",
@@ -83,6 +88,8 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh",
     "gelu_tanh_backward",
+    "glu",
+    "glu_backward",
     "group_heads",
     "gru",
     "gru_backward",

@@ -6,6 +6,7 @@ from minitransformer.core import Layer
 from minitransformer.layers import (
     GRU,
     LSTM,
+    Conv1d,
     CrossAttention,
     Embedding,
     FeedForward,
@@ -22,7 +23,7 @@ from minitransformer.layers import (
 POSITIONS = (LearnedPositions, PositionalEncoding)
 RECURRENT = (LSTM, GRU, MemoryAttention)
 LEAVES = (
-    *(CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, RMSNorm, SelfAttention),
+    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, RMSNorm, SelfAttention),
     *POSITIONS,
     *RECURRENT,
 )

@@ -2,6 +2,7 @@
 
 from minitransformer.layers.attention import CrossAttention, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.layers.convolution import ActivatedConv1d, Conv1d
 from minitransformer.layers.decoder import Decoder, DecoderLayer
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.embedding import Embedding, InputEmbedding, OutputProjection
@@ -19,7 +20,9 @@ from minitransformer.layers.rms_norm import RMSNorm
 __all__ = [
     "GRU",
     "LSTM",
+    "ActivatedConv1d",
     "AlibiPositions",
+    "Conv1d",
     "CrossAttention",
     "CrossEntropyLoss",
     "Decoder",

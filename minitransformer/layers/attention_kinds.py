@@ -20,7 +20,7 @@ from minitransformer.functional import (
     tiled_attention_backward,
     ungroup_heads,
 )
-from minitransformer.functional.attention import Pattern
+from minitransformer.functional.attention import Pattern, ShiftedPattern
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 
 ATTENTION = {
@@ -57,6 +57,8 @@ class FullAttention:
     """The paper's attention. A mask says which tokens are in the future; see `scaled_dot_product_attention`."""
 
     needs_causal_mask = True
+    takes_bias_by_distance = False
+    has_scores = True  # that a scale could multiply
     pattern = Pattern()
 
     def forward(
@@ -95,14 +97,23 @@ class FullAttention:
 
         allowed (B, H, n, S) and bias (H, n, S) are for all S tokens up to the last new one.
         """
-        k, v = kv_cache.append(k, v)
-        return attend_incrementally(q, k, v, allowed, bias, scale)
+        return attend_incrementally(q, *self.read(k, v, kv_cache, allowed, bias), scale)
+
+    def read(
+        self, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None, bias: xp.ndarray | None
+    ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None, xp.ndarray | None]:
+        """Keys and values of new tokens, (B, G, n, D) -> those the new tokens may attend to, and their mask and bias.
+
+        allowed and bias are those of `extend`.
+        """
+        return (*kv_cache.append(k, v), allowed, bias)
 
 
 class TiledAttention(FullAttention):
     """Attention in tiles, under a `Pattern`; see `tiled_attention`. A causal pattern needs no causal mask."""
 
     needs_causal_mask = False
+    takes_bias_by_distance = True
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -118,11 +129,11 @@ class TiledAttention(FullAttention):
         bias: xp.ndarray | None = None,
         scale: float | None = None,
     ) -> tuple[xp.ndarray, Any]:
-        """As `FullAttention.forward`."""
+        """As `FullAttention.forward`, with a bias (H, T, S), or (H, 1, T + S - 1) by distance."""
         return tiled_attention(q, k, v, allowed, dropout_rate, rng, bias, scale, self.pattern)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
-        """As `FullAttention.backward`."""
+        """As `FullAttention.backward`; dbias has the shape of the bias."""
         return tiled_attention_backward(dy, cache)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
@@ -142,23 +153,39 @@ class TiledAttention(FullAttention):
         bias: xp.ndarray | None = None,
         scale: float | None = None,
     ) -> xp.ndarray:
-        """As `FullAttention.extend`."""
-        if not self.pattern.is_sparse:
+        """As `FullAttention.extend`; several tokens, such as a prompt, are read in tiles, without a causal mask."""
+        start, n = kv_cache.length, q.shape[2]
+        if n == 1:
             return super().extend(q, k, v, kv_cache, allowed, bias, scale)
-        queries = np.arange(kv_cache.length, kv_cache.length + q.shape[2])
         k, v = kv_cache.append(k, v)
+        first = start + n - k.shape[2]  # the position of the first key; they are in order
+        allowed, bias = (x if x is None or x.shape[-1] == 1 else x[..., first:] for x in (allowed, bias))
+        pattern = ShiftedPattern(self.pattern, start - first)
+        y, _ = tiled_attention(q, k, v, allowed, bias=bias, scale=scale, pattern=pattern)
+        return y
+
+    def read(
+        self, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None, bias: xp.ndarray | None
+    ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None, xp.ndarray | None]:
+        """As `FullAttention.read`, for one new token."""
+        k, v = kv_cache.append(k, v)
+        if not self.pattern.is_sparse:
+            return k, v, allowed, bias
         positions = kv_cache.positions
-        near = to_device(self.pattern.allowed(queries[:, None], positions))  # (n, number of keys)
         kept = to_device(positions)
-        allowed = near if allowed is None else allowed[..., kept] & near
-        bias = None if bias is None else bias[..., kept]
-        return attend_incrementally(q, k, v, allowed, bias, scale)
+        allowed, bias = (None if x is None else x[..., kept] for x in (allowed, bias))
+        if not isinstance(kv_cache, RollingKVCache):  # which keeps only what is in the window
+            near = to_device(self.pattern.allowed(positions[-1:, None], positions))  # (1, number of keys)
+            allowed = near if allowed is None else allowed & near
+        return k, v, allowed, bias
 
 
 class LinearAttention:
     """Linear attention; see `linear_attention`. It takes no dropout on the weights, no bias and no scale."""
 
     needs_causal_mask = False
+    takes_bias_by_distance = False
+    has_scores = False
 
     def __init__(self, causal: bool) -> None:
         self.pattern = Pattern(causal=causal)

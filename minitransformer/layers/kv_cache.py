@@ -28,6 +28,11 @@ class KVCache:
         """The positions of the keys that the last `append` returned, in their order (S,), on the host."""
         return np.arange(self.length)
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays, in bytes."""
+        return self.k.nbytes + self.v.nbytes
+
     def end_after(self, count: int) -> int:
         """The length after `count` more positions; ValueError if they do not fit."""
         end = self.length + count
@@ -93,6 +98,11 @@ class LinearAttentionState:
         B, G, self.max_len, D = shape
         self.sums = xp.zeros((B, G, D, D + 1), dtype)
         self.length = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the sums, in bytes."""
+        return self.sums.nbytes
 
     def end_after(self, count: int) -> int:
         """The number of tokens read after `count` more. There is no limit."""

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate
+from minitransformer.layers.attention_kinds import ATTENTION
 from minitransformer.training import TrainingSettings
 
 LARGEST = 2**63 - 1
 MAX_THREADS = 1024
 LONGEST_NAME = 100  # characters in the name of a run's folder
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FOLDER"}
+ATTENTION_OPTIONS = ("attention", "window", "stride", "num_kv_heads")
+USED_BY = {"window": ("windowed", "strided"), "stride": ("strided",)}  # the kinds of attention that need an option
+NO_SCORES = ("relative", "rope", "alibi")  # positions that act on scores, which linear attention does not have
 NOT_OPTIONS = ("command", "recipe", "resume", "backend", "json", "debug")  # attributes that are not the recipe's
 
 
@@ -87,6 +91,12 @@ class TrainOptions:
     label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper", check_rate)
     weight_decay: float = option(0.0, "weight decay of the matrices, as in AdamW; not in the paper", check_not_negative)
     positions: str = option("sinusoidal", "positional encoding")
+    attention: str = option("full", f"kind of self-attention: {', '.join(ATTENTION)}", one_of(ATTENTION))
+    window: int | None = option(None, "of windowed and strided attention: a token sees the nearest N", at_least_1)
+    stride: int | None = option(None, "of strided attention: a token also sees every N-th", at_least_1)
+    num_kv_heads: int | None = option(
+        None, "heads of keys and values, each for a group of heads (default: one for each)", at_least_1
+    )
     threads: int | None = option(
         None,
         "number of threads (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
@@ -131,6 +141,21 @@ class TrainOptions:
                 f"--grad-accumulation-steps must be from 1 to --batch-size = {self.batch_size}, "
                 f"got {self.grad_accumulation_steps}"
             )
+        self._check_attention()
+
+    def _check_attention(self):
+        for name, kinds in USED_BY.items():
+            given = getattr(self, name) is not None
+            if given and self.attention not in kinds:
+                raise ValueError(f"{option_name(name)} needs --attention {' or '.join(kinds)}, got {self.attention}")
+            if not given and self.attention in kinds:
+                raise ValueError(f"--attention {self.attention} needs {option_name(name)}")
+        if self.attention == "linear" and self.positions in NO_SCORES:
+            raise ValueError(f"--attention linear needs --positions sinusoidal, learned or none, got {self.positions}")
+
+    def attention_fields(self) -> dict[str, Any]:
+        """The fields of the model's configuration that say how it attends."""
+        return {name: getattr(self, name) for name in ATTENTION_OPTIONS}
 
     @property
     def micro_batch_size(self) -> int:
@@ -154,15 +179,21 @@ def option_name(field_name: str) -> str:
     return f"--{field_name.replace('_', '-')}"
 
 
-def add_options(parser: Any, defaults: TrainOptions, resumable_only: bool = False, hidden: bool = False) -> None:
+def add_options(
+    parser: Any,
+    defaults: TrainOptions,
+    resumable_only: bool = False,
+    hidden: bool = False,
+    only: Collection[str] | None = None,
+) -> None:
     """Add an option to `parser` for each field of `defaults`, unless it has one of this name already.
 
-    With `resumable_only` only for the fields that a resumed run may change, without defaults, which are the run's own
-    values. With `hidden` the help does not show them. An option that is not given leaves no attribute in the parsed
-    arguments.
+    `only` names the fields to add; the default is all. With `resumable_only` only for the fields that a resumed run may
+    change, without defaults, which are the run's own values. With `hidden` the help does not show them. An option that
+    is not given leaves no attribute in the parsed arguments.
     """
     for field in dataclasses.fields(defaults):
-        if resumable_only and not field.metadata["resumable"]:
+        if (resumable_only and not field.metadata["resumable"]) or (only is not None and field.name not in only):
             continue
         name, kind, default = option_name(field.name), _kind(field), getattr(defaults, field.name)
         help, absent = field.metadata["help"], argparse.SUPPRESS

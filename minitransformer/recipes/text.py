@@ -61,6 +61,7 @@ class TextOptions(TrainOptions):
             "max_len": self.length,
             "dropout": self.dropout,
             "positions": self.positions,
+            **self.attention_fields(),
         }
 
 

@@ -1,4 +1,4 @@
-"""The toy tasks: copy, reverse, sort and addition, each learned to nearly 100 % by the tiny model within minutes."""
+"""The toy tasks, such as copy and reverse, each learned to nearly 100 % by the tiny model within minutes."""
 
 import contextlib
 import dataclasses
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.checks import check_rate
-from minitransformer.data import Task, get_task
+from minitransformer.checks import check_integer, check_rate
+from minitransformer.data import Task, ToyTask, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
-from minitransformer.data.tasks import Batch
+from minitransformer.data.tasks import Batch, Recall
 from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
 from minitransformer.layers.positions import POSITIONS
@@ -28,7 +28,7 @@ from minitransformer.models import (
     named_config,
     named_seq2seq_config,
 )
-from minitransformer.recipes.options import TrainOptions, check_positive, one_of, option, option_name
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, one_of, option, option_name
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
@@ -40,7 +40,7 @@ RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fi
     for suffix, attention in (("", "none"), ("-attention", "additive"))
 }
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
-OF_TRANSFORMERS = ("positions", "norm", "mine")  # options that a recurrent model cannot have
+OF_TRANSFORMERS = ("positions", "norm", "mine", *ATTENTION_OPTIONS)  # options that a recurrent model cannot have
 ATTENTION_TITLES: dict[type[Model], str] = {
     Transformer: "Cross-attention of the last decoder layer",
     GPT: "Self-attention of the last layer",
@@ -50,6 +50,12 @@ TESTED = 2000  # held-out sequences
 SAMPLED = 64  # sequences drawn to find the lengths
 
 
+def check_pairs(name: str, value: int) -> None:
+    """ValueError unless there is a letter for each of `value` pairs."""
+    if not 1 <= check_integer(name, value) <= len(Recall.keys):
+        raise ValueError(f"{name} must be from 1 to {len(Recall.keys)}, got {value}")
+
+
 @dataclasses.dataclass(frozen=True)
 class ToyOptions(TrainOptions):
     """The options of a toy task."""
@@ -57,28 +63,40 @@ class ToyOptions(TrainOptions):
     label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
     positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     factor: float = option(0.3, "factor on the paper's learning rate", check_positive, resumable=True)
-    model: str = option("transformer", f"architecture: {', '.join(MODELS)}", one_of(MODELS))
+    model: str = option("transformer", f"architecture: {', '.join(MODELS)} (with more --steps)", one_of(MODELS))
     config: str = option("tiny", f"size of the model: {', '.join(config_names())}", one_of(config_names()))
     norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     mine: bool = option(False, "train with your own layers from my_exercises")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mine and (self.attention != "full" or self.num_kv_heads is not None):
+            name = "--num-kv-heads" if self.attention == "full" else f"--attention {self.attention}"
+            raise ValueError(f"--mine excludes {name}: the attention of the exercises is full, without groups")
 
 
 class ToyRecipe(Recipe[ToyOptions, Task, Model]):
     """A toy task. The options' defaults train the tiny model to nearly 100 % exact match."""
 
+    options_class: type[ToyOptions] = ToyOptions
+
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
         self.name = name
         self.help = example
-        self.defaults = ToyOptions(**defaults)
+        self.defaults = self.options_class(**defaults)
+
+    def task(self, options: ToyOptions) -> ToyTask:
+        """The task itself, whatever the model."""
+        return get_task(self.name)
 
     def data(self, options: ToyOptions) -> Task:
         """The task; for GPT each pair as one sequence."""
-        task = get_task(self.name)
+        task = self.task(options)
         return PromptedTask(task) if options.model == "gpt" else task
 
     def model(self, options: ToyOptions, data: Task) -> tuple[type[Model], TransformerConfig | Seq2SeqConfig]:
         """The model and its sizes. Raises ValueError for an option that this model cannot have."""
-        vocab_size = len(get_task(self.name).vocabulary)
+        vocab_size = len(self.task(options).vocabulary)
         if options.model in RECURRENT:
             for name in OF_TRANSFORMERS:
                 if getattr(options, name) != getattr(self.defaults, name):
@@ -91,6 +109,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
             norm=options.norm,
             dropout=options.dropout,
             positions=options.positions,
+            **options.attention_fields(),
         )
         return MODELS[options.model], config
 
@@ -99,8 +118,14 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         return partial(noam, d_model=config.d_model, warmup=options.warmup, factor=options.factor)
 
     def averaging(self, options: ToyOptions) -> AverageOfLast:
-        """The mean of the last five sets of weights, as in the paper."""
-        return AverageOfLast(options.steps)
+        """The mean of the last 20 sets of weights; 5 for larger configurations, because each set takes memory.
+
+        The paper takes 5 sets for its base models and 20 for its big ones (section 6.1). After 1,000 steps of
+        `reverse` (seeds 1 and 3), the last set alone was exact on 90 and 98 % of the held-out words, the mean of 5 sets
+        on 99.85 and 99.95 %, and the mean of 20 sets from the same 200 steps on all.
+        """
+        count, interval = (20, 10) if options.config == "tiny" else (5, 40)
+        return AverageOfLast(options.steps, count, interval)
 
     def lengths(self, options: ToyOptions, data: Task) -> list[int]:
         """The lengths in a sample."""
@@ -118,7 +143,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
 
     def evaluate(self, options: ToyOptions, model: Model, data: Task) -> tuple[dict[str, Any], Any]:
         """Exact match on held-out sequences."""
-        batch = get_task(self.name).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
+        batch = self.task(options).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
         return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
 
@@ -135,7 +160,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         if isinstance(model, Seq2Seq) and model.attention is None:
             return [loss_path]
         weights, queries, keys = last_attention(model, example)
-        vocabulary = get_task(self.name).vocabulary
+        vocabulary = self.task(options).vocabulary
         rows, columns = ([vocabulary[i].strip("<>") for i in ids] for ids in (queries, keys))
         title = f"{ATTENTION_TITLES[type(model)]}, trained on {self.name}"
         plotting.plot_attention(weights, rows, columns, attention_path, title)
@@ -143,13 +168,30 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
 
     def report(self, trained: Trained[ToyOptions, Task, Model]) -> list[str]:
         """The exact match, and three examples."""
-        result, (batch, decoded), task = trained.result, trained.evaluated, get_task(self.name)
+        result, (batch, decoded), task = trained.result, trained.evaluated, self.task(trained.options)
         percent = math.floor(1000 * result["exact_match"]) / 10  # rounded down: 100.0 % means every one
         lines = [f"{'exact match on held-out':<26} {percent:.1f} % of {result['held_out']:,} sequences"]
         for source, answer, expected in list(zip(batch.source, decoded, batch.target_out, strict=True))[:3]:
             verdict = "right" if task.decode(answer) == task.decode(expected) and EOS in answer else "WRONG"
             lines.append(f"{'for example':<26} {task.decode(source)} -> {task.decode(answer)}   {verdict}")
         return lines
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallOptions(ToyOptions):
+    """The options of key-value recall."""
+
+    pairs: int = option(16, "largest number of pairs", check_pairs)
+
+
+class RecallRecipe(ToyRecipe):
+    """Key-value recall, with a choice of how many pairs there are."""
+
+    options_class = RecallOptions
+
+    def task(self, options: Any) -> ToyTask:
+        """The task with `options.pairs`."""
+        return Recall(options.pairs)
 
 
 def last_attention(model: Any, example: Batch) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -178,8 +220,9 @@ def _length(ids: np.ndarray) -> int:
 
 
 TOY_RECIPES = (
-    ToyRecipe("copy", "abca -> abca", steps=2000),
-    ToyRecipe("reverse", "abca -> acba", steps=2000),
+    ToyRecipe("copy", "abca -> abca", steps=1000),
+    ToyRecipe("reverse", "abca -> acba", steps=1000),
     ToyRecipe("sort", "abca -> aabc", steps=2500),
     ToyRecipe("addition", "57+8 -> 65", steps=6000, warmup=400, factor=0.5),
+    RecallRecipe("recall", "a3k7c1k -> 7", steps=2000),
 )

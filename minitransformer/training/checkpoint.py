@@ -16,12 +16,12 @@ import numpy as np
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.files import checksum, read_safetensors, write_safetensors
-from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer
 
 FORMAT = "minitransformer-2"
 BEFORE_CHECKSUMS = "minitransformer-1"
 EXTRA = "training/"  # prefix of the names of arrays that do not belong to the model
-MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, Seq2Seq)}
+MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, ConvLM, Seq2Seq)}
 FIELDS = ("model", "config", "options", "metadata")  # of the header, besides its format and checksum
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored but computed from the config
 

@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     """Every test runs in a folder with a model of each kind, none of them trained."""
     monkeypatch.chdir(tmp_path)
     tokenizer = TOKENIZER.to_dict()
-    for name in ("reverse", "addition"):
+    for name in ("reverse", "addition", "recall"):
         config = named_config("tiny", len(get_task(name).vocabulary))
         save_checkpoint(tmp_path / "runs" / name / MODEL, Transformer(config), task=name)
     gpt, bert = (make(TOKENIZER.vocab_size + more, **SIZES) for make, more in ((gpt_config, 0), (bert_config, 1)))
@@ -43,8 +43,8 @@ def perfect(monkeypatch):
 
     def decode(model, source, max_new_tokens):
         assert source[0, -1] == EOS
-        symbols = len(LETTERS) + 3
-        task = get_task("reverse" if model.config.vocab_size == symbols else "addition")
+        tasks = map(get_task, ("reverse", "addition", "recall"))
+        task = next(task for task in tasks if len(task.vocabulary) == model.config.vocab_size)
         padded = np.where(source == EOS, PAD, source)
         answer = make_batch(padded, task.solve(padded)).target_out
         assert answer.shape[1] <= max_new_tokens
@@ -65,7 +65,10 @@ def typed(monkeypatch):
     return give
 
 
-@pytest.mark.parametrize(("task", "prompt", "answer"), [("reverse", "hello", "olleh"), ("addition", "12+34", "46")])
+@pytest.mark.parametrize(
+    ("task", "prompt", "answer"),
+    [("reverse", "hello", "olleh"), ("addition", "12+34", "46"), ("recall", "a3k7c1k", "7")],
+)
 def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
     assert run(capsys, "generate", f"runs/{task}", "--prompt", prompt) == (0, f"{answer}\n", "")
     out = run(capsys, "generate", f"runs/{task}/{MODEL}", "--prompt", prompt, "--json").out
@@ -73,9 +76,10 @@ def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("model", ["transformer", "gpt"])
-def test_a_model_that_was_trained_for_a_minute_reverses_words(model, capsys):
-    assert run(capsys, "train", "reverse", "--model", model, "--runs", "long", "--name", "reverse").status == 0
+@pytest.mark.parametrize(("model", "steps"), [("transformer", 1000), ("gpt", 2000)])
+def test_a_model_that_was_trained_for_a_minute_reverses_words(model, steps, capsys):
+    train = ("train", "reverse", "--model", model, "--steps", steps, "--runs", "long", "--name", "reverse")
+    assert run(capsys, *train).status == 0
     for word in ("hello", "attention", "ab"):
         assert run(capsys, "generate", "long/reverse", "--prompt", word).out == f"{word[::-1]}\n"
 
@@ -252,7 +256,7 @@ def test_a_finished_model_is_preferred_to_checkpoints(folder, capsys, perfect):
 
 @pytest.mark.parametrize("run_folder", ["runs/revers", "reverse", "runs"])
 def test_a_model_that_does_not_exist_is_refused_with_those_that_do(run_folder, capsys):
-    known = "models here: runs/addition, runs/masked, runs/reverse, runs/shakespeare"
+    known = "models here: runs/addition, runs/masked, runs/recall, runs/reverse, runs/shakespeare"
     assert_refused(run(capsys, "generate", run_folder), f"there is no model {run_folder}; {known}")
 
 

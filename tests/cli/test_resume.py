@@ -23,7 +23,7 @@ TASK = ("copy", "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "co
 TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
 SMALL = ("--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 4, "--name", "text")
 FIXED = [  # an option of any task, with a value, that a resumed run cannot change
-    f"{option_name(field.name)}={getattr(recipe.defaults, field.name)}".removesuffix("=False")
+    f"{option_name(field.name)}={getattr(recipe.defaults, field.name)}".removesuffix("=False").replace("None", "1")
     for recipe in RECIPES.values()
     for field in dataclasses.fields(recipe.defaults)
     if not field.metadata["resumable"]

@@ -115,6 +115,30 @@ def test_a_toy_task_can_be_learnt_by_a_decoder_alone(positions, capsys, monkeypa
     assert isinstance(load_checkpoint("runs/gpt/model.safetensors")[0], GPT)
 
 
+def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_continues_texts(capsys, folder):
+    kind = ("--attention", "windowed", "--window", 4, "--num-kv-heads", 2)
+    status, _, err = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL[:-2], *kind)
+    assert (status, err) == (0, "")
+    (path,) = folder.glob("runs/shakespeare-attention-windowed-batch-size-8-*")
+    config = load_checkpoint(path / "model.safetensors")[0].config
+    assert (config.attention, config.window, config.num_kv_heads) == ("windowed", 4, 2)
+    status, out, err = run(capsys, "generate", path, "--prompt", "3 times 4", "--length", 30)
+    assert (status, err) == (0, "")
+    assert out.startswith("3 times 4")
+    assert len(out) > len("3 times 4") + 15, "it goes on beyond its windows of 16 characters"
+
+
+@pytest.mark.parametrize("kind", [("linear",), ("strided", "--window", 2, "--stride", 4)], ids=lambda kind: kind[0])
+@pytest.mark.parametrize("model", ["gpt", "transformer"])
+def test_a_toy_task_is_learnt_and_answered_with_every_kind_of_attention(kind, model, capsys, monkeypatch):
+    monkeypatch.setattr("minitransformer.recipes.toy.TESTED", 20)
+    options = ("--steps", 2, "--pairs", 8, "--model", model, "--name", "recall", "--attention", *kind)
+    status, out, err = run(capsys, "train", "recall", *options)
+    assert (status, err) == (0, "")
+    assert "of 20 sequences" in out
+    assert run(capsys, "generate", "runs/recall", "--prompt", "a3k7c1k").status == 0
+
+
 def test_unknown_choices_are_refused_by_name(capsys):
     assert_refused(run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, got 'rnn'")
     assert_refused(run(capsys, "train", "copy", "--positions", "x"), "--positions must be one of sinusoidal, learned")

@@ -18,7 +18,7 @@ from minitransformer.recipes import RECIPES
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
-TASKS = ("copy", "reverse", "sort", "addition")
+TASKS = ("copy", "reverse", "sort", "addition", "recall")
 QUICK = ("copy", "addition")
 HELD_OUT = 60
 

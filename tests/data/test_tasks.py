@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minitransformer.data import get_task, task_names
-from minitransformer.data.tasks import HELD_OUT_SHARE, Batch, append_eos, is_held_out, make_batch, pad_rows
+from minitransformer.data.tasks import HELD_OUT_SHARE, Batch, Recall, append_eos, is_held_out, make_batch, pad_rows
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 SOLUTIONS = {
@@ -16,10 +16,15 @@ SOLUTIONS = {
     "reverse": lambda text: text[::-1],
     "sort": lambda text: "".join(sorted(text)),
     "addition": lambda text: str(sum(int(number) for number in text.split("+"))),
+    "recall": lambda text: dict(zip(text[::2], text[1::2], strict=False))[text[-1]],
 }
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12)
 SUMS = st.builds("{}+{}".format, st.integers(0, 9999), st.integers(0, 9999))
-SOURCES = {"copy": LETTERS, "reverse": LETTERS, "sort": LETTERS, "addition": SUMS}
+PAIRS = st.dictionaries(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), st.sampled_from("0123456789"), min_size=1)
+ASKED = PAIRS.flatmap(
+    lambda pairs: st.sampled_from(list(pairs)).map(lambda key: "".join(map("".join, pairs.items())) + key)
+)
+SOURCES = {"copy": LETTERS, "reverse": LETTERS, "sort": LETTERS, "addition": SUMS, "recall": ASKED}
 SIDE_SIZE = 4000
 
 each_task = pytest.mark.parametrize("name", list(SOLUTIONS))
@@ -144,6 +149,31 @@ def test_short_numbers_are_as_frequent_as_long_ones():
     assert {a for a, _ in sums if len(a) == 1} == set("0123456789")
 
 
+def test_recall_has_all_numbers_of_pairs_of_different_letters_and_asks_for_each_place():
+    pairs, places = [set(), set()], set()
+    for held_out in (False, True):
+        for row in _side("recall", held_out).source:
+            text = get_task("recall").decode(row)
+            assert len(set(text[:-1:2])) == len(text) // 2, "a key occurs once"
+            pairs[held_out].add(len(text) // 2)
+            places.add(text.index(text[-1]) // 2)
+    assert pairs == [set(range(1, 17)), set(range(3, 17))]
+    assert places == set(range(16))
+
+
+@pytest.mark.parametrize("pairs", [0, 27])
+def test_recall_has_at_most_one_pair_for_each_letter(pairs):
+    with pytest.raises(ValueError, match=f"pairs must be from 1 to 26, got {pairs}"):
+        Recall(pairs)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 26])
+def test_recall_of_any_length_has_sources_up_to_it(pairs):
+    batch = Recall(pairs).held_out_batch(np.random.default_rng(0), 300)
+    assert max(_lengths(batch.source)) == pairs + 1 + 1
+    assert is_held_out(batch.source).all()
+
+
 @each_task
 def test_min_len_is_kept(name):
     batch = get_task(name).batch(np.random.default_rng(0), 500, min_len=8)
@@ -155,7 +185,8 @@ def test_all_symbols_occur_in_training_and_held_out_batches(name):
     task = get_task(name)
     all_ids = set(range(EOS + 1, len(task.vocabulary)))
     for held_out in (False, True):
-        assert set(np.unique(_side(name, held_out).source)) - {PAD, EOS} == all_ids
+        source, _, target = _side(name, held_out)
+        assert {*np.unique(source), *np.unique(target)} - {PAD, EOS} == all_ids
 
 
 @each_task
@@ -251,7 +282,7 @@ def test_encode_refuses_an_unknown_symbol(name, text, symbol):
 
 
 def test_unknown_task_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"copy, reverse, sort, addition.*'translate'"):
+    with pytest.raises(ValueError, match=r"copy, reverse, sort, addition, recall.*'translate'"):
         get_task("translate")
 
 

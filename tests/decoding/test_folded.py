@@ -9,6 +9,7 @@ from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, gpt_config
 from tests.decoding.test_incremental import POSITIONS, build_gpt
 from tests.helpers import device, host, randomize, relative_error, same
+from tests.layers.test_attention_kinds import KINDS
 
 IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10], [2, 2, 9, 3, 1]])  # (B, T)
 EPS = 0.3  # large, so that it is seen
@@ -34,6 +35,23 @@ def test_folded_model_equals_the_whole(normalization, bias, positions):
 def test_folded_model_has_every_activation(activation):
     model = build_gpt(activation=activation, norm_eps=EPS)
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize("num_kv_heads", [None, 1])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_folded_model_has_every_kind_of_attention(kind, bias, num_kv_heads):
+    model = build_gpt("learned", bias=bias, norm_eps=EPS, num_kv_heads=num_kv_heads, **KINDS[kind])
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", ["windowed", "strided"])
+def test_folded_model_of_every_kind_does_not_attend_to_padding(kind):
+    model, alone = build_gpt("alibi", num_kv_heads=1, **KINDS[kind]), IDS[:1, 1:]
+    both = np.concatenate([np.pad(alone, ((0, 0), (1, 0))), IDS[1:2]])
+    logits = logits_one_by_one(model, both, padding=np.array([1, 0]))
+    assert relative_error(logits[:1, 1:], host(model(alone))) <= 1e-12
+    assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
 
 
 @pytest.mark.parametrize(

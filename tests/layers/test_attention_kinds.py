@@ -1,5 +1,7 @@
 """The kinds of attention in whole models: what they see, what decoding keeps of the past, and what is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,25 @@ def test_decoding_counts_positions_from_the_start_of_the_text(kind, positions):
     expected, state = model(ids), GPTState(model, len(ids), T)
     for t in range(T):
         assert relative_error(state.extend(ids[:, t : t + 1]), expected[:, t]) <= 1e-12
+
+
+@pytest.mark.host_only  # what a GPU allocates is not traced
+@pytest.mark.parametrize("kind", ["tiled", "windowed", "linear"])
+def test_long_prompt_is_read_without_an_array_of_its_length_squared(kind):
+    length = 2048
+    sizes = {**SIZES, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": length + 1}
+    model = randomize(GPT(gpt_config(V, **sizes, **KINDS[kind]), dtype=np.float64), scale=0.3)
+    ids = ids_of(rows=1, length=length)
+    expected = model(ids)[:, -1]
+    tracemalloc.start()
+    logits = GPTState(model, 1, length).extend(ids)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < length**2  # bytes: not even a mask
+    assert relative_error(logits, expected) <= 1e-12
+    if kind == "tiled":
+        full = randomize(GPT(gpt_config(V, **sizes), dtype=np.float64), scale=0.3)
+        assert relative_error(logits, GPTState(full, 1, length).extend(ids)) <= 1e-12
 
 
 @every_kind

@@ -40,6 +40,20 @@ EXHIBITS = (
         "pass",
     ),
     Exhibit(
+        "a scale is folded into queries that have no scores",
+        "Linear attention takes the features of q, and elu(x) + 1 of half a vector is not half of it.",
+        folded.FoldedBlock._scale_queries,
+        "if not self.kind.has_scores:",
+        "if False:",
+    ),
+    Exhibit(
+        "the folded heads read the keys of another group",
+        "Neighbouring heads share keys, so a group is a run of heads. Which axis is cut?",
+        folded.FoldedBlock._attend,
+        "q.reshape(B, G, -1, D)",
+        "q.reshape(B, -1, G, D).swapaxes(1, 2)",
+    ),
+    Exhibit(
         "RMSNorm is folded as if it centred",
         "It takes no mean away, so nobody may do it for it.",
         folded.FoldedGPT.__init__,

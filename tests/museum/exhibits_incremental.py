@@ -79,7 +79,7 @@ EXHIBITS = (
         "tokens that are read at once see each other's future",
         "One new token needs no mask, a prompt of several does.",
         incremental.allowed_for_new,
-        "None if count == 1 else causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]",
+        "causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]",
         "None",
     ),
     Exhibit(

@@ -2,8 +2,9 @@
 
 from itertools import product
 
-from minitransformer.gradcheck.subjects import Sizes
+from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
+from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.residual import NORMS
 from tests.oracle import recurrent, theirs
@@ -36,11 +37,27 @@ PARITY = {
 PARITY |= dict.fromkeys((*ACTIVATIONS, "tanh"), theirs.activation)
 PARITY |= {f"softmax mask={mask}": theirs.softmax for mask in USUAL_MASKS}
 PARITY |= {f"attention mask={mask}": theirs.attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"tiled_attention mask={mask}": theirs.tiled_attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"attention groups={groups}": theirs.grouped_attention for groups in (1, 3)}
+PARITY |= dict.fromkeys(
+    (name for name in SUBJECTS if name.startswith("tiled_attention pattern=")), theirs.tiled_attention
+)
 PARITY |= {
     f"FeedForward activation={name} bias={bias}": theirs.feed_forward
     for name, bias in product(ACTIVATIONS, (True, False))
     if (name, bias) != ("relu", True)
 }
+PARITY |= {"glu": theirs.activation, "conv1d dilation=7": theirs.conv1d_function}
+PARITY |= {
+    f"conv1d causal={causal} dilation={dilation} padding={padding}": theirs.conv1d_function
+    for causal, dilation, padding in product((True, False), (1, 2), (False, True))
+}
+PARITY |= {f"conv1d kernel={kernel} causal=False": theirs.conv1d_function for kernel in (1, 4)}
+PARITY |= {
+    f"Conv1d causal={causal} padding={padding}": theirs.conv1d for causal, padding in product((True, False), repeat=2)
+}
+PARITY["Conv1d bias=False dilation=2"] = theirs.conv1d
+PARITY |= {f"ActivatedConv1d activation={name}": theirs.activated_conv1d for name in CONV_ACTIVATIONS}
 for smoothing, padding in product((0.0, 0.1), (False, True)):
     PARITY[f"cross_entropy smoothing={smoothing} padding={padding}"] = theirs.cross_entropy
 for mask in USUAL_MASKS:

@@ -22,8 +22,13 @@ OTHER = {  # another value of every option that changes what is learned
     "label_smoothing": 0.3,
     "weight_decay": 0.5,
     "positions": "learned",
+    "attention": {"attention": "windowed", "window": 2},
+    "window": {"attention": "windowed", "window": 3},
+    "stride": {"attention": "strided", "window": 1, "stride": 2},
+    "num_kv_heads": 2,
     "seed": 1,
     "factor": 0.7,
+    "pairs": 3,
     "peak": 0.7,
     "model": "gpt",
     "norm": "pre",
@@ -68,7 +73,8 @@ def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     for field in dataclasses.fields(defaults):
         if not field.metadata["identity"]:
             continue
-        options = dataclasses.replace(defaults, **{field.name: OTHER[field.name]})
+        other = OTHER[field.name]
+        options = dataclasses.replace(defaults, **(other if isinstance(other, dict) else {field.name: other}))
         if field.name == "config":  # too large to be trained here
             data = recipe.data(options)
             assert recipe.model(options, data) != recipe.model(defaults, data)

@@ -36,7 +36,9 @@ def test_every_field_has_an_option_with_a_help_text(recipe, capsys):
 
 @every_recipe
 def test_options_survive_json(recipe):
-    options = dataclasses.replace(recipe.defaults, steps=7, dropout=0.25, threads=3, runs=Path("a/b"), warmup=9)
+    options = dataclasses.replace(
+        recipe.defaults, steps=7, dropout=0.25, threads=3, runs=Path("a/b"), attention="windowed", window=5
+    )
     assert from_json(recipe.defaults, to_json(options)) == options
 
 
@@ -55,7 +57,7 @@ def test_of_a_resumed_run_only_some_options_may_be_changed():
     recipe = get_recipe("copy")
     options = parsed(recipe, "--factor", 0.1, "--warmup", 3, "--steps", 9, "--threads", 2, resumable_only=True)
     assert (options.factor, options.warmup, options.steps, options.threads) == (0.1, 3, 9, 2)
-    for name in ("--batch-size", "--dropout", "--seed", "--runs", "--name", "--norm", "--overwrite"):
+    for name in ("--batch-size", "--dropout", "--seed", "--runs", "--name", "--norm", "--overwrite", "--window"):
         with pytest.raises(SystemExit):
             parsed(recipe, name, 1, resumable_only=True)
 
@@ -89,6 +91,13 @@ def test_hidden_options_are_read_but_not_shown(capsys):
         ({"threads": 0}, "--threads must be at least 1 and at most 1024, got 0"),
         ({"threads": 1025}, "--threads must be at least 1 and at most 1024, got 1025"),
         ({"seed": -1}, "--seed must be at least 0, got -1"),
+        ({"attention": "sparse"}, "--attention must be one of full, tiled, windowed, strided, linear, got 'sparse'"),
+        ({"attention": "windowed"}, "--attention windowed needs --window"),
+        ({"attention": "strided", "window": 3}, "--attention strided needs --stride"),
+        ({"window": 3}, "--window needs --attention windowed or strided, got full"),
+        ({"attention": "windowed", "window": 3, "stride": 2}, "--stride needs --attention strided, got windowed"),
+        ({"attention": "windowed", "window": 0}, "--window must be at least 1, got 0"),
+        ({"num_kv_heads": 0}, "--num-kv-heads must be at least 1, got 0"),
         *(({"name": name}, "--name must be at most 100 letters") for name in ("", "a/b", "..", "-x", "a b", 101 * "a")),
     ],
 )
@@ -102,6 +111,9 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
     [
         ("copy", {"factor": 0.0}, "--factor must be greater than 0, got 0.0"),
         ("copy", {"factor": math.nan}, "--factor must be greater than 0, got nan"),
+        ("copy", {"mine": True, "attention": "tiled"}, "--mine excludes --attention tiled"),
+        ("copy", {"mine": True, "num_kv_heads": 2}, "--mine excludes --num-kv-heads"),
+        ("recall", {"pairs": 27}, "--pairs must be from 1 to 26, got 27"),
         ("copy", {"norm": "middle"}, "--norm must be one of post, pre, got 'middle'"),
         (
             "copy",
@@ -110,6 +122,7 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
         ),
         ("copy", {"config": "huge"}, "--config must be one of tiny"),
         ("copy", {"positions": "gps"}, "--positions must be one of sinusoidal"),
+        ("shakespeare", {"attention": "linear"}, "--attention linear needs --positions sinusoidal, learned or"),
         ("masked", {"positions": "gps"}, "--positions must be one of sinusoidal"),
         ("masked", {"peak": 0.0}, "--peak must be greater than 0, got 0.0"),
         ("shakespeare", {"length": 0}, "--length must be at least 1, got 0"),
@@ -123,5 +136,5 @@ def test_a_recipes_own_options_are_refused_by_their_names(task, changes, message
 
 
 def test_an_unknown_recipe_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="task must be one of copy, reverse, sort, addition, shakespeare, masked"):
+    with pytest.raises(ValueError, match="must be one of copy, reverse, sort, addition, recall, shakespeare, masked"):
         get_recipe("poetry")

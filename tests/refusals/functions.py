@@ -17,10 +17,11 @@ from minitransformer.functional import (
     softmax,
     split_heads,
 )
-from minitransformer.layers import LSTM, Dropout, Linear, MemoryAttention, SelfAttention
+from minitransformer.layers import LSTM, Conv1d, Dropout, Linear, MemoryAttention, SelfAttention
 from minitransformer.models import (
     BERT,
     GPT,
+    ConvConfig,
     Seq2SeqConfig,
     Transformer,
     TransformerConfig,
@@ -121,6 +122,12 @@ ARRAYS = [
     library("Linear", "a list", TypeError, lambda: Linear(4, 3)([1.0, 2.0, 3.0, 4.0])),
     library("SelfAttention", "an input without the batch axis", ValueError, lambda: SelfAttention(8, 2)(numbers(3, 8))),
     library("SelfAttention", "3 heads of 8 features", ValueError, lambda: SelfAttention(8, 3)),
+    library("Conv1d", "a kernel without a tap", ValueError, lambda: Conv1d(4, 3, 0)),
+    library("Conv1d", "an input of another width", ValueError, lambda: Conv1d(4, 3, 2)(numbers(2, 5, 6))),
+    library("Conv1d", "one sequence without the batch axis", ValueError, lambda: Conv1d(4, 3, 2)(numbers(2, 4))),
+    library("Conv1d", "a mask of numbers", TypeError, lambda: Conv1d(4, 3, 2)(numbers(2, 5, 4), numbers(2, 5))),
+    library("Conv1d", "decoding with later tokens", ValueError, lambda: Conv1d(4, 3, 2, causal=False).make_buffer(2)),
+    library("ConvConfig", "an unknown activation", ValueError, lambda: ConvConfig(11, activation="gelu")),
     library("LSTM", "no hidden units", ValueError, lambda: LSTM(4, 0)),
     library("LSTM", "an input of another width", ValueError, lambda: LSTM(4, 3)(numbers(2, 5, 6))),
     library("LSTM", "one sequence without the batch axis", ValueError, lambda: LSTM(4, 3)(numbers(2, 4))),

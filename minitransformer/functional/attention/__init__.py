@@ -13,14 +13,16 @@ from minitransformer.functional.attention.linear import (
     linear_attention,
     linear_attention_backward,
 )
-from minitransformer.functional.attention.patterns import BlockPattern, Pattern
-from minitransformer.functional.attention.tiled import TiledAttentionCache, tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention.patterns import BlockPattern, Pattern, ShiftedPattern
+from minitransformer.functional.attention.tiled import tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention.tiles import TiledAttentionCache
 
 __all__ = [
     "AttentionCache",
     "BlockPattern",
     "LinearAttentionCache",
     "Pattern",
+    "ShiftedPattern",
     "TiledAttentionCache",
     "additive_attention",
     "additive_attention_backward",

@@ -1,0 +1,185 @@
+"""What the kinds of attention cost: bits per character on Shakespeare, and pairs that are not found again.
+
+Tiled attention is the same function as full attention. Windowed, linear and grouped attention are other functions,
+which need less memory. Every model is trained as `minitransformer train` does it, with the options below.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.data.tasks import Recall
+from minitransformer.data.text import TextTask
+from minitransformer.evaluation import decode_and_score, mean_loss
+from minitransformer.models import GPT
+from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
+from minitransformer.progress import tqdm
+from minitransformer.recipes import get_recipe
+from minitransformer.recipes.options import TrainOptions
+from minitransformer.recipes.text import WINDOWS, spread_windows
+from minitransformer.training import History
+
+NAME = "attention"
+DESCRIPTION = "what tiled, windowed, linear and grouped attention cost in bits, and which kind finds a pair again"
+SECONDS = {True: 60, False: 420}  # at most, on two cores
+
+TEXT: dict[str, Any] = {  # options of `train shakespeare`
+    "length": 128,
+    "d_model": 64,
+    "num_layers": 2,
+    "batch_size": 8,
+    "warmup": 50,
+    "peak": 5e-3,
+}
+TEXT_KINDS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "tiled": {"attention": "tiled"},
+    "windowed, 64": {"attention": "windowed", "window": 64},
+    "grouped, 1 of 4": {"num_kv_heads": 1},
+    "full, learned": {"positions": "learned"},  # to compare with linear attention, which has no rotary positions
+    "linear, learned": {"positions": "learned", "attention": "linear"},
+}
+RECALL: dict[str, Any] = {"model": "gpt", "pairs": len(Recall.keys)}  # options of `train recall`
+RECALL_KINDS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "windowed, 16": {"attention": "windowed", "window": 16},
+    "windowed, 8": {"attention": "windowed", "window": 8},
+    "linear": {"attention": "linear"},
+}
+STEPS = {"text": {True: 40, False: 1000}, "recall": {True: 300, False: 1500}}
+PAIRS = (2, 4, 8, 12, 16, 20, 26)  # of which one is asked
+TESTED = {True: 50, False: 500}  # held-out sequences for each number of pairs
+
+
+def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
+    """Train and test all models, print two tables, and draw attention.png into `directory` -> the numbers.
+
+    Without Shakespeare's plays, there is only the table of recall.
+    """
+    recall = recall_rows(quick, seed)
+    print_recall(recall, TESTED[quick])
+    try:
+        data = get_recipe("shakespeare").data(options_of("shakespeare", seed, TEXT))
+    except ValueError as error:
+        print(f"\nno bits per character: {error}")
+        text = []
+    else:
+        text = text_rows(data, quick, seed)
+        print_text(text)
+    figure = directory / "attention.png"
+    plot_kinds(text, recall, PAIRS, figure)
+    print(f"\nsaved {figure}")
+    return {"text": text, "pairs": PAIRS, "recall": recall}
+
+
+def options_of(task: str, seed: int, options: dict[str, Any]) -> TrainOptions:
+    """The options of a task, as the command `train` with these options has them."""
+    return dataclasses.replace(get_recipe(task).defaults, seed=seed, **options)
+
+
+def train_as(task: str, options: TrainOptions, data: Any) -> tuple[Any, History]:
+    """Train a model with the recipe of a task -> the model and its history."""
+    recipe = get_recipe(task)
+    model_class, config = recipe.model(options, data)
+    model = model_class(config, seed=options.seed)
+    return model, recipe.train(options, model, data)
+
+
+def text_rows(data: TextTask, quick: bool, seed: int) -> list[dict[str, Any]]:
+    """A GPT on Shakespeare with each kind of attention -> "kind", "bits" per character, "parameters" and so on.
+
+    All have the same initial weights and batches, except for those with fewer heads of keys. They are compared with
+    full attention with the same positions: "more" bits, and the "largest_difference" of the loss of a step.
+    """
+    rows: list[dict[str, Any]] = []
+    full: dict[str, tuple[float, np.ndarray]] = {}  # by positions
+    for kind, fields in TEXT_KINDS.items():
+        options = options_of("shakespeare", seed, {**TEXT, **fields, "steps": STEPS["text"][quick]})
+        model, history = train_as("shakespeare", options, data)
+        batches = [spread_windows(data)] if quick else data.held_out_batches(WINDOWS)
+        bits, losses = mean_loss(model, batches) / math.log(2), np.array(history.losses)
+        full_bits, full_losses = full.setdefault(options.positions, (bits, losses))
+        rows.append(
+            {
+                "kind": kind,
+                "bits": bits,
+                "more": bits - full_bits,
+                "largest_difference": float(abs(losses - full_losses).max()),
+                "parameters": model.num_parameters(),
+                "decoding_bytes": decoding_bytes(model),
+            }
+        )
+        tqdm.write(f"{kind}: {bits:.3f} bits per character")
+    return rows
+
+
+def decoding_bytes(model: GPT) -> int:
+    """What decoding keeps of one text of `max_len` tokens."""
+    return sum(kv_cache.nbytes for kv_cache in model.blocks.make_kv_caches(1, model.config.max_len))
+
+
+def recall_rows(quick: bool, seed: int) -> list[dict[str, Any]]:
+    """A GPT on key-value recall with each kind of attention -> "kind", and "exact_match" for each of PAIRS."""
+    rows = []
+    for kind, fields in RECALL_KINDS.items():
+        options = options_of("recall", seed, {**RECALL, **fields, "steps": STEPS["recall"][quick]})
+        model, _ = train_as("recall", options, get_recipe("recall").data(options))
+        rows.append({"kind": kind, "exact_match": [score_at(model, pairs, TESTED[quick], seed) for pairs in PAIRS]})
+        tqdm.write(f"{kind}: {rows[-1]['exact_match'][-1]:.2f} with {PAIRS[-1]} pairs")
+    return rows
+
+
+def score_at(model: GPT, pairs: int, count: int, seed: int) -> float:
+    """The share of `count` held-out sources with so many pairs whose answer is right."""
+    rng = np.random.default_rng([seed, 4, pairs])
+    batch = Recall(pairs).batch(rng, count, held_out=True, min_len=pairs + 1)
+    return decode_and_score(model, batch)[1]
+
+
+def print_recall(rows: Sequence[dict[str, Any]], count: int) -> None:
+    """Print the exact match over the number of pairs."""
+    print(f"\nexact match on {count} held-out sequences with each number of pairs; a guess is right in 0.10\n")
+    print(f"{'attention':<16}" + "".join(f"{pairs:>6}" for pairs in PAIRS))
+    for row in rows:
+        print(f"{row['kind']:<16}" + "".join(f"{score:>6.2f}" for score in row["exact_match"]), flush=True)
+
+
+def print_text(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the bits per character of each kind, and how they differ from full attention with the same positions."""
+    print(f"\nbits per character of unseen plays, windows of {TEXT['length']}; KB are kept for decoding\n")
+    print(f"{'attention':<16} {'bits':>7} {'more':>8} {'largest difference':>20} {'parameters':>11} {'KB':>6}")
+    for row in rows:
+        print(
+            f"{row['kind']:<16} {row['bits']:>7.3f} {row['more']:>+8.3f} {row['largest_difference']:>20.1e} "
+            f"{row['parameters']:>11,} {row['decoding_bytes'] / 1e3:>6.0f}"
+        )
+
+
+def plot_kinds(
+    text: Sequence[dict[str, Any]], recall: Sequence[dict[str, Any]], pairs: Sequence[int], path: str | PathLike[str]
+) -> None:
+    """Draw the bits per character of each kind, and the exact match over the number of pairs."""
+    figure, axes = pyplot().subplots(1, 2 if text else 1, figsize=(9.0 if text else 6.4, 3.8), squeeze=False)
+    right = axes[0, -1]
+    if text:
+        left = axes[0, 0]
+        bars = left.barh([row["kind"] for row in text], [row["bits"] for row in text], color=BLUE)
+        left.bar_label(bars, [f"{row['bits']:.3f}" for row in text], padding=3)
+        left.invert_yaxis()
+        left.margins(x=0.15)
+        left.set(title="Shakespeare", xlabel="bits per character of unseen plays", ylabel="attention")
+    for color, row in zip(COLORS, recall, strict=False):
+        right.plot(
+            pairs, [100 * share for share in row["exact_match"]], "o-", color=color, markersize=4, label=row["kind"]
+        )
+    right.axhline(10, color=GREY, linewidth=1, linestyle="--", label="a guess")
+    right.set(
+        title="Recall: which kind finds the pair?", xlabel="key-value pairs", ylabel="exact answers (%)", ylim=(0, 105)
+    )
+    figure.legend(*right.get_legend_handles_labels(), ncols=5, loc="outside lower center")
+    save_figure(figure, path)
