@@ -20,9 +20,10 @@ words that it has never seen. It takes half a minute:
 
 The names that most programs need are here; `help` explains each of them:
 
-    models          Transformer, GPT, BERT
+    models          Transformer, GPT, BERT, Seq2Seq
     configurations  TransformerConfig (every choice is a field),
-                    named_config, gpt_config, bert_config, t5_config
+                    named_config, gpt_config, bert_config, t5_config,
+                    Seq2SeqConfig, named_seq2seq_config
     data            get_task, TextTask, MaskedTask, Corpus, load_text,
                     load_shakespeare
     tokenizers      CharacterTokenizer, BytePairTokenizer, load_tokenizer,
@@ -60,11 +61,14 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     from minitransformer.models import (
         BERT,
         GPT,
+        Seq2Seq,
+        Seq2SeqConfig,
         Transformer,
         TransformerConfig,
         bert_config,
         gpt_config,
         named_config,
+        named_seq2seq_config,
         t5_config,
     )
     from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, load_tokenizer, save_tokenizer
@@ -100,6 +104,8 @@ __all__ = [
     "MaskedTask",
     "Parameter",
     "Sampling",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "TextTask",
     "TrainingSettings",
     "Transformer",
@@ -120,6 +126,7 @@ __all__ = [
     "load_tokenizer",
     "mean_loss",
     "named_config",
+    "named_seq2seq_config",
     "noam",
     "save_checkpoint",
     "save_tokenizer",

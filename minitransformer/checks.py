@@ -226,7 +226,7 @@ def _check_array_of_ids(name: str, ids: np.ndarray | xp.ndarray) -> None:
         raise TypeError(f"{name} must be integer token ids, got an array of {ids.dtype}")
 
 
-def check_batch_of_ids(name: str, ids: np.ndarray, vocab_size: int, max_len: int) -> None:
+def check_batch_of_ids(name: str, ids: np.ndarray, vocab_size: int, max_len: float) -> None:
     """As `check_ids`, and also ValueError unless `ids` is (B, T) with T <= max_len."""
     _check_array_of_ids(name, ids)
     if ids.ndim != 2:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from minitransformer.compare import EXPERIMENTS
 from minitransformer.course import find_lessons
 
 FOLDER = Path(__file__).resolve().parent
@@ -35,11 +36,15 @@ FIGURES = {
         for lesson in find_lessons(ROOT / "lessons")
     },
     "bench.png": Source("bench", "runs/bench/bench.png"),
+    "bench_attention.png": Source("bench --attention", "runs/bench/bench_attention.png"),
     "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
     "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
-    "compare_attention.png": Source("compare attention", "runs/compare/attention.png"),
-    "lengths.png": Source("lengths", "runs/lengths/lengths.png"),
+    **{
+        f"compare_{name.replace('-', '_')}.png": Source(f"compare {name}", f"runs/compare/{name.replace('-', '_')}.png")
+        for name in EXPERIMENTS
+    },
+    "lengths.png": Source("lengths --steps 2000", "runs/lengths/lengths.png"),
     **{
         f"train_{task}_{figure}.png": Source(
             f"train {task} --runs runs/plots --overwrite", f"runs/plots/{task}/{figure}.png"
@@ -47,6 +52,10 @@ FIGURES = {
         for task in ("addition", "copy", "reverse", "sort")
         for figure in ("attention", "loss")
     },
+    "train_reverse_lstm_attention.png": Source(
+        "train reverse --model lstm-attention --runs runs/plots --overwrite",
+        "runs/plots/reverse-model-lstm-attention/attention.png",
+    ),
     "train_shakespeare_loss.png": Source(
         "train shakespeare --runs runs/plots --overwrite", "runs/plots/shakespeare/loss.png"
     ),

@@ -80,11 +80,11 @@ def test_without_names_all_figures_are_made(make, runs):
 
 def test_a_command_that_fails_copies_nothing_and_ends_the_script(make, runs, capsys):
     commands, failing = runs
-    failing.add("lengths")
+    failing.add("lengths --steps 2000")
     assert make.main(["lengths", "bench"]) == 3
-    assert commands == ["lengths"]
+    assert commands == ["lengths --steps 2000"]
     assert list(make.FOLDER.iterdir()) == []
-    assert "minitransformer lengths ended with status 3" in capsys.readouterr().err
+    assert "minitransformer lengths --steps 2000 ended with status 3" in capsys.readouterr().err
 
 
 def test_the_list_makes_nothing(make, runs, capsys):

@@ -79,6 +79,32 @@ def plot_scaling(rows: Sequence[Mapping[str, Any]], powers: Mapping[str, float],
     save_figure(figure, path)
 
 
+def plot_attention(rows: Sequence[Mapping[str, Any]], path: str | PathLike[str], threads: int) -> None:
+    """Draw time and peak memory of each kind of attention over the length of the text, all axes logarithmic.
+
+    Each row has "kind", "length", "seconds" and "bytes".
+    """
+    figure, axes = pyplot().subplots(1, 2, figsize=(8.6, 4.2))
+    lengths = sorted({row["length"] for row in rows})
+    for i, kind in enumerate(dict.fromkeys(row["kind"] for row in rows)):
+        chosen = [row for row in rows if row["kind"] == kind]
+        style = "s--" if kind.startswith("PyTorch") else "o-"
+        for axis, key, unit in ((axes[0], "seconds", 1e3), (axes[1], "bytes", 1e-6)):
+            values = [unit * row[key] for row in chosen]
+            axis.loglog([row["length"] for row in chosen], values, style, color=COLORS[i], markersize=4, label=kind)
+    for axis, name in (
+        (axes[0], f"forward and backward, {counted(threads, 'thread')} (ms)"),
+        (axes[1], "peak memory (MB)"),
+    ):
+        axis.minorticks_off()
+        axis.set_xticks(lengths, lengths)
+        mark_powers(axis)
+        axis.set(xlabel="length of the text (tokens)", ylabel=name)
+    figure.suptitle("Cost of causal attention as the text grows")
+    figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    save_figure(figure, path)
+
+
 def plot_lengths(
     rows: Sequence[Mapping[str, Any]],
     tasks: Sequence[str],

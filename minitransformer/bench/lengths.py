@@ -16,9 +16,9 @@ import numpy as np
 from minitransformer.bench.figures import plot_lengths
 from minitransformer.bench.training import train_toy_task
 from minitransformer.data import get_task
+from minitransformer.decoding.interfaces import DecodingModel
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
-from minitransformer.models import Transformer
 from minitransformer.process import limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.signals import blocked
@@ -91,7 +91,7 @@ def train_and_test(task_name: str, positions: str, seed: int = 0, steps: int | N
     return {"task": task_name, "positions": positions, "exact_match": scores, "seconds": history.seconds}
 
 
-def score_at(model: Transformer, task_name: str, length: int, seed: int) -> float:
+def score_at(model: DecodingModel, task_name: str, length: int, seed: int) -> float:
     """The share of exact answers to sources of `length` symbols."""
     task = get_task(task_name)
     task.max_len = length

@@ -37,6 +37,7 @@ COMMANDS = {
     "gradcheck": "check every backward pass to machine precision",
     "bench": "time a training step against PyTorch eager and the matrix product",
     "lengths": "test all positional encodings on sequences longer than in training",
+    "compare": "measure what attention replaced: recurrent and convolutional layers",
     "devices": "list the available devices: the CPU, and NVIDIA GPUs through CuPy",
 }
 
@@ -69,6 +70,7 @@ DESCRIPTION = """\
   minitransformer gradcheck          check the gradients of every backward pass
   minitransformer bench              time a training step against PyTorch
   minitransformer lengths            test sequences longer than in training
+  minitransformer compare            measure what attention replaced
   minitransformer devices            list the available devices
 """
 

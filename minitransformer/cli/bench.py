@@ -4,7 +4,15 @@ import argparse
 import json
 from pathlib import Path
 
-from minitransformer.bench import curves, decoding, device_report, scaling, training_step
+from minitransformer.bench import (
+    attention,
+    curves,
+    decoding,
+    device_report,
+    recurrent,
+    scaling,
+    training_step,
+)
 from minitransformer.checks import check_rate
 
 DESCRIPTION = """\
@@ -19,6 +27,8 @@ product (1024 x 1024).
   minitransformer bench --memory             peak memory, too, with each model in its own process
   minitransformer bench --scaling            step time and memory for growing batch, length, width and depth
   minitransformer bench --decoding           greedy decoding with a KV cache, and the time per token of a long text
+  minitransformer bench --recurrent          a training step of LSTM and GRU layers, ours and PyTorch's
+  minitransformer bench --attention          one call of each kind of attention, and PyTorch's, for growing lengths
   minitransformer bench --curves             training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
   minitransformer bench --device-report      gradients, agreement with NumPy, toy tasks and speed on a GPU (minutes)
 
@@ -37,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
     parser.add_argument("--scaling", action="store_true", help="instead, time our step with growing sizes")
     parser.add_argument("--decoding", action="store_true", help="instead, time greedy decoding with a KV cache")
+    parser.add_argument("--recurrent", action="store_true", help="instead, time a training step of LSTM and GRU layers")
+    parser.add_argument(
+        "--attention",
+        action="store_true",
+        help="instead, time and measure the memory of full, tiled, windowed, strided and linear attention",
+    )
     parser.add_argument(
         "--curves",
         action="store_true",
@@ -58,10 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder = arguments.runs / "bench"
     if arguments.curves:
         result = curves.run(arguments.seed, folder)
+    elif arguments.attention:
+        result = attention.run(arguments.seconds, folder)
     elif arguments.decoding:
         result = decoding.run(arguments.seconds, folder)
     elif arguments.device_report:
         result = device_report.run(folder, arguments.backend)
+    elif arguments.recurrent:
+        result = recurrent.run(arguments.seconds)
     elif arguments.scaling:
         result = scaling.run(arguments.seconds, folder)
     else:

@@ -17,7 +17,7 @@ from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, generate_tokens, greedy_decode
 from minitransformer.decoding.incremental import SlidingState
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
-from minitransformer.models import BERT, GPT, Transformer
+from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
@@ -96,7 +96,7 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
     if isinstance(about, dict):
         print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
         metadata = {**about, "task": about.get("recipe")}
-    if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT):
+    if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT | Seq2Seq):
         return toy_model(model, get_task(metadata["task"]), arguments)
     if "tokenizer" in metadata and isinstance(model, GPT):
         return language_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)

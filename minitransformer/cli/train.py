@@ -16,6 +16,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train reverse
   minitransformer train sort --seed 3 --norm pre --steps 3000
   minitransformer train reverse --model gpt --positions rope
+  minitransformer train reverse --model lstm-attention        what the Transformer replaced
   minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train shakespeare --text my.txt --steps 500

@@ -1,7 +1,8 @@
 """Toy tasks, text and batches. All of it stays on the host: the arrays hold token ids, which are small.
 
 Reading order: `task` (what a training loop expects), `tasks` (five toy tasks), `prompted` (the same for a decoder-only
-model), `text` (language modelling) and `masked` (masked language modelling).
+model), `text` (language modelling), `masked` (masked language modelling) and `by_length` (parts of a batch with less
+padding).
 """
 
 from minitransformer.data.masked import MaskedTask

@@ -27,7 +27,7 @@ class PromptedState(DecodingState, Protocol):
 
 
 class DecodingModel(Protocol):
-    """A model that can decode: Transformer and GPT."""
+    """A model that can decode: Transformer, GPT and Seq2Seq."""
 
     def decoding_state(self, source: np.ndarray, max_new_tokens: int, /) -> PromptedState:
         """A state for sources or prompts (B, S), padded at the end, and at most `max_new_tokens` new tokens."""

@@ -19,6 +19,8 @@ from minitransformer.functional.activations import (
 )
 from minitransformer.functional.alibi import alibi_bias, alibi_slopes
 from minitransformer.functional.attention import (
+    additive_attention,
+    additive_attention_backward,
     elu_plus_one,
     elu_plus_one_backward,
     linear_attention,
@@ -28,6 +30,7 @@ from minitransformer.functional.attention import (
     tiled_attention,
     tiled_attention_backward,
 )
+from minitransformer.functional.convolution import conv1d, conv1d_backward
 from minitransformer.functional.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.functional.dropout import dropout, dropout_backward
 from minitransformer.functional.embedding import embedding, embedding_backward
@@ -37,6 +40,8 @@ from minitransformer.functional.gated import (
     geglu_backward,
     geglu_tanh,
     geglu_tanh_backward,
+    glu,
+    glu_backward,
     swiglu,
     swiglu_backward,
 )
@@ -52,15 +57,20 @@ from minitransformer.functional.layer_norm import layer_norm, layer_norm_backwar
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.recurrent import gru, gru_backward, lstm, lstm_backward
 from minitransformer.functional.relative import relative_bias, relative_bias_backward
 from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
 from minitransformer.functional.rotary import rotate, rotate_backward
 from minitransformer.functional.softmax import softmax, softmax_backward
 
 __all__ = [
+    "additive_attention",
+    "additive_attention_backward",
     "alibi_bias",
     "alibi_slopes",
     "causal_mask",
+    "conv1d",
+    "conv1d_backward",
     "cross_entropy",
     "cross_entropy_backward",
     "dropout",
@@ -78,13 +88,19 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh",
     "gelu_tanh_backward",
+    "glu",
+    "glu_backward",
     "group_heads",
+    "gru",
+    "gru_backward",
     "layer_norm",
     "layer_norm_backward",
     "linear",
     "linear_attention",
     "linear_attention_backward",
     "linear_backward",
+    "lstm",
+    "lstm_backward",
     "merge_heads",
     "padding_mask",
     "relative_bias",

@@ -62,6 +62,31 @@ def swiglu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
     return _gated_backward(dy, cache, silu_backward)
 
 
+def glu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
+    """As `geglu`, with a = sigma, which lies between 0 and 1: the gated linear unit (Dauphin et al. 2017).
+
+    The values pass without an activation of their own, so a gradient reaches them scaled by sigma alone.
+    """
+    return _gated(x, _sigmoid)
+
+
+def glu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
+    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation, with a' = sigma (1 - sigma)."""
+    return _gated_backward(dy, cache, _sigmoid_backward)
+
+
+def _sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
+    _, cache = silu(x)
+    return cache.share, cache
+
+
+def _sigmoid_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
+    slope = 1.0 - cache.share
+    slope *= cache.share
+    slope *= dy
+    return slope
+
+
 def _gated(x: xp.ndarray, activation: Callable[[Any], tuple[Any, ShareCache]]) -> tuple[xp.ndarray, GatedCache]:
     gate, up = xp.split(x, 2, axis=-1)
     a, cache = activation(gate)

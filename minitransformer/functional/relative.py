@@ -4,6 +4,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_shape
+from minitransformer.functional.diagonals import diagonal_sums
 from minitransformer.functional.scatter import scatter_add
 
 
@@ -31,11 +32,6 @@ def relative_bias_backward(dy: xp.ndarray, buckets: np.ndarray, dtable: xp.ndarr
     Raises ValueError for a dy or dtable of the wrong shape.
     """
     check_shape("dy", dy, (dtable.shape[-1], *buckets.shape))
-    H, T, S = dy.shape
-    slanted = xp.zeros((H, T, S + T), dy.dtype)
-    slanted[:, :, :S] = dy[:, ::-1]  # the last query first
-    # with one entry less per row, each row starts one place further right than the row above
-    slanted = slanted.reshape(H, -1)[:, : T * (S + T - 1)].reshape(H, T, S + T - 1)
-    sums = slanted.sum(axis=1)  # (H, T + S - 1), for s - t from 1 - T to S - 1
+    _, T, S = dy.shape
     up_the_first_column_along_the_first_row = [*range((T - 1) * S, 0, -S), *range(S)]
-    scatter_add(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], sums.T)
+    scatter_add(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], diagonal_sums(dy).T)

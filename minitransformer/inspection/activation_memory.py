@@ -4,15 +4,20 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import use_backend
 from minitransformer.core import Layer, Parameter
+from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
 from minitransformer.models.config import TransformerConfig
+from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
+from minitransformer.vocabulary import PAD
 
 # lengths of a small model to try, chosen so that each length, and each product of two, identifies its letters
 PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 19}
@@ -29,8 +34,17 @@ class Kept(NamedTuple):
     count: int  # type: ignore[assignment]  # the number of layers that keep such an array (hides tuple.count)
 
 
+class Plan(NamedTuple):
+    """How the lengths in the shapes of a small model are replaced by those of the real one."""
+
+    real: dict[str, int]  # the lengths of the real model, by letters; B, S and T come from the caller
+    small: dict[str, int]  # those of the small one, B, S and T included
+    with_products: Callable[[dict[str, int]], dict[str, int]]  # adds products of lengths, such as C = H D
+    model: Callable[[], Any]  # makes the small model
+
+
 def kept_activations(
-    config: TransformerConfig,
+    config: TransformerConfig | Seq2SeqConfig,
     batch: int,
     source_length: int,
     target_length: int,
@@ -43,12 +57,12 @@ def kept_activations(
     shapes by the real ones. Parameters do not count, and an array that two caches share counts once. The layers of a
     stack are one row, `layers.*`. The step always runs on NumPy, where the owner of an array's memory is known.
     """
-    real = {**_real_sizes(config), "B": batch, "S": source_length, "T": target_length}
-    real = _with_products(real)
-    letters_of = {length: letters for letters, length in _with_products(_small_sizes(config)).items()}
+    plan = _plan(config, kind)
+    real = plan.with_products({**plan.real, "B": batch, "S": source_length, "T": target_length})
+    letters_of = {length: letters for letters, length in plan.with_products(plan.small).items()}
     rows: dict[str, Kept] = {}
     with use_backend("numpy"):
-        step = _small_step(config, kind)
+        step = _small_step(plan, kind)
     for name, array in _distinct_arrays(step):
         letters = tuple("1" if length == 1 else letters_of[length] for length in array.shape)
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
@@ -60,17 +74,24 @@ def kept_activations(
     return list(rows.values())
 
 
-def count_parameters(config: TransformerConfig, kind: type[Layer] = Transformer) -> int:
+def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer] = Transformer) -> int:
     """The number of learnt numbers of a model for `config`, without making that model.
 
     The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones.
     """
-    sizes = _real_sizes(config), _small_sizes(config)
-    real, small = (_with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in sizes)
+    plan = _plan(config, kind)
+    real, small = (plan.with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (plan.real, plan.small))
     real_of = {length: real[letters] for letters, length in small.items() if length}
     with use_backend("numpy"):
-        parameters = _small_model(config, kind).parameters()
+        parameters = plan.model().parameters()
     return sum(math.prod(real_of.get(length, length) for length in parameter.data.shape) for parameter in parameters)
+
+
+def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
+    if isinstance(config, Seq2SeqConfig):
+        small = small_lengths(config)
+        return Plan(real_lengths(config), small, with_products, partial(small_model, config, small))
+    return Plan(_real_sizes(config), _small_sizes(config), _with_products, partial(_small_model, config, kind))
 
 
 def _real_sizes(config):
@@ -114,14 +135,15 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     return kind(small, seed=None)
 
 
-def _small_step(config: TransformerConfig, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
+def _small_step(plan: Plan, kind: type[Layer]) -> tuple[list[Parameter], dict[str, Any]]:
     """The parameters of a small model with the same layers, and what it keeps when the loss is computed.
 
     Logits are not kept: `blockwise_loss` makes and drops them a block at a time.
     """
-    model, B = _small_model(config, kind), PRIMES["B"]
-    source, target = np.ones((B, PRIMES["S"]), int), np.ones((B, PRIMES["T"]), int)
-    inputs = (source, target) if kind is Transformer else (target,)
+    model, B = plan.model(), plan.small["B"]
+    source, target = np.ones((B, plan.small["S"]), int), np.ones((B, plan.small["T"]), int)
+    source[0, -1] = target[0, -1] = PAD  # recurrent models keep more where there is padding
+    inputs = (source, target) if kind in (Transformer, Seq2Seq) else (target,)
     y, cache = model.features(*inputs, rng=np.random.default_rng(0))
     return model.parameters(), {"model": cache, "features": y}
 

@@ -8,6 +8,7 @@ from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.layers.losses import LOGITS
 from minitransformer.models.config import TransformerConfig
+from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 
 FLOAT = 4  # bytes of a number; training is in float32
@@ -38,7 +39,7 @@ class TrainingMemory(NamedTuple):
 
 
 def training_memory(
-    config: TransformerConfig,
+    config: TransformerConfig | Seq2SeqConfig,
     rows: int,
     lengths: Sequence[int],
     kind: type[Layer] = Transformer,
@@ -75,10 +76,24 @@ def _work(config, rows, length):
     keeps for the block, and the gradient of the head's input.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
-    attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
-    if config.attention != "full":
-        attention = C
-    layer = N * (2 * max(config.d_ff, attention) + 6 * C)
+    if isinstance(config, Seq2SeqConfig):
+        C = config.hidden_size
+        layer = _recurrent_work(config, N, length)
+    else:
+        attention = config.num_heads * length * (1.5 if config.attention_dropout else 1)
+        if config.attention != "full":
+            attention = C
+        layer = N * (2 * max(config.d_ff, attention) + 6 * C)
     tokens = min(N, max(1, LOGITS // V))  # in a block
     loss = tokens * V + min(BLOCK, tokens * V) + 5 * tokens * C + N * C
     return FLOAT * int(max(layer, loss))
+
+
+def _recurrent_work(config, N, length):
+    """The numbers in the temporary arrays of a recurrent layer, or of attention: the gradients of gates or of scores.
+
+    A backward pass has the gradients of the four gates, of the input, the output and the states before it.
+    """
+    R = config.hidden_size
+    pairs = N * length * R if config.attention == "additive" else 0
+    return max(N * (4 * R + 4 * R), pairs + 4 * N * R)

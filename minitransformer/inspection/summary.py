@@ -4,11 +4,15 @@ from typing import NamedTuple
 
 from minitransformer.core import Layer
 from minitransformer.layers import (
+    GRU,
+    LSTM,
+    Conv1d,
     CrossAttention,
     Embedding,
     FeedForward,
     LayerNorm,
     LearnedPositions,
+    MemoryAttention,
     OutputProjection,
     PositionalEncoding,
     RMSNorm,
@@ -17,7 +21,12 @@ from minitransformer.layers import (
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)
-LEAVES = (CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, *POSITIONS, RMSNorm, SelfAttention)
+RECURRENT = (LSTM, GRU, MemoryAttention)
+LEAVES = (
+    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, RMSNorm, SelfAttention),
+    *POSITIONS,
+    *RECURRENT,
+)
 
 
 class Row(NamedTuple):
@@ -42,7 +51,7 @@ def summarize(model: Layer) -> list[Row]:
         new = [parameter for parameter in parameters if id(parameter) not in seen]
         seen.update(id(parameter) for parameter in new)
         size, shared = sum(parameter.data.size for parameter in new), len(new) < len(parameters)
-        rows.append(Row(name, type(layer).__name__, _output_shape(name), size, shared))
+        rows.append(Row(name, type(layer).__name__, _output_shape(name, layer), size, shared))
     return rows
 
 
@@ -54,7 +63,8 @@ def _leaves(layer, prefix=""):
             yield from _leaves(child, f"{prefix}{name}.")
 
 
-def _output_shape(name):
+def _output_shape(name, layer):
     if name.startswith("output"):
         return "(B, T, V)"
-    return "(B, S, C)" if name.startswith(("source", "encoder")) else "(B, T, C)"
+    width = "R" if isinstance(layer, RECURRENT) else "C"
+    return f"(B, S, {width})" if name.startswith(("source", "encoder")) else f"(B, T, {width})"

@@ -5,6 +5,7 @@ from minitransformer.interop.huggingface_configs import config_from_huggingface
 from minitransformer.interop.huggingface_text import Piece, TextModel, is_huggingface_folder, load_text_model
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
 from minitransformer.interop.pytorch import from_pytorch, to_pytorch
+from minitransformer.interop.pytorch_recurrent import recurrent_from_pytorch, recurrent_to_pytorch
 
 __all__ = [
     "Piece",
@@ -17,5 +18,7 @@ __all__ = [
     "load_huggingface_tokenizer",
     "load_text_model",
     "model_from_huggingface",
+    "recurrent_from_pytorch",
+    "recurrent_to_pytorch",
     "to_pytorch",
 ]

@@ -48,7 +48,7 @@ def from_pytorch(state_dict: Mapping[str, Any], config: TransformerConfig) -> di
     `torch.nn.Transformer` cannot represent.
     """
     table = _table(config)
-    given = {name: _to_numpy(tensor) for name, tensor in state_dict.items()}
+    given = {name: tensor_to_numpy(tensor) for name, tensor in state_dict.items()}
     _check("the PyTorch state", given, {theirs: _their_shape(ours) for theirs, ours in table.items()})
     state: dict[str, np.ndarray] = {}
     for theirs, ours in table.items():
@@ -68,7 +68,7 @@ def to_pytorch(state: Mapping[str, Any], config: TransformerConfig) -> dict[str,
     Raises ValueError, naming the tensors, if one is missing or unexpected or has a wrong shape.
     """
     table = _table(config)
-    given = {name: _to_numpy(array) for name, array in state.items() if not name.startswith(EMBEDDINGS)}
+    given = {name: tensor_to_numpy(array) for name, array in state.items() if not name.startswith(EMBEDDINGS)}
     _check("the state", given, {name: shape for ours in table.values() for name, shape in ours.items()})
     packed = {theirs: np.concatenate([given[name].T for name in ours], axis=0) for theirs, ours in table.items()}
     return {theirs: np.array(array, order="C") for theirs, array in packed.items()}
@@ -143,7 +143,8 @@ def _their_shape(ours):
     return (sum(shape[-1] for shape in shapes), *shapes[0][:-1])
 
 
-def _to_numpy(tensor):
+def tensor_to_numpy(tensor: Any) -> np.ndarray:
+    """A tensor of PyTorch, or an array of any backend, as a NumPy array."""
     return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else to_host(tensor)
 
 

@@ -2,6 +2,7 @@
 
 from minitransformer.layers.attention import CrossAttention, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.layers.convolution import ActivatedConv1d, Conv1d
 from minitransformer.layers.decoder import Decoder, DecoderLayer
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.embedding import Embedding, InputEmbedding, OutputProjection
@@ -10,12 +11,18 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
+from minitransformer.layers.recurrent import GRU, LSTM
 from minitransformer.layers.residual import Residual
 from minitransformer.layers.rms_norm import RMSNorm
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "ActivatedConv1d",
     "AlibiPositions",
+    "Conv1d",
     "CrossAttention",
     "CrossEntropyLoss",
     "Decoder",
@@ -29,6 +36,7 @@ __all__ = [
     "LayerNorm",
     "LearnedPositions",
     "Linear",
+    "MemoryAttention",
     "OutputProjection",
     "PositionalEncoding",
     "RMSNorm",

@@ -84,9 +84,16 @@ class MultiHeadAttention(Layer):
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q), self.positions.rotate(k)
-            bias = self.positions.bias(q.shape[2], k.shape[2])  # (H, T, S) or None
+            bias = self.positions.bias(*self._bias_of(q.shape[2], k.shape[2]))
         y, cache = self.kind.forward(q, k, v, allowed, self.dropout_rate, rng, bias, self.scale)
         return merge_heads(y), cache
+
+    def _bias_of(self, T, S):
+        """For which T, S and start the kind of attention wants the bias: of all pairs, or of all distances.
+
+        A query at position T - 1 and T + S - 1 keys have the distances s - t from 1 - T to S - 1, each of them once.
+        """
+        return (1, T + S - 1, T - 1) if self.kind.takes_bias_by_distance else (T, S, 0)
 
     def _split(self, q, k, v):
         """q (B, T, C), k and v (B, S, G D) -> the heads, q (B, H, T, D), k and v (B, G, S, D)."""
@@ -97,7 +104,7 @@ class MultiHeadAttention(Layer):
         dq, dk, dv, dbias = self.kind.backward(split_heads(dy, self.num_heads), cache)
         if self.positions is not None:
             if dbias is not None:
-                self.positions.bias_backward(dbias, dq.shape[2], dk.shape[2])
+                self.positions.bias_backward(dbias, *self._bias_of(dq.shape[2], dk.shape[2]))
             dq, dk = self.positions.rotate_backward(dq), self.positions.rotate_backward(dk)
         return dq, dk, dv
 

@@ -57,6 +57,7 @@ class FullAttention:
     """The paper's attention. A mask says which tokens are in the future; see `scaled_dot_product_attention`."""
 
     needs_causal_mask = True
+    takes_bias_by_distance = False
     has_scores = True  # that a scale could multiply
     pattern = Pattern()
 
@@ -112,6 +113,7 @@ class TiledAttention(FullAttention):
     """Attention in tiles, under a `Pattern`; see `tiled_attention`. A causal pattern needs no causal mask."""
 
     needs_causal_mask = False
+    takes_bias_by_distance = True
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
@@ -127,11 +129,11 @@ class TiledAttention(FullAttention):
         bias: xp.ndarray | None = None,
         scale: float | None = None,
     ) -> tuple[xp.ndarray, Any]:
-        """As `FullAttention.forward`."""
+        """As `FullAttention.forward`, with a bias (H, T, S), or (H, 1, T + S - 1) by distance."""
         return tiled_attention(q, k, v, allowed, dropout_rate, rng, bias, scale, self.pattern)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
-        """As `FullAttention.backward`."""
+        """As `FullAttention.backward`; dbias has the shape of the bias."""
         return tiled_attention_backward(dy, cache)
 
     def make_kv_cache(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> KVCache:
@@ -182,6 +184,7 @@ class LinearAttention:
     """Linear attention; see `linear_attention`. It takes no dropout on the weights, no bias and no scale."""
 
     needs_causal_mask = False
+    takes_bias_by_distance = False
     has_scores = False
 
     def __init__(self, causal: bool) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from minitransformer.data import Task
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
+from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
 
 Options = TypeVar("Options", bound=TrainOptions)
 Data = TypeVar("Data", bound=Task)
-Model = TypeVar("Model", bound=Transformer | GPT | BERT)
+Model = TypeVar("Model", bound=Transformer | GPT | BERT | Seq2Seq)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Recipe(Generic[Options, Data, Model]):
         """The file that `data` was read from, as {"text": path, "sha256": hash of the content}, or {}."""
         return {}
 
-    def model(self, options: Options, data: Data) -> tuple[type[Model], TransformerConfig]:
+    def model(self, options: Options, data: Data) -> tuple[type[Model], Any]:
         """The model's class and its configuration."""
         raise NotImplementedError
 
-    def schedule(self, options: Options, config: TransformerConfig) -> Callable[[int], float]:
+    def schedule(self, options: Options, config: Any) -> Callable[[int], float]:
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
 

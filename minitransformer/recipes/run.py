@@ -183,7 +183,8 @@ class Run:
             self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
         )
         print(recipe.describe(options, model, data), flush=True)
-        with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
+        model_class: Any = type(model)
+        with recipe.layers(options, lambda: model_class(model.config, seed=options.seed), data):
             resumed = self.saved.state if self.saved else None
             history = recipe.train(options, model, data, evaluate, interval, checkpoints, resumed)
         with limit_threads(options.threads):

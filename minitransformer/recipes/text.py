@@ -14,7 +14,6 @@ import numpy as np
 from minitransformer.data import MaskedTask, TextBatch, TextTask, load_shakespeare, load_text
 from minitransformer.evaluation import mean_loss
 from minitransformer.layers.positions import POSITIONS
-from minitransformer.models import TransformerConfig
 from minitransformer.progress import tqdm
 from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option
 from minitransformer.recipes.recipe import Model, Recipe, Trained
@@ -87,7 +86,7 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
         """The sizes of the model, and of the windows."""
         return ("--length", "--d-model", "--num-layers")
 
-    def schedule(self, options: TextOptions, config: TransformerConfig) -> Callable[[int], float]:
+    def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""
         return partial(cosine, steps=options.steps, peak=options.peak, warmup=options.warmup)
 

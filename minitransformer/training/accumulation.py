@@ -1,8 +1,13 @@
-"""Gradient accumulation: compute a batch in micro batches, one after another, so that it needs the memory of one."""
+"""Gradient accumulation: compute a batch in micro batches, one after another, so that it needs the memory of one.
+
+A micro batch of very different lengths is cut once more, by length, so that less of the work is padding.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
+from minitransformer.backend import backend_name
+from minitransformer.data.by_length import cut_by_length
 from minitransformer.data.task import TrainingBatch
 from minitransformer.process import ThreadTeam
 from minitransformer.training.parallel import DataParallel, part_weights, split_batch, weighted_sum
@@ -25,11 +30,13 @@ class GradientAccumulation:
 
     def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
         """As `DataParallel.map`. Raises ValueError if the batch has fewer sequences than micro batches."""
-        if self.steps == 1:
-            return self.workers.map(function, batch, measure)
         if len(batch.targets) < self.steps:
             raise ValueError(f"a batch of {len(batch.targets)} sequences cannot be cut into {self.steps} micro batches")
-        parts = split_batch(batch, self.steps)
+        parts = [batch] if self.steps == 1 else split_batch(batch, self.steps)
+        if backend_name() == "numpy":  # on a GPU, a part costs more than the padding that it saves
+            parts = [part for micro_batch in parts for part in cut_by_length(micro_batch)]
+        if len(parts) == 1:
+            return self.workers.map(function, batch, measure)
         weights = part_weights(self.workers.loss_fn, parts)
         results = [
             self.workers.map(function, part, measure, weight) for part, weight in zip(parts, weights, strict=True)

@@ -16,12 +16,12 @@ import numpy as np
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.files import checksum, read_safetensors, write_safetensors
-from minitransformer.models import BERT, GPT, Transformer
+from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer
 
 FORMAT = "minitransformer-2"
 BEFORE_CHECKSUMS = "minitransformer-1"
 EXTRA = "training/"  # prefix of the names of arrays that do not belong to the model
-MODELS = {model.__name__: model for model in (Transformer, GPT, BERT)}
+MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, ConvLM, Seq2Seq)}
 FIELDS = ("model", "config", "options", "metadata")  # of the header, besides its format and checksum
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored but computed from the config
 
@@ -53,7 +53,7 @@ def _to_json(metadata):
 
 
 def load_checkpoint(path: str | Path) -> tuple[Any, dict[str, Any]]:
-    """The model that was saved at `path`, and its metadata -> (Transformer, GPT or BERT, dict).
+    """The model that was saved at `path`, and its metadata -> (one of MODELS, dict).
 
     Raises ValueError, naming the path, if the file was not written by `save_checkpoint` or has changed since, and
     OSError if it cannot be read.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
-from minitransformer.models import BERT, GPT, Transformer
+from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
 from minitransformer.training.run import TrainingRun, saved_threads
 
@@ -91,7 +91,7 @@ class Checkpointer:
 class SavedRun(NamedTuple):
     """A run that was read from a file."""
 
-    model: Transformer | GPT | BERT
+    model: Transformer | GPT | BERT | Seq2Seq
     state: tuple[dict, dict]  # arrays and facts, for `train(resume=...)`
     about: dict
 

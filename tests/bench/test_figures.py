@@ -30,6 +30,18 @@ def draw_scaling(powers=(("batch", 1), ("length", 2), ("d_model", 2), ("num_laye
     figures.plot_scaling(rows, dict(powers), None)
 
 
+def draw_attention(
+    kinds=("full", "tiled", "windowed", "strided", "linear", "PyTorch flash", "PyTorch math"), lengths=6
+):
+    noise = np.random.default_rng(0).random((len(kinds), lengths))
+    rows = [
+        {"kind": kind, "length": 256 * 2**j, "seconds": 1e-3 * 4**j * (i + 1), "bytes": 1e6 * 2**j * (1 + noise[i, j])}
+        for i, kind in enumerate(kinds)
+        for j in range(lengths if i % 6 else max(1, lengths - 2))
+    ]
+    figures.plot_attention(rows, None, 1)
+
+
 def draw_lengths(tasks=("copy", "reverse"), lengths=(6, 9, 12, 13, 14, 16, 20, 24, 32, 48)):
     rng = np.random.default_rng(0)
     rows = [
@@ -60,6 +72,8 @@ DRAWN = {
     "bench, slower than PyTorch": partial(draw_bench, highest=0.1),
     "scaling": draw_scaling,
     "scaling, 1 size": partial(draw_scaling, powers=(("length", 2),), values=2),
+    "attention": draw_attention,
+    "attention, 1 kind": partial(draw_attention, kinds=("linear",), lengths=1),
     "lengths": draw_lengths,
     "lengths, 1 task": partial(draw_lengths, tasks=("copy",), lengths=(6, 12, 1000)),
     "decoding": draw_decoding,

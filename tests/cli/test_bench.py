@@ -9,11 +9,13 @@ import pytest
 
 from minitransformer.bench import (
     SIZES,
+    attention,
     curves,
     interleave,
     median,
     numpy_step,
     peak_memory,
+    recurrent,
     scaling,
     timing,
     torch_is_installed,
@@ -142,6 +144,53 @@ def test_scaling_prints_a_row_for_each_size_and_draws_them(capsys, tmp_path, mon
     ]
     assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
     assert (tmp_path / "runs" / "bench" / "bench_scaling.png").stat().st_size > 10_000
+
+
+def test_recurrent_layers_take_turns_with_their_matrix_products_and_with_pytorch(capsys, monkeypatch):
+    for name in ("WIDTH", "BATCH", "LENGTH"):
+        monkeypatch.setattr(recurrent, name, 3)
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "--recurrent", "--seconds", 0.01, "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert [row["kind"] for row in rows] == ["LSTM", "GRU"]
+    assert all(row["ours_ms"] > 0 and row["products_ms"] > 0 for row in rows)
+    assert all(("ratio" in row) == torch_is_installed() for row in rows)
+
+
+@pytest.mark.draws
+def test_attention_prints_time_and_memory_of_each_kind_at_each_length(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(attention, "LENGTHS", (16, 32))
+    monkeypatch.setattr(attention, "LONGEST", {"full": 16, "PyTorch math": 16})
+    monkeypatch.setattr(attention, "peak_memory", lambda kind, length, threads: 1000 * length)
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "--attention", "--seconds", 0.01, "--runs", tmp_path, "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    expected = {(kind, 16) for kind in attention.KINDS} | {
+        (kind, 32) for kind in ("tiled", "windowed", "strided", "linear", "PyTorch flash")
+    }
+    if not torch_is_installed():
+        expected = {(kind, length) for kind, length in expected if "PyTorch" not in kind}
+    assert {(row["kind"], row["length"]) for row in rows} == expected
+    assert all(row["seconds"] > 0 and row["bytes"] == 1000 * row["length"] for row in rows)
+    assert (tmp_path / "bench" / "bench_attention.png").stat().st_size > 10_000
+
+
+def test_the_kinds_that_are_timed_compute_the_same_gradients():
+    """At a length below the window, all kinds but the linear one are the same function."""
+    kinds = [kind for kind in attention.KINDS if kind != "linear" and (torch_is_installed() or "Py" not in kind)]
+    full, *others = ([np.asarray(x) for x in attention.make_call(kind, 24, 1)()] for kind in kinds)
+    for other in others:
+        for a, b in zip(full, other, strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+@pytest.mark.exhaustive
+def test_peak_memory_of_attention_is_that_of_the_weights_in_full_and_much_less_in_tiles():
+    weights = 4 * attention.HEADS * 1024**2
+    assert weights < attention.peak_memory("full", 1024, 1) < 8 * weights
+    assert attention.peak_memory("tiled", 1024, 1) < weights
 
 
 @pytest.fixture

@@ -76,9 +76,10 @@ def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("model", ["transformer", "gpt"])
-def test_a_model_that_was_trained_for_a_minute_reverses_words(model, capsys):
-    assert run(capsys, "train", "reverse", "--model", model, "--runs", "long", "--name", "reverse").status == 0
+@pytest.mark.parametrize(("model", "steps"), [("transformer", 1000), ("gpt", 2000)])
+def test_a_model_that_was_trained_for_a_minute_reverses_words(model, steps, capsys):
+    train = ("train", "reverse", "--model", model, "--steps", steps, "--runs", "long", "--name", "reverse")
+    assert run(capsys, *train).status == 0
     for word in ("hello", "attention", "ab"):
         assert run(capsys, "generate", "long/reverse", "--prompt", word).out == f"{word[::-1]}\n"
 

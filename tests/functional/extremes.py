@@ -86,6 +86,7 @@ PAIRS = {
         attention,
         F.scaled_dot_product_attention_backward,
     ),
+    "conv1d": Pair({"x": ROWS, "W": (3, C, D), "b": (D,)}, F.conv1d, F.conv1d_backward),
     "cross_entropy": Pair({"logits": (2, 3, V)}, smoothed, F.cross_entropy_backward),
     "dropout": Pair({"x": ROWS}, dropped, F.dropout_backward),
     "embedding": Pair({"E": (V, C)}, lookup, lookup_backward),
@@ -99,7 +100,18 @@ PAIRS = {
     "repeat_heads": Pair({"x": (B, H, S, D)}, repeated, repeated_backward),
     **{
         name: Pair({"x": ROWS}, getattr(F, name), getattr(F, f"{name}_backward"))
-        for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh", "geglu", "geglu_tanh", "swiglu", "elu_plus_one")
+        for name in (
+            "relu",
+            "gelu",
+            "gelu_tanh",
+            "silu",
+            "tanh",
+            "geglu",
+            "geglu_tanh",
+            "swiglu",
+            "glu",
+            "elu_plus_one",
+        )
     },
 }
 
@@ -153,7 +165,7 @@ def check_all_arguments(pair):
 
 
 def tiled(q, k, v):
-    return F.tiled_attention(q, k, v, device(np.tri(T, dtype=bool)), tile=2)
+    return F.tiled_attention(q, k, v, device(np.tri(T, dtype=bool)), tile=(2, 2))
 
 
 def summed(q, k, v):

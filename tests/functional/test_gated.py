@@ -1,5 +1,7 @@
 """A gated activation is a(gate) * up, of the two halves of its input; each half gets the gradient that is its own."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,12 @@ from minitransformer import functional
 from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.helpers import device, host, random_array, relative_error, same
 
-NAIVE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu}
+
+def naive_sigmoid(x):
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+NAIVE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu, "glu": naive_sigmoid}
 B, T, F = 2, 4, 5
 every_one = pytest.mark.parametrize("name", NAIVE)
 

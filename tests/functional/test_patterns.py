@@ -38,9 +38,13 @@ def test_tiles_put_together_are_the_mask(pattern, size):
     for top in range(0, T, size):
         for left in range(0, S, size):
             rows, columns = slice(top, min(top + size, T)), slice(left, min(left + size, S))
-            entries = pattern.tile(rows, columns)
-            mask[rows, columns] = entries
-            assert isinstance(entries, bool) or (entries.any() and not entries.all())
+            tile = pattern.tile(rows, columns)
+            if tile is not None:
+                entries = True if tile.forbidden is None else ~tile.forbidden.T
+                mask[rows, tile.columns] = entries
+                seen = mask[rows, tile.columns].any(axis=0)
+                assert seen[[0, -1]].all()
+                assert tile.forbidden is None or tile.forbidden.any()
     assert (mask == host(pattern.mask(T, S))[0, 0]).all()
 
 

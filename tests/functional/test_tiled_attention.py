@@ -1,6 +1,8 @@
 """Tiled attention is full attention under the pattern's mask, in less memory; what no query may see is never read."""
 
 import itertools
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -51,7 +53,7 @@ def assert_equal(full, tiled, bound=1e-14):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=str)
-@pytest.mark.parametrize("tile", [1, 3, 4, 64])
+@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (4, 3), (64, 64)])
 def test_tiled_attention_equals_full_attention_under_the_mask_of_its_pattern(pattern, tile):
     rng = np.random.default_rng(1)
     padding = device(rng.random((B, 1, 1, S)) < 0.7)
@@ -68,19 +70,19 @@ def test_grouped_heads_equal_heads_whose_keys_are_repeated(groups):
     y, cache = scaled_dot_product_attention(q, *(device(x) for x in repeated))
     dq, dk, dv, _ = scaled_dot_product_attention_backward(dy, cache)
     dk, dv = (host(x).reshape(B, groups, H // groups, S, D).sum(axis=2) for x in (dk, dv))
-    for results in both(q, k, v, dy, Pattern(), tile=4):
+    for results in both(q, k, v, dy, Pattern(), tile=(2, 4)):
         assert_equal((y, dq, device(dk), device(dv), None), results, bound=1e-13)
 
 
 def test_block_pattern_equals_full_attention_under_its_mask():
-    assert_equal(*both(*example(), BLOCKS, tile=4), bound=1e-13)
-    assert_equal(*both(*example(), BLOCKS, tile=3), bound=1e-13)  # blocks and tiles need not be the same
+    assert_equal(*both(*example(), BLOCKS, tile=(2, 4)), bound=1e-13)
+    assert_equal(*both(*example(), BLOCKS, tile=(2, 3)), bound=1e-13)  # blocks and tiles need not be the same
 
 
 def test_window_of_the_whole_length_is_full_attention():
     q, k, v, dy = example(keys=T)
     for causal in (False, True):
-        wide = both(q, k, v, dy, Pattern(causal=causal, window=T), tile=3)[1]
+        wide = both(q, k, v, dy, Pattern(causal=causal, window=T), tile=(2, 3))[1]
         assert_equal(both(q, k, v, dy, Pattern(causal=causal))[0], wide, bound=1e-13)
 
 
@@ -89,22 +91,52 @@ def test_tiles_in_which_nothing_is_allowed_are_never_read():
     k, v = host(k).copy(), host(v).copy()
     k[:, :, :4], v[:, :, :4] = np.nan, np.nan  # no query after 5 sees them
     k[:, :, 8:], v[:, :, 8:] = np.nan, np.nan  # the future of every query before 8
-    y, cache = tiled_attention(q, device(k), device(v), pattern=Pattern(causal=True, window=3), tile=2)
+    y, cache = tiled_attention(q, device(k), device(v), pattern=Pattern(causal=True, window=3), tile=(2, 2))
     assert np.isfinite(host(y)[:, :, 6:8]).all()
     dq = host(tiled_attention_backward(dy, cache)[0])
     assert np.isfinite(dq[:, :, 6:8]).all()
     y, _ = tiled_attention(
-        q, device(k), device(v), pattern=BlockPattern(np.array([[False, True, False]] * 3), 4), tile=4
+        q, device(k), device(v), pattern=BlockPattern(np.array([[False, True, False]] * 3), 4), tile=(2, 4)
     )
     assert np.isfinite(host(y)).all()
 
 
-def test_tiles_that_are_wholly_allowed_or_forbidden_have_no_mask():
+def test_tiles_that_are_wholly_allowed_or_forbidden_have_no_mask_and_keys_at_the_ends_are_left_out():
     pattern = Pattern(causal=True, window=6)
-    assert pattern.tile(slice(8, 10), slice(6, 8)) is True
-    assert pattern.tile(slice(8, 10), slice(10, 12)) is False
-    assert pattern.tile(slice(8, 10), slice(0, 3)) is False
-    assert pattern.tile(slice(8, 10), slice(8, 10)).tolist() == [[True, False], [True, True]]
+    assert pattern.tile(slice(8, 10), slice(6, 8)) == (slice(6, 8), None)
+    assert pattern.tile(slice(8, 10), slice(10, 12)) is None
+    assert pattern.tile(slice(8, 10), slice(0, 3)) is None
+    columns, forbidden = pattern.tile(slice(8, 10), slice(7, 12))
+    assert columns == slice(7, 10)
+    assert forbidden.tolist() == [[False, False], [False, False], [True, False]]  # by key, then by query
+
+
+@pytest.mark.parametrize("groups", [1, 3, 6])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+def test_bias_by_distance_equals_the_bias_of_every_pair(pattern, groups):
+    q, k, v, dy = example(groups)
+    distances = random_array(np.random.default_rng(2), H, 1, T + S - 1)
+    pairs = np.array([[[numbers[0, s - t + T - 1] for s in range(S)] for t in range(T)] for numbers in host(distances)])
+    y, cache = tiled_attention(q, k, v, bias=device(pairs), pattern=pattern, tile=(2, 3))
+    *expected, dpairs = tiled_attention_backward(dy, cache)
+    ddistances = np.zeros((H, 1, T + S - 1))
+    for h, t, s in np.ndindex(H, T, S):
+        ddistances[h, 0, s - t + T - 1] += host(dpairs)[h, t, s]
+    results = tiled_attention(q, k, v, bias=distances, pattern=pattern, tile=(3, 4))
+    assert_equal((y, *expected, device(ddistances)), (results[0], *tiled_attention_backward(dy, results[1])), 1e-13)
+
+
+@pytest.mark.host_only
+def test_bias_by_distance_needs_no_memory_for_pairs():
+    rng = np.random.default_rng(0)
+    q, k, v, dy = (rng.standard_normal((1, 8, 512, 8), dtype=np.float32) for _ in range(4))
+
+    def attend(bias):
+        _, cache = tiled_attention(q, k, v, bias=bias)
+        tiled_attention_backward(dy, cache)
+
+    distances, pairs = np.zeros((8, 1, 1023), np.float32), np.zeros((8, 512, 512), np.float32)
+    assert peak_of(lambda: attend(distances)) < peak_of(lambda: attend(pairs)) - 0.9 * pairs.nbytes
 
 
 def test_row_whose_first_tile_is_masked_is_finite_and_right():
@@ -112,7 +144,7 @@ def test_row_whose_first_tile_is_masked_is_finite_and_right():
     allowed = np.ones((B, H, T, S), bool)
     allowed[..., :4] = False  # the first tile of every row
     allowed[1, :, 2] = False  # and the whole of some
-    full, tiled = both(q, k, v, dy, Pattern(), device(allowed), tile=4)
+    full, tiled = both(q, k, v, dy, Pattern(), device(allowed), tile=(2, 4))
     assert_equal(full, tiled, bound=1e-13)
     assert not host(tiled[0])[1, :, 2].any()
     assert not host(tiled[1])[1, :, 2].any(), "a query that attends to nothing has no gradient"
@@ -122,21 +154,21 @@ def test_scores_of_any_size_are_compared_as_they_are():
     q, k, v, dy = example()
     bias = np.full((H, T, S), -1e6)  # far below any finite stand-in for minus infinity
     bias[..., 6] = -1e6 + 1
-    assert_equal(*both(q, k, v, dy, Pattern(causal=True), bias=device(bias), tile=4), bound=1e-9)
+    assert_equal(*both(q, k, v, dy, Pattern(causal=True), bias=device(bias), tile=(2, 4)), bound=1e-9)
 
 
 def test_dropout_keeps_the_weights_of_backward_and_divides_by_the_whole_sum():
     q, k, _, _ = example()
     one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())  # so that y are the weights themselves
-    weights, _ = tiled_attention(q, k, one_hot, tile=4)
-    dropped, cache = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=4)
+    weights, _ = tiled_attention(q, k, one_hot, tile=(2, 4))
+    dropped, cache = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=(2, 4))
     weights, dropped = host(weights), host(dropped)
     kept = dropped != 0
     assert 0.65 < kept.mean() < 0.85
     assert relative_error(dropped[kept], weights[kept] / 0.75) <= 1e-13
     dv = host(tiled_attention_backward(device(np.ones((B, H, T, S))), cache)[2])
     assert relative_error(dv[..., 0], dropped.sum(axis=2)) <= 1e-13, "the same mask in backward"
-    again, _ = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=4)
+    again, _ = tiled_attention(q, k, one_hot, None, 0.25, make_generator(3), tile=(2, 4))
     assert same(again, device(dropped))
 
 
@@ -145,7 +177,7 @@ def test_tiles_of_one_call_and_two_calls_drop_different_weights():
     q, k = device(np.zeros_like(host(q))), device(np.zeros_like(host(k)))
     one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())
     rng = make_generator(3)
-    first, second = (host(tiled_attention(q, k, one_hot, None, 0.5, rng, tile=3)[0]) for _ in range(2))
+    first, second = (host(tiled_attention(q, k, one_hot, None, 0.5, rng, tile=(3, 3))[0]) for _ in range(2))
     assert not np.array_equal(first, second)
     assert not np.array_equal(first[..., :3, :3], first[..., 3:6, 3:6])
     assert not np.array_equal(first[0], first[1])
@@ -156,7 +188,7 @@ def test_weights_of_the_cache_are_those_of_full_attention():
     q, k, v, _ = example(2)
     pattern = Pattern(window=3)
     _, full = scaled_dot_product_attention(q, k, v, pattern.mask(T, S))
-    _, tiled = tiled_attention(q, k, v, pattern=pattern, tile=4)
+    _, tiled = tiled_attention(q, k, v, pattern=pattern, tile=(2, 4))
     assert relative_error(tiled.weights, full.weights) <= 1e-14
 
 
@@ -167,7 +199,7 @@ def test_inputs_are_not_changed():
             arrays = [np.ascontiguousarray(x.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3) for x in arrays]
         before = [x.copy() for x in arrays]
         q, k, v, dy = (device(x) for x in arrays)
-        _, cache = tiled_attention(q, k, v, tile=4)
+        _, cache = tiled_attention(q, k, v, tile=(2, 4))
         first = tiled_attention_backward(dy, cache)[:3]
         again = tiled_attention_backward(dy, cache)[:3]
         assert all(same(a, b) for a, b in zip(first, again, strict=True))
@@ -203,12 +235,33 @@ def test_memory_does_not_grow_with_the_square_of_the_length(length, factor):
     assert peak_of(tiled) * factor <= peak_of(full)
 
 
+LONG = """
+import numpy as np
+from minitransformer.bench.timing import resident_peak
+from minitransformer.functional import tiled_attention, tiled_attention_backward
+from minitransformer.functional.attention import Pattern
+rng = np.random.default_rng(0)
+q, k, v, dy = (rng.standard_normal((1, 8, 16384, 64), dtype=np.float32) for _ in range(4))
+_, cache = tiled_attention(q, k, v, pattern=Pattern(causal=True))
+tiled_attention_backward(dy, cache)
+print(resident_peak())
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.host_only
+def test_a_text_of_16384_tokens_fits_into_a_gigabyte():
+    result = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 1e9  # one head's weights alone would be as much
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tile": 0}, "tile must be at least 1"),
+        ({"tile": (4, 0)}, "tile must be at least 1"),
         ({"dropout_rate": 1.0}, "dropout_rate must be"),
         ({"bias": np.zeros((H, T, 1))}, "bias must be of shape"),
+        ({"bias": np.zeros((H, 1, T + S))}, "bias must be of shape"),
         ({"allowed": np.ones((B, H, T, S + 1), bool)}, "allowed must be broadcastable"),
         ({"q": np.zeros((T, D))}, "q of shape"),
     ],

@@ -15,6 +15,7 @@ from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects, table
 from minitransformer.gradcheck.subjects.models import check_loss
+from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
@@ -60,6 +61,10 @@ POSITIONS_OF_SWITCHES = {
     "Transformer": {"norm": {*NORMS}, "tie_embeddings": ON_OFF, "final_norm": {None, *ON_OFF}, "padding": ON_OFF},
     "GPT": {"positions": {*POSITIONS}},
     "BERT": {"head": {"masked", "classes"}},
+    "conv1d": {"causal": ON_OFF, "padded": ON_OFF, "dilation": {1, 2}},
+    "Conv1d": {"causal": ON_OFF, "padded": ON_OFF, "bias": ON_OFF, "dilation": {1, 2}},
+    "ActivatedConv1d": {"activation": {*CONV_ACTIVATIONS}},
+    "ConvLM": {"activation": {*CONV_ACTIVATIONS}, "norm": {*NORMS}, "dilation": {1, 2}, "tie_embeddings": ON_OFF},
     "RelativePositions": {"bidirectional": ON_OFF},
 }
 

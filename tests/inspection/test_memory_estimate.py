@@ -13,12 +13,24 @@ from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import PROCESS, training_memory
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.models import (
+    BERT,
+    GPT,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    gpt_config,
+)
+from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
+from minitransformer.vocabulary import PAD
 from tests.helpers import Trainer
 
 pytestmark = pytest.mark.host_only  # it watches the memory of the host
 
 KINDS = (Transformer, GPT, BERT)
+PAIRS = (Transformer, Seq2Seq)  # they read a source and a target
 POSITIONS = ("sinusoidal", "learned", "relative", "rope", "alibi", "none")
 
 
@@ -34,10 +46,19 @@ def test_parameters_are_counted_without_a_model(kind, positions):
         assert count_parameters(config, kind) == kind(config).num_parameters()
 
 
+@pytest.mark.parametrize("attention", SEQ2SEQ_ATTENTION)
+@pytest.mark.parametrize(("cell", "bidirectional"), [("lstm", True), ("gru", False)])
+def test_parameters_of_recurrent_models_are_counted_without_a_model(attention, cell, bidirectional):
+    switches = {"attention": attention, "cell": cell, "bidirectional": bidirectional}
+    config = Seq2SeqConfig(50, 30, 36, num_layers=3, **switches)
+    assert count_parameters(config, Seq2Seq) == Seq2Seq(config).num_parameters()
+
+
 def batch_for(kind, config, rows, length):
     rng = np.random.default_rng(0)
     ids = [rng.integers(3, config.vocab_size, (rows, length)) for _ in range(3)]
-    return Batch(*ids) if kind is Transformer else TextBatch(*ids[:2])
+    ids[0][0, -1] = ids[1][0, -1] = ids[2][0, -1] = PAD
+    return Batch(*ids) if kind in PAIRS else TextBatch(*ids[:2])
 
 
 def traced(function):
@@ -72,6 +93,9 @@ CASES = {
     "text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, positions="rope"), 8, 128),
     "long text": (GPT, gpt_config(90, d_model=32, num_heads=4, d_ff=128, num_layers=4, dropout=0.1), 2, 400),
     "gated text": (GPT, gpt_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=2, activation="swiglu"), 16, 64),
+    "an LSTM with attention": (Seq2Seq, Seq2SeqConfig(90, 64, 64, dropout=0.1), 20, 50),
+    "an LSTM without attention": (Seq2Seq, Seq2SeqConfig(90, 64, 64, attention="none"), 20, 50),
+    "a GRU in both directions": (Seq2Seq, Seq2SeqConfig(90, 64, 64, cell="gru", bidirectional=True), 20, 30),
     "hidden text": (BERT, bert_config(90, d_model=64, num_heads=4, d_ff=256, num_layers=3, dropout=0.1), 8, 128),
 }
 
@@ -87,7 +111,7 @@ def test_the_estimate_is_within_a_tenth_of_what_the_arrays_take(case, record_pro
             trainer.step(batch, 1e-3)
 
     _, _, peak = traced(learn)
-    memory = training_memory(config, rows, (length, length) if kind is Transformer else (length,), kind)
+    memory = training_memory(config, rows, (length, length) if kind in PAIRS else (length,), kind)
     estimate = memory._replace(saving=0).total - PROCESS  # Python's arrays alone, and no checkpoint
     record_property("estimate / peak", round(estimate / peak, 3))
     assert estimate == pytest.approx(peak, rel=0.1)

@@ -9,7 +9,7 @@ import pytest
 from minitransformer.backend import backend_name, use_backend
 from minitransformer.inspection.activation_memory import kept_activations
 from minitransformer.inspection.summary import summarize
-from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 
 B, T, S, V, C, F, N = 2, 4, 5, 11, 12, 7, 2
 SHAPES = {"(B, S, C)": (B, S, C), "(B, T, C)": (B, T, C), "(B, T, V)": (B, T, V)}
@@ -100,3 +100,17 @@ def test_the_table_of_kept_activations_is_the_same_on_every_backend():
     assert kept_activations(config, B, S, T) == expected
     assert backend_name() == backend
     assert len(expected) > 20
+
+
+def test_a_recurrent_model_has_a_row_for_each_of_its_parts():
+    model = Seq2Seq(Seq2SeqConfig(11, 6, 8, attention="additive"))
+    rows = summarize(model)
+    assert [(row.name, row.kind, row.output) for row in rows] == [
+        ("source_embedding.tokens", "Embedding", "(B, S, C)"),
+        ("target_embedding.tokens", "Embedding", "(B, T, C)"),
+        ("encoder", "LSTM", "(B, S, R)"),
+        ("decoder", "LSTM", "(B, T, R)"),
+        ("attention", "MemoryAttention", "(B, T, R)"),
+        ("output", "OutputProjection", "(B, T, V)"),
+    ]
+    assert sum(row.parameters for row in rows) == model.num_parameters()

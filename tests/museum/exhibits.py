@@ -10,6 +10,7 @@ from tests.museum import (
     exhibits_anomaly,
     exhibits_attention,
     exhibits_attention_kinds,
+    exhibits_convolution,
     exhibits_decoding,
     exhibits_extremes,
     exhibits_family,
@@ -21,6 +22,8 @@ from tests.museum import (
     exhibits_load,
     exhibits_models,
     exhibits_positions,
+    exhibits_recurrent,
+    exhibits_seq2seq,
     exhibits_training,
     exhibits_workers,
 )
@@ -31,6 +34,7 @@ EXHIBITS = (
     *exhibits_anomaly.EXHIBITS,
     *exhibits_attention.EXHIBITS,
     *exhibits_attention_kinds.EXHIBITS,
+    *exhibits_convolution.EXHIBITS,
     *exhibits_decoding.EXHIBITS,
     *exhibits_extremes.EXHIBITS,
     *exhibits_family.EXHIBITS,
@@ -42,6 +46,8 @@ EXHIBITS = (
     *exhibits_load.EXHIBITS,
     *exhibits_models.EXHIBITS,
     *exhibits_positions.EXHIBITS,
+    *exhibits_recurrent.EXHIBITS,
+    *exhibits_seq2seq.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )

@@ -2,8 +2,9 @@
 
 from minitransformer import functional as F
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.functional.attention import linear, tiled
+from minitransformer.functional.attention import linear, patterns, tiled, tiles
 from minitransformer.functional.attention.patterns import Pattern
+from minitransformer.functional.diagonals import toeplitz
 from minitransformer.layers.attention_kinds import TiledAttention
 from minitransformer.layers.kv_cache import RollingKVCache
 
@@ -26,8 +27,8 @@ TILED = (
         "dropout comes before the sum of the weights",
         "Published. The weights that were kept are then normalised again, and the scale of dropout comes on top.",
         tiled._forward_rows,
-        "total += row_sum(weights)\n        dropped, _ = part.dropout(weights, rows, columns)",
-        "dropped, _ = part.dropout(weights, rows, columns)\n        total += row_sum(dropped)",
+        "@ weights  # their sum",
+        "@ part.dropout(weights, rows, columns)[0]  # their sum",
     ),
     Exhibit(
         "backward draws other dropout masks than forward",
@@ -39,7 +40,7 @@ TILED = (
     Exhibit(
         "every tile has the same dropout mask",
         "The rate is right, but the noise repeats from one block of tokens to the next.",
-        tiled._Part.dropout,
+        tiles.Part.dropout,
         "self.number, rows.start, columns.start",
         "self.number",
     ),
@@ -47,7 +48,7 @@ TILED = (
         "what was summed before is not rescaled when the maximum grows",
         "Right as long as the largest score comes in the first tile.",
         tiled._forward_rows,
-        "sums *= rescale",
+        "sums *= rescale.swapaxes(-1, -2)",
         "pass",
     ),
     Exhibit(
@@ -61,15 +62,15 @@ TILED = (
         "backward forgets the bias and the mask of the scores",
         "The weights are computed a second time, so all that made them the first time must come again.",
         tiled._backward,
-        "part.complete(weights, rows, columns, entries)",
+        "part.complete(weights, rows, columns, forbidden)",
         "pass",
     ),
     Exhibit(
         "backward forgets the mask inside a tile",
         "exp(score - L) of a forbidden pair is not 0. It may even be large, as L does not know it.",
         tiled._backward,
-        "part.complete(weights, rows, columns, entries)",
-        "part.complete(weights, rows, columns, True)",
+        "part.complete(weights, rows, columns, forbidden)",
+        "part.complete(weights, rows, columns, None)",
     ),
     Exhibit(
         "the gradient of the scores forgets the average that they are compared with",
@@ -84,6 +85,37 @@ TILED = (
         tiled._forward_rows,
         "shift + xp.log(total)",
         "xp.log(total)",
+    ),
+)
+
+DISTANCES = (
+    Exhibit(
+        "a bias by distance is read from the future to the past",
+        "It is symmetric for ALiBi, so that only other biases show the mistake.",
+        toeplitz,
+        "values[:, None]",
+        "values[:, None, ::-1]",
+    ),
+    Exhibit(
+        "every tile has the bias of the first distances",
+        "A tile further down or further right has other distances.",
+        tiles.Part.distances,
+        "columns.start - (rows.stop - 1), columns.stop - 1 - rows.start",
+        "1 - (rows.stop - rows.start), columns.stop - columns.start - 1",
+    ),
+    Exhibit(
+        "the gradient of a bias by distance is that of the last tile",
+        "Most distances occur in several tiles.",
+        tiles.Part.add_bias_gradient,
+        "+= diagonal_sums",
+        "= diagonal_sums",
+    ),
+    Exhibit(
+        "the mask of a tile starts at a key that was left out",
+        "Once keys at the start of a tile are left out, its mask starts later, too.",
+        patterns._trim,
+        "entries[:, first:last]",
+        "entries[:, : last - first]",
     ),
 )
 
@@ -225,4 +257,4 @@ DECODING = (
     ),
 )
 
-EXHIBITS = (*TILED, *PATTERNS, *GROUPED, *LINEAR, *DECODING)
+EXHIBITS = (*TILED, *DISTANCES, *PATTERNS, *GROUPED, *LINEAR, *DECODING)

@@ -3,6 +3,7 @@
 from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.functional.diagonals import diagonal_sums
 from minitransformer.functional.positions import _least_distances
 from minitransformer.functional.rotary import _turn
 from minitransformer.layers.positions import rows_from
@@ -147,20 +148,20 @@ BUCKETS = (
         "repeated buckets lose gradient",
         "table[ids] += rows counts each id once, whatever the number of pairs at that distance.",
         F.relative_bias_backward,
-        "scatter_add(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], sums.T)",
-        "dtable[to_device(buckets.reshape(-1)[up_the_first_column_along_the_first_row])] += sums.T",
+        "scatter_add(dtable, buckets.reshape(-1)[up_the_first_column_along_the_first_row], diagonal_sums(dy).T)",
+        "dtable[to_device(buckets.reshape(-1)[up_the_first_column_along_the_first_row])] += diagonal_sums(dy).T",
     ),
     Exhibit(
         "a bucket's gradient is that of one query",
         "One table serves all pairs at a distance, so all of them are summed.",
-        F.relative_bias_backward,
+        diagonal_sums,
         "slanted.sum(axis=1)",
         "slanted[:, -1]",
     ),
     Exhibit(
         "the diagonals of relative positions lean the wrong way",
         "Without turning the queries round, one sums the pairs whose positions, not distances, add up.",
-        F.relative_bias_backward,
+        diagonal_sums,
         "dy[:, ::-1]",
         "dy",
     ),

@@ -1,7 +1,7 @@
 """Bugs around the model: the layer protocol, `minitransformer.training` and `.data`."""
 
 from minitransformer import core, training
-from minitransformer.data import tasks
+from minitransformer.data import by_length, tasks
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers import losses
 from minitransformer.training import clipping, optimizers
@@ -260,6 +260,20 @@ DATA = (
         tasks.is_held_out,
         "(column == PAD) | (column == EOS)",
         "column == EOS",
+    ),
+    Exhibit(
+        "a batch is sorted by length, and its targets are not",
+        "The shapes fit, and in a batch of one length nothing changes. Most answers belong to another question.",
+        by_length.take,
+        "[array[rows] for array in batch]",
+        "[array[rows if i == 0 else np.sort(rows)] for i, array in enumerate(batch)]",
+    ),
+    Exhibit(
+        "the last array decides how much padding is cut off",
+        "Right for pairs, where every array ends with a token. Targets may end before the ids that they belong to.",
+        by_length.take,
+        "max(end, longest.get(ids.shape[1], 0))",
+        "end",
     ),
 )
 

@@ -2,11 +2,12 @@
 
 from itertools import product
 
-from minitransformer.gradcheck.subjects import Sizes
+from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
+from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.layers.residual import NORMS
-from tests.oracle import theirs
+from tests.oracle import recurrent, theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)
 USUAL_MASKS = [mask for mask in MASKS if mask != "empty_row"]  # PyTorch gives NaN where a query may attend to nothing
@@ -36,11 +37,27 @@ PARITY = {
 PARITY |= dict.fromkeys((*ACTIVATIONS, "tanh"), theirs.activation)
 PARITY |= {f"softmax mask={mask}": theirs.softmax for mask in USUAL_MASKS}
 PARITY |= {f"attention mask={mask}": theirs.attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"tiled_attention mask={mask}": theirs.tiled_attention for mask in (*MASKS, *ODD_MASKS)}
+PARITY |= {f"attention groups={groups}": theirs.grouped_attention for groups in (1, 3)}
+PARITY |= dict.fromkeys(
+    (name for name in SUBJECTS if name.startswith("tiled_attention pattern=")), theirs.tiled_attention
+)
 PARITY |= {
     f"FeedForward activation={name} bias={bias}": theirs.feed_forward
     for name, bias in product(ACTIVATIONS, (True, False))
     if (name, bias) != ("relu", True)
 }
+PARITY |= {"glu": theirs.activation, "conv1d dilation=7": theirs.conv1d_function}
+PARITY |= {
+    f"conv1d causal={causal} dilation={dilation} padding={padding}": theirs.conv1d_function
+    for causal, dilation, padding in product((True, False), (1, 2), (False, True))
+}
+PARITY |= {f"conv1d kernel={kernel} causal=False": theirs.conv1d_function for kernel in (1, 4)}
+PARITY |= {
+    f"Conv1d causal={causal} padding={padding}": theirs.conv1d for causal, padding in product((True, False), repeat=2)
+}
+PARITY["Conv1d bias=False dilation=2"] = theirs.conv1d
+PARITY |= {f"ActivatedConv1d activation={name}": theirs.activated_conv1d for name in CONV_ACTIVATIONS}
 for smoothing, padding in product((0.0, 0.1), (False, True)):
     PARITY[f"cross_entropy smoothing={smoothing} padding={padding}"] = theirs.cross_entropy
 for mask in USUAL_MASKS:
@@ -51,6 +68,11 @@ for norm, mask in product(NORMS, USUAL_MASKS):  # dropout is switched off on bot
     PARITY[f"DecoderLayer norm={norm} dropout=0.3 mask={mask}"] = theirs.decoder_layer
 for norm, tied, smoothing in product(NORMS, (True, False), (0.0, 0.1)):
     PARITY[f"Transformer norm={norm} tied={tied} smoothing={smoothing} dropout=0.0"] = theirs.transformer
+for name in ("lstm", "gru"):
+    PARITY |= {f"{name} reverse=False padding={padding}": recurrent.function for padding in (True, False)}
+for name, bidirectional in product(("LSTM", "GRU"), (True, False)):
+    PARITY[f"{name} bidirectional={bidirectional} dropout=0.0"] = recurrent.layer
+    PARITY[f"{name} bidirectional={bidirectional} padding=False initial_state=False"] = recurrent.layer
 
 # each kind once, with its masks on: enough to see every backward pass, and small enough to keep
 REFERENCE_CASES = (

@@ -6,6 +6,7 @@ the subject; and `p`, our parameters as tensors by our names. The rest are the s
 
 import dataclasses
 import math
+import warnings
 
 from minitransformer.gradcheck.subjects.layers import config
 from minitransformer.gradcheck.subjects.models import SMOOTHING
@@ -13,7 +14,7 @@ from minitransformer.models import TransformerConfig
 from minitransformer.vocabulary import PAD
 from tests.oracle import torch_modules
 
-GATES = {"geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu": "silu"}
+GATES = {"geglu": "gelu", "geglu_tanh": "gelu_tanh", "swiglu": "silu", "glu": "sigmoid"}
 FIELDS = {field.name for field in dataclasses.fields(TransformerConfig)}
 
 
@@ -60,6 +61,36 @@ def biased_attention(torch, n, switches, p, q, k, v, bias, allowed):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
 
 
+def grouped_attention(torch, n, switches, p, q, k, v, allowed=None):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, enable_gqa=True)
+
+
+def tiled_attention(torch, n, switches, p, q, k, v, bias=None, allowed=None):
+    """Attention under the mask of a pattern, pair by pair; a bias by distance is looked up for every pair."""
+    T, S = q.shape[2], k.shape[2]
+    if switches == {"causal": True}:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    mask = torch.tensor([[_sees(t, s, switches) for s in range(S)] for t in range(T)])
+    if allowed is not None:
+        mask = mask & allowed
+    if bias is not None:
+        if switches["bias"] == "distances":
+            bias = bias[:, 0, [[s - t + T - 1 for s in range(S)] for t in range(T)]]
+        mask = bias.expand(len(q), -1, -1, -1).masked_fill(~mask, -torch.inf)
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+def _sees(t, s, switches):
+    """Whether query t may attend to key s, by the definition of the pattern."""
+    if switches.get("causal") and s > t:
+        return False
+    window, stride, first = (switches.get(name) for name in ("window", "stride", "num_global"))
+    if window is None and stride is None:
+        return True
+    near = window is not None and t - window < s < t + window
+    return near or (stride is not None and s % stride == t % stride) or min(t, s) < (first or 0)
+
+
 def cross_entropy(torch, n, switches, p, logits, targets):
     return mean_loss(torch, logits, targets, switches["smoothing"])
 
@@ -73,6 +104,36 @@ def mean_loss(torch, logits, targets, smoothing):
 
 def linear(torch, n, switches, p, x):
     return torch.nn.functional.linear(x, p["W"].T, p.get("b"))
+
+
+def conv1d_function(torch, n, switches, p, x, W, b, mask=None):
+    return _convolve(torch, x, W, b, switches.get("dilation", 1), switches.get("causal", True), mask)
+
+
+def conv1d(torch, n, switches, p, x, mask=None):
+    return _convolve(torch, x, p["W"], p.get("b"), switches.get("dilation", 1), switches.get("causal", True), mask)
+
+
+def activated_conv1d(torch, n, switches, p, x, mask):
+    h = _convolve(torch, x, p["conv.W"], p["conv.b"], 2, True, mask)
+    if switches["activation"] == "relu":
+        return torch.relu(h)
+    gate, up = h.chunk(2, dim=-1)
+    return torch.nn.functional.glu(torch.cat([up, gate], dim=-1), dim=-1)  # there the gate is the second half
+
+
+def _convolve(torch, x, W, b, dilation, causal, mask):
+    """torch.nn.Conv1d on (B, T, C); a causal one gets all of its zeros before the first token."""
+    K, I, O = W.shape
+    padding = 0 if causal else "same"
+    conv = torch.nn.Conv1d(I, O, K, dilation=dilation, padding=padding, bias=b is not None, dtype=torch.float64)
+    weights = {"weight": W.permute(2, 1, 0)} | ({} if b is None else {"bias": b})
+    x = x if mask is None else x.masked_fill(~mask[..., None], 0.0)
+    if causal:
+        x = torch.nn.functional.pad(x, (0, 0, (K - 1) * dilation, 0))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Using padding='same' with even kernel lengths")  # it makes a copy
+        return torch_modules.call(torch, conv, weights, x.transpose(1, 2)).transpose(1, 2)
 
 
 def layer_norm(torch, n, switches, p, x):

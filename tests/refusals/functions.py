@@ -17,8 +17,17 @@ from minitransformer.functional import (
     softmax,
     split_heads,
 )
-from minitransformer.layers import Dropout, Linear, SelfAttention
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.layers import LSTM, Conv1d, Dropout, Linear, MemoryAttention, SelfAttention
+from minitransformer.models import (
+    BERT,
+    GPT,
+    ConvConfig,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    gpt_config,
+)
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
 from minitransformer.training import AverageOfLast, Checkpointer, TrainingSettings
 from tests.refusals.cases import library
@@ -113,6 +122,18 @@ ARRAYS = [
     library("Linear", "a list", TypeError, lambda: Linear(4, 3)([1.0, 2.0, 3.0, 4.0])),
     library("SelfAttention", "an input without the batch axis", ValueError, lambda: SelfAttention(8, 2)(numbers(3, 8))),
     library("SelfAttention", "3 heads of 8 features", ValueError, lambda: SelfAttention(8, 3)),
+    library("Conv1d", "a kernel without a tap", ValueError, lambda: Conv1d(4, 3, 0)),
+    library("Conv1d", "an input of another width", ValueError, lambda: Conv1d(4, 3, 2)(numbers(2, 5, 6))),
+    library("Conv1d", "one sequence without the batch axis", ValueError, lambda: Conv1d(4, 3, 2)(numbers(2, 4))),
+    library("Conv1d", "a mask of numbers", TypeError, lambda: Conv1d(4, 3, 2)(numbers(2, 5, 4), numbers(2, 5))),
+    library("Conv1d", "decoding with later tokens", ValueError, lambda: Conv1d(4, 3, 2, causal=False).make_buffer(2)),
+    library("ConvConfig", "an unknown activation", ValueError, lambda: ConvConfig(11, activation="gelu")),
+    library("LSTM", "no hidden units", ValueError, lambda: LSTM(4, 0)),
+    library("LSTM", "an input of another width", ValueError, lambda: LSTM(4, 3)(numbers(2, 5, 6))),
+    library("LSTM", "one sequence without the batch axis", ValueError, lambda: LSTM(4, 3)(numbers(2, 4))),
+    library("LSTM", "a mask of numbers", TypeError, lambda: LSTM(4, 3)(numbers(2, 5, 4), None, numbers(2, 5))),
+    library("LSTM", "a state of one array", ValueError, lambda: LSTM(4, 3)(numbers(2, 5, 4), (numbers(1, 2, 3),))),
+    library("MemoryAttention", "an unknown kind", ValueError, lambda: MemoryAttention("concat", 4)),
     library("split_heads", "3 heads of 8 features", ValueError, lambda: split_heads(numbers(1, 2, 8), 3)),
     library("dropout", "a rate above 1", ValueError, lambda: dropout(numbers(2, 3), 1.5)),
     library("dropout", "a seed instead of a generator", TypeError, lambda: dropout(numbers(2, 3), 0.5, 7)),
@@ -126,6 +147,13 @@ SETTINGS = [
     library("TransformerConfig", "a word for a switch", TypeError, lambda: TransformerConfig(11, bias="false")),
     library("TransformerConfig", "an infinite eps", ValueError, lambda: TransformerConfig(11, norm_eps=np.inf)),
     library("TransformerConfig", "a list instead of a name", ValueError, lambda: TransformerConfig(11, norm=["pre"])),
+    library(
+        "Seq2SeqConfig",
+        "an odd size for two directions",
+        ValueError,
+        lambda: Seq2SeqConfig(11, hidden_size=5, bidirectional=True),
+    ),
+    library("Seq2SeqConfig", "an unknown cell", ValueError, lambda: Seq2SeqConfig(11, cell="rnn")),
     library("Transformer", "integer weights", ValueError, lambda: Transformer(CONFIG, dtype=np.int32)),
     library("Transformer", "a state that is a list", TypeError, lambda: Transformer(CONFIG).load_state_dict([])),
     library("TrainingSettings", "2.5 steps", TypeError, lambda: TrainingSettings(steps=2.5)),

@@ -14,6 +14,7 @@ STEPS = 5
 VARIANTS = {
     "the paper": {},
     "pre-norm, three embeddings": {"norm": "pre", "tie_embeddings": False},
+    "an LSTM with attention": {"recurrent": True, "bidirectional": True},
 }
 
 
@@ -40,7 +41,7 @@ def test_no_training_step_waits_for_the_gpu(runs):
 def test_no_training_step_makes_a_float64_array(runs):
     _, meters, _ = runs["strict"]
     assert [meter.lines_that_made("float64", "complex128", "complex64") for meter in meters] == [[]] * STEPS
-    assert all(len(meter.lines_that_made("float32")) > 500 for meter in meters), "arrays are counted at all"
+    assert all(len(meter.lines_that_made("float32")) > 300 for meter in meters), "arrays are counted at all"
 
 
 def test_losses_equal_numpys_bit_for_bit(runs):

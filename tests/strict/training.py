@@ -4,6 +4,8 @@ import numpy as np
 
 from minitransformer.data.tasks import get_task
 from minitransformer.models.config import TransformerConfig
+from minitransformer.models.recurrent import Seq2Seq
+from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 from tests.strict.meter import measured
@@ -15,10 +17,13 @@ DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "ffn_dropout": 0.2}
 class SmallTraining:
     """A new model and all that its training needs, on one thread; always the same weights and the same dropout."""
 
-    def __init__(self, dtype=np.float32, max_norm=1.0, eps=1e-9, **changes):
+    def __init__(self, dtype=np.float32, max_norm=1.0, eps=1e-9, recurrent=False, **changes):
         vocab_size = len(get_task("reverse").vocabulary)
-        config = TransformerConfig(vocab_size=vocab_size, **{**SIZES, **DROPOUT, **changes})
-        self.model = Transformer(config, seed=1, dtype=dtype)
+        if recurrent:
+            config = Seq2SeqConfig(vocab_size=vocab_size, d_model=24, hidden_size=20, max_len=16, **changes)
+        else:
+            config = TransformerConfig(vocab_size=vocab_size, **{**SIZES, **DROPOUT, **changes})
+        self.model = (Seq2Seq if recurrent else Transformer)(config, seed=1, dtype=dtype)
         self.optimizer = Adam(self.model.parameters(), eps=eps)
         self.workers = DataParallel(self.model, CrossEntropyLoss(0.1), num_threads=1, seed=2)
         self.max_norm = max_norm

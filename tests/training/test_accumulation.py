@@ -129,6 +129,27 @@ def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
     assert abs(float(loss) - (first + second) / 2) < BOUND * first
 
 
+@pytest.mark.host_only
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_batch_that_is_cut_by_length_gives_the_gradient_of_the_whole_batch(steps):
+    batch = get_task("addition").batch(np.random.default_rng(6), 300)
+    whole, parts = build(), build()
+    expected = forward_backward(whole, CrossEntropyLoss(0.1), batch, measure=True)
+    shapes = []
+
+    def compute(model, loss_fn, part, *others):
+        shapes.append(part.source.shape)
+        return forward_backward(model, loss_fn, part, *others)
+
+    found = workers_of(parts, steps).map(compute, batch, measure=True)
+    assert len(shapes) > steps
+    assert sum(B * S for B, S in shapes) < 0.9 * batch.source.size
+    assert relative_error(found, expected) < BOUND
+    for name, parameter in whole.named_parameters():
+        if not name.endswith("kv.b"):  # only rounding noise
+            assert relative_error(dict(parts.named_parameters())[name].grad, parameter.grad) < BOUND, name
+
+
 def test_steps_of_micro_batches_learn_what_steps_of_whole_batches_learn():
     whole, parts = Trainer(build(), threads=1), Trainer(build(), threads=1, grad_accumulation_steps=3)
     for trainer in (whole, parts):
@@ -170,8 +191,9 @@ def test_four_micro_batches_need_a_quarter_of_the_memory():
 @even_small_parts
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("step", [1, 5])
-def test_run_with_gradient_accumulation_is_resumed_to_the_same_bits(step, threads, tmp_path):
-    settings = TrainingSettings(steps=8, batch_size=B, grad_accumulation_steps=3)
+@pytest.mark.parametrize(("size", "micro_batches"), [(B, 3), (80, 1)])  # 80 sequences are cut by length
+def test_run_with_gradient_accumulation_is_resumed_to_the_same_bits(size, micro_batches, step, threads, tmp_path):
+    settings = TrainingSettings(steps=8, batch_size=size, grad_accumulation_steps=micro_batches)
     task, config = get_task("copy"), TransformerConfig(vocab_size=29, dropout=0.2, **SIZES)
 
     def trained(model, **more):

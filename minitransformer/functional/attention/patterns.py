@@ -1,12 +1,13 @@
 """Patterns: which positions may attend to which, known for a whole tile of queries and keys at a time.
 
 A mask (T, S) of booleans costs as much memory as the weights that tiled attention avoids. A pattern says for each tile
-whether nothing in it is allowed (then it is never visited), everything (then it needs no mask), or some of it.
+whether nothing in it is allowed (then it is never visited), everything (then it needs no mask), or some of it (then the
+keys at its ends that nothing may attend to are left out).
 """
 
 import dataclasses
 import functools
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,11 +15,18 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer, check_switch
 
 
+class Tile(NamedTuple):
+    """What tiled attention computes of a tile."""
+
+    columns: slice  # the keys that are left without those at both ends that no query of the tile may attend to
+    forbidden: np.ndarray | None  # (s, t), the pairs of a key and a query that are not allowed; None if all are
+
+
 class TilePattern(Protocol):
     """What tiled attention asks about a tile."""
 
-    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
-        """False if none of the queries `rows` may attend to the keys `columns`, True if all may, else (t, s)."""
+    def tile(self, rows: slice, columns: slice) -> Tile | None:
+        """The tile of the queries `rows` and the keys `columns`, or None if nothing in it is allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +78,11 @@ class Pattern:
         t, s = np.arange(start, start + T), np.arange(S)
         return to_device(self.allowed(t[:, None], s))[None, None]
 
-    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
+    def tile(self, rows: slice, columns: slice) -> Tile | None:
         """See `TilePattern`."""
         # only the distance counts, except for the global tokens; so a few tiles stand for all
         g = self.num_global
-        return _tile(
+        first, last, forbidden = _tile(
             self,
             rows.start - columns.start,
             rows.stop - rows.start,
@@ -82,6 +90,7 @@ class Pattern:
             min(max(g - rows.start, 0), rows.stop - rows.start),
             min(max(g - columns.start, 0), columns.stop - columns.start),
         )
+        return Tile(slice(columns.start + first, columns.start + last), forbidden) if last else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +100,7 @@ class ShiftedPattern:
     pattern: TilePattern
     start: int
 
-    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
+    def tile(self, rows: slice, columns: slice) -> Tile | None:
         """See `TilePattern`."""
         return self.pattern.tile(slice(rows.start + self.start, rows.stop + self.start), columns)
 
@@ -105,11 +114,17 @@ def _tile(pattern, distance, t, s, global_rows, global_columns):
     if pattern.is_sparse:
         seen = (np.arange(t)[:, None] < global_rows) | (np.arange(s) < global_columns)
         entries |= seen & (keys <= queries) if pattern.causal else seen
-    if not entries.any():
-        return False
-    if entries.all():
-        return True
-    return entries
+    return _trim(entries)
+
+
+def _trim(entries):
+    """Allowed pairs (t, s) -> the first and the last key that some query sees, and the forbidden pairs between."""
+    seen = np.flatnonzero(entries.any(axis=0))
+    if not len(seen):
+        return 0, 0, None
+    first, last = int(seen[0]), int(seen[-1]) + 1
+    forbidden = np.ascontiguousarray(~entries[:, first:last].T)
+    return first, last, forbidden if forbidden.any() else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,10 +149,10 @@ class BlockPattern:
         """The pattern as a mask for full attention -> (1, 1, T, S)."""
         return to_device(self._entries(slice(0, T), slice(0, S)))[None, None]
 
-    def tile(self, rows: slice, columns: slice) -> bool | np.ndarray:
+    def tile(self, rows: slice, columns: slice) -> Tile | None:
         """See `TilePattern`."""
-        entries = self._entries(rows, columns)
-        return bool(entries.all()) if entries.all() or not entries.any() else entries
+        first, last, forbidden = _trim(self._entries(rows, columns))
+        return Tile(slice(columns.start + first, columns.start + last), forbidden) if last else None
 
     def _entries(self, rows, columns):
         t, s = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)

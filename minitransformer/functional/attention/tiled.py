@@ -3,57 +3,23 @@
 Full attention keeps T S weights per head for its backward pass. Here a tile of queries meets one tile of keys after the
 other, and the softmax is computed while they pass by. The memory is that of q, k, v and y, and on a CPU it is also
 faster, because a tile stays in the processor's cache, and tiles in which nothing is allowed are never visited.
+
+A tile of scores has a row for each key and a column for each query. So the maximum and the sum over the keys, and what
+is subtracted from the scores of a query, run over whole rows, several numbers at a time.
 """
 
-import itertools
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import xp
 from minitransformer.checks import check_attention, check_generator, check_integer, check_mask, check_rate, check_shape
 from minitransformer.functional.attention.patterns import EVERYTHING, TilePattern
-from minitransformer.functional.dropout import DropoutCache, dropout, dropout_backward
-from minitransformer.functional.reductions import row_dot, row_max, row_sum
-from minitransformer.generators import make_generator
+from minitransformer.functional.attention.tiles import TiledAttentionCache, parts, slices
+from minitransformer.functional.dropout import dropout_backward
+from minitransformer.functional.reductions import row_dot
 
-NUMBERS = 2**16  # scores that are computed at one time: a tile of one head, or of several, in the processor's cache
-
-
-class TiledAttentionCache(NamedTuple):
-    """What `tiled_attention` remembers: no array has T S entries."""
-
-    q: xp.ndarray  # (B, H, T, D)
-    k: xp.ndarray  # (B, G, S, D)
-    v: xp.ndarray  # (B, G, S, D)
-    y: xp.ndarray  # (B, H, T, D)
-    log_sum_exp: xp.ndarray  # (B, H, T, 1), the logarithm of the sum over the keys of exp(score)
-    allowed: xp.ndarray | None
-    bias: xp.ndarray | None
-    scale: float
-    dropout_rate: float
-    seed: int | None  # of the dropout masks, or None
-    pattern: TilePattern
-    tile: int
-
-    @property
-    def weights(self) -> xp.ndarray:
-        """The weights (B, H, T, S), computed again and all at once, to look at them."""
-        (B, H, T, _), S = self.q.shape, self.k.shape[2]
-        weights = xp.zeros((B, H, T, S), self.y.dtype)
-        for part in _parts(self):
-            here = part.batch, part.heads
-            for rows, columns in itertools.product(_slices(T, self.tile), _slices(S, self.tile)):
-                entries = self.pattern.tile(rows, columns)
-                if entries is False:
-                    continue
-                q, k = part.group(self.q[(*here, rows)]), self.k[part.batch, part.groups, columns]
-                scores = (q * self.scale) @ k.swapaxes(-1, -2)
-                part.complete(scores, rows, columns, entries)
-                weights[(*here, rows, columns)] = xp.exp(part.by_head(scores) - self.log_sum_exp[(*here, rows)])
-        return weights
+TILE = (128, 512)  # queries and keys
 
 
 def tiled_attention(
@@ -66,13 +32,17 @@ def tiled_attention(
     bias: xp.ndarray | None = None,
     scale: float | None = None,
     pattern: TilePattern = EVERYTHING,
-    tile: int | None = None,
+    tile: tuple[int, int] = TILE,
 ) -> tuple[xp.ndarray, TiledAttentionCache]:
-    """The function of `scaled_dot_product_attention`, computed in tiles of `tile` queries and `tile` keys.
+    """The function of `scaled_dot_product_attention`, computed in tiles of `tile` (queries, keys).
 
     q (B, H, T, D), k and v (B, G, S, D) for G key heads, of which each serves H / G neighbouring heads of q; the other
     arguments as there. `pattern` says which tiles are visited; a pair must be allowed by `pattern` and by `allowed`.
     Which weights dropout sets to 0 depends on `tile`. Raises TypeError or ValueError for arguments that do not fit.
+
+    `bias` is (H, T, S), or (H, 1, T + S - 1) if it depends on the distance s - t alone: one number for each distance,
+    from 1 - T to S - 1. The bias of a tile is made of these when the tile is visited, so this form needs no memory for
+    T S numbers.
 
     Forward    for each tile of queries, over the tiles j of keys, with m the largest score so far:
                m' = max(m, max_i s_ti)        l' = exp(m - m') l + sum_i exp(s_ti - m')
@@ -92,17 +62,18 @@ def tiled_attention(
         raise ValueError(f"tiled attention takes q of shape (B, H, T, D), got {tuple(q.shape)}")
     B, H, T, D = q.shape
     S = k.shape[2]
-    tile = (128 if S <= 512 else 256) if tile is None else check_integer("tile", tile, least=1)
+    for size in tile:
+        check_integer("tile", size, least=1)
     check_mask(allowed, (B, H, T, S))
-    if bias is not None:
+    if bias is not None and tuple(bias.shape) != (H, 1, T + S - 1):
         check_shape("bias", bias, (H, T, S))
     scale = 1.0 / math.sqrt(D) if scale is None else scale
     # a number for this call; with it, backward draws the same dropout masks again. On a GPU, int() waits for the number
     seed = int(rng.integers(0, 2**63 - 1)) if rng is not None and dropout_rate else None
     dtype = xp.result_type(*(x for x in (q, k, v, bias) if x is not None))
-    y, log_sum_exp = xp.empty((B, H, T, v.shape[-1]), dtype), xp.empty((B, H, T, 1), dtype)
+    y, log_sum_exp = xp.empty((B, H, T, v.shape[-1]), dtype), xp.empty((B, H, T), dtype)
     cache = TiledAttentionCache(q, k, v, y, log_sum_exp, allowed, bias, scale, dropout_rate, seed, pattern, tile)
-    for part in _parts(cache):
+    for part in parts(cache):
         _forward(part)
     return y, cache
 
@@ -116,59 +87,11 @@ def tiled_attention_backward(
     """
     check_shape("dy", dy, cache.y.shape)
     dtype = xp.result_type(cache.y, dy)
-    dq, dk, dv = xp.zeros(cache.q.shape, dtype), xp.empty(cache.k.shape, dtype), xp.empty(cache.v.shape, dtype)
+    dq, dk, dv = xp.empty(cache.q.shape, dtype), xp.zeros(cache.k.shape, dtype), xp.zeros(cache.v.shape, dtype)
     dbias = None if cache.bias is None else xp.zeros(cache.bias.shape, dtype)
-    for part in _parts(cache):
+    for part in parts(cache):
         _backward(part, dy, dq, dk, dv, dbias)
     return dq, dk, dv, dbias
-
-
-class _Part:
-    """Some heads of some sequences: few enough for one tile of their scores to stay in the processor's cache.
-
-    b sequences, g key heads and h = g H / G heads. The queries of the heads that share a key head stand one below the
-    other, (b, g, n, D) for n = t H / G. So the products need no repeated keys, and dk and dv, the sums over the heads
-    of a group, are products too.
-    """
-
-    def __init__(self, cache: TiledAttentionCache, number: int, batch: slice, groups: slice) -> None:
-        per_group = cache.q.shape[1] // cache.k.shape[1]
-        self.cache, self.number, self.batch, self.groups = cache, number, batch, groups
-        self.heads = slice(groups.start * per_group, groups.stop * per_group)
-
-    def group(self, x: xp.ndarray) -> xp.ndarray:
-        """x (b, h, t, X) -> (b, g, n, X)."""
-        return x.reshape(len(x), self.groups.stop - self.groups.start, -1, x.shape[-1])
-
-    def by_head(self, x: xp.ndarray) -> xp.ndarray:
-        """x (b, g, n, X) -> (b, h, t, X): the inverse of `group`, a view."""
-        return x.reshape(len(x), self.heads.stop - self.heads.start, -1, x.shape[-1])
-
-    def complete(self, scores: xp.ndarray, rows: slice, columns: slice, entries: bool | np.ndarray) -> None:
-        """Add the bias to a tile of scores (b, g, n, s), and set the scores that are not allowed to -inf, in place."""
-        scores, cache = self.by_head(scores), self.cache
-        if cache.bias is not None:
-            scores += cache.bias[self.heads, rows, columns]
-        if entries is not True:
-            xp.copyto(scores, -xp.inf, where=to_device(~entries))
-        if cache.allowed is not None:
-            xp.copyto(scores, -xp.inf, where=~_cut(cache.allowed, (self.batch, self.heads, rows, columns)))
-
-    def dropout(self, weights: xp.ndarray, rows: slice, columns: slice) -> tuple[xp.ndarray, DropoutCache | None]:
-        """Dropout on a tile of weights: every tile has a generator of its own, so that backward draws the same mask."""
-        if self.cache.seed is None:
-            return weights, None
-        rng = make_generator([self.cache.seed, self.number, rows.start, columns.start])
-        return dropout(weights, self.cache.dropout_rate, rng)
-
-
-def _parts(cache: TiledAttentionCache) -> Iterator[_Part]:
-    """Cut batch and heads into parts."""
-    (B, H, T, _), (G, S) = cache.q.shape, cache.k.shape[1:3]
-    pairs = max(1, NUMBERS // (min(T, cache.tile) * min(S, cache.tile) * (H // G)))  # of a sequence and a key head
-    for batch in _slices(B, max(1, pairs // G)):
-        for groups in _slices(G, min(G, pairs)):
-            yield _Part(cache, batch.start * G + groups.start, batch, groups)
 
 
 def _forward(part):
@@ -178,44 +101,41 @@ def _forward(part):
     # copies, because the views that `split_heads` returns are slow in products
     q, k, v = (xp.ascontiguousarray(x) for x in (cache.q[part.batch, part.heads], cache.k[keys], cache.v[keys]))
     q = q * cache.scale
-    for rows in _slices(q.shape[2], cache.tile):
+    for rows in slices(q.shape[2], cache.tile[0]):
         y, log_sum_exp = _forward_rows(part, part.group(q[:, :, rows]), k, v, rows)
         cache.y[part.batch, part.heads, rows] = part.by_head(y)
-        cache.log_sum_exp[part.batch, part.heads, rows] = part.by_head(log_sum_exp)
+        cache.log_sum_exp[part.batch, part.heads, rows] = log_sum_exp.reshape(len(y), -1, rows.stop - rows.start)
 
 
 def _forward_rows(part, q, k, v, rows):
-    """The queries `rows`, q (b, g, n, D) times the scale, k and v (b, g, S, D) -> y (b, g, n, D) and L (b, g, n, 1)."""
-    cache, dtype = part.cache, part.cache.y.dtype
-    largest = xp.full((*q.shape[:3], 1), -xp.inf, dtype)  # m
+    """The queries `rows`, q (b, g, n, D) times the scale, k and v (b, g, S, D) -> y (b, g, n, D) and L (b, g, 1, n)."""
+    dtype, (b, g, n, _) = part.cache.y.dtype, q.shape
+    largest = xp.full((b, g, 1, n), -xp.inf, dtype)  # m
     shift, total = xp.zeros_like(largest), xp.zeros_like(largest)  # m where it is finite, and l
-    sums = xp.zeros((*q.shape[:3], v.shape[-1]), dtype)  # a
-    for columns in _slices(k.shape[2], cache.tile):
-        entries = cache.pattern.tile(rows, columns)
-        if entries is False:
-            continue
-        weights = q @ k[:, :, columns].swapaxes(-1, -2)  # (b, g, n, s), scores until exp
-        part.complete(weights, rows, columns, entries)
-        before, largest = largest, xp.maximum(largest, row_max(weights))
+    sums = xp.zeros((b, g, n, v.shape[-1]), dtype)  # a
+    for columns, forbidden in part.tiles(rows):
+        weights = k[:, :, columns] @ q.swapaxes(-1, -2)  # (b, g, s, n), scores until exp
+        part.complete(weights, rows, columns, forbidden)
+        before, largest = largest, xp.maximum(largest, weights.max(axis=-2, keepdims=True))
         # a query that may attend to nothing so far: -inf - 0 is -inf, where -inf - -inf would be NaN
         shift = xp.where(xp.isfinite(largest), largest, 0)
         weights -= shift
         xp.exp(weights, out=weights)
         rescale = xp.exp(before - shift)  # 0 in the first tile
         total *= rescale
-        total += row_sum(weights)
+        total += xp.ones((1, weights.shape[-2]), dtype) @ weights  # their sum; as a product it is faster
         dropped, _ = part.dropout(weights, rows, columns)  # after the sum: dropout does not normalise again
-        sums *= rescale
-        sums += dropped @ v[:, :, columns]
+        sums *= rescale.swapaxes(-1, -2)
+        sums += dropped.swapaxes(-1, -2) @ v[:, :, columns]
     total[total == 0] = 1  # a query that may attend to nothing: y = 0 / 1
-    sums /= total
+    sums /= total.swapaxes(-1, -2)
     return sums, shift + xp.log(total)
 
 
 def _backward(part, dy, dq, dk, dv, dbias):
-    """Add to dbias, and write dq, dk and dv, for one part.
+    """Write dq, and add to dk, dv and dbias, for one part.
 
-    [dy, -D] times [v, 1] is dp - D: the product subtracts what would otherwise be subtracted from every tile in a pass
+    [v, 1] times [dy, -D] is dp - D: the product subtracts what would otherwise be subtracted from every tile in a pass
     of its own. L is subtracted after the product, so that the scores are those of forward to the last bit: where they
     are large, another rounding would make other weights of them.
     """
@@ -224,32 +144,30 @@ def _backward(part, dy, dq, dk, dv, dbias):
     q = xp.ascontiguousarray(cache.q[queries]) * cache.scale  # (b, h, T, D)
     dy_D = _beside(dy[queries], -row_dot(dy[queries], cache.y[queries]))  # (b, h, T, D + 1)
     k_part, v_part = xp.ascontiguousarray(cache.k[keys]), _beside(cache.v[keys], 1.0)  # (b, g, S, D) and D + 1
-    for columns in _slices(k_part.shape[2], cache.tile):
-        k, v = k_part[:, :, columns], v_part[:, :, columns]
-        dk_tile, dv_tile = xp.zeros(k.shape, dq.dtype), xp.zeros((*v.shape[:3], v.shape[3] - 1), dq.dtype)
-        for rows in _slices(q.shape[2], cache.tile):
-            entries = cache.pattern.tile(rows, columns)
-            if entries is False:
-                continue
-            q_rows, dy_rows = part.group(q[:, :, rows]), part.group(dy_D[:, :, rows])  # (b, g, n, D) and D + 1
-            weights = q_rows @ k.swapaxes(-1, -2)  # (b, g, n, s), scores until exp
-            part.complete(weights, rows, columns, entries)
-            weights -= part.group(cache.log_sum_exp[(*queries, rows)])
+    dk_part, dv_part = dk[keys], dv[keys]
+    for rows in slices(q.shape[2], cache.tile[0]):
+        q_rows, dy_rows = part.group(q[:, :, rows]), part.group(dy_D[:, :, rows])  # (b, g, n, D) and D + 1
+        dq_rows = xp.zeros(q_rows.shape, dq.dtype)
+        for columns, forbidden in part.tiles(rows):
+            k, v = k_part[:, :, columns], v_part[:, :, columns]
+            weights = k @ q_rows.swapaxes(-1, -2)  # (b, g, s, n), scores until exp
+            part.complete(weights, rows, columns, forbidden)
+            weights -= part.flat(cache.log_sum_exp[(*queries, rows)])
             xp.exp(weights, out=weights)
             dropped, keep = part.dropout(weights, rows, columns)
-            dv_tile += dropped.swapaxes(-1, -2) @ dy_rows[..., :-1]
+            dv_part[:, :, columns] += dropped @ dy_rows[..., :-1]
             if keep is None:
-                dscores = dy_rows @ v.swapaxes(-1, -2)
+                dscores = v @ dy_rows.swapaxes(-1, -2)
             else:
-                dscores = dropout_backward(dy_rows[..., :-1] @ v[..., :-1].swapaxes(-1, -2), keep)
-                dscores += dy_rows[..., -1:]
+                dscores = dropout_backward(v[..., :-1] @ dy_rows[..., :-1].swapaxes(-1, -2), keep)
+                dscores += dy_rows[..., -1:].swapaxes(-1, -2)
             dscores *= weights
-            dq[(*queries, rows)] += part.by_head(dscores @ k)
-            dk_tile += dscores.swapaxes(-1, -2) @ q_rows
+            dq_rows += dscores.swapaxes(-1, -2) @ k
+            dk_part[:, :, columns] += dscores @ q_rows
             if dbias is not None:
-                dbias[part.heads, rows, columns] += part.by_head(dscores).sum(axis=0)
-        dk[(*keys, columns)], dv[(*keys, columns)] = dk_tile, dv_tile
-    dq[queries] *= cache.scale
+                part.add_bias_gradient(dbias, dscores, rows, columns)
+        dq_rows *= cache.scale
+        dq[(*queries, rows)] = part.by_head(dq_rows)
 
 
 def _beside(x, last):
@@ -257,14 +175,3 @@ def _beside(x, last):
     extended = xp.empty((*x.shape[:-1], x.shape[-1] + 1), x.dtype)
     extended[..., :-1], extended[..., -1:] = x, last
     return extended
-
-
-def _slices(length, size):
-    """Cut 0 ... length - 1 into slices of `size`."""
-    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
-
-
-def _cut(x, slices):
-    """x, which can be broadcast to (B, H, T, S), cut along those of its last axes that are not of length 1."""
-    own = slices[len(slices) - x.ndim :]
-    return x[tuple(slice(None) if length == 1 else part for length, part in zip(x.shape, own, strict=True))]

@@ -1,11 +1,11 @@
 """The table of everything that has a backward pass, in every switch position: what `minitransformer gradcheck` runs.
 
 To add a function, a layer or a model, write a function that makes its `Problem`, and one `register` line for each
-position of its switches, in `functions`, `layers`, `positions` or `models`. A test fails for a public one without a
-row. The same rows are used by the property tests, the protocol tests and the comparison with PyTorch.
+position of its switches, in one of the files of this folder. A test fails for a public one without a row. The same
+rows are used by the property tests, the protocol tests and the comparison with PyTorch.
 """
 
-from minitransformer.gradcheck.subjects import functions, layers, models, positions
+from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions, recurrent
 from minitransformer.gradcheck.subjects.models import check_base
 from minitransformer.gradcheck.subjects.table import SUBJECTS, Problem, Sizes, Subject, select_subjects
 
@@ -15,9 +15,11 @@ __all__ = [
     "Sizes",
     "Subject",
     "check_base",
+    "convolution",
     "functions",
     "layers",
     "models",
     "positions",
+    "recurrent",
     "select_subjects",
 ]

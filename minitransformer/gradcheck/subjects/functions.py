@@ -106,18 +106,18 @@ def tiled_attention(
     dtype: DTypeLike,
     mask: str = "none",
     dropout: float = 0.0,
-    bias: bool = False,
+    bias: str = "none",
     groups: int | None = None,
     **pattern: Any,
 ) -> Problem:
-    """Attention in tiles of 3 x 3, under a mask and a pattern."""
+    """Attention in tiles of 2 x 3, under a mask and a pattern, with a bias of "pairs", of "distances", or none."""
     inputs = _queries_and_keys(n, rng, dtype, groups)
-    if bias:
-        inputs["bias"] = draw(rng, dtype, n.H, n.T, n.S)
+    if bias != "none":
+        inputs["bias"] = draw(rng, dtype, n.H, *((n.T, n.S) if bias == "pairs" else (1, n.T + n.S - 1)))
 
     def function(q, k, v, *rest):
         *bias, allowed = rest
-        options = {"bias": bias[0] if bias else None, "pattern": Pattern(**pattern), "tile": 3}
+        options = {"bias": bias[0] if bias else None, "pattern": Pattern(**pattern), "tile": (2, 3)}
         return F.tiled_attention(q, k, v, allowed, dropout, make_generator(1), **options)
 
     def backward(dy, cache):
@@ -241,12 +241,17 @@ PATTERNS: dict[str, dict[str, Any]] = {
 for mask in (*MASKS, *ODD_MASKS):
     register(f"tiled_attention mask={mask}", F.tiled_attention, tiled_attention, mask=mask)
 for name, pattern in PATTERNS.items():
-    row = f"tiled_attention pattern={name} bias=True dropout={DROPOUT}"
-    switches = {"mask": "padding", "dropout": DROPOUT, "bias": True, **pattern}
-    register(row, F.tiled_attention, tiled_attention, **switches)
+    for bias in ("pairs", "distances"):
+        row = f"tiled_attention pattern={name} bias={bias} dropout={DROPOUT}"
+        switches = {"mask": "padding", "dropout": DROPOUT, "bias": bias, **pattern}
+        register(row, F.tiled_attention, tiled_attention, **switches)
     row = f"tiled_attention pattern={name} groups=3"
     switches = {"mask": "empty_row", "groups": 3, **pattern}
     register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
+register("tiled_attention pattern=causal", F.tiled_attention, tiled_attention, causal=True)
+switches = {"mask": "empty_row", "bias": "distances", "groups": 3, "causal": True}
+row = "tiled_attention pattern=causal bias=distances groups=3"
+register(row, F.tiled_attention, tiled_attention, lengths=SHARED, **switches)
 register("tiled_attention T=1", F.tiled_attention, tiled_attention, lengths={"T": 1})
 register("elu_plus_one", F.elu_plus_one, elu_plus_one)
 for causal in (False, True):

@@ -1,0 +1,117 @@
+"""The rows for convolution: the functions, the layers and the language model made of them."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer import functional as F
+from minitransformer import layers as L
+from minitransformer.core import Layer
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.subjects.functions import activation
+from minitransformer.gradcheck.subjects.layers import DROPOUT, target
+from minitransformer.gradcheck.subjects.models import LARGE_EPS, LARGEST, loss_problem
+from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
+from minitransformer.layers.convolution import CONV_ACTIVATIONS
+from minitransformer.layers.residual import NORMS
+from minitransformer.models import ConvConfig, ConvLM
+
+
+def draw_mask_of_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
+    """Which tokens are no padding (B, T), or None if there is none."""
+    return draw_ids(rng, n, n.T, padded=True) != 0 if padded else None
+
+
+def conv1d(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    kernel: int = 3,
+    dilation: int = 1,
+    causal: bool = True,
+    padded: bool = False,
+) -> Problem:
+    """A convolution from C to F features."""
+    x, W, b = (draw(rng, dtype, *shape) for shape in ((n.B, n.T, n.C), (kernel, n.C, n.F), (n.F,)))
+
+    def function(x, W, b, mask):
+        return F.conv1d(x, W, b, dilation, causal, mask)
+
+    constants = {"mask": draw_mask_of_tokens(n, rng, padded)}
+    return Problem(function, F.conv1d_backward, {"x": x, "W": W, "b": b}, constants, {})
+
+
+def conv_layer(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dilation: int = 1,
+    causal: bool = True,
+    bias: bool = True,
+    padded: bool = False,
+) -> Problem:
+    """A convolution from C to F features, with its parameters."""
+    layer = L.Conv1d(n.C, n.F, 3, dilation=dilation, causal=causal, bias=bias, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded)})
+
+
+def activated(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float | None = None, **options: Any
+) -> Problem:
+    """A dilated convolution with its activation, inside a residual connection if there is a rate of dropout."""
+    layer: Layer = L.ActivatedConv1d(n.C, 3, dilation=2, dtype=dtype, **options)
+    if dropout is not None:
+        layer = L.Residual(layer, n.C, dropout_rate=dropout, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype), {"mask": draw_mask_of_tokens(n, rng, padded=True)})
+
+
+def conv_lm(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float,
+    dilation: int = 1,
+    tie_embeddings: bool = True,
+    **changes: Any,
+) -> Problem:
+    """A language model of three layers, on padded ids."""
+    changes |= {"dilation": dilation, "tie_embeddings": tie_embeddings, "norm_eps": LARGE_EPS}
+    config = ConvConfig(n.V, d_model=n.C, num_layers=3, dropout=dropout, **changes)
+    model = ConvLM(config, dtype=dtype)
+    randomize_parameters(model, rng)
+    ids = draw_ids(rng, n, n.T + 1, padded=True)
+    return loss_problem(model, {"ids": ids[:, :-1]}, ids[:, 1:])
+
+
+register("glu", F.glu, activation, function="glu")
+for causal, dilation, padded in itertools.product((True, False), (1, 2), (False, True)):
+    row = f"conv1d causal={causal} dilation={dilation} padding={padded}"
+    register(row, F.conv1d, conv1d, causal=causal, dilation=dilation, padded=padded)
+for kernel in (1, 4):
+    register(f"conv1d kernel={kernel} causal=False", F.conv1d, conv1d, kernel=kernel, causal=False)
+register("conv1d dilation=7", F.conv1d, conv1d, dilation=7)  # all taps but the last read zeros alone
+for causal, padded in itertools.product((True, False), (False, True)):
+    register(f"Conv1d causal={causal} padding={padded}", L.Conv1d, conv_layer, causal=causal, padded=padded)
+register("Conv1d bias=False dilation=2", L.Conv1d, conv_layer, bias=False, dilation=2)
+for name in CONV_ACTIVATIONS:
+    register(f"ActivatedConv1d activation={name}", L.ActivatedConv1d, activated, activation=name)
+    register(f"Residual convolution activation={name}", L.Residual, activated, activation=name, dropout=DROPOUT)
+MODELS: dict[str, dict[str, Any]] = {
+    **{
+        f"ConvLM activation={name} norm={norm}": {"dropout": DROPOUT, "activation": name, "norm": norm}
+        for name, norm in itertools.product(CONV_ACTIVATIONS, NORMS)
+    },
+    **{
+        f"ConvLM dilation=2 kernel_size=2 tied={tied}": {
+            "dropout": 0.0,
+            "dilation": 2,
+            "kernel_size": 2,
+            "tie_embeddings": tied,
+        }
+        for tied in (True, False)
+    },
+}
+for row, switches in MODELS.items():
+    register(row, ConvLM, conv_lm, max_entries=LARGEST, **switches)

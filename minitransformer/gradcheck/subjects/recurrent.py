@@ -1,0 +1,181 @@
+"""The rows for the recurrent functions, layers and models, and for the attention between them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer import functional as F
+from minitransformer import layers as L
+from minitransformer.backend import xp
+from minitransformer.generators import make_generator
+from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.gradcheck.subjects.models import LARGEST, draw_sentences, loss_problem
+from minitransformer.gradcheck.subjects.table import (
+    MASKS,
+    Problem,
+    Sizes,
+    draw,
+    draw_ids,
+    draw_mask,
+    layer_problem,
+    register,
+)
+from minitransformer.layers.memory_attention import MEMORY_ATTENTION
+from minitransformer.models import Seq2Seq, Seq2SeqConfig
+from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
+from minitransformer.vocabulary import PAD
+
+DROPOUT, LAYERS = 0.3, 3
+BLOCKS = {"lstm": 4, "gru": 3}
+STATES = {"lstm": "hc", "gru": "h"}  # the letters of the state's arrays
+
+
+def draw_tokens(n: Sizes, rng: np.random.Generator, padded: bool) -> np.ndarray | None:
+    """Which of T steps are tokens (B, T), or None if all are: padding at the end of some rows."""
+    return draw_ids(rng, n, n.T, padded=True) != PAD if padded and n.V > 1 else None
+
+
+def rows_of(y: xp.ndarray, state: tuple[xp.ndarray, ...]) -> xp.ndarray:
+    """The output (B, T, R) and the state, of arrays (B, R) or (L, B, R), as one array (B, N): all has a gradient."""
+    parts = [part if part.ndim == 2 else part.swapaxes(0, 1).reshape(len(y), -1) for part in state]
+    return xp.concatenate([y.reshape(len(y), -1), *parts], axis=1)
+
+
+def from_rows(
+    dy: xp.ndarray, y: tuple[int, ...], state: list[tuple[int, ...]]
+) -> tuple[xp.ndarray, tuple[xp.ndarray, ...]]:
+    """Undo `rows_of` for a gradient: the arrays of the shapes `y` and `state`."""
+    parts, start = [], y[1] * y[2]
+    for shape in state:
+        width = shape[-1] * (shape[0] if len(shape) == 3 else 1)
+        part = dy[:, start : start + width]
+        parts.append(part if len(shape) == 2 else part.reshape(len(dy), shape[0], shape[2]).swapaxes(0, 1))
+        start += width
+    return dy[:, : y[1] * y[2]].reshape(y), tuple(parts)
+
+
+def steps(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str, padding: bool = True, reverse: bool = False
+) -> Problem:
+    """`lstm` or `gru`, C to D features, from a given state to the output and the final state."""
+    width, letters = BLOCKS[function] * n.D, STATES[function]
+    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C), "W": draw(rng, dtype, n.C, width, std=0.5)}
+    inputs |= {"U": draw(rng, dtype, n.D, width, std=0.5), "b": draw(rng, dtype, width)}
+    if function == "gru":
+        inputs["d"] = draw(rng, dtype, n.D)
+    inputs |= {letter: draw(rng, dtype, n.B, n.D) for letter in letters}
+
+    def forward(*arrays):
+        *weights, mask = arrays
+        state = tuple(weights[-len(letters) :])
+        (y, final), cache = getattr(F, function)(*weights[: -len(letters)], state, mask, reverse)
+        return rows_of(y, final), cache
+
+    def backward(dy, cache):
+        dy, dstate = from_rows(dy, (n.B, n.T, n.D), [(n.B, n.D)] * len(letters))
+        *gradients, dstate = getattr(F, f"{function}_backward")(dy, cache, dstate)
+        return *gradients, *dstate
+
+    return Problem(forward, backward, inputs, {"mask": draw_tokens(n, rng, padding)}, {})
+
+
+def layer(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    kind: type[Any],
+    padding: bool = True,
+    dropout: float = 0.0,
+    initial_state: bool = True,
+    **switches: Any,
+) -> Problem:
+    """A stack of three layers, from an initial state to the output and the final state."""
+    stack = kind(n.C, n.D, num_layers=LAYERS, dropout_rate=dropout, dtype=dtype, **switches)
+    randomize_parameters(stack, rng)
+    shape = (LAYERS, n.B, stack.width)
+    inputs = {"x": draw(rng, dtype, n.B, n.T, n.C)}
+    if initial_state:  # first axis B, as everywhere
+        inputs |= {letter: draw(rng, dtype, n.B, LAYERS, stack.width) for letter in stack.letters}
+
+    def forward(x, *rest):
+        *state, mask = rest
+        state = tuple(array.swapaxes(0, 1) for array in state) or None
+        (y, final), cache = stack.forward(x, state, mask, rng=make_generator(1))
+        return rows_of(y, final), cache
+
+    def backward(dy, cache):
+        dy, dstate = from_rows(dy, (n.B, n.T, stack.width), [shape] * len(stack.letters))
+        dx, dstate = stack.backward(dy, cache, dstate)
+        return (dx, *(array.swapaxes(0, 1) for array in dstate)) if initial_state else dx
+
+    constants = {"mask": draw_tokens(n, rng, padding)}
+    return Problem(forward, backward, inputs, constants, dict(stack.named_parameters()))
+
+
+def additive_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mask: str) -> Problem:
+    """T queries and S keys of D features, and values of F features."""
+    inputs = {"q": draw(rng, dtype, n.B, n.T, n.D), "k": draw(rng, dtype, n.B, n.S, n.D)}
+    inputs |= {"v": draw(rng, dtype, n.B, n.S, n.F), "w": draw(rng, dtype, n.D)}
+    constants = {"allowed": draw_memory_mask(mask, rng, n)}
+    return Problem(F.additive_attention, F.additive_attention_backward, inputs, constants, {})
+
+
+def memory_attention(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, kind: str, mask: str) -> Problem:
+    """The attention of T states to a memory of S vectors."""
+    inputs = {"h": draw(rng, dtype, n.B, n.T, n.C), "memory": draw(rng, dtype, n.B, n.S, n.C)}
+    constants = {"allowed": draw_memory_mask(mask, rng, n)}
+    return layer_problem(L.MemoryAttention(kind, n.C, dtype=dtype), rng, inputs, constants)
+
+
+def draw_memory_mask(kind: str, rng: np.random.Generator, n: Sizes) -> np.ndarray | None:
+    """As `draw_mask`, for scores (B, T, S)."""
+    mask = draw_mask(kind, rng, n._replace(H=1), n.T, n.S)
+    return None if mask is None else mask[:, 0]
+
+
+def seq2seq(
+    n: Sizes,
+    rng: np.random.Generator,
+    dtype: DTypeLike,
+    dropout: float = DROPOUT,
+    padding: bool = True,
+    tokens_per_block: int | None = None,
+    **fields: Any,
+) -> Problem:
+    """A recurrent encoder-decoder, from ids to the loss; `fields` are those of the configuration."""
+    config = Seq2SeqConfig(n.V, n.C, 2 * n.D, max_len=n.max_len, dropout=dropout, **fields)
+    model = Seq2Seq(config, dtype=dtype)
+    randomize_parameters(model, rng)
+    return loss_problem(model, *draw_sentences(n, rng, padding), tokens_per_block=tokens_per_block)
+
+
+for name in BLOCKS:
+    for reverse in (False, True):
+        for padding in (False, True):
+            row = f"{name} reverse={reverse} padding={padding}"
+            register(row, getattr(F, name), steps, function=name, reverse=reverse, padding=padding)
+    register(f"{name} T=1", getattr(F, name), steps, lengths={"T": 1}, function=name, padding=False)
+    register(f"{name} B=1", getattr(F, name), steps, lengths={"B": 1}, function=name)
+for kind in (L.LSTM, L.GRU):
+    for bidirectional in (False, True):
+        for rate in (0.0, DROPOUT):
+            row = f"{kind.__name__} bidirectional={bidirectional} dropout={rate}"
+            register(row, kind, layer, kind=kind, bidirectional=bidirectional, dropout=rate)
+        row = f"{kind.__name__} bidirectional={bidirectional} padding=False initial_state=False"
+        register(row, kind, layer, kind=kind, bidirectional=bidirectional, padding=False, initial_state=False)
+for mask in MASKS:
+    register(f"additive_attention mask={mask}", F.additive_attention, additive_attention, mask=mask)
+for attention in MEMORY_ATTENTION:
+    for mask in ("none", "padding", "empty_row"):
+        row = f"MemoryAttention kind={attention} mask={mask}"
+        register(row, L.MemoryAttention, memory_attention, kind=attention, mask=mask)
+for attention in SEQ2SEQ_ATTENTION:
+    for cell in CELLS:
+        row = f"Seq2Seq attention={attention} cell={cell}"
+        fields: dict[str, Any] = {"attention": attention, "cell": cell, "max_entries": LARGEST}
+        register(row, Seq2Seq, seq2seq, **fields)
+    for changes in ({"bidirectional": True}, {"reverse_source": True}, {"padding": False, "dropout": 0.0}):
+        row = f"Seq2Seq attention={attention} " + " ".join(f"{name}={value}" for name, value in changes.items())
+        register(row, Seq2Seq, seq2seq, attention=attention, max_entries=LARGEST, **changes)
+register("Seq2Seq tokens_per_block=3", Seq2Seq, seq2seq, max_entries=LARGEST, tokens_per_block=3)

@@ -1,0 +1,194 @@
+"""A language model of causal convolutions: what the paper's table 1 compares self-attention with in its third row."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from minitransformer.backend import xp
+from minitransformer.checks import (
+    check_batch_of_ids,
+    check_choice,
+    check_dtype,
+    check_integer,
+    check_number,
+    check_rate,
+    check_switch,
+)
+from minitransformer.core import Layer, Parameter
+from minitransformer.decoding.convolutional import ConvState
+from minitransformer.functional.layer_norm import LayerNormCache
+from minitransformer.layers import ActivatedConv1d, InputEmbedding, LayerNorm, OutputProjection, Residual
+from minitransformer.layers.convolution import CONV_ACTIVATIONS
+from minitransformer.layers.embedding import InputEmbeddingCache
+from minitransformer.layers.initializers import normal
+from minitransformer.layers.residual import NORMS, ResidualCache
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvConfig:
+    """Sizes and switches of a `ConvLM`. Raises ValueError or TypeError, naming the field, for invalid values.
+
+    Fields:
+        vocab_size: V.
+        d_model: C, features per token.
+        num_layers: convolutions, each inside a residual connection.
+        kernel_size: K, the tokens that one output of a layer reads.
+        dilation: layer l reads every dilation^l-th token, l = 0, 1, ...; 1 is a convolution without gaps, and with 2
+            the reach doubles from layer to layer (WaveNet, ByteNet).
+        activation: "glu" as in ConvS2S, or "relu".
+        dropout: on every layer's output and on the embeddings.
+        norm: where the layers normalize: "post" or "pre"; see layers/residual.py.
+        norm_eps: inside the root of every LayerNorm.
+        tie_embeddings: the output projection uses the matrix of the embeddings.
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    num_layers: int = 6
+    kernel_size: int = 3
+    dilation: int = 1
+    activation: str = "glu"
+    dropout: float = 0.1
+    norm: str = "post"
+    norm_eps: float = 1e-5
+    tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"):
+            check_integer(name, getattr(self, name), least=1)
+        check_choice("activation", self.activation, CONV_ACTIVATIONS)
+        check_rate("dropout", self.dropout)
+        check_choice("norm", self.norm, NORMS)
+        if not 0.0 <= check_number("norm_eps", self.norm_eps) < math.inf:
+            raise ValueError(f"norm_eps must be at least 0 and finite, got {self.norm_eps}")
+        check_switch("tie_embeddings", self.tie_embeddings)
+
+    @property
+    def dilations(self) -> tuple[int, ...]:
+        """The dilation of each layer, first layer first."""
+        return tuple(self.dilation**layer for layer in range(self.num_layers))
+
+    @property
+    def receptive_field(self) -> int:
+        """The number of tokens that one output of the whole model depends on."""
+        return 1 + (self.kernel_size - 1) * sum(self.dilations)
+
+    def least_weights(self) -> dict[str, int]:
+        """Lower bounds on the number of weights, by the fields that they follow from: for checking a file's claims."""
+        return {
+            "vocab_size * d_model": self.vocab_size * self.d_model,
+            "kernel_size * d_model * d_model * num_layers": self.kernel_size * self.d_model**2 * self.num_layers,
+        }
+
+    def table_sizes(self) -> dict[str, int]:
+        """There is no table that is computed and not stored."""
+        return {}
+
+
+class ConvLMFeaturesCache(NamedTuple):
+    """What `ConvLM.features` remembers."""
+
+    embedding: InputEmbeddingCache
+    blocks: list[ResidualCache]  # backward empties the list, layer by layer
+    norm: LayerNormCache | None
+
+
+class ConvLMCache(NamedTuple):
+    """What `ConvLM` remembers."""
+
+    features: ConvLMFeaturesCache
+    output: xp.ndarray  # (B, T, C), the input of the output projection
+
+
+class ConvLM(Layer):
+    """A language model for `config`: logits (B, T, V) of the token after each of ids (B, T).
+
+    It does what GPT does, with a causal convolution where GPT has self-attention and a feed-forward network. There are
+    no positions: the weights of a kernel already depend on the distance between two tokens. So there is no longest
+    sequence either. A token sees the last `config.receptive_field` tokens, itself included. Padding at the end of a
+    sequence needs no mask, because no earlier token sees it.
+    """
+
+    config_class = ConvConfig
+    config: ConvConfig
+    embedding: InputEmbedding
+    blocks: list[Residual]
+    norm: Layer | None
+    output: OutputProjection
+
+    def __init__(self, config: ConvConfig, *, seed: int | None = 0, dtype: DTypeLike = np.float32) -> None:
+        """Make a model with new weights: token vectors E (V, C), `config.num_layers` blocks, the output projection.
+
+        `seed` chooses the initial weights: normal with standard deviation 1 / sqrt(C) for E, which is multiplied by
+        sqrt(C) as in the paper (section 3.4), and Xavier uniform for the kernels. None makes them zero, for uses where
+        only shapes matter. `dtype` is float32 for training, float64 or complex128 for proofs; ValueError for any other.
+        """
+        dtype = check_dtype(dtype)
+        self.config = config
+        rng = None if seed is None else np.random.default_rng(seed)
+        V, C = config.vocab_size, config.d_model
+        E = Parameter(normal(rng, (V, C), C**-0.5, dtype))
+        self.embedding = InputEmbedding(E, None, config.dropout)
+        self.blocks = [self._make_block(dilation, rng, dtype) for dilation in config.dilations]
+        self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype) if config.norm == "pre" else None
+        self.output = OutputProjection(E if config.tie_embeddings else Parameter(normal(rng, (V, C), C**-0.5, dtype)))
+
+    def _make_block(self, dilation: int, rng: np.random.Generator | None, dtype: DTypeLike) -> Residual:
+        config = self.config
+        conv = ActivatedConv1d(
+            config.d_model, config.kernel_size, dilation=dilation, activation=config.activation, rng=rng, dtype=dtype
+        )
+        return Residual(
+            conv, config.d_model, dropout_rate=config.dropout, norm=config.norm, norm_eps=config.norm_eps, dtype=dtype
+        )
+
+    def forward(self, ids: np.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, ConvLMCache]:
+        """ids (B, T) on the host -> logits (B, T, V).
+
+        Raises TypeError for ids that are not integers, ValueError for a wrong shape, and IndexError for ids outside the
+        vocabulary.
+        """
+        y, cache_features = self.features(ids, rng)
+        logits, cache_output = self.output.forward(y)
+        return logits, ConvLMCache(cache_features, cache_output)
+
+    def backward(self, dlogits: xp.ndarray, cache: ConvLMCache) -> None:
+        """dlogits (B, T, V) -> None, because ids have no gradient."""
+        self.features_backward(self.output.backward(dlogits, cache.output), cache.features)
+
+    @property
+    def head(self) -> OutputProjection:
+        """The layer from `features` to logits."""
+        return self.output
+
+    def features(
+        self, ids: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[xp.ndarray, ConvLMFeaturesCache]:
+        """ids (B, T) -> y (B, T, C), the input of `head`. Raises what `forward` raises."""
+        check_batch_of_ids("ids", ids, self.config.vocab_size, math.inf)
+        x, cache_embedding = self.embedding.forward(ids, rng)
+        caches, cache_norm = [], None
+        for block in self.blocks:
+            x, cache = block.forward(x, rng=rng)
+            caches.append(cache)
+        if self.norm is not None:
+            x, cache_norm = self.norm.forward(x)
+        return x, ConvLMFeaturesCache(cache_embedding, caches, cache_norm)
+
+    def features_backward(self, dy: xp.ndarray, cache: ConvLMFeaturesCache) -> None:
+        """dy (B, T, C) -> None."""
+        if self.norm is not None:
+            dy = self.norm.backward(dy, cache.norm)
+        for block in reversed(self.blocks):
+            dy = block.backward(dy, cache.blocks.pop())
+        self.embedding.backward(dy, cache.embedding)
+
+    def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> ConvState:
+        """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> ConvState.
+
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/convolutional.py.
+        """
+        return ConvState.for_prompts(self, prompts, max_new_tokens)

@@ -1,0 +1,121 @@
+"""conv1d is a sum over a few neighbouring tokens: none of them later if it is causal, and none of them padding."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import conv1d, conv1d_backward, linear
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
+
+B, T, I, O = 2, 7, 3, 4
+MASK = np.array([[True] * 7, [False, True, True, True, True, False, False]])
+every_kernel = pytest.mark.parametrize(
+    ("kernel", "dilation", "causal"),
+    [(1, 1, True), (2, 1, True), (3, 1, False), (3, 2, True), (4, 1, False), (4, 2, False), (3, 9, True)],
+)
+
+
+def naive_conv1d(x, W, b, dilation, causal, mask):
+    """Token by token, tap by tap."""
+    B, T, I = x.shape
+    K, _, O = W.shape
+    reach = (K - 1) * dilation
+    y = np.empty((B, T, O))
+    for n, t, o in np.ndindex(B, T, O):
+        y[n, t, o] = b[o]
+        for k in range(K):
+            s = t + k * dilation - (reach if causal else reach // 2)
+            if 0 <= s < T and mask[n, s]:
+                y[n, t, o] += sum(x[n, s, i] * W[k, i, o] for i in range(I))
+    return y
+
+
+def example(kernel, dtype=np.float64):
+    """x, W, b and dy."""
+    rng = np.random.default_rng(3)
+    return [random_array(rng, *shape, dtype=dtype) for shape in ((B, T, I), (kernel, I, O), (O,), (B, T, O))]
+
+
+@every_kernel
+def test_each_output_is_a_sum_over_the_tokens_under_the_kernel(kernel, dilation, causal):
+    x, W, b, _ = example(kernel)
+    expected = naive_conv1d(host(x), host(W), host(b), dilation, causal, np.ones((B, T), bool))
+    assert relative_error(conv1d(x, W, b, dilation, causal)[0], expected) <= 1e-14
+
+
+@every_kernel
+def test_padding_is_read_as_zeros(kernel, dilation, causal):
+    x, W, b, _ = example(kernel)
+    expected = naive_conv1d(host(x), host(W), host(b), dilation, causal, MASK)
+    assert relative_error(conv1d(x, W, b, dilation, causal, device(MASK))[0], expected) <= 1e-14
+
+
+@every_kernel
+def test_gradients_equal_complex_step_derivatives(kernel, dilation, causal):
+    x, W, b, dy = example(kernel)
+    mask = device(MASK)
+    expected = derivatives(lambda x, W, b: conv1d(x, W, b, dilation, causal, mask)[0], dy, x, W, b)
+    got = conv1d_backward(dy, conv1d(x, W, b, dilation, causal, mask)[1])
+    for gradient, wanted in zip(got, expected, strict=True):
+        assert relative_error(gradient, wanted) <= 1e-14
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [(2, 1), (3, 1), (3, 2)])
+def test_a_causal_convolution_reads_no_later_token_and_a_gradient_reaches_no_earlier_output(kernel, dilation):
+    x, W, b, dy = example(kernel)
+    y, cache = conv1d(x, W, b, dilation)
+    dx, *_ = conv1d_backward(dy, cache)
+    for t in range(1, T):
+        other, later = host(x).copy(), host(dy).copy()
+        other[:, t] += 1.0
+        later[:, t] += 1.0
+        assert same(conv1d(device(other), W, b, dilation)[0][:, :t], y[:, :t])
+        assert same(conv1d_backward(device(later), cache)[0][:, t + 1 :], dx[:, t + 1 :])
+
+
+def test_a_kernel_of_one_tap_is_a_linear_map():
+    x, W, b, _ = example(1)
+    assert relative_error(conv1d(x, W, b)[0], linear(x, W[0], b)[0]) <= 1e-15
+
+
+def test_a_dilated_convolution_acts_on_interleaved_sequences():
+    x, W, b, _ = example(3)
+    y = conv1d(x, W, b, dilation=2)[0]
+    for first in (0, 1):
+        assert relative_error(y[:, first::2], conv1d(x[:, first::2], W, b)[0]) <= 1e-15
+
+
+def test_padding_gets_no_gradient():
+    x, W, b, dy = example(3)
+    dx, *_ = conv1d_backward(dy, conv1d(x, W, b, causal=False, mask=device(MASK))[1])
+    assert (host(dx)[~MASK] == 0).all()
+    assert (host(dx)[MASK] != 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_conv1d_keeps_the_dtype_and_writes_to_no_input(dtype):
+    x, W, b, dy = example(3, dtype)  # all are read-only
+    y, cache = conv1d(x, W, b, mask=device(MASK))
+    assert {array.dtype for array in (y, *conv1d_backward(dy, cache))} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"x": (T, I)}, r"x and W must be of shape \(B, T, I\) and \(K, I, O\), got \(7, 3\) and \(3, 3, 4\)"),
+        ({"W": (3, O, I)}, "x and W must be"),
+        ({"W": (0, I, O)}, "x and W must be"),
+        ({"b": (I,)}, r"b must be of shape \(4,\), got \(3,\)"),
+        ({"mask": np.ones((B, T + 1), bool)}, r"mask must be of shape \(2, 7\), got \(2, 8\)"),
+        ({"mask": np.ones((B, T))}, "mask must be a boolean array with True = a token"),
+        ({"dilation": 0}, "dilation must be at least 1, got 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, complaint):
+    x, W, b, _ = example(3)
+    arguments = {"x": x, "W": W, "b": b, **change}
+    arguments = {
+        name: random_array(np.random.default_rng(0), *value) if isinstance(value, tuple) else value
+        for name, value in arguments.items()
+    }
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        conv1d(**arguments)

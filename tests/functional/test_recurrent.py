@@ -1,0 +1,212 @@
+"""LSTM and GRU equal their formulas step by step, skip padding, and refuse arrays that do not fit together."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import gru, gru_backward, lstm, lstm_backward
+from tests.helpers import device, host, random_array, relative_error, same
+
+B, T, I, R = 3, 5, 4, 2
+LENGTHS = (5, 2, 1)
+FUNCTIONS = {"lstm": (lstm, lstm_backward), "gru": (gru, gru_backward)}
+BLOCKS = {"lstm": 4, "gru": 3}
+both = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def affine(x, W, b, column):
+    """(x W + b) of one column, for one token x."""
+    return sum(x[i] * W[i][column] for i in range(len(x))) + b[column]
+
+
+def naive_lstm(x, W, U, b, h, c):
+    """The outputs and the final (h, c) of one sequence x (T, I)."""
+    outputs, R, zero = [], len(h), [0.0] * len(b)
+    for token in x:
+        a = [affine(token, W, b, j) + affine(h, U, zero, j) for j in range(4 * R)]
+        c = [sigmoid(a[2 * R + j]) * c[j] + sigmoid(a[R + j]) * math.tanh(a[3 * R + j]) for j in range(R)]
+        h = [sigmoid(a[j]) * math.tanh(c[j]) for j in range(R)]
+        outputs.append(h)
+    return outputs, (h, c)
+
+
+def naive_gru(x, W, U, b, d, h):
+    """The outputs and the final (h,) of one sequence x (T, I)."""
+    outputs, R, zero = [], len(h), [0.0] * len(b)
+    for token in x:
+        new = []
+        for j in range(R):
+            r = sigmoid(affine(token, W, b, j) + affine(h, U, zero, j))
+            z = sigmoid(affine(token, W, b, R + j) + affine(h, U, zero, R + j))
+            n = math.tanh(affine(token, W, b, 2 * R + j) + r * (affine(h, U, zero, 2 * R + j) + d[j]))
+            new.append(z * h[j] + (1 - z) * n)
+        h = new
+        outputs.append(h)
+    return outputs, (h,)
+
+
+def example(name, dtype=np.float64):
+    """x, the weights, the initial state, dy and the gradient of the final state."""
+    rng, width = np.random.default_rng(31), BLOCKS[name] * R
+    shapes = [(I, width), (R, width), (width,), *([(R,)] if name == "gru" else [])]
+    x, dy = (random_array(rng, B, T, n, dtype=dtype) for n in (I, R))
+    weights = [random_array(rng, *shape, dtype=dtype) for shape in shapes]
+    state, dstate = (tuple(random_array(rng, B, R, dtype=dtype) for _ in range(BLOCKS[name] - 2)) for _ in range(2))
+    return x, weights, state, dy, dstate
+
+
+def tokens():
+    """The mask of sequences of LENGTHS tokens, (B, T)."""
+    return device(np.arange(T) < np.array(LENGTHS)[:, None])
+
+
+@both
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_batch_equals_the_formula_applied_to_its_tokens_one_by_one(name, reverse):
+    """Padding is no token: the formula never sees it."""
+    x, weights, state, _, _ = example(name)
+    (y, final), _ = FUNCTIONS[name][0](x, *weights, state, tokens(), reverse)
+    naive = {"lstm": naive_lstm, "gru": naive_gru}[name]
+    for row, length in enumerate(LENGTHS):
+        order = slice(None, None, -1 if reverse else 1)
+        read = host(x)[row, :length][order].tolist()
+        outputs, last = naive(read, *(host(w).tolist() for w in weights), *(host(s)[row].tolist() for s in state))
+        assert relative_error(host(y)[row, :length], outputs[order]) <= 1e-14
+        assert not host(y)[row, length:].any()
+        for got, expected in zip(final, last, strict=True):
+            assert relative_error(host(got)[row], expected) <= 1e-14
+
+
+@both
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_is_in_the_padding_changes_nothing_and_gets_no_gradient(name, reverse):
+    x, weights, state, dy, dstate = example(name)
+    forward, backward = FUNCTIONS[name]
+    other = host(x).copy()
+    other[~host(tokens())] = 1e3
+    results = []
+    for inputs in (x, device(other)):
+        (y, final), cache = forward(inputs, *weights, state, tokens(), reverse)
+        *gradients, dinitial = backward(dy, cache, dstate)
+        assert not host(gradients[0])[~host(tokens())].any()
+        results.append([y, *final, *gradients, *dinitial])
+    assert all(same(a, b) for a, b in zip(*results, strict=True))
+
+
+@both
+def test_the_upstream_gradient_of_padding_counts_for_nothing(name):
+    x, weights, state, dy, _ = example(name)
+    forward, backward = FUNCTIONS[name]
+    _, cache = forward(x, *weights, state, tokens())
+    other = np.where(host(tokens())[..., None], host(dy), 7.0)
+    *gradients, dinitial = backward(dy, cache)
+    *expected, dexpected = backward(device(other), cache)
+    assert all(same(a, b) for a, b in zip((*gradients, *dinitial), (*expected, *dexpected), strict=True))
+
+
+@both
+def test_a_sequence_in_two_parts_gives_what_it_gives_in_one(name):
+    x, weights, state, dy, dstate = example(name)
+    forward, backward = FUNCTIONS[name]
+    (y, final), cache = forward(x, *weights, state)
+    dx, *dweights, dinitial = backward(dy, cache, dstate)
+    (y1, between), cache1 = forward(x[:, :2], *weights, state)
+    (y2, final2), cache2 = forward(x[:, 2:], *weights, between)
+    dx2, *dweights2, dbetween = backward(dy[:, 2:], cache2, dstate)
+    dx1, *dweights1, dinitial1 = backward(dy[:, :2], cache1, dbetween)
+    parts = [np.concatenate([host(a), host(b)], axis=1) for a, b in ((y1, y2), (dx1, dx2))]
+    sums = [host(a) + host(b) for a, b in zip(dweights1, dweights2, strict=True)]
+    got = [*parts, *sums, *final2, *dinitial1]
+    for a, b in zip(got, [y, dx, *dweights, *final, *dinitial], strict=True):
+        assert relative_error(a, b) <= 1e-13
+
+
+@both
+def test_a_longer_batch_changes_nothing(name):
+    """Each sequence alone, without its padding, has the same output, final state and gradient of its input."""
+    x, weights, state, dy, dstate = example(name)
+    forward, backward = FUNCTIONS[name]
+    (y, final), cache = forward(x, *weights, state, tokens())
+    dx, *_ = backward(dy, cache, dstate)
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        (y1, final1), cache1 = forward(x[one, :length], *weights, tuple(s[one] for s in state))
+        dx1, *_ = backward(dy[one, :length], cache1, tuple(s[one] for s in dstate))
+        pairs = [(y1, y[one, :length]), (dx1, dx[one, :length])]
+        pairs += [(a, b[one]) for a, b in zip(final1, final, strict=True)]
+        assert all(relative_error(a, b) <= 1e-14 for a, b in pairs)
+
+
+@both
+def test_without_a_state_it_starts_from_zeros(name):
+    x, weights, state, _, _ = example(name)
+    zeros = tuple(s * 0.0 for s in state)
+    (y, _), _ = FUNCTIONS[name][0](x, *weights)
+    (expected, _), _ = FUNCTIONS[name][0](x, *weights, zeros)
+    assert same(y, expected)
+
+
+@both
+def test_gates_at_their_limits_neither_overflow_nor_become_nan(name):
+    x, weights, state, dy, dstate = example(name, np.float32)
+    (y, final), cache = FUNCTIONS[name][0](x * 1e30, *weights, state)
+    *gradients, dinitial = FUNCTIONS[name][1](dy, cache, dstate)
+    assert all(np.isfinite(host(array)).all() for array in (y, *final, *gradients[1:], *dinitial))
+
+
+def test_an_open_forget_gate_and_a_closed_input_gate_keep_the_memory_and_its_gradient():
+    """The constant error carousel of 1997: with f = 1, dc passes through any number of steps as it is."""
+    _, (W, U, _), state, _, dstate = example("lstm")
+    closed = np.repeat([-np.inf, -np.inf, np.inf, 0.0], R)
+    x = device(np.zeros((B, 100, I)))
+    (_, (_, c)), cache = lstm(x, W * 0.0, U * 0.0, device(closed), state)
+    *_, (_, dc) = lstm_backward(device(np.zeros((B, 100, R))), cache, dstate)
+    assert same(c, state[1])
+    assert same(dc, dstate[1])
+
+
+@both
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.zeros((B, T))}, "x must be of shape (B, T, I), with at least one token, got (3, 5)"),
+        ({"x": np.zeros((B, 0, I))}, "x must be of shape (B, T, I), with at least one token, got (3, 0, 4)"),
+        ({"x": np.zeros((B, T, I + 1))}, "W must be of shape (5, "),
+        ({"U": np.zeros((R, 5 * R))}, "U must be of shape (2, "),
+        ({"b": np.zeros(1)}, "b must be of shape ("),
+        ({"state": ()}, "the state must be (h"),
+        ({"state": "longer"}, "h must be of shape (3, 2), got (4, 2)"),
+        ({"mask": np.ones((1, T), bool)}, "mask must be of shape (3, 5), got (1, 5)"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(name, change, message):
+    x, (W, U, b, *d), state, _, _ = example(name)
+    arguments = {"x": x, "W": W, "U": U, "b": b, "state": state, "mask": None, **change}
+    if change.get("state") == "longer":
+        arguments["state"] = tuple(np.zeros((B + 1, R)) for _ in state)
+    x, W, U, b, state, mask = (v if k == "state" or v is None else device(v) for k, v in arguments.items())
+    state = tuple(map(device, state))
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(").replace(")", r"\)")):
+        FUNCTIONS[name][0](x, W, U, b, *d, state, mask)
+
+
+@both
+def test_a_mask_of_numbers_is_refused(name):
+    x, weights, state, _, _ = example(name)
+    with pytest.raises(TypeError, match="mask must be a boolean array"):
+        FUNCTIONS[name][0](x, *weights, state, device(np.ones((B, T))))
+
+
+@both
+def test_gradients_of_another_shape_are_refused(name):
+    x, weights, state, dy, dstate = example(name)
+    _, cache = FUNCTIONS[name][0](x, *weights, state)
+    with pytest.raises(ValueError, match=r"dy must be of shape \(3, 5, 2\), got \(3, 4, 2\)"):
+        FUNCTIONS[name][1](dy[:, 1:], cache, dstate)
+    with pytest.raises(ValueError, match=r"dh must be of shape \(3, 2\), got \(2, 2\)"):
+        FUNCTIONS[name][1](dy, cache, tuple(s[1:] for s in dstate))

@@ -1,0 +1,103 @@
+"""Stacks of recurrent layers: what passes between layers and directions, and how they start."""
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import gru, lstm
+from minitransformer.generators import make_generator
+from minitransformer.layers import GRU, LSTM
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+
+B, T, I, R, L = 3, 5, 4, 2, 3
+both = pytest.mark.parametrize("kind", [LSTM, GRU])
+TOKENS = np.arange(T) < np.array([5, 2, 4])[:, None]
+
+
+def make(kind, **switches):
+    """A stack with order-one weights."""
+    return randomize(kind(I, R, num_layers=L, dtype=np.float64, **switches))
+
+
+def read(x):
+    return random_array(np.random.default_rng(7), B, T, x)
+
+
+def function_of(direction):
+    """The function of one direction of one layer, with its parameters."""
+    weights = [parameter.data for parameter in direction.parameters()]
+    return lambda x, mask, reverse: ({4: lstm, 3: gru}[direction.blocks](x, *weights, None, mask, reverse))[0]
+
+
+@both
+def test_each_layer_reads_the_outputs_of_both_directions_of_the_layer_below(kind):
+    stack, x = make(kind, bidirectional=True), read(I)
+    (y, state), _ = stack.forward(x, mask=device(TOKENS))
+    for layer in range(L):
+        (ahead, last), (back, first) = (
+            function_of(stack.directions[2 * layer + way])(x, device(TOKENS), bool(way)) for way in (0, 1)
+        )
+        x = device(np.concatenate([host(ahead), host(back)], axis=-1))
+        for got, a, b in zip(state, last, first, strict=True):
+            assert same(got[layer], np.concatenate([host(a), host(b)], axis=-1))
+    assert same(y, x)
+
+
+@both
+def test_the_backward_direction_starts_at_the_last_token_and_not_in_the_padding(kind):
+    stack, x = make(kind, bidirectional=True), read(I)
+    (y, _), _ = stack.forward(x, mask=device(TOKENS))
+    (alone, _), _ = stack.forward(x[1:2, :2])
+    assert relative_error(host(y)[1:2, :2], host(alone)) <= 1e-14
+
+
+@both
+def test_a_final_state_continues_the_sequence_in_every_layer(kind):
+    stack, x = make(kind), read(I)
+    (y, final), _ = stack.forward(x)
+    (_, between), _ = stack.forward(x[:, :3])
+    (later, again), _ = stack.forward(x[:, 3:], between)
+    assert relative_error(host(later), host(y)[:, 3:]) <= 1e-14
+    assert all(relative_error(host(a), host(b)) <= 1e-14 for a, b in zip(again, final, strict=True))
+
+
+@both
+def test_dropout_acts_between_the_layers_only(kind):
+    x = read(I)
+    one = randomize(kind(I, R, dropout_rate=0.5, dtype=np.float64))
+    assert same(one.forward(x, rng=make_generator(0))[0][0], one(x)[0])
+    stack = make(kind, dropout_rate=0.5)
+    assert not same(stack.forward(x, rng=make_generator(0))[0][0], stack(x)[0])
+
+
+def test_the_forget_gate_alone_starts_with_a_bias():
+    stack = LSTM(I, R, num_layers=2, forget_bias=0.7, dtype=np.float64)
+    for direction in stack.directions:
+        assert host(direction.b.data).tolist() == [0.0] * 4 + [0.7] * 2 + [0.0] * 2
+
+
+@both
+@pytest.mark.parametrize(("bidirectional", "width"), [(False, R), (True, 2 * R)])
+def test_the_width_is_that_of_all_directions(kind, bidirectional, width):
+    stack = make(kind, bidirectional=bidirectional)
+    (y, state), _ = stack.forward(read(I))
+    assert stack.width == width
+    assert y.shape == (B, T, width)
+    assert {array.shape for array in state} == {(L, B, width)}
+    assert len(state) == len(stack.letters)
+
+
+@both
+@pytest.mark.parametrize("size", ["input_size", "hidden_size", "num_layers"])
+def test_sizes_below_one_are_refused(kind, size):
+    with pytest.raises(ValueError, match=f"{size} must be at least 1, got 0"):
+        kind(**{"input_size": I, "hidden_size": R, size: 0})
+
+
+@both
+def test_an_input_or_a_state_of_another_shape_is_refused(kind):
+    stack = make(kind)
+    with pytest.raises(ValueError, match=rf"{kind.__name__} takes an array of shape \(..., 4\)"):
+        stack.forward(read(I + 1))
+    _, state = stack(read(I))
+    with pytest.raises(ValueError, match=r"h must be of shape \(3, 3, 2\), got \(2, 3, 2\)"):
+        stack.forward(read(I), tuple(array[1:] for array in state))

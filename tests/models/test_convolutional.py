@@ -1,0 +1,128 @@
+"""How a convolutional language model must behave whatever its weights: no look ahead, and no farther than its reach."""
+
+import numpy as np
+import pytest
+
+from minitransformer.data import get_task
+from minitransformer.data.prompted import PromptedTask
+from minitransformer.decoding import generate
+from minitransformer.decoding.convolutional import ConvState
+from minitransformer.evaluation import decode_and_score
+from minitransformer.inspection import summarize
+from minitransformer.models import ConvConfig, ConvLM
+from minitransformer.training import load_checkpoint, save_checkpoint
+from tests.helpers import Trainer, host, randomize, relative_error, same
+
+V, C = 11, 6
+IDS = np.array([[3, 8, 4, 0, 6, 7, 2, 9], [7, 5, 9, 4, 10, 3, 3, 8]])  # id 0 is a token as any other
+every_model = pytest.mark.parametrize(
+    "changes", [{}, {"dilation": 2, "norm": "pre"}, {"activation": "relu", "kernel_size": 2}], ids=str
+)
+
+
+def build(**changes):
+    """A model with order-one weights."""
+    fields = {"vocab_size": V, "d_model": C, "num_layers": 2, "dropout": 0.0, **changes}
+    return randomize(ConvLM(ConvConfig(**fields), dtype=np.float64))
+
+
+@every_model
+def test_changing_a_token_changes_the_logits_from_there_to_the_end_of_the_reach(changes):
+    model = build(**changes)
+    logits, reach = model(IDS), model.config.receptive_field
+    for t in range(IDS.shape[1]):
+        other = IDS.copy()
+        other[:, t] = 1
+        changed = host(model(other) != logits).any(axis=-1)
+        assert not changed[:, :t].any()
+        assert not changed[:, t + reach :].any()
+        assert changed[:, t].all()
+
+
+def test_the_receptive_field_grows_with_the_dilation():
+    assert ConvConfig(V, num_layers=3, kernel_size=3).receptive_field == 7
+    assert ConvConfig(V, num_layers=3, kernel_size=3, dilation=2).receptive_field == 15
+    assert ConvConfig(V, num_layers=4, kernel_size=2, dilation=2).dilations == (1, 2, 4, 8)
+
+
+@every_model
+@pytest.mark.parametrize("pieces", [(8,), (1,) * 8, (3, 1, 4)])
+def test_reading_in_pieces_gives_the_logits_of_the_whole(changes, pieces):
+    model = build(**changes)
+    whole, state, read = model(IDS), ConvState(model, len(IDS)), 0
+    for count in pieces:
+        logits = state.extend(IDS[:, read : read + count])
+        read += count
+        assert relative_error(logits, whole[:, read - 1]) <= 1e-12
+
+
+@every_model
+def test_prompts_of_different_lengths_are_continued_as_each_alone(changes):
+    model = build(**changes)
+    prompts = np.array([[5, 7, 4, 0, 0], [3, 8, 4, 9, 6], [6, 0, 0, 0, 0]])
+    state = model.decoding_state(prompts, 4)
+    together = generate(state, state.prompt, 4, eos=None).ids
+    for row, prompt in enumerate(prompts):
+        alone = model.decoding_state(prompt[prompt != 0][None], 4)
+        assert same(together[row : row + 1], generate(alone, alone.prompt, 4, eos=None).ids)
+
+
+def test_selected_sequences_go_on_as_before():
+    model = build()
+    state, rows = ConvState(model, 2, np.array([0, 2])), [1, 1, 0]
+    state.extend(IDS[:, :4])
+    state.select(rows)
+    expected = ConvState(model, 3, np.array([2, 2, 0]))
+    expected.extend(IDS[rows, :4])
+    assert same(state.extend(IDS[rows, 4:]), expected.extend(IDS[rows, 4:]))
+
+
+def test_a_saved_model_is_the_same_when_it_is_loaded(tmp_path):
+    model = build(dilation=2, norm="pre", tie_embeddings=False)
+    save_checkpoint(tmp_path / "model.safetensors", model, steps=3)
+    loaded, metadata = load_checkpoint(tmp_path / "model.safetensors")
+    assert type(loaded) is ConvLM
+    assert (loaded.config, metadata) == (model.config, {"steps": 3})
+    assert same(loaded(IDS), model(IDS))
+
+
+def test_the_summary_counts_every_parameter_once():
+    model = build(num_layers=3, norm="pre")
+    rows = summarize(model)
+    assert sum(row.parameters for row in rows) == model.num_parameters()
+    assert [row.kind for row in rows].count("Conv1d") == 3
+
+
+def test_it_learns_to_copy_short_sources_through_the_usual_training_step():
+    task = get_task("copy")
+    task.max_len = 4
+    model = ConvLM(ConvConfig(len(task.vocabulary), d_model=48, num_layers=3, dropout=0.0))
+    trainer, rng, data = Trainer(model, threads=1), np.random.default_rng(0), PromptedTask(task)
+    losses = [float(trainer.step(data.batch(rng, 32), lr=3e-3)[0]) for _ in range(150)]
+    assert np.mean(losses[-10:]) < 0.5 * losses[0]
+    decoded, score = decode_and_score(model, task.batch(rng, 20, min_len=4))
+    assert decoded.shape[0] == 20
+    assert 0.0 <= score <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"vocab_size": 0}, "vocab_size must be at least 1, got 0"),
+        ({"kernel_size": 0}, "kernel_size must be at least 1, got 0"),
+        ({"dilation": 0}, "dilation must be at least 1, got 0"),
+        ({"activation": "gelu"}, "activation must be one of relu, glu, got 'gelu'"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
+        ({"norm": "none"}, "norm must be one of post, pre, got 'none'"),
+        ({"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
+        ({"tie_embeddings": 1}, "tie_embeddings must be True or False, got 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, complaint):
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        ConvConfig(**{"vocab_size": V, **changes})
+
+
+def test_ids_that_are_not_in_the_vocabulary_are_refused():
+    with pytest.raises(IndexError, match="ids has the token id 11"):
+        build()(IDS + 1)

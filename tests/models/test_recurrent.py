@@ -1,0 +1,200 @@
+"""A recurrent encoder-decoder in its four forms: what may influence what, decoding, saving, and its refusals."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import beam_search, greedy_decode
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
+from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
+from minitransformer.training import load_checkpoint, save_checkpoint
+from minitransformer.vocabulary import BOS
+from tests.helpers import host, randomize, relative_error, same
+from tests.models.test_behaviour import pad
+
+V, C, R = 11, 5, 6
+SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10], [6, 6, 0, 0, 0]])
+LENGTHS = (3, 5, 2)
+TARGET_IN = np.array([[1, 3, 8, 4], [1, 7, 5, 0], [1, 6, 0, 0]])
+TARGET_OUT = np.array([[3, 8, 4, 2], [7, 5, 2, 0], [6, 2, 0, 0]])
+every_attention = pytest.mark.parametrize("attention", SEQ2SEQ_ATTENTION)
+SWITCHES = [{}, {"cell": "gru"}, {"bidirectional": True}, {"reverse_source": True}]
+every_form = pytest.mark.parametrize(
+    "fields",
+    [{"attention": a, **s} for a, s in itertools.product(SEQ2SEQ_ATTENTION, SWITCHES)],
+    ids=lambda fields: "-".join(f"{name}={value}" for name, value in fields.items()),
+)
+
+
+def build(dtype=np.float64, **fields):
+    """A model with order-one weights."""
+    config = Seq2SeqConfig(V, **{"d_model": C, "hidden_size": R, "dropout": 0.0, "max_len": 20, **fields})
+    return randomize(Seq2Seq(config, dtype=dtype), scale=0.5)
+
+
+def loss_and_gradients(model, source, target_in, target_out):
+    model.zero_grad()
+    logits, cache = model.forward(source, target_in)
+    loss, cache_loss = cross_entropy(logits, target_out, 0.1)
+    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    return host(loss), {name: host(p.grad).copy() for name, p in model.named_parameters()}
+
+
+@pytest.mark.host_only
+@every_form
+def test_more_padding_changes_neither_loss_nor_gradients(fields):
+    model = build(**fields)
+    loss, gradients = loss_and_gradients(model, SOURCE, TARGET_IN, TARGET_OUT)
+    padded = loss_and_gradients(model, pad(SOURCE, 3), pad(TARGET_IN, 2), pad(TARGET_OUT, 2))
+    assert relative_error(padded[0], loss) <= 1e-14
+    for name, gradient in gradients.items():
+        assert relative_error(padded[1][name], gradient) <= 1e-13, name
+
+
+@every_form
+def test_each_pair_of_a_batch_has_the_logits_that_it_has_alone(fields):
+    model = build(**fields)
+    logits = host(model(SOURCE, TARGET_IN))
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        assert relative_error(host(model(SOURCE[one, :length], TARGET_IN[one])), logits[one]) <= 1e-13
+
+
+@every_form
+def test_no_logits_depend_on_a_later_target_token(fields):
+    model = build(**fields)
+    logits, later = host(model(SOURCE, TARGET_IN)), TARGET_IN.copy()
+    later[:, 2] = 9
+    changed = host(model(SOURCE, later))
+    assert same(changed[:, :2], logits[:, :2])
+    assert not np.isclose(changed[:, 2], logits[:, 2]).all()
+
+
+@every_form
+def test_every_source_token_reaches_every_output_and_padding_none(fields):
+    model = build(**fields)
+    logits = host(model(SOURCE, TARGET_IN[:, :1]))
+    for place in range(SOURCE.shape[1]):
+        other = np.where((np.arange(5) == place) & (SOURCE != 0), 2, SOURCE)
+        reached = (host(model(other, TARGET_IN[:, :1])) != logits).any(axis=(1, 2))
+        assert reached.tolist() == [place < length for length in LENGTHS]
+
+
+@pytest.mark.parametrize("pieces", [(1, 1, 1, 1), (3, 1), (4,)])
+@every_form
+def test_decoding_in_pieces_equals_the_whole(fields, pieces):
+    model, end = build(**fields), 0
+    state, expected = model.decoding_state(SOURCE, 9), host(model(SOURCE, TARGET_IN))
+    for count in pieces:
+        logits, end = state.extend(TARGET_IN[:, end : end + count]), end + count
+        assert relative_error(host(logits), expected[:, end - 1]) <= 1e-12
+
+
+@every_attention
+def test_selected_rows_go_on_as_if_they_had_been_alone(attention):
+    model, rows = build(attention=attention), [2, 0, 2]
+    state = model.decoding_state(SOURCE, 9)
+    state.extend(TARGET_IN[:, :2])
+    state.select(rows)
+    expected = host(model(SOURCE[rows], TARGET_IN[rows][:, :3]))[:, -1]
+    assert relative_error(host(state.extend(TARGET_IN[rows][:, 2:3])), expected) <= 1e-12
+
+
+@every_attention
+def test_greedy_decoding_and_beam_search_give_each_source_the_answer_it_gets_alone(attention):
+    model, beam = build(attention=attention), 3
+    greedy = greedy_decode(model, SOURCE, 6)
+    found = beam_search(model.decoding_state(np.repeat(SOURCE, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    for row, length in enumerate(LENGTHS):
+        source = SOURCE[row : row + 1, :length]
+        alone = greedy_decode(model, source, 6)[0]
+        assert greedy[row, : len(alone)].tolist() == alone.tolist()
+        (expected,) = beam_search(model.decoding_state(np.repeat(source, beam, axis=0), 6), 1, 6, BOS, beam=beam)
+        assert [h.ids for h in found[row]] == [h.ids for h in expected]
+
+
+@pytest.mark.parametrize("attention", [name for name in SEQ2SEQ_ATTENTION if name != "none"])
+@pytest.mark.parametrize("reverse_source", [False, True])
+def test_attention_weights_sum_to_one_over_the_tokens_of_the_source(attention, reverse_source):
+    model = build(attention=attention, reverse_source=reverse_source)
+    (weights,) = (host(w) for w in model.attention_weights(SOURCE, TARGET_IN).cross)
+    assert weights.shape == (3, 1, 4, 5)
+    assert relative_error(weights.sum(axis=-1), np.ones((3, 1, 4))) <= 1e-14
+    assert same(weights > 0, np.broadcast_to((SOURCE != 0)[:, None, None], weights.shape))
+
+
+@pytest.mark.parametrize("attention", ["none", "additive"])
+def test_reading_the_source_reversed_equals_reading_a_reversed_source(attention):
+    """The weights are in the order of the source as it was given."""
+    model, other = build(attention=attention, reverse_source=True), build(attention=attention)
+    reversed_rows = np.array([[4, 8, 3, 0, 0], [10, 4, 9, 5, 7], [6, 6, 0, 0, 0]])
+    assert same(model(SOURCE, TARGET_IN), other(reversed_rows, TARGET_IN))
+    if attention != "none":
+        (got,), (expected,) = (
+            m.attention_weights(ids, TARGET_IN).cross for m, ids in ((model, SOURCE), (other, reversed_rows))
+        )
+        for row, length in enumerate(LENGTHS):
+            assert same(host(got)[row, ..., :length], host(expected)[row, ..., :length][..., ::-1])
+
+
+def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was_read():
+    model = build(attention="none")
+    assert model.attention_weights(SOURCE, TARGET_IN).cross == []
+    encoded, _ = model.encode(SOURCE)
+    y, cache = model.decode(TARGET_IN, encoded._replace(memory=encoded.memory * 0.0), SOURCE)
+    assert same(model.head(y), model(SOURCE, TARGET_IN))
+    dencoded = model.decode_backward(y, cache)
+    assert not host(dencoded.memory).any()
+    assert all(host(array).any() for array in dencoded.state)
+
+
+@every_attention
+def test_a_saved_model_is_loaded_as_it_was(attention, tmp_path):
+    model = build(np.float32, attention=attention, cell="gru", bidirectional=True)
+    save_checkpoint(tmp_path / "model", model, task="copy")
+    loaded, metadata = load_checkpoint(tmp_path / "model")
+    assert (type(loaded), loaded.config, metadata) == (Seq2Seq, model.config, {"task": "copy"})
+    assert same(loaded(SOURCE, TARGET_IN), model(SOURCE, TARGET_IN))
+
+
+def test_new_models_are_equal_for_equal_seeds_and_zero_without():
+    config = named_seq2seq_config("tiny", V)
+    first, again, other, zero = (Seq2Seq(config, seed=seed).state_dict() for seed in (1, 1, 2, None))
+    assert all(same(first[name], again[name]) for name in first)
+    assert not any(same(first[name], other[name]) for name in first if not name.endswith(".b"))
+    assert not any(array.any() for name, array in zero.items() if not name.endswith(".b"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
+        ({"cell": "rnn"}, "cell must be one of lstm, gru, got 'rnn'"),
+        ({"attention": "concat"}, "attention must be one of none, additive, dot, general, got 'concat'"),
+        ({"hidden_size": 5, "bidirectional": True}, "hidden_size must be even for two directions, got 5"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
+        ({"forget_bias": np.inf}, "forget_bias must be finite, got inf"),
+    ],
+)
+def test_impossible_configurations_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Seq2SeqConfig(V, **fields)
+
+
+def test_a_named_configuration_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="configuration must be one of tiny, base, big, got 'huge'"):
+        named_seq2seq_config("huge", V)
+
+
+def test_sequences_that_do_not_fit_are_refused():
+    model = build()
+    with pytest.raises(ValueError, match="source is 21 tokens long, but the model has only 20 positions"):
+        model(np.ones((3, 21), int), TARGET_IN)
+    with pytest.raises(ValueError, match="source, target and memory must have the same batch size, got 3, 2 and 3"):
+        model(SOURCE, TARGET_IN[:2])
+    with pytest.raises(IndexError, match="target has the token id 18"):
+        model(SOURCE, TARGET_IN + 10)
+    with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
+        model.decoding_state(SOURCE, 0)
