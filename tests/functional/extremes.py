@@ -67,6 +67,28 @@ def attention(q, k, v, bias):
     return F.scaled_dot_product_attention(q, k, v, device(np.tri(T, S, 1, dtype=bool)), bias=bias)
 
 
+def additive(q, k, v, w):
+    return F.additive_attention(q, k, v, w, device(np.tri(T, S, 1, dtype=bool)))
+
+
+TOKENS = np.arange(T) < [[T], [T - 1]]  # the second sequence ends with padding
+
+
+def recurrent(name):
+    """The function `name` without its final state, and its backward with all gradients in one tuple."""
+    function, backward = getattr(F, name), getattr(F, f"{name}_backward")
+
+    def forward(*arrays):
+        (y, _), cache = function(*arrays, mask=device(TOKENS))
+        return y, cache
+
+    def gradients(dy, cache):
+        *rest, state = backward(dy, cache)
+        return (*rest, *state)
+
+    return lambda **arrays: forward(*arrays.values()), gradients
+
+
 def repeated(x):
     return F.repeat_heads(x, device(np.empty((B, 2 * H, T, D)))), None
 
@@ -113,6 +135,12 @@ PAIRS = {
             "elu_plus_one",
         )
     },
+}
+
+# tanh and sigmoid hide that their argument has overflowed, perhaps with the wrong sign: one argument at a time is large
+SATURATING = {
+    "gru": Pair({"x": ROWS, "W": (C, 3 * D), "U": (D, 3 * D), "b": (3 * D,), "d": (D,)}, *recurrent("gru")),
+    "lstm": Pair({"x": ROWS, "W": (C, 4 * D), "U": (D, 4 * D), "b": (4 * D,)}, *recurrent("lstm")),
 }
 
 
@@ -172,22 +200,40 @@ def summed(q, k, v):
     return F.linear_attention(q, k, v, causal=True, chunk=2)
 
 
-# gradients that are differences of sums: where they cancel, what is left is the rounding error of the sums
+def terms_of_dot_products(size):
+    """In dq = ds k and dk = ds q; the features of linear attention are at least of order one."""
+    return size["dy"] * size["v"] * np.array([0.0, max(1.0, size["k"]), max(1.0, size["q"]), 0.0])
+
+
+def terms_of_additive_attention(size):
+    """In dq and dk, sums of ds w (1 - u^2), and in dw, the sum of ds u."""
+    return size["dy"] * size["v"] * np.array([0.0, size["w"], size["w"], 0.0, 1.0])
+
+
+# gradients that are differences of sums: where they cancel, what is left is the rounding error of the sums. After each
+# pair the size of the largest numbers that are added up in its results, from the sizes of its inputs.
 SUMS = {
-    "tiled_attention": Pair(
-        dict.fromkeys("qkv", (B, H, T, D)), tiled, lambda dy, cache: F.tiled_attention_backward(dy, cache)[:3]
+    "additive_attention": (
+        Pair({"q": (B, T, D), "k": (B, S, D), "v": (B, S, C), "w": (D,)}, additive, F.additive_attention_backward),
+        terms_of_additive_attention,
     ),
-    "linear_attention": Pair(dict.fromkeys("qkv", (B, H, T, D)), summed, F.linear_attention_backward),
+    "tiled_attention": (
+        Pair(dict.fromkeys("qkv", (B, H, T, D)), tiled, lambda dy, cache: F.tiled_attention_backward(dy, cache)[:3]),
+        terms_of_dot_products,
+    ),
+    "linear_attention": (
+        Pair(dict.fromkeys("qkv", (B, H, T, D)), summed, F.linear_attention_backward),
+        terms_of_dot_products,
+    ),
 }
 
 
-def check_sums(pair, argument, scale):
+def check_sums(name, argument, scale):
     """AssertionError unless all results are right, compared with the largest numbers that are added up in them."""
+    pair, terms = SUMS[name]
     usual = drawn(pair)
     arrays = {**usual, argument: (usual[argument] * scale).astype(np.float32)}
     got, exact = results(pair, arrays, np.float32), results(pair, arrays, np.float64)
-    size = {name: np.abs(array).max() for name, array in arrays.items()}
-    # in dq = ds k and dk = ds q; the features of linear attention are at least of order one
-    sums = size["dy"] * size["v"] * np.array([0.0, max(1.0, size["k"]), max(1.0, size["q"]), 0.0])
+    sums = terms({name: np.abs(array).max() for name, array in arrays.items()})
     for ours, right, natural in zip(got, exact, sums, strict=True):
         assert np.abs(ours - right).max() <= 1e-5 * max(np.abs(right).max(), natural)
