@@ -140,6 +140,8 @@ def test_a_toy_task_is_learnt_and_answered_with_every_kind_of_attention(kind, mo
 
 
 def test_unknown_choices_are_refused_by_name(capsys):
-    assert_refused(run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, got 'rnn'")
+    assert_refused(
+        run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, lstm, lstm-attention"
+    )
     assert_refused(run(capsys, "train", "copy", "--positions", "x"), "--positions must be one of sinusoidal, learned")
     assert_refused(run(capsys, "train", "poetry"), "invalid choice: 'poetry'", "copy", "shakespeare, masked")
