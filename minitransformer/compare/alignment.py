@@ -18,7 +18,7 @@ from minitransformer.process import keep_freed_memory
 
 NAME = "alignment"
 DESCRIPTION = "where a trained additive model looks while it reverses and sorts"
-SECONDS = {True: 10, False: 45}
+SECONDS = {True: 10, False: 50}
 TASKS = ("reverse", "sort")
 TRAINING = {True: 5.0, False: 30.0}  # seconds of CPU time of each model
 LENGTH, SEQUENCES = 10, 200  # letters of the sources in the test

@@ -17,7 +17,7 @@ from minitransformer.layers import LSTM, SelfAttention
 
 NAME = "gradient-reach"
 DESCRIPTION = "the norm of dLoss/dx_1 against the distance: LSTM by its forget bias, and attention"
-SECONDS = {True: 5, False: 30}
+SECONDS = {True: 5, False: 15}
 WIDTH, HEADS, SEQUENCES = 64, 4, 8
 DISTANCES = {True: (1, 4, 16, 64, 256), False: (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)}
 FLOAT32_DIGITS = 2.0**-24  # relative to what it is added to, a smaller gradient is lost in float32

@@ -41,10 +41,10 @@ def widest(make: Callable[[int], Layer], parameters: int) -> int:
     return width
 
 
-def train_for(model: Any, task: Task, seconds: float, seed: int) -> dict[str, Any]:
+def train_for(model: Any, task: Task, seconds: float, seed: int, peak: float = PEAK) -> dict[str, Any]:
     """Train on one thread for so many seconds of this process's CPU time -> {"steps", "loss"}, the mean of the last 50.
 
-    The learning rate rises to PEAK in WARM_UP steps, and falls in a straight line to 0 as the time runs out. CPU time
+    The learning rate rises to `peak` in WARM_UP steps, and falls in a straight line to 0 as the time runs out. CPU time
     is what the model itself uses: other work on the machine takes none of it.
     """
     rng = np.random.default_rng([seed, 1])
@@ -53,6 +53,6 @@ def train_for(model: Any, task: Task, seconds: float, seed: int) -> dict[str, An
         step = make_training_step(model, label_smoothing=0.0, threads=1)
         start = time.process_time()
         while (used := (time.process_time() - start) / seconds) < 1.0:
-            rate = PEAK * min(1.0, (len(losses) + 1) / WARM_UP) * (1.0 - used)
+            rate = peak * min(1.0, (len(losses) + 1) / WARM_UP) * (1.0 - used)
             losses.append(float(step(task.batch(rng, BATCH), rate)))
     return {"steps": len(losses), "loss": float(np.mean(losses[-50:]))}
