@@ -62,18 +62,18 @@ def training_memory(
         moments=2 * one_copy,
         averages=averages * one_copy,
         kept=kept,
-        work=_work(config, rows, max(lengths)),
+        work=_work(config, rows, max(lengths), num_threads),
         saving=one_copy * (1 + 2 * ARRAYS_SAVED),  # the weights, the bytes of every array, the whole file
     )
 
 
-def _work(config, rows, length):
+def _work(config, rows, length, num_threads):
     """The temporary arrays of one layer, or those of the loss if they are larger.
 
     A layer has two of the size of its largest inner array, and six of the size of its input. The largest inner array is
     the feed-forward network's activation or the attention weights; dropout on the latter needs a third one, and only
-    full attention has all of them at one time. The loss has a block of logits, a copy of a part of it, what the head
-    keeps for the block, and the gradient of the head's input.
+    full attention has all of them at one time. The loss has a block of logits for each thread, a copy of a part of it,
+    what the head keeps for the block, and the gradient of the head's input.
     """
     N, C, V = rows * length, config.d_model, config.vocab_size
     if isinstance(config, Seq2SeqConfig):
@@ -84,8 +84,8 @@ def _work(config, rows, length):
         if config.attention != "full":
             attention = C
         layer = N * (2 * max(config.d_ff, attention) + 6 * C)
-    tokens = min(N, max(1, LOGITS // V))  # in a block
-    loss = tokens * V + min(BLOCK, tokens * V) + 5 * tokens * C + N * C
+    tokens = min(N, num_threads * max(1, LOGITS // V))  # in the threads' blocks
+    loss = tokens * V + min(num_threads * BLOCK, tokens * V) + 5 * tokens * C + N * C
     return FLOAT * int(max(layer, loss))
 
 
