@@ -388,7 +388,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.evaluation import mean_loss
 from minitransformer.layers import Linear
 from minitransformer.models import GPT, gpt_config
-from minitransformer.models.gpt import GPTCache
+from minitransformer.models.gpt import GPTFeaturesCache
 from minitransformer.training import TrainingSettings, cosine, train
 
 SYMBOLS, T, C = 16, 8, 32
@@ -405,17 +405,16 @@ class Noise:
 
 
 class MaskedGPT(GPT):
-    """The library's GPT, whose forward makes the causal mask itself, with a mask of our choice in its place."""
+    """The library's GPT, which makes the causal mask itself, with a mask of our choice in its place."""
 
     def __init__(self, allowed, num_layers, **options):
         super().__init__(gpt_config(SYMBOLS + 1, num_layers=num_layers, **SIZES), **options)
         self.allowed = allowed
 
-    def forward(self, ids, rng=None):
+    def features(self, ids, rng=None):
         x, cache_embedding = self.embedding.forward(ids, rng)
         y, cache_blocks = self.blocks.forward(x, self.allowed, rng=rng)
-        logits, cache_output = self.output.forward(y)
-        return logits, GPTCache(cache_embedding, cache_blocks, cache_output)
+        return y, GPTFeaturesCache(cache_embedding, cache_blocks)
 
 
 # %% [markdown]

@@ -517,13 +517,14 @@ def model_loss():
 
 
 L, loss_cache, cache = model_loss()
-dy = model.output.backward(cross_entropy_backward(1.0, loss_cache), cache.decode.output)
+dy = model.output.backward(cross_entropy_backward(1.0, loss_cache), cache.output)
+encode, decode = cache.features
 parts = []
 for layer in reversed(model.decoder.layers):
-    dy, part = layer.backward(dy, cache.decode.decoder.layers.pop())
+    dy, part = layer.backward(dy, decode.decoder.layers.pop())
     parts.insert(0, part)  # so that parts[0] is layer 1's
-model.target_embedding.backward(dy, cache.decode.embedding)
-model.encode_backward(sum(parts), cache.encode)
+model.target_embedding.backward(dy, decode.embedding)
+model.encode_backward(sum(parts), encode)
 
 slope, square, zeros, zeros_in_ffn, entries = 0.0, 0.0, 0, 0, model.num_parameters()
 direction = np.random.default_rng(5)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
+from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, features_and_head
 
 
 def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None = None) -> float:
@@ -14,7 +14,8 @@ def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None =
     """
     total, count, loss_fn = 0.0, 0, CrossEntropyLoss()
     for batch in _cut(batches, micro_batch_size):
-        y, _ = model.features(*batch.inputs)
+        features, *_ = features_and_head(model)
+        y, _ = features(*batch.inputs)
         loss = blockwise_loss(model, y, batch.targets, loss_fn).loss
         tokens = loss_fn.num_terms(batch.targets)
         total, count = total + float(loss) * tokens, count + tokens

@@ -1,12 +1,13 @@
 """The loss as an object, so that any other can be passed to the training loop; and its logits a block at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids, check_rate
+from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.vocabulary import PAD
 
@@ -40,6 +41,29 @@ class CrossEntropyLoss:
         return int(np.count_nonzero(targets != PAD))
 
 
+class Identity(Layer):
+    """The head of a model that makes its logits itself: what goes in comes out."""
+
+    def forward(self, y: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, None]:
+        """y -> y."""
+        return y, None
+
+    def backward(self, dy: xp.ndarray, cache: None) -> xp.ndarray:
+        """dy -> dy."""
+        return dy
+
+
+def features_and_head(model: Any) -> tuple[Callable[..., Any], Callable[..., Any], Layer]:
+    """A model's features, their backward, and the head from features to logits.
+
+    The models of the package have `features`, `features_backward` and `head`. The features of any other model are its
+    logits.
+    """
+    if hasattr(model, "features"):
+        return model.features, model.features_backward, model.head
+    return model.forward, model.backward, Identity()
+
+
 class BlockwiseLoss(NamedTuple):
     """What `blockwise_loss` returns."""
 
@@ -58,9 +82,9 @@ def blockwise_loss(
     measure: bool = False,
     max_logits: int = LOGITS,
 ) -> BlockwiseLoss:
-    """The loss of `model.head(y)`, and its gradient, without an array of all logits.
+    """The loss of a model's features y, and its gradient, without an array of all logits.
 
-    y (B, T, C) from `model.features`, targets (B, T) ids on the host. With V tokens in the vocabulary the logits are
+    y (B, T, C) features, targets (B, T) ids on the host. With V tokens in the vocabulary the logits are
     V / C times as large as y: often the largest array of a training step. Each token's loss needs no other token's
     logits, so head and loss are computed forward and backward for one block of tokens after another, and the logits
     of a block are dropped before those of the next are made. Tokens whose target is padding have no block: their
@@ -76,13 +100,14 @@ def blockwise_loss(
     block has at most `max_logits` logits, or those of one token. Also returns the accuracy if `measure`. Raises
     IndexError for targets outside the vocabulary.
     """
+    _, _, head = features_and_head(model)
     tokens, targets_n = y.reshape(targets.size, *y.shape[targets.ndim :]), targets.reshape(-1)
     total = max(loss_fn.num_terms(targets), 1)
     loss, right, dy = xp.zeros((), y.dtype), 0, None if weight is None else xp.zeros_like(tokens)
     for rows, block in _blocks(targets_n, max(1, max_logits // model.config.vocab_size)):
         share = loss_fn.num_terms(block) / total
         loss_of_block, dy_rows, is_right = _loss_of_block(
-            model.head, tokens[rows], block, loss_fn, None if dy is None else weight * share, rng, measure
+            head, tokens[rows], block, loss_fn, None if dy is None else weight * share, rng, measure
         )
         loss += share * loss_of_block
         if dy is not None:

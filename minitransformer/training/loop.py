@@ -16,7 +16,7 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.data.task import Task, TrainingBatch
-from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
+from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, features_and_head
 from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.progress import tqdm
 from minitransformer.training.accumulation import GradientAccumulation
@@ -43,13 +43,14 @@ def forward_backward(
 ) -> tuple[xp.ndarray, xp.ndarray | None]:
     """Forward, loss, backward: add `weight` times the gradient of the loss to the model's gradients.
 
-    The model has `features` and a `head`, as those of the package have, so that the logits of all tokens are never held
+    With a model that has `features` and a `head`, as those of the package have, the logits of all tokens are never held
     at one time. `rng` draws the dropout masks; None means no dropout. Returns two 0-d arrays: the loss, and the
     accuracy if `measure`, else None.
     """
-    y, cache = model.features(*batch.inputs, rng=rng)
+    features, features_backward, _ = features_and_head(model)
+    y, cache = features(*batch.inputs, rng=rng)
     loss, dy, accuracy = blockwise_loss(model, y, batch.targets, loss_fn, weight, rng, measure)
-    model.features_backward(dy, cache)
+    features_backward(dy, cache)
     return loss, accuracy
 
 

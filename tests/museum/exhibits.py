@@ -1,7 +1,6 @@
 """The museum of wrong gradients: every bug that the tests must catch, and the few changes that nobody could."""
 
 from minitransformer import functional as F
-from minitransformer import layers as L
 from minitransformer.course import FOLDER
 from minitransformer.exercises.exercise import load
 from minitransformer.exercises.planting import Exhibit
@@ -57,10 +56,10 @@ EQUIVALENT = (
     Exhibit(
         "the keys' gradient is centred over the positions",
         "Its sum over them is exactly 0: one vector added to all keys changes no weight. So the key bias has none.",
-        L.SelfAttention.backward,
-        "merge_heads(dq, dk, dv)",
-        # not in linear attention, which has no scale: its weights are no softmax
-        "merge_heads(dq, dk - dk.mean(axis=2, keepdims=True) * hasattr(cache.attention, 'scale'), dv)",
+        F.scaled_dot_product_attention_backward,
+        "repeat_heads_backward(dk, groups)",
+        # not that of keys that no query sees, which is exactly 0
+        "repeat_heads_backward(dk - dk.mean(axis=-2, keepdims=True) * (dk != 0.0), groups)",
     ),
     Exhibit(
         "the scale is on the keys instead of the queries",

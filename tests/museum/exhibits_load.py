@@ -23,8 +23,8 @@ EXHIBITS = (
         "each part clears the gradient of the one before",
         "zero_grad stands inside the loop, and the model learns from the last part of every batch.",
         training.forward_backward,
-        "    y, cache = model.features(",
-        "    model.zero_grad()\n    y, cache = model.features(",
+        "    y, cache = features(",
+        "    model.zero_grad()\n    y, cache = features(",
     ),
     Exhibit(
         "a switch in one thread is seen in all",

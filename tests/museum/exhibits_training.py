@@ -189,8 +189,8 @@ STEP = (
         "training runs without dropout",
         "One argument that is not passed on. The training loss gets better, the test does not.",
         training.forward_backward,
-        "model.features(*batch.inputs, rng=rng)",
-        "model.features(*batch.inputs)",
+        "features(*batch.inputs, rng=rng)",
+        "features(*batch.inputs)",
     ),
 )
 

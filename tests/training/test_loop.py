@@ -9,7 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from minitransformer.core import Layer
 from minitransformer.data import get_task
+from minitransformer.evaluation import mean_loss
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import (
     Adam,
@@ -23,7 +25,7 @@ from minitransformer.training import (
 )
 from minitransformer.training.loop import LOG_INTERVAL
 from minitransformer.vocabulary import PAD
-from tests.helpers import Trainer, host, randomize, same
+from tests.helpers import Trainer, host, randomize, relative_error, same
 
 SETTINGS = TrainingSettings(steps=6, batch_size=5, seed=3)
 SCHEDULE = partial(noam, d_model=12, warmup=4)
@@ -249,6 +251,32 @@ def test_the_evaluation_callback_is_called_every_so_many_steps_with_the_history_
     settings = dataclasses.replace(SETTINGS, eval_interval=eval_interval)
     train(_model(), get_task("copy"), settings=settings, evaluate=lambda step, h: calls.append((step, len(h.losses))))
     assert calls == [(step, step) for step in range(eval_interval, 7, eval_interval)]
+
+
+class Whole(Layer):
+    """A model of one's own, around `model`: it has forward and backward, but neither features nor a head."""
+
+    def __init__(self, model):
+        self.model, self.config = model, model.config
+
+    def forward(self, *inputs, rng=None):
+        return self.model.forward(*inputs, rng=rng)
+
+    def backward(self, dlogits, cache):
+        self.model.backward(dlogits, cache)
+
+
+def test_model_without_features_and_head_is_trained_and_judged_from_its_logits():
+    batch = get_task("copy").batch(np.random.default_rng(0), 9)
+    model, whole = randomize(_model(dropout=0.3)), Whole(randomize(_model(dropout=0.3)))
+    results = [
+        forward_backward(m, CrossEntropyLoss(0.1), batch, np.random.default_rng(5), weight=0.7, measure=True)
+        for m in (model, whole)
+    ]
+    np.testing.assert_allclose(*(np.array([float(number) for number in result]) for result in results), rtol=1e-6)
+    for ours, theirs in zip(model.parameters(), whole.parameters(), strict=True):
+        assert relative_error(ours.grad, host(theirs.grad)) <= 1e-5
+    assert mean_loss(whole, [batch]) == pytest.approx(mean_loss(model, [batch]), rel=1e-6)
 
 
 def test_forward_backward_adds_to_the_gradients_and_measures_only_where_it_is_asked_to():
