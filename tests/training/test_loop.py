@@ -12,6 +12,7 @@ import pytest
 from minitransformer.core import Layer
 from minitransformer.data import get_task
 from minitransformer.evaluation import mean_loss
+from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import (
     Adam,
@@ -270,7 +271,7 @@ def test_model_without_features_and_head_is_trained_and_judged_from_its_logits()
     batch = get_task("copy").batch(np.random.default_rng(0), 9)
     model, whole = randomize(_model(dropout=0.3)), Whole(randomize(_model(dropout=0.3)))
     results = [
-        forward_backward(m, CrossEntropyLoss(0.1), batch, np.random.default_rng(5), weight=0.7, measure=True)
+        forward_backward(m, CrossEntropyLoss(0.1), batch, make_generator(5), weight=0.7, measure=True)
         for m in (model, whole)
     ]
     np.testing.assert_allclose(*(np.array([float(number) for number in result]) for result in results), rtol=1e-6)
