@@ -228,7 +228,8 @@ def _label(name, value, i):
 
 
 def _run_test(test, arguments):
-    """One case of a test, with its fixtures."""
+    """One case of a test, with its fixtures. Afterwards the backend is NumPy again, as a test may switch it."""
     wanted = set(inspect.signature(test).parameters) & FIXTURES.keys() - arguments.keys()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(use_backend("numpy"))
         test(**arguments, **{name: stack.enter_context(FIXTURES[name]()) for name in wanted})
