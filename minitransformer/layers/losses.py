@@ -84,11 +84,11 @@ def blockwise_loss(
 ) -> BlockwiseLoss:
     """The loss of a model's features y, and its gradient, without an array of all logits.
 
-    y (B, T, C) features, targets (B, T) ids on the host. With V tokens in the vocabulary the logits are
-    V / C times as large as y: often the largest array of a training step. Each token's loss needs no other token's
-    logits, so head and loss are computed forward and backward for one block of tokens after another, and the logits
-    of a block are dropped before those of the next are made. Tokens whose target is padding have no block: their
-    gradient is 0. A classifier's y (B, T, C) with targets (B,) is cut into blocks of sequences instead.
+    y (B, T, C) features, targets (B, T) ids on the host. With V tokens in the vocabulary the logits are V / C times as
+    large as y: often the largest array of a training step. Each token's loss needs no other token's logits, so head and
+    loss are computed forward and backward for one block of tokens after another, and the logits of a block are dropped
+    before those of the next are made. Tokens whose target is padding have no block: their gradient is 0. A classifier's
+    y (B, T, C) with targets (B,) is cut into blocks of sequences instead.
 
     Forward    z_n = head(y_n)      loss = sum_b (M_b / M) loss_b,  loss_b the mean over the M_b targets of block b
     Chain      dz_n = (M_b / M) dloss_b/dz_n      dy_n = head_backward(dz_n)

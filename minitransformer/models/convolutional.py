@@ -84,7 +84,7 @@ class ConvConfig:
         }
 
     def table_sizes(self) -> dict[str, int]:
-        """There is no table that is computed and not stored."""
+        """Empty: the model has no table that is computed instead of stored."""
         return {}
 
 

@@ -64,7 +64,7 @@ class Seq2SeqConfig:
         }
 
     def table_sizes(self) -> dict[str, int]:
-        """Sizes of tables that follow from other fields, as in a TransformerConfig: there are none."""
+        """Empty: the model has no table that is computed instead of stored."""
         return {}
 
 
