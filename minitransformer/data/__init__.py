@@ -1,25 +1,32 @@
-"""Toy tasks, text and batches. All of it stays on the host: the arrays hold token ids, which are small.
+"""Toy tasks, text, sentence pairs and batches. All of it stays on the host: the arrays hold token ids, which are small.
 
 Reading order: `task` (what a training loop expects), `tasks` (five toy tasks), `prompted` (the same for a decoder-only
-model), `text` (language modelling), `masked` (masked language modelling) and `by_length` (parts of a batch with less
-padding).
+model), `text` (language modelling), `masked` (masked language modelling), `pairs` (a file of sentence pairs), `bible`
+(pairs from the Bible), `translation` (pairs as batches) and `by_length` (parts of a batch with less padding).
 """
 
+from minitransformer.data.bible import load_bible
 from minitransformer.data.masked import MaskedTask
+from minitransformer.data.pairs import PairCorpus, load_pairs
 from minitransformer.data.task import Task, TrainingBatch
 from minitransformer.data.tasks import Batch, ToyTask, get_task, task_names
 from minitransformer.data.text import Corpus, TextBatch, TextTask, load_shakespeare, load_text
+from minitransformer.data.translation import TranslationTask
 
 __all__ = [
     "Batch",
     "Corpus",
     "MaskedTask",
+    "PairCorpus",
     "Task",
     "TextBatch",
     "TextTask",
     "ToyTask",
     "TrainingBatch",
+    "TranslationTask",
     "get_task",
+    "load_bible",
+    "load_pairs",
     "load_shakespeare",
     "load_text",
     "task_names",

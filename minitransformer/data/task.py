@@ -46,7 +46,11 @@ class TrainingBatch(Protocol):
 
 
 class Task(Protocol):
-    """A source of training batches. Nothing else is required; there is no class to inherit from."""
+    """A source of training batches. Nothing else is required; there is no class to inherit from.
+
+    A task that goes through its examples in epochs, such as `TranslationTask`, has epoch(rng, size) instead, an
+    iterator over the batches of one epoch. All randomness must come from `rng` there, too.
+    """
 
     def batch(self, rng: np.random.Generator, size: int) -> TrainingBatch:
         """Draw `size` training examples.

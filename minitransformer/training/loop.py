@@ -95,10 +95,10 @@ def train(
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
-    data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss (see
-    data/task.py). schedule(step) returns the learning rate of a step, counted from 1; without a schedule the optimizer
-    keeps its own. By default the optimizer is Adam as in the paper, and the loss is cross-entropy without label
-    smoothing.
+    data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss; data with epochs
+    has data.epoch(rng, batch_size) instead (see data/task.py). schedule(step) returns the learning rate of a step,
+    counted from 1; without a schedule the optimizer keeps its own. By default the optimizer is Adam as in the paper,
+    and the loss is cross-entropy without label smoothing.
 
     `averaging` averages the weights over the end of training. evaluate(step, history) is called every
     `settings.eval_interval` steps. A `checkpointer` saves the run at intervals, and raises Stopped when the process is
@@ -110,13 +110,13 @@ def train(
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
-    run = TrainingRun(model, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads, resume)
+    run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads, resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None)
     with limit_threads(run.num_threads), signals, progress:
         for step in range(run.step + 1, settings.steps + 1):
             with run.timed():
-                batch = data.batch(run.data_rng, settings.batch_size)
+                batch = run.batches.next()
                 optimizer.lr = schedule(step) if schedule else optimizer.lr
                 measure = step % LOG_INTERVAL == 0 or step == settings.steps
                 loss, norm, accuracy = training_step(

@@ -9,11 +9,12 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
-from minitransformer.data.task import TrainingBatch
+from minitransformer.data.task import Task, TrainingBatch
 from minitransformer.generators import generator_state, make_generator, restore_generator
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
+from minitransformer.training.batches import Batches
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import DataParallel, default_threads
@@ -49,7 +50,7 @@ def saved_threads(facts: dict) -> int | None:
 
 
 class TrainingRun:
-    """A model with its optimizer, workers, random states, averages and history.
+    """A model with its data, optimizer, workers, random states, averages and history.
 
     `num_threads` defaults to that of the run to `resume`, and for a new run to `default_threads`.
     """
@@ -57,6 +58,7 @@ class TrainingRun:
     def __init__(
         self,
         model: Layer,
+        data: Task,
         optimizer: Adam,
         loss_fn: CrossEntropyLoss,
         settings: TrainingSettings,
@@ -71,7 +73,7 @@ class TrainingRun:
         self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
         self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
-        self.data_rng = np.random.default_rng([settings.seed, 1])
+        self.batches = Batches(data, settings.batch_size, settings.seed)
         self.history = History()
         optimizer.team = self.workers.team
         if resume:
@@ -136,7 +138,7 @@ class TrainingRun:
             **average_facts,
             "tokens": history.tokens,
             "seconds": history.seconds,
-            "data_rng": generator_state(self.data_rng),
+            **self.batches.state(),
             "dropout_rngs": [generator_state(rng) for rng in self.workers.rngs],
         }
 
@@ -164,7 +166,7 @@ class TrainingRun:
         for name in MEASURED:
             setattr(history, name, arrays[name].tolist())
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
-        restore_generator(self.data_rng, facts["data_rng"])
+        self.batches.load_state(facts)
         saved = facts["dropout_rngs"]
         for rng, state in zip(rngs, saved, strict=False):
             restore_generator(rng, state)

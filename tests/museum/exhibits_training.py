@@ -4,7 +4,7 @@ from minitransformer import core, training
 from minitransformer.data import by_length, tasks
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers import losses
-from minitransformer.training import clipping, optimizers
+from minitransformer.training import batches, clipping, optimizers
 from minitransformer.training.clipping import clip_factor
 
 PROTOCOL = (
@@ -226,9 +226,9 @@ LOOP = (
     Exhibit(
         "every step sees the same batch",
         "A seed set inside the loop. The loss falls to 0 in no time.",
-        training.train,
-        "data.batch(run.data_rng, settings.batch_size)",
-        "data.batch(np.random.default_rng([settings.seed, 1]), settings.batch_size)",
+        batches.Batches.next,
+        "self.data.batch(self.rng, self.size)",
+        "self.data.batch(np.random.default_rng([0, 1]), self.size)",
     ),
     Exhibit(
         "the weights to be averaged are five times the same array",

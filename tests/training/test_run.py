@@ -19,7 +19,8 @@ SIZES = {"vocab_size": 29, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layer
 def make_run(steps=2, averaging=None, threads=1, resume=None, **changes):
     model = Transformer(TransformerConfig(**{**SIZES, **changes}), seed=0)
     settings = TrainingSettings(steps=steps, seed=3)
-    return TrainingRun(model, Adam(model.parameters()), CrossEntropyLoss(), settings, averaging, threads, resume)
+    optimizer = Adam(model.parameters())
+    return TrainingRun(model, get_task("copy"), optimizer, CrossEntropyLoss(), settings, averaging, threads, resume)
 
 
 def advance(run):
@@ -28,8 +29,7 @@ def advance(run):
     run.optimizer.step()
     if run.averaging:
         run.averaging.update(run.step, run.optimizer.weights)
-    batch = get_task("copy").batch(run.data_rng, 3)
-    run.log(batch, np.float32(1.5), np.float32(0.25), np.float32(0.5), 0.01)
+    run.log(run.batches.next(), np.float32(1.5), np.float32(0.25), np.float32(0.5), 0.01)
 
 
 def test_run_says_when_it_is_done():

@@ -1,0 +1,86 @@
+"""Pairs of sentences: a source and its translation, from a file of tab-separated pairs."""
+
+import hashlib
+import os
+import unicodedata
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from minitransformer.files import read_bytes
+
+Pair = tuple[str, str]  # a sentence and its translation
+
+TEST_SHARE, VALIDATION_SHARE = 0.03, 0.01  # of the sources in a file
+
+
+class PairCorpus(NamedTuple):
+    """Pairs to train on, pairs that show during training how well it goes, and pairs for the final test."""
+
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all pairs in their order, in hexadecimal digits."""
+        digest = hashlib.sha256()
+        for part in self:
+            for pair in part:
+                digest.update("\t".join(pair).encode() + b"\n")
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+
+def load_pairs(path: str | os.PathLike) -> PairCorpus:
+    """The pairs in the file at `path`, see `read_pairs`, of which a hash of the source chooses those held out.
+
+    So a source never is on both sides, and a pair that is added to the file moves no other. Raises what `read_pairs`
+    raises, and ValueError for a file with too few pairs to hold any out.
+    """
+    parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
+    for pair in read_pairs(path):
+        share = int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
+        held_out = "test" if share < TEST_SHARE else "validation" if share < TEST_SHARE + VALIDATION_SHARE else "train"
+        parts[held_out].append(pair)
+    for name, part in parts.items():
+        if not part:
+            count = sum(map(len, parts.values()))
+            raise ValueError(f"{path} has {count} pairs: too few, none of them is left for {name}")
+    return PairCorpus(**parts)
+
+
+def read_pairs(path: str | os.PathLike) -> list[Pair]:
+    """The pairs in a file with one pair in each line: a sentence, a tab, its translation -> in the file's order.
+
+    This is the format of Tatoeba's and Anki's exports: columns after the second are ignored. The file is UTF-8, with or
+    without a byte order mark, and its lines end in a newline or CR and LF. Empty lines and repeated pairs are left out.
+    Quotes have no special meaning. Characters are composed (Unicode's NFC), so that "ä" is the same however it was
+    typed, and white space becomes single spaces. Raises ValueError, naming the path and the line, for a line without
+    two sentences and for a file that is not text, and OSError for one that cannot be read.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
+    if "\0" in text:
+        raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
+    pairs: dict[Pair, None] = {}
+    for number, line in enumerate(text.split("\n"), start=1):  # not splitlines, which also splits at U+2028
+        if not line.strip():
+            continue
+        sentences = [tidy(column) for column in line.split("\t")[:2]]
+        if len(sentences) < 2 or not all(sentences):
+            raise ValueError(f"{path}, line {number}: a sentence, a tab and its translation were expected")
+        pairs[sentences[0], sentences[1]] = None
+    return list(pairs)
+
+
+def tidy(text: str) -> str:
+    """`text` with composed characters and single spaces, without white space at its ends."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def without_sources_of(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+    """Those of `pairs` whose source is not among the sources of `others`."""
+    known = {source for source, _ in others}
+    return [pair for pair in pairs if pair[0] not in known]
