@@ -99,6 +99,23 @@ def plot_text_training(
     save_figure(figure, path)
 
 
+def plot_bleu(groups: Sequence[Any], bleu: float, path: str | PathLike[str]) -> None:
+    """Draw BLEU for each of the groups of sources, from short to long, and that of the whole test.
+
+    A group has `shortest` and `longest`, in words, the number of its `sentences`, and `bleu`.
+    """
+    figure, axis = pyplot().subplots()
+    names = [f"{group.shortest} to {group.longest}\n{counted(group.sentences, 'sentence')}" for group in groups]
+    bars = axis.bar(range(len(groups)), [group.bleu for group in groups], color=BLUE, width=0.6)
+    axis.bar_label(bars, fmt="%.1f", padding=2)
+    axis.axhline(bleu, color=ORANGE, linestyle="--", linewidth=1, label=f"all sentences, {bleu:.1f}")
+    axis.set_xticks(range(len(groups)), names)
+    axis.set(title="BLEU by the length of the source", xlabel="words of the source", ylabel="BLEU")
+    axis.margins(y=0.15)
+    axis.legend()
+    save_figure(figure, path)
+
+
 def plot_attention(
     weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], path: str | PathLike[str], title: str
 ) -> None:

@@ -48,6 +48,7 @@ THIRD_PARTY = {
     "cupyx": ON_A_GPU,
     "matplotlib": ("plotting.py",),
     "torch": ("bench/*.py",),
+    "sacrebleu": ("evaluation/translation.py",),
 }
 HOST_FILES = (
     "functional/attention/patterns.py",

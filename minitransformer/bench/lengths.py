@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,9 @@ def run(seed: int, steps: int | None, processes: int, folder: Path) -> dict[str,
     return {"lengths": LENGTHS, "rows": rows}
 
 
-def train_all(work: Callable[..., dict[str, Any]], todo: list[tuple[str, str]], processes: int) -> list[dict[str, Any]]:
+def train_all(
+    work: Callable[..., dict[str, Any]], todo: Sequence[tuple[str, ...]], processes: int
+) -> list[dict[str, Any]]:
     """[work(*job) for job in todo] in any order, computed by several processes. An interruption ends them at once."""
     with ProcessPoolExecutor(processes, initializer=prepare_worker) as pool:
         try:

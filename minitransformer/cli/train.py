@@ -20,6 +20,8 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train shakespeare --text my.txt --steps 500
+  minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
+  minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation
   minitransformer train shakespeare --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:

@@ -112,3 +112,16 @@ def plot_recall(rows: Sequence[Mapping[str, Any]], pairs: Sequence[int], path: s
     )
     axis.legend()
     save_figure(figure, path)
+
+
+def plot_translation(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str], path: str | PathLike[str]) -> None:
+    """Draw BLEU of every model over the length of the source, each group of sentences at the middle of its lengths."""
+    figure, axis = pyplot().subplots()
+    for color, row in zip(COLORS, rows, strict=False):
+        groups = row["by_length"]
+        middles = [(group["shortest"] + group["longest"]) / 2 for group in groups]
+        label = f"{titles[row['model']]}: {row['bleu']:.1f}"
+        axis.plot(middles, [group["bleu"] for group in groups], "o-", color=color, markersize=4, label=label)
+    axis.set(title="Translation, German to English", xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
+    axis.legend(title="BLEU of all sentences")
+    save_figure(figure, path)

@@ -8,9 +8,11 @@ import numpy as np
 
 from minitransformer.bench.training import make_training_step
 from minitransformer.core import Layer
-from minitransformer.data import Task
+from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.process import limit_threads
+from minitransformer.training.batches import Batches
+from minitransformer.vocabulary import PAD
 
 PARAMETERS = 150_000  # of each model, or as many fewer as the next smaller even width has
 WARM_UP = 100  # steps
@@ -41,18 +43,31 @@ def widest(make: Callable[[int], Layer], parameters: int) -> int:
     return width
 
 
-def train_for(model: Any, task: Task, seconds: float, seed: int, peak: float = PEAK) -> dict[str, Any]:
-    """Train on one thread for so many seconds of this process's CPU time -> {"steps", "loss"}, the mean of the last 50.
+def train_for(
+    model: Any,
+    task: Task | EpochTask,
+    seconds: float,
+    seed: int,
+    peak: float = PEAK,
+    batch_size: int | None = None,
+    label_smoothing: float = 0.0,
+    warmup: int = WARM_UP,
+) -> dict[str, Any]:
+    """Train on one thread for so many seconds of this process's CPU time -> {"steps", "tokens", "loss"}.
 
-    The learning rate rises to `peak` in WARM_UP steps, and falls in a straight line to 0 as the time runs out. CPU time
-    is what the model itself uses: other work on the machine takes none of it.
+    The learning rate rises to `peak` in `warmup` steps, and falls in a straight line to 0 as the time runs out. CPU
+    time is what the model itself uses: other work on the machine takes none of it. "tokens" are those that the model
+    has read, without padding, and the loss is the mean of the last 50 steps. The default of `batch_size` is BATCH.
     """
-    rng = np.random.default_rng([seed, 1])
+    batches = Batches(task, batch_size or BATCH, seed)
     losses: list[float] = []
+    tokens = 0
     with limit_threads(1):
-        step = make_training_step(model, label_smoothing=0.0, threads=1)
+        step = make_training_step(model, label_smoothing, threads=1)
         start = time.process_time()
         while (used := (time.process_time() - start) / seconds) < 1.0:
-            rate = peak * min(1.0, (len(losses) + 1) / WARM_UP) * (1.0 - used)
-            losses.append(float(step(task.batch(rng, BATCH), rate)))
-    return {"steps": len(losses), "loss": float(np.mean(losses[-50:]))}
+            rate = peak * min(1.0, (len(losses) + 1) / warmup) * (1.0 - used)
+            batch = batches.next()
+            losses.append(float(step(batch, rate)))
+            tokens += sum(int((ids != PAD).sum()) for ids in batch.inputs)
+    return {"steps": len(losses), "tokens": tokens, "loss": float(np.mean(losses[-50:]))}

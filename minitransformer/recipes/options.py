@@ -85,6 +85,11 @@ class TrainOptions:
     """
 
     steps: int = option(1000, "number of training steps", at_least_1, resumable=True)
+    minutes: float | None = option(
+        None,
+        "train for about so many minutes: as many steps as fit, by the speed that is measured first",
+        check_positive,
+    )
     batch_size: int = option(64, "sequences in a batch", at_least_1)
     warmup: int = option(100, "warm-up steps of the learning rate", at_least_1, resumable=True)
     dropout: float = option(0.0, "dropout rate, P_drop in the paper", check_rate)

@@ -6,14 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from minitransformer.data import Task
+from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
 
+RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
+    f"{cell}{suffix}": {"cell": cell, "attention": attention}
+    for cell in ("lstm", "gru")
+    for suffix, attention in (("", "none"), ("-attention", "additive"))
+}
+
 Options = TypeVar("Options", bound=TrainOptions)
-Data = TypeVar("Data", bound=Task)
+Data = TypeVar("Data", bound=Task | EpochTask)
 Model = TypeVar("Model", bound=Transformer | GPT | BERT | Seq2Seq)
 
 
@@ -57,8 +63,11 @@ class Recipe(Generic[Options, Data, Model]):
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
 
-    def lengths(self, options: Options, data: Data) -> list[int]:
-        """The lengths of the sequences that the model reads, for the memory estimate."""
+    def largest_batch(self, options: Options, data: Data) -> tuple[int, list[int]]:
+        """How many sequences the largest batch has, and the lengths of all that the model reads of each of them.
+
+        The memory estimate uses these.
+        """
         raise NotImplementedError
 
     def smaller_options(self, options: Options) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from minitransformer.recipes.lock import locked
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.recipes.speed import steps_in
 from minitransformer.training import Checkpointer, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel import default_threads
@@ -63,6 +64,8 @@ def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any],
 
     Raises ValueError for an option of other tasks, and for one that cannot be changed when a run is `resumed`.
     """
+    if given.keys() >= {"steps", "minutes"}:
+        raise ValueError("--steps and --minutes exclude each other")
     fields = {field.name: field for field in dataclasses.fields(options)}
     for name in given:
         if name not in fields:
@@ -143,6 +146,10 @@ class Run:
         self.recipe, self.data, self.folder, self.saved = recipe, data, folder, saved
         self.options = dataclasses.replace(options, threads=threads)
         check_memory(recipe, self.options, data, model_class, config, resumed=saved is not None)
+        if options.minutes is not None and not saved:
+            self.options = dataclasses.replace(
+                self.options, steps=steps_in(options.minutes, recipe, self.options, data)
+            )
         self.model = saved.model if saved else model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
         source = recipe.source(options, data)

@@ -90,9 +90,9 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
         """A cosine with a short warm-up."""
         return partial(cosine, steps=options.steps, peak=options.peak, warmup=options.warmup)
 
-    def lengths(self, options: TextOptions, data: Windows) -> list[int]:
-        """The length of every window."""
-        return [options.length]
+    def largest_batch(self, options: TextOptions, data: Windows) -> tuple[int, list[int]]:
+        """The windows of any batch, and their length."""
+        return options.batch_size, [options.length]
 
     def metadata(self, data: Windows) -> dict[str, Any]:
         """The tokenizer."""

@@ -29,16 +29,11 @@ from minitransformer.models import (
     named_seq2seq_config,
 )
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, one_of, option, option_name
-from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained
 from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
 
 Model = Transformer | GPT | Seq2Seq
-RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
-    f"{cell}{suffix}": {"cell": cell, "attention": attention}
-    for cell in ("lstm", "gru")
-    for suffix, attention in (("", "none"), ("-attention", "additive"))
-}
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
 OF_TRANSFORMERS = ("positions", "norm", "mine", *ATTENTION_OPTIONS)  # options that a recurrent model cannot have
 ATTENTION_TITLES: dict[type[Model], str] = {
@@ -127,9 +122,9 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         count, interval = (20, 10) if options.config == "tiny" else (5, 40)
         return AverageOfLast(options.steps, count, interval)
 
-    def lengths(self, options: ToyOptions, data: Task) -> list[int]:
-        """The lengths in a sample."""
-        return [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
+    def largest_batch(self, options: ToyOptions, data: Task) -> tuple[int, list[int]]:
+        """The sequences of any batch, and the lengths in a sample."""
+        return options.batch_size, [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
     def smaller_options(self, options: ToyOptions) -> tuple[str, ...]:
         """The configuration, unless it is the smallest."""

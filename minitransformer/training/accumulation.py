@@ -29,10 +29,9 @@ class GradientAccumulation:
         return self.workers.team
 
     def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
-        """As `DataParallel.map`. Raises ValueError if the batch has fewer sequences than micro batches."""
-        if len(batch.targets) < self.steps:
-            raise ValueError(f"a batch of {len(batch.targets)} sequences cannot be cut into {self.steps} micro batches")
-        parts = [batch] if self.steps == 1 else split_batch(batch, self.steps)
+        """As `DataParallel.map`. A batch of fewer sequences than micro batches is computed one by one."""
+        steps = min(self.steps, len(batch.targets))
+        parts = [batch] if steps == 1 else split_batch(batch, steps)
         if backend_name() == "numpy":  # on a GPU, a part costs more than the padding that it saves
             parts = [part for micro_batch in parts for part in cut_by_length(micro_batch)]
         if len(parts) == 1:

@@ -15,7 +15,7 @@ import numpy as np
 
 from minitransformer.backend import xp
 from minitransformer.core import Layer
-from minitransformer.data.task import Task, TrainingBatch
+from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, features_and_head
 from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.progress import tqdm
@@ -81,7 +81,7 @@ def training_step(
 
 def train(
     model: Layer,
-    data: Task,
+    data: Task | EpochTask,
     optimizer: Adam | None = None,
     schedule: Callable[[int], float] | None = None,
     loss_fn: CrossEntropyLoss | None = None,

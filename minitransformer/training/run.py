@@ -9,7 +9,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer
-from minitransformer.data.task import Task, TrainingBatch
+from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.generators import generator_state, make_generator, restore_generator
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.training.accumulation import GradientAccumulation
@@ -58,7 +58,7 @@ class TrainingRun:
     def __init__(
         self,
         model: Layer,
-        data: Task,
+        data: Task | EpochTask,
         optimizer: Adam,
         loss_fn: CrossEntropyLoss,
         settings: TrainingSettings,

@@ -23,8 +23,8 @@ def test_an_experiment_has_what_the_command_needs(module):
 
 
 def test_all_experiments_together_stay_within_the_promised_time():
-    assert sum(module.SECONDS[True] for module in MODULES) <= 2 * 60
-    assert sum(module.SECONDS[False] for module in MODULES) <= 15 * 60
+    assert sum(module.SECONDS[True] for module in MODULES) <= 3 * 60
+    assert sum(module.SECONDS[False] for module in MODULES) <= 40 * 60
 
 
 def test_curves_cross_between_two_lengths_along_a_power_law():

@@ -14,6 +14,15 @@ from tests.cli.run import assert_refused, run
 ALL = {field.name: field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.defaults)}
 SMALL = {"steps": 3, "batch_size": 3, "warmup": 2}
 SMALL_TEXT = {**SMALL, "length": 12, "d_model": 8, "num_layers": 1, "text": "my.txt"}
+SMALL_TRANSLATION = {
+    **SMALL,
+    "steps": 20,
+    "batch_size": 40,
+    "d_model": 8,
+    "num_layers": 1,
+    "vocab_size": 270,
+    "text": "pairs.tsv",
+}
 OTHER = {  # another value of every option that changes what is learned
     "steps": 5,
     "batch_size": 4,
@@ -35,10 +44,14 @@ OTHER = {  # another value of every option that changes what is learned
     "config": "base",
     "length": 9,
     "d_model": 16,
+    "vocab_size": 280,
+    "num_heads": 2,
     "num_layers": 2,
     "text": "other.txt",
     "mine": True,
 }
+OTHER_OF = {"translation": {"text": "other.tsv", "model": "lstm", "norm": "post"}}
+SHOWN_ELSEWHERE = ("minutes", "source", "target")  # in test_translation.py
 every_task = pytest.mark.parametrize("task", RECIPES)
 
 
@@ -49,6 +62,10 @@ def texts(tmp_path, monkeypatch):
     letters = np.random.default_rng(0).choice(list("abcdefgh "), 2000)
     (tmp_path / "my.txt").write_text("".join(letters), encoding="utf8")
     (tmp_path / "other.txt").write_text("".join(reversed(letters)), encoding="utf8")
+    words = ["".join(letters[i : i + 7]).strip() for i in range(0, 1400, 7)]
+    for name, step in (("pairs.tsv", 1), ("other.tsv", -1)):
+        lines = [f"a{one}\tb{other}\n" for one, other in zip(words, words[::step], strict=True)]
+        (tmp_path / name).write_text("".join(lines), encoding="utf8")
 
 
 def learned(recipe, options):
@@ -67,13 +84,14 @@ def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     monkeypatch.setattr(
         "minitransformer.recipes.toy.own_layers", lambda *given: used.append("mine") or contextlib.nullcontext()
     )
-    defaults = dataclasses.replace(recipe.defaults, **(SMALL_TEXT if hasattr(recipe.defaults, "text") else SMALL))
+    small = SMALL_TRANSLATION if task == "translation" else SMALL_TEXT if hasattr(recipe.defaults, "text") else SMALL
+    defaults = dataclasses.replace(recipe.defaults, **small)
     expected = learned(recipe, defaults)
     assert learned(recipe, defaults) == expected
     for field in dataclasses.fields(defaults):
-        if not field.metadata["identity"]:
+        if not field.metadata["identity"] or field.name in SHOWN_ELSEWHERE:
             continue
-        other = OTHER[field.name]
+        other = OTHER_OF.get(task, {}).get(field.name, OTHER[field.name])
         options = dataclasses.replace(defaults, **(other if isinstance(other, dict) else {field.name: other}))
         if field.name == "config":  # too large to be trained here
             data = recipe.data(options)
@@ -92,7 +110,7 @@ def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_p
         others = ", ".join(other for other, recipe in RECIPES.items() if hasattr(recipe.defaults, name))
         refused = f"train: {task} has no option {option_name(name)}; tasks with this option: {others}\n"
         assert_refused(run(capsys, "train", task, option_name(name), *value), refused)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.txt", "other.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.txt", "other.tsv", "other.txt", "pairs.tsv"]
 
 
 def test_options_that_do_not_change_what_is_learned_are_these():

@@ -225,6 +225,5 @@ def test_micro_batch_size_is_that_of_the_largest(steps, size):
     assert TrainingSettings(batch_size=B, grad_accumulation_steps=steps).micro_batch_size == size
 
 
-def test_a_batch_with_too_few_sequences_is_refused():
-    with pytest.raises(ValueError, match="a batch of 2 sequences cannot be cut into 3 micro batches"):
-        computed(ragged_batch(2), 3)
+def test_a_batch_with_too_few_sequences_is_computed_one_by_one():
+    assert_same(computed(ragged_batch(2), 3), computed(ragged_batch(2), 2))

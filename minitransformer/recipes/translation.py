@@ -1,0 +1,245 @@
+"""The paper's own task: translating sentences, by default German into English."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.checks import check_integer, check_rate
+from minitransformer.data import TranslationTask, load_bible, load_pairs
+from minitransformer.data.bible import LANGUAGES
+from minitransformer.decoding.translate import translate
+from minitransformer.evaluation import mean_loss
+from minitransformer.evaluation.translation import (
+    Scores,
+    bleu_by_length,
+    frequent_words,
+    has_sacrebleu,
+    score,
+    sentence_scores,
+)
+from minitransformer.files import atomic_write
+from minitransformer.layers.positions import POSITIONS
+from minitransformer.layers.residual import NORMS
+from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from minitransformer.progress import tqdm
+from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option, option_name
+from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained
+from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.tokenizers.byte_pair import SMALLEST
+from minitransformer.training import AverageOfLast, History, cosine
+
+MAX_LEN = 256  # tokens: longer sentences are left out
+EVALUATIONS = 10  # on validation pairs during training, unless --eval-interval says otherwise
+TOKENS_AT_A_TIME = 4000  # of a batch outside training
+OF_TRANSFORMERS = ("positions", "norm", "num_heads", "attention", "window", "stride", "num_kv_heads")
+Model = Transformer | Seq2Seq
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationOptions(TrainOptions):
+    """The options of translation."""
+
+    steps: int = option(9000, "number of training steps", at_least_1, resumable=True)
+    batch_size: int = option(750, "tokens in a batch, of each language and padding included", at_least_1)
+    warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
+    dropout: float = option(0.1, "dropout rate, P_drop in the paper", check_rate)
+    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
+    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
+    text: str | None = option(
+        None,
+        "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible); "
+        "with --resume its new place",
+        resumable=True,
+    )
+    source: str = option(
+        "german", f"language of the Bible that is translated: {', '.join(LANGUAGES)}", one_of(LANGUAGES)
+    )
+    target: str = option("english", "language of the Bible that it is translated into", one_of(LANGUAGES))
+    model: str = option(
+        "transformer", f"architecture: {', '.join(('transformer', *RECURRENT))}", one_of(("transformer", *RECURRENT))
+    )
+    vocab_size: int = option(4000, "byte pairs, shared by both languages", partial(check_integer, least=SMALLEST))
+    d_model: int = option(160, "features per token", at_least_1)
+    num_heads: int = option(4, "attention heads", at_least_1)
+    num_layers: int = option(3, "layers of the encoder, and of the decoder", at_least_1)
+    norm: str = option("pre", "where the layers normalize: pre, or post (as in the paper)", one_of(NORMS))
+    peak: float = option(
+        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
+    )
+    eval_interval: int | None = option(
+        None,
+        f"steps between evaluations on validation pairs (default: a {EVALUATIONS}th of all steps)",
+        at_least_1,
+        resumable=True,
+        identity=False,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("source", "target"):
+            if self.text is not None and getattr(self, name) != getattr(TranslationOptions, name):
+                raise ValueError(f"--{name} chooses a language of the Bible: with --text it has no meaning")
+        if self.source == self.target:
+            raise ValueError(f"--source and --target must be two languages, got {self.source} twice")
+
+
+class Translated(NamedTuple):
+    """The sentences of the test, and what the model made of them."""
+
+    sources: list[str]
+    references: list[str]
+    translations: list[str]  # by beam search
+
+
+class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
+    """An encoder-decoder on pairs of sentences, with byte pairs that both languages share."""
+
+    name = "translation"
+    help = "a Transformer that translates German into English, or your own pairs of sentences"
+    defaults = TranslationOptions()
+    rate_option = "peak"
+
+    def data(self, options: TranslationOptions) -> TranslationTask:
+        """The pairs, and the byte pairs that their training part has most often."""
+        corpus = load_bible(options.source, options.target) if options.text is None else load_pairs(options.text)
+        text = "\n".join(sentence for pair in corpus.train for sentence in pair)
+        return TranslationTask(corpus, BytePairTokenizer.train(text, options.vocab_size), MAX_LEN)
+
+    def source(self, options: TranslationOptions, data: TranslationTask) -> dict[str, Any]:
+        """The path of the pairs, and the SHA-256 of their content."""
+        return {"text": options.text and os.path.abspath(options.text), "sha256": data.sha256}
+
+    def model(
+        self, options: TranslationOptions, data: TranslationTask
+    ) -> tuple[type[Model], TransformerConfig | Seq2SeqConfig]:
+        """The model and its sizes. Raises ValueError for an option that this model cannot have."""
+        sizes: dict[str, Any] = {
+            "d_model": options.d_model,
+            "num_layers": options.num_layers,
+            "dropout": options.dropout,
+        }
+        vocab_size = data.tokenizer.vocab_size
+        if options.model in RECURRENT:
+            for name in OF_TRANSFORMERS:
+                if getattr(options, name) != getattr(self.defaults, name):
+                    raise ValueError(f"{option_name(name)} is for Transformers, and --model {options.model} is none")
+            fields: dict[str, Any] = {**sizes, "hidden_size": options.d_model, **RECURRENT[options.model]}
+            return Seq2Seq, Seq2SeqConfig(vocab_size, **fields, max_len=MAX_LEN)
+        switches: dict[str, Any] = {"norm": options.norm, "positions": options.positions, **options.attention_fields()}
+        heads: dict[str, Any] = {"num_heads": options.num_heads, "d_ff": 4 * options.d_model}
+        return Transformer, TransformerConfig(vocab_size, **sizes, **heads, **switches, max_len=MAX_LEN)
+
+    def schedule(self, options: TranslationOptions, config: Any) -> Callable[[int], float]:
+        """A cosine after a warm-up."""
+        warmup = min(options.warmup, max(1, options.steps // 5))
+        return partial(cosine, steps=options.steps, peak=options.peak, warmup=warmup)
+
+    def averaging(self, options: TranslationOptions) -> AverageOfLast:
+        """The mean of the last 5 sets of weights, as in the paper (section 6.1), a hundredth of all steps apart."""
+        return AverageOfLast(options.steps, interval=max(1, options.steps // 100))
+
+    def largest_batch(self, options: TranslationOptions, data: TranslationTask) -> tuple[int, list[int]]:
+        """As many pairs as there are of the longest in one batch, and their lengths."""
+        longest = data.train.lengths.max(axis=0)
+        return max(1, options.batch_size // int(longest.max())), longest.tolist()
+
+    def smaller_options(self, options: TranslationOptions) -> tuple[str, ...]:
+        """The sizes of the model."""
+        return ("--d-model", "--num-layers", "--vocab-size")
+
+    def metadata(self, data: TranslationTask) -> dict[str, Any]:
+        """The tokenizer."""
+        return {"tokenizer": data.tokenizer.to_dict()}
+
+    def describe(self, options: TranslationOptions, model: Model, data: TranslationTask) -> str:
+        """The pairs, and the model."""
+        left_out = sum(part.left_out for part in (data.train, data.validation, data.test))
+        longer = f"; {left_out:,} with more than {MAX_LEN} tokens are left out" if left_out else ""
+        return (
+            f"{self.name}: {len(data.train):,} pairs to learn from, {len(data.validation):,} for validation, "
+            f"{len(data.test):,} for the test{longer}; {data.tokenizer.vocab_size:,} tokens, "
+            f"{model.num_parameters():,} parameters, {options.steps:,} steps"
+        )
+
+    def evaluation_callback(
+        self, options: TranslationOptions, model: Model, data: TranslationTask, evaluations: list[Any]
+    ) -> tuple[Callable[[int, History], None], int]:
+        """The perplexity of the validation pairs and a translation of one of them, at regular intervals."""
+        batches = list(batches_of(data.validation))
+        source, reference = min(data.validation.pairs, key=lambda pair: abs(len(pair[0]) - 60))
+
+        def evaluate(step: int, history: History) -> None:
+            nats = mean_loss(model, batches)
+            evaluations.append([step, nats])
+            tqdm.write(f"\nstep {step:,}: perplexity {math.exp(min(nats, 700.0)):.1f} on validation pairs")
+            if math.isfinite(nats):
+                tqdm.write(f"  {source}\n  -> {translate(model, data.tokenizer, [source], beam=1)[0]}\n  = {reference}")
+
+        return evaluate, options.eval_interval or max(1, options.steps // EVALUATIONS)
+
+    def evaluate(
+        self, options: TranslationOptions, model: Model, data: TranslationTask
+    ) -> tuple[dict[str, Any], Translated]:
+        """Perplexity, and if sacrebleu is installed BLEU and chrF, on all test pairs."""
+        sources, references = (list(side) for side in zip(*data.test.pairs, strict=True))
+        beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
+        numbers: dict[str, Any] = {"perplexity": math.exp(mean_loss(model, batches_of(data.test)))}
+        if has_sacrebleu():
+            best = score(beam, references)
+            frequent = frequent_words(sources, [target for _, target in data.train.pairs])
+            numbers.update(best._asdict(), greedy_bleu=score(greedy, references).bleu)
+            numbers.update(
+                copy_bleu=score(sources, references).bleu, frequent_words_bleu=score(frequent, references).bleu
+            )
+        return {**numbers, "test_pairs": len(sources)}, Translated(sources, references, beam)
+
+    def report(self, trained: Trained[TranslationOptions, TranslationTask, Model]) -> list[str]:
+        """The scores, and the best, the median and the worst translation."""
+        result, translated = trained.result, trained.evaluated
+        lines = [f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test pairs"]
+        if "bleu" not in result:
+            return [*lines, "BLEU needs sacrebleu, which is not installed: pip install 'minitransformer[translation]'"]
+        scores = Scores(**{name: result[name] for name in Scores._fields})
+        lines += [
+            f"{'BLEU, beam 4':<26} {scores.bleu:.2f} ± {scores.interval:.2f}    {scores.signature}",
+            f"{'BLEU, greedy':<26} {result['greedy_bleu']:.2f}",
+            f"{'chrF, beam 4':<26} {scores.chrf:.2f}",
+            f"{'BLEU of the source itself':<26} {result['copy_bleu']:.2f}",
+            f"{'BLEU of frequent words':<26} {result['frequent_words_bleu']:.2f}",
+        ]
+        for group in bleu_by_length(*translated):
+            words = f"{group.shortest} to {group.longest} words"
+            lines.append(f"{f'BLEU, {words}':<26} {group.bleu:.2f} on {group.sentences} sentences")
+        ranking = np.argsort(sentence_scores(translated.translations, translated.references), kind="stable")
+        for name, row in (("best", ranking[-1]), ("median", ranking[len(ranking) // 2]), ("worst", ranking[0])):
+            lines += ["", f"{name + ':':<9}{translated.sources[row]}"]
+            lines += [f"   model {translated.translations[row]}", f"   right {translated.references[row]}"]
+        return [*lines, ""]
+
+    def draw(self, trained: Trained[TranslationOptions, TranslationTask, Model], folder: Path) -> list[Path]:
+        """The loss, BLEU by length, all translations of the test, and where the model attends in one of them."""
+        from minitransformer import plotting
+
+        paths = [folder / "loss.png"]
+        steps, nats = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
+        bits = [value / math.log(2) for value in nats]
+        plotting.plot_text_training(trained.history, steps, bits, paths[0], self.name, "token")
+        if has_sacrebleu():
+            paths.append(folder / "bleu.png")
+            plotting.plot_bleu(bleu_by_length(*trained.evaluated), trained.result["bleu"], paths[-1])
+        paths.append(folder / "translations.tsv")
+        rows = ["source\treference\ttranslation", *map("\t".join, zip(*trained.evaluated, strict=True))]
+        with atomic_write(paths[-1]) as partial_file:
+            partial_file.write_text("\n".join(rows) + "\n", encoding="utf8")
+        return paths
+
+
+def batches_of(pairs: Any) -> Any:
+    """All `pairs` in batches for evaluation."""
+    return (pairs.batch(rows) for rows in pairs.batches(TOKENS_AT_A_TIME))
