@@ -250,8 +250,8 @@ def random_model(seed):
 
 
 class Table:
-    def __init__(self, log_p, beam):
-        self.log_p, self.said = log_p, [()] * beam
+    def __init__(self, log_p):
+        self.log_p, self.said = log_p, [()]
 
     def extend(self, ids):  # the next token of each row; the first is BOS
         self.said = [(*said, *row) for said, row in zip(self.said, ids.tolist(), strict=True)]
@@ -270,7 +270,7 @@ for seed in range(models):
         wide = max(wide, abs(score - best), float(found != ids))
         for beam in (1, 2, 4):
             score, found = beam_search(log_p, ROOM, beam, alpha)
-            theirs = decoding.beam_search(Table(log_p, beam), 1, ROOM, BOS, beam, alpha)[0][0]
+            theirs = decoding.beam_search(Table(log_p), 1, ROOM, BOS, beam, alpha)[0][0]
             library = max(library, abs(score - theirs.score), float(found != theirs.ids))
             if alpha == 0.0:
                 greedy_missed += beam == 1 and found != ids
@@ -383,7 +383,7 @@ batch = tests["sort"]
 right = [tuple(row[row != PAD].tolist()) for row in batch.target_out[:count]]
 searched = {}  # (alpha, beam): the best answers, mean log P, mean length, per cent right
 for alpha, beam in [*itertools.product((0.0, 0.6), beams), (5.0, 4)]:
-    state = model.decoding_state(np.repeat(batch.source[:count], beam, axis=0), 16)  # beam rows for each source
+    state = model.decoding_state(batch.source[:count], 16)
     answers = [best[0] for best in decoding.beam_search(state, count, 16, BOS, beam, alpha)]
     log_p, length = (np.mean([x(answer) for answer in answers]) for x in (lambda a: a.log_prob, lambda a: len(a.ids)))
     match = 100 * np.mean([answer.ids == ids for answer, ids in zip(answers, right, strict=True)])

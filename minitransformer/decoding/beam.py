@@ -8,7 +8,7 @@ from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.decoding.interfaces import DecodingState
 from minitransformer.decoding.sampling import log_softmax
-from minitransformer.vocabulary import EOS, PAD
+from minitransformer.vocabulary import EOS
 
 
 class Hypothesis(NamedTuple):
@@ -38,32 +38,34 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """For each of `batch` sequences its finished hypotheses, the best first -> list of lists of Hypothesis.
 
-    `state` must hold batch * beam rows, with the rows of one sequence next to each other. At every step the extensions
-    of a sequence are ranked: those among the best `beam` that end in eos are finished, and the best `beam` of those
-    that do not end stay alive. A sequence is done when no living hypothesis can still beat its best finished one, so
-    only the first answer is sure to be the best of the search. Hypotheses that are alive after max_new_tokens count as
-    finished. With beam = 1 and alpha = 0 this is greedy decoding. The defaults of `beam` and `alpha` are the paper's.
-    Raises ValueError if beam or max_new_tokens is less than 1.
+    `state` holds one row for each sequence, so each source is encoded once; the search itself repeats the rows. At
+    every step the extensions of a sequence are ranked: those among the best `beam` that end in eos are finished, and
+    the best `beam` of those that do not end stay alive. A sequence is done, and its rows leave the state, when no
+    living hypothesis can still beat its best finished one, so only the first answer is sure to be the best of the
+    search. Hypotheses that are alive after max_new_tokens count as finished. With beam = 1 and alpha = 0 this is greedy
+    decoding. The defaults of `beam` and `alpha` are the paper's. Raises ValueError if beam or max_new_tokens is less
+    than 1.
     """
     check_integer("beam", beam, least=1)
     check_integer("max_new_tokens", max_new_tokens, least=1)
     alive: list[list[Alive]] = [[((), 0.0)] for _ in range(batch)]  # per sequence, the best first
     finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
-    last = np.full((batch * beam, 1), bos)
+    last = np.full((batch, 1), bos)  # of each living hypothesis, in the order of `alive`: one row of the state
     for length in range(1, max_new_tokens + 1):
-        log_p = log_softmax(to_host(state.extend(last))).reshape(batch, beam, -1)
-        parents = [_extend(alive[i], finished[i], log_p[i], beam, eos, alpha) for i in range(batch)]
-        alive = [living for living, _ in parents]
-        if length == max_new_tokens:
+        log_p = log_softmax(to_host(state.extend(last)))  # (rows, V)
+        rows: list[int] = []  # the parent of each hypothesis that goes on
+        start = 0
+        for i, living in enumerate(alive):
+            end = start + len(living)
+            alive[i], parents = _extend(living, finished[i], log_p[start:end], beam, eos, alpha)
+            if length < max_new_tokens and _is_done(alive[i], finished[i], max_new_tokens, alpha):
+                alive[i], parents = [], []
+            rows += [start + row for row in parents]
+            start = end
+        if length == max_new_tokens or not rows:
             break
-        for i in range(batch):
-            if _is_done(alive[i], finished[i], max_new_tokens, alpha):
-                alive[i] = []
-        if not any(alive):
-            break
-        rows = [i * beam + row for i, (_, chosen) in enumerate(parents) for row in _filled(chosen, beam, 0)]
         state.select(rows)
-        last = np.array([ids[-1] for living in alive for ids in _filled([h[0] for h in living], beam, (PAD,))])[:, None]
+        last = np.array([[ids[-1]] for living in alive for ids, _ in living])
     for i in range(batch):
         finished[i] += [_hypothesis(ids, log_prob, alpha) for ids, log_prob in alive[i]]
         finished[i].sort(key=lambda hypothesis: -hypothesis.score)
@@ -72,8 +74,10 @@ def beam_search(
 
 def _extend(alive, finished, log_p, beam, eos, alpha):
     """Extend the living hypotheses of one sequence by one token -> the new living ones, and each one's parent row."""
+    if not alive:
+        return [], []
     V = log_p.shape[-1]
-    totals = np.array([log_prob for _, log_prob in alive])[:, None] + log_p[: len(alive)]  # (alive, V)
+    totals = np.array([log_prob for _, log_prob in alive])[:, None] + log_p  # (alive, V)
     living, rows = [], []
     for rank, place in enumerate(_largest(totals.ravel(), 2 * beam)):  # at most `beam` of these end in eos
         row, token = divmod(place, V)
@@ -90,8 +94,6 @@ def _extend(alive, finished, log_p, beam, eos, alpha):
 def _largest(x, count):
     """The indices of the `count` largest entries of x (N,), the largest first; of equal ones the first comes first."""
     count = min(count, len(x))
-    if not count:
-        return []
     places = np.flatnonzero(x >= np.partition(x, -count)[-count])  # few, so this is faster than sorting all of x
     return places[np.argsort(-x[places], kind="stable")][:count].tolist()
 
@@ -106,8 +108,3 @@ def _is_done(alive, finished, max_new_tokens, alpha):
 
 def _hypothesis(ids, log_prob, alpha):
     return Hypothesis(ids, log_prob, log_prob / length_penalty(len(ids), alpha))
-
-
-def _filled(items, count, filler):
-    """The items, followed by fillers up to `count`, for rows of the batch whose output is ignored."""
-    return list(items) + [filler] * (count - len(items))

@@ -56,6 +56,7 @@ class TransformerState:
         self.memory_kv_caches = model.decoder.read(memory)
         self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
         self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
+        self.sources = np.arange(len(source))  # which source each row reads
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """ids (B, n) on the host -> logits (B, V)."""
@@ -72,8 +73,14 @@ class TransformerState:
     def select(self, rows: Sequence[int] | np.ndarray) -> None:
         """Keep the sequences `rows` (integers on the host), in this order."""
         kept = to_device(np.asarray(rows))
-        self.source_allowed, self.allowed = self.source_allowed[kept], self.allowed[kept]
-        for kv_cache in (*self.kv_caches, *self.memory_kv_caches):
+        self.allowed = self.allowed[kept]
+        for kv_cache in self.kv_caches:
+            kv_cache.select(kept)
+        before, self.sources = self.sources, self.sources[rows]
+        if np.array_equal(before, self.sources):
+            return  # as in most steps of beam search, which reorders the rows of each source among themselves
+        self.source_allowed = self.source_allowed[kept]
+        for kv_cache in self.memory_kv_caches:
             kv_cache.select(kept)
 
 

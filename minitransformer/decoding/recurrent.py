@@ -38,6 +38,7 @@ class RecurrentState:
         self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
         (self.memory, self.state), _ = model.encode(source)
         self.batch = len(source)
+        self.sources = np.arange(len(source))  # which source each row reads
         self.allowed = to_device(source != PAD)[:, None]  # (B, 1, S)
         self.keys: Any = None if model.attention is None else model.attention.keys(self.memory)[0]
 
@@ -57,7 +58,8 @@ class RecurrentState:
         kept = to_device(np.asarray(rows))
         self.batch = len(rows)
         self.state = tuple(array[:, kept] for array in self.state)
-        if self.keys is not None:
+        before, self.sources = self.sources, self.sources[rows]
+        if self.keys is not None and not np.array_equal(before, self.sources):  # see TransformerState.select
             self.memory, self.keys, self.allowed = self.memory[kept], self.keys[kept], self.allowed[kept]
 
 

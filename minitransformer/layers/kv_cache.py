@@ -49,7 +49,16 @@ class KVCache:
 
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""
-        self.k, self.v = self.k[rows], self.v[rows]
+        self.k, self.v = self._selected(self.k, rows), self._selected(self.v, rows)
+
+    def _selected(self, array, rows):
+        """`array` with these rows. Unless there are more rows than before, it moves filled positions in place alone."""
+        if len(rows) > len(array):
+            return array[rows]
+        kept = array[: len(rows), :, : self.length]
+        moved = xp.flatnonzero(rows != xp.arange(len(rows)))
+        kept[moved] = array[rows[moved], :, : self.length]  # the right side is a copy
+        return array[: len(rows)]
 
 
 class RollingKVCache(KVCache):

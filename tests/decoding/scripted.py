@@ -19,11 +19,13 @@ class ScriptedState:
         self.logits_of = logits_of
         self.rows = [(source, ()) for source in sources]
         self.steps = 0
+        self.sizes = []  # how many rows were read at each step
 
     def extend(self, ids):
         assert ids.ndim == 2
         assert isinstance(ids, np.ndarray)
         self.steps += 1
+        self.sizes.append(len(ids))
         self.rows = [(source, (*said, *new)) for (source, said), new in zip(self.rows, ids.tolist(), strict=True)]
         return device(np.array([self.logits_of(*row) for row in self.rows], dtype=np.float64))
 

@@ -30,7 +30,7 @@ every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
 
 def search(logits_of, max_new_tokens, beam, sources=(0,), **options):
     """The hypotheses of each source, and how often the state was extended."""
-    state = ScriptedState(logits_of, np.repeat(sources, beam).tolist())
+    state = ScriptedState(logits_of, sources)
     return beam_search(state, len(sources), max_new_tokens, BOS, beam=beam, **options), state.steps
 
 
@@ -213,6 +213,17 @@ def test_several_sources_at_once_give_what_each_gives_alone(beam, alpha):
     for source, hypotheses in zip(sources, together, strict=True):
         (alone,), _ = search(logits_of, 6, beam, (source,), alpha=alpha)
         assert hypotheses == alone
+
+
+def test_a_source_is_read_once_and_its_rows_leave_when_it_is_done():
+    table = {(): {3: 0.6, 4: 0.4}} | {
+        said: {3: 0.5, 4: 0.5} for n in (1, 2) for said in itertools.product((3, 4), repeat=n)
+    }
+    sure, unsure = script({}, 5), script(table, 5)
+    state = ScriptedState(lambda source, said: (sure if source in (1, 3) else unsure)(source, said), range(5))
+    found = beam_search(state, 5, 4, BOS, beam=2, alpha=0.0)
+    assert state.sizes == [5, 6, 6, 6]
+    assert [len(hypotheses[0].ids) for hypotheses in found] == [4, 1, 4, 1, 4]
 
 
 @pytest.mark.parametrize(("beam", "max_new_tokens"), [(0, 4), (-1, 4), (2, 0), (2, -5)])

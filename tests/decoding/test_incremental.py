@@ -94,6 +94,20 @@ def test_selected_rows_continue_as_if_decoded_alone(rows):
     check_pieces(state, target[rows, 3:], (1, 1), model(SOURCE[rows], target[rows])[:, 3:])
 
 
+def test_keys_and_values_of_the_source_are_copied_only_when_rows_change_their_source():
+    model = build_random("post", False)
+    state = model.decoding_state(SOURCE, MAX_LEN)
+    state.select([0, 0, 0, 1, 1, 1])
+    (kept, *_) = state.memory_kv_caches
+    keys = kept.k
+    state.select([2, 0, 0, 5, 3, 4])
+    assert kept.k is keys
+    state.select([3, 4, 5, 0, 1, 2])
+    assert kept.k is not keys
+    said = np.array([[1, 6, 3]] * 6)
+    check_pieces(state, said, (1, 2), model(SOURCE[[1, 1, 1, 0, 0, 0]], said))
+
+
 def test_rows_can_be_selected_again_and_again_and_before_anything_was_read():
     model, sources = build_random("pre", True), np.arange(2)
     state, said = model.decoding_state(SOURCE, MAX_LEN), TARGET[:, :0]

@@ -40,10 +40,9 @@ def test_gpt_continues_a_prompt_read_in_one_piece():
 @pytest.mark.parametrize("beam", [2, 4])
 def test_beam_search_gives_each_source_of_a_batch_the_answers_it_gets_alone(beam):
     model = build_random("post", False)
-    together = beam_search(model.decoding_state(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    together = beam_search(model.decoding_state(SOURCES, 6), 3, 6, BOS, beam=beam)
     for source, hypotheses in zip(SOURCES, together, strict=True):
-        source = np.repeat(source[source != 0][None], beam, axis=0)
-        (alone,) = beam_search(model.decoding_state(source, 6), 1, 6, BOS, beam=beam)
+        (alone,) = beam_search(model.decoding_state(source[source != 0][None], 6), 1, 6, BOS, beam=beam)
         assert [got.ids for got in hypotheses] == [expected.ids for expected in alone]
         for field in ("log_prob", "score"):
             got, expected = (np.array([getattr(one, field) for one in some]) for some in (hypotheses, alone))
@@ -52,7 +51,7 @@ def test_beam_search_gives_each_source_of_a_batch_the_answers_it_gets_alone(beam
 
 def test_log_prob_of_a_hypothesis_equals_the_whole_models():
     model, beam = build_random("pre", True), 5
-    found = beam_search(model.decoding_state(np.repeat(SOURCES, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    found = beam_search(model.decoding_state(SOURCES, 6), 3, 6, BOS, beam=beam)
     assert len({hypothesis.ids for hypotheses in found for hypothesis in hypotheses}) > 10
     for source, hypotheses in zip(SOURCES, found, strict=True):
         for ids, log_prob, score in hypotheses:

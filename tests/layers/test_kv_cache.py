@@ -96,7 +96,7 @@ def test_appending_beyond_max_len_is_refused_and_changes_nothing(count, number):
     assert same(last[:, :, :4], before)
 
 
-@pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1, 0, 0, 1]])
+@pytest.mark.parametrize("rows", [[1, 0], [1, 1, 0], [0], [1], [1, 1], [1, 0, 0, 1]])
 def test_select_reorders_keys_and_values_and_keeps_max_len(rows):
     rng, kv_cache = np.random.default_rng(44), KVCache((B, H, 6, D), np.float64)
     k, v = random_array(rng, B, H, 2, D), random_array(rng, B, H, 2, D)

@@ -106,12 +106,12 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(attention):
 def test_greedy_decoding_and_beam_search_give_each_source_the_answer_it_gets_alone(attention):
     model, beam = build(attention=attention), 3
     greedy = greedy_decode(model, SOURCE, 6)
-    found = beam_search(model.decoding_state(np.repeat(SOURCE, beam, axis=0), 6), 3, 6, BOS, beam=beam)
+    found = beam_search(model.decoding_state(SOURCE, 6), 3, 6, BOS, beam=beam)
     for row, length in enumerate(LENGTHS):
         source = SOURCE[row : row + 1, :length]
         alone = greedy_decode(model, source, 6)[0]
         assert greedy[row, : len(alone)].tolist() == alone.tolist()
-        (expected,) = beam_search(model.decoding_state(np.repeat(source, beam, axis=0), 6), 1, 6, BOS, beam=beam)
+        (expected,) = beam_search(model.decoding_state(source, 6), 1, 6, BOS, beam=beam)
         assert [h.ids for h in found[row]] == [h.ids for h in expected]
 
 

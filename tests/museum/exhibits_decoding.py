@@ -202,8 +202,8 @@ BEAM = (
         "a hypothesis forgets the probability of its beginning",
         "Each step then ranks by its last token alone.",
         beam._extend,
-        "np.array([log_prob for _, log_prob in alive])[:, None] + log_p[: len(alive)]",
-        "log_p[: len(alive)].astype(np.float64)",
+        "np.array([log_prob for _, log_prob in alive])[:, None] + log_p",
+        "log_p.astype(np.float64)",
     ),
     Exhibit(
         "the state is not selected when hypotheses are",
@@ -216,7 +216,7 @@ BEAM = (
         "rows are selected without counting the sources before them",
         "All sources go on with what was read of the first. One source alone does not show it.",
         decoding.beam_search,
-        "i * beam + row for",
+        "start + row for",
         "row for",
     ),
     Exhibit(

@@ -22,11 +22,11 @@ NOBODY = -1  # after an answer's last token
 class Rows:
     """A language model as the library's search wants it: it remembers what each row has said."""
 
-    def __init__(self, log_p, beam):
-        self.log_p, self.said = log_p, [()] * beam
+    def __init__(self, log_p):
+        self.log_p, self.said = log_p, [()]
 
     def extend(self, ids):
-        """The next token of each row, bos at first -> logits (beam, V)."""
+        """The next token of each row, bos at first -> logits (rows, V)."""
         self.said = [(*said, *row) for said, row in zip(self.said, ids.tolist(), strict=True)]
         return np.stack([self.log_p(said[1:]) for said in self.said])
 
@@ -67,7 +67,7 @@ def make_search(rng, given, V, beam, max_new_tokens):
         tied = beam >= V and rng.random() < 0.5  # all tokens are equally likely; eos is in the beam, in any order
         log_p = random_model(rng, V, max_new_tokens, *((0.0, 0.0) if tied else (0.5, 8.0)))
         args = log_p, max_new_tokens, beam, float(rng.choice([0.6, 1.0, 2.0] if rich else [0.0, 0.6, 1.0]))
-        best = beam_search(Rows(log_p, beam), 1, max_new_tokens, BOS, beam, args[-1])[0][0]
+        best = beam_search(Rows(log_p), 1, max_new_tokens, BOS, beam, args[-1])[0][0]
         mistake = MISTAKES[RICH.index((V, beam, max_new_tokens))] if rich else None
         if not rich or abs(EXERCISE.mistaken(EXERCISE.tasks[0], mistake)(*args)[0] - best.score) > APART:
             problem = Problem(args, ())
