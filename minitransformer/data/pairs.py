@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minitransformer.files import read_bytes
+from minitransformer.files import read_text
 
 Pair = tuple[str, str]  # a sentence and its translation
 
@@ -32,10 +32,10 @@ class PairCorpus(NamedTuple):
 
 
 def load_pairs(path: str | os.PathLike) -> PairCorpus:
-    """The pairs in the file at `path`, see `read_pairs`, of which a hash of the source chooses those held out.
+    """The pairs in the file at `path`, see `read_pairs`. A hash of its source decides whether a pair is held out.
 
-    So a source never is on both sides, and a pair that is added to the file moves no other. Raises what `read_pairs`
-    raises, and ValueError for a file with too few pairs to hold any out.
+    So pairs with the same source are on the same side, and a pair that is added to the file moves no other. Raises what
+    `read_pairs` raises, and ValueError for a file with too few pairs to hold any out.
     """
     parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
     for pair in read_pairs(path):
@@ -45,33 +45,30 @@ def load_pairs(path: str | os.PathLike) -> PairCorpus:
     for name, part in parts.items():
         if not part:
             count = sum(map(len, parts.values()))
-            raise ValueError(f"{path} has {count} pairs: too few, none of them is left for {name}")
+            raise ValueError(f"{path} has too few pairs: of {count}, none is left for {name}")
     return PairCorpus(**parts)
 
 
 def read_pairs(path: str | os.PathLike) -> list[Pair]:
     """The pairs in a file with one pair in each line: a sentence, a tab, its translation -> in the file's order.
 
-    This is the format of Tatoeba's and Anki's exports: columns after the second are ignored. The file is UTF-8, with or
-    without a byte order mark, and its lines end in a newline or CR and LF. Empty lines and repeated pairs are left out.
-    Quotes have no special meaning. Characters are composed (Unicode's NFC), so that "ä" is the same however it was
-    typed, and white space becomes single spaces. Raises ValueError, naming the path and the line, for a line without
-    two sentences and for a file that is not text, and OSError for one that cannot be read.
+    Columns after the second are ignored, as in the pairs for Anki, where the third names the authors. Tatoeba's own
+    export has four columns, with a number before each sentence; the numbers are ignored. The file is UTF-8, see
+    `read_text`. Empty lines and repeated pairs are left out. Quotes have no special meaning. Characters are composed
+    (Unicode's NFC), so that "ä" is the same however it was typed, and white space becomes single spaces. Raises
+    ValueError, naming the path and the line, for a line without two sentences, and the errors of `read_text`.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
-    if "\0" in text:
-        raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
     pairs: dict[Pair, None] = {}
-    for number, line in enumerate(text.split("\n"), start=1):  # not splitlines, which also splits at U+2028
+    for number, line in enumerate(read_text(path).split("\n"), start=1):  # splitlines would also split at U+2028
         if not line.strip():
             continue
-        sentences = [tidy(column) for column in line.split("\t")[:2]]
-        if len(sentences) < 2 or not all(sentences):
+        columns = line.split("\t")
+        if len(columns) == 4 and columns[0].isdecimal() and columns[2].isdecimal():
+            columns = columns[1::2]
+        source, target = map(tidy, (*columns, "")[:2])
+        if not source or not target:
             raise ValueError(f"{path}, line {number}: a sentence, a tab and its translation were expected")
-        pairs[sentences[0], sentences[1]] = None
+        pairs[source, target] = None
     return list(pairs)
 
 

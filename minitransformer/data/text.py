@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_integer
-from minitransformer.files import read_bytes
+from minitransformer.files import read_text
 from minitransformer.tokenizers import Tokenizer
 
 HELD_OUT_PLAYS = ("romeo-and-juliet", "the-tempest")  # a tragedy and a romance that training never sees
@@ -69,13 +69,7 @@ def load_text(path: str | os.PathLike) -> Corpus:
 
     Raises ValueError, naming the path, if the file is not text, and OSError if it is missing or cannot be read.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
-    if "\0" in text:
-        raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = read_text(path)
     cut = len(text) - int(len(text) * HELD_OUT_SHARE)
     return Corpus(text[:cut], text[cut:])
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.data.pairs import Pair, PairCorpus
-from minitransformer.data.tasks import Batch
+from minitransformer.data.tasks import Batch, pad_rows
 from minitransformer.tokenizers import Tokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
 
@@ -15,7 +15,8 @@ class EncodedPairs:
     """Pairs of sentences as ids; those longer than `max_len` tokens on either side, eos included, are left out."""
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, max_len: int) -> None:
-        encoded = [tuple(np.append(tokenizer.encode(text), EOS) for text in pair) for pair in pairs]
+        end = np.array([EOS])
+        encoded = [tuple(np.concatenate((tokenizer.encode(text), end)) for text in pair) for pair in pairs]
         fits = [max(map(len, both)) <= max_len for both in encoded]
         self.pairs = [pair for pair, kept in zip(pairs, fits, strict=True) if kept]
         self.ids = [both for both, kept in zip(encoded, fits, strict=True) if kept]
@@ -27,7 +28,9 @@ class EncodedPairs:
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """The pairs `rows` as a batch, padded to the longest source and the longest target."""
-        source, target = (pad([self.ids[row][side] for row in rows]) for side in (0, 1))
+        source, target = (
+            pad_rows([self.ids[row][side] for row in rows], int(self.lengths[rows, side].max())) for side in (0, 1)
+        )
         target_in = np.concatenate([np.full((len(target), 1), BOS), target[:, :-1]], axis=1)
         return Batch(source, np.where(target_in == EOS, PAD, target_in), target)
 
@@ -35,7 +38,8 @@ class EncodedPairs:
         """All pairs in batches of at most `max_tokens` tokens of each side, padding included -> the rows of each.
 
         Pairs are sorted by length, of the target and then of the source, so that each batch has little padding (section
-        5.1). With `rng` the order of equally long pairs and that of the batches is random.
+        5.1). With `rng` the order of equally long pairs and that of the batches is random. A pair that is longer than
+        `max_tokens` is a batch of its own.
         """
         rows = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         rows = rows[np.lexsort(self.lengths[rows].T)]
@@ -68,11 +72,3 @@ class TranslationTask:
         check_integer("size", size, least=1)
         for rows in self.train.batches(size, rng):
             yield self.train.batch(rows)
-
-
-def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows of ids as one array (B, T), padded at the end."""
-    ids = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
-    for row, content in zip(ids, rows, strict=True):
-        row[: len(content)] = content
-    return ids

@@ -8,7 +8,7 @@ import pytest
 from minitransformer.backend import backend_name, to_host, use_backend
 from tests.strict.meter import measured
 from tests.strict.strict import strict
-from tests.strict.training import SmallTraining, batches, train_steps
+from tests.strict.training import SmallTraining, batches, batches_of_pairs, train_steps
 
 STEPS = 5
 VARIANTS = {
@@ -72,6 +72,24 @@ def test_a_step_uploads_ids_and_their_order_alone(runs):
     for meter, batch in zip(meters, batches(STEPS), strict=True):
         expected = 7 + sum(3 + _rounds(ids) for ids in (batch.source, batch.target_in))
         assert len(meter.uploads) == expected, meter.uploads
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_steps_on_sentence_pairs_neither_wait_nor_differ_from_numpys(variant):
+    """The batches have different numbers of pairs, lengths and padding."""
+    shapes = {(batch.source.shape, batch.target_in.shape) for batch in batches_of_pairs(STEPS)}
+    assert len(shapes) == STEPS
+    found = []
+    for module in (np, strict):
+        with use_backend(module):
+            training = SmallTraining(**VARIANTS[variant])
+            losses, meters = train_steps(training, STEPS, batches_of_pairs)
+            found.append(([to_host(loss).tobytes() for loss in losses], to_host(training.optimizer.weights)))
+    assert [meter.waits + meter.downloads for meter in meters] == [[]] * STEPS
+    assert [meter.lines_that_made("float64", "complex128", "complex64") for meter in meters] == [[]] * STEPS
+    (expected_losses, expected), (losses, weights) = found
+    assert losses == expected_losses
+    np.testing.assert_array_equal(weights, expected)
 
 
 def test_measuring_the_accuracy_does_not_wait_either():

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from minitransformer.data import PairCorpus, TranslationTask
 from minitransformer.data.tasks import get_task
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.recurrent import Seq2Seq
 from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
+from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
 from tests.strict.meter import measured
 
@@ -41,10 +43,19 @@ def batches(count, size=7):
     return [get_task("reverse").batch(rng, size) for _ in range(count)]
 
 
-def train_steps(training, count):
-    """`count` steps -> the losses, still on the device, and what was measured inside each step."""
+def batches_of_pairs(count, size=70):
+    """`count` batches of an epoch of sentence pairs, of very different lengths, of at most `size` tokens a side."""
+    rng = np.random.default_rng(4)
+    letters = get_task("reverse").symbols
+    pairs = [tuple("".join(rng.choice(list(letters), rng.integers(1, 15))) for _ in range(2)) for _ in range(60)]
+    task = TranslationTask(PairCorpus(pairs, pairs[:1], pairs[:1]), CharacterTokenizer(letters), SIZES["max_len"])
+    return list(task.epoch(rng, size))[:count]
+
+
+def train_steps(training, count, draw=batches):
+    """`count` steps on what `draw` returns -> the losses, still on the device, and what was measured in each step."""
     losses, meters = [], []
-    for step, batch in enumerate(batches(count), start=1):
+    for step, batch in enumerate(draw(count), start=1):
         with measured() as meter:
             loss, _ = training.step(batch, noam(step, SIZES["d_model"], warmup=10))
         losses.append(loss)

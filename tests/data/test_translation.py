@@ -1,0 +1,235 @@
+"""Sentence pairs as batches: each pair once in an epoch, within the budget of tokens, with little padding."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from minitransformer.data import PairCorpus, TranslationTask
+from minitransformer.data.translation import EncodedPairs
+from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.vocabulary import BOS, EOS, PAD
+
+BUDGET = 60
+
+
+class Numbers:
+    """A tokenizer of texts such as "7 12 5": each word is its own id."""
+
+    def encode(self, text):
+        return np.array([int(word) for word in text.split()], dtype=np.int64)
+
+
+def ragged_pairs(count=300, seed=0):
+    """Pairs of 1 to 12 tokens whose two sides are of similar, rarely of the same length; no two are equal."""
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for i in range(count):
+        length = int(rng.integers(1, 11))
+        lengths = length, max(1, length + int(rng.integers(-2, 3)))
+        pairs.append(tuple(" ".join([str(10 + side * count + i)] * n) for side, n in enumerate(lengths)))
+    return pairs
+
+
+def encoded(pairs=None, max_len=20):
+    return EncodedPairs(ragged_pairs() if pairs is None else pairs, Numbers(), max_len)
+
+
+def make_task(train=None, max_len=20):
+    return TranslationTask(
+        PairCorpus(train or ragged_pairs(), [("3 4", "5"), ("6", "7")], [("8", "9 9")]), Numbers(), max_len
+    )
+
+
+def row_of(ids):
+    """The tokens of a row without padding."""
+    return " ".join(str(i) for i in ids if i != PAD)
+
+
+def pairs_in(batch):
+    """The pairs of a batch as text, without eos."""
+    for side in (batch.source, batch.target_out):
+        assert all(row_of(ids).endswith(str(EOS)) for ids in side)
+    return [
+        (row_of(source[source != EOS]), row_of(target[target != EOS]))
+        for source, target in zip(batch.source, batch.target_out, strict=True)
+    ]
+
+
+def padding_of(batches):
+    """The share of the positions that are padding."""
+    arrays = [ids for batch in batches for ids in batch]
+    return sum((ids == PAD).sum() for ids in arrays) / sum(ids.size for ids in arrays)
+
+
+def test_batch_has_bos_before_the_target_and_eos_after_both_sides():
+    batch = encoded([("13 14 15", "16 17"), ("18", "19 20 21 22"), ("23", "24")]).batch([0, 1])
+    assert batch.source.tolist() == [[13, 14, 15, EOS], [18, EOS, PAD, PAD]]
+    assert batch.target_in.tolist() == [[BOS, 16, 17, PAD, PAD], [BOS, 19, 20, 21, 22]]
+    assert batch.target_out.tolist() == [[16, 17, EOS, PAD, PAD], [19, 20, 21, 22, EOS]]
+    assert all(ids.dtype == np.int64 for ids in batch)
+    assert batch.inputs == (batch.source, batch.target_in)
+    assert batch.targets is batch.target_out
+
+
+def test_a_batch_has_the_rows_that_were_asked_for_in_their_order():
+    pairs = ragged_pairs(9)
+    for rows in ([4], [8, 0, 3], np.array([5, 2])):
+        assert pairs_in(encoded(pairs).batch(rows)) == [pairs[row] for row in rows]
+
+
+def test_the_decoder_reads_what_it_should_have_predicted_one_token_before():
+    data = encoded()
+    for rows in data.batches(BUDGET):
+        batch = data.batch(rows)
+        assert (batch.target_in[:, 0] == BOS).all()
+        assert not np.isin(batch.target_in[:, 1:], [BOS, EOS]).any()
+        before, after = batch.target_out[:, :-1], batch.target_in[:, 1:]
+        assert np.array_equal(np.where(before == EOS, PAD, before), after)
+        assert np.array_equal(batch.target_in != PAD, batch.target_out != PAD), "eos is predicted from the last word"
+
+
+def test_no_column_of_a_batch_is_all_padding():
+    data = encoded()
+    for rows in data.batches(BUDGET, np.random.default_rng(1)):
+        assert all((ids != PAD).any(axis=0).all() for ids in data.batch(rows))
+
+
+@pytest.mark.parametrize("budget", [1, 13, 60, 500, 10**6])
+def test_every_pair_comes_once_and_no_batch_exceeds_the_budget(budget):
+    """Except for a pair that is longer than the budget: it is a batch of its own."""
+    pairs, data = ragged_pairs(), encoded()
+    for rng in (None, np.random.default_rng(2)):
+        batches = [data.batch(rows) for rows in data.batches(budget, rng)]
+        assert sorted(pair for batch in batches for pair in pairs_in(batch)) == sorted(pairs)
+        for batch in batches:
+            assert max(batch.source.size, batch.target_out.size) <= budget or len(batch.source) == 1
+
+
+def test_one_very_long_pair_does_not_make_other_batches_smaller():
+    pairs = [*ragged_pairs(40), (" ".join(["7"] * 200), "8")]
+    data = encoded(pairs, max_len=300)
+    (single,) = [rows for rows in data.batches(BUDGET) if 40 in rows]
+    assert single.tolist() == [40]
+
+
+def test_batches_are_as_full_as_the_budget_allows():
+    data = encoded()
+    batches = data.batches(BUDGET)
+    for rows, following in itertools.pairwise(batches):
+        longest = data.lengths[[*rows, following[0]]].max()
+        assert (len(rows) + 1) * longest > BUDGET, "one more pair did not fit"
+
+
+def test_there_is_little_padding():
+    """Measured against batches in a random order, each filled up to the same budget."""
+    data, rng = encoded(ragged_pairs(3000)), np.random.default_rng(3)
+    ours = [data.batch(rows) for rows in data.batches(400, rng)]
+    naive, rows = [], []
+    for row in rng.permutation(len(data)):
+        if rows and (len(rows) + 1) * data.lengths[[*rows, row]].max() > 400:
+            naive.append(data.batch(rows))
+            rows = []
+        rows.append(row)
+    naive.append(data.batch(rows))
+    assert padding_of(naive) > 0.4
+    assert padding_of(ours) < 0.04
+    assert len(ours) < 0.6 * len(naive)
+
+
+def epochs(seed, count=2, task=None, size=BUDGET):
+    """The batches of some epochs that follow each other."""
+    task, rng = task or make_task(), np.random.default_rng(seed)
+    return [[[ids.tolist() for ids in batch] for batch in task.epoch(rng, size)] for _ in range(count)]
+
+
+def test_an_epoch_holds_each_training_pair_once():
+    pairs, task, rng = ragged_pairs(), make_task(), np.random.default_rng(4)
+    for _ in range(2):
+        batches = list(task.epoch(rng, BUDGET))
+        assert sorted(pair for batch in batches for pair in pairs_in(batch)) == sorted(pairs)
+
+
+def test_the_same_generator_gives_the_same_epochs_and_each_epoch_is_another():
+    first, second = epochs(5)
+    assert epochs(5) == [first, second]
+    assert first != second
+    assert epochs(6)[0] != first
+
+
+def test_the_order_of_the_batches_is_random():
+    """Over 30 epochs, short batches and long ones come first, and in no epoch do the lengths only rise."""
+    widths = [[len(batch[0][0]) for batch in epoch] for epoch in epochs(7, count=30)]
+    first = [each[0] for each in widths]
+    assert min(first) <= 4
+    assert max(first) >= 8
+    assert all(each != sorted(each) for each in widths)
+
+
+def test_pairs_of_the_same_lengths_meet_others_in_each_epoch():
+    pairs = [(f"{10 + i} 3", f"{500 + i}") for i in range(40)]
+    companions = [
+        {frozenset(row[0] for row in source) for source, *_ in epoch} for epoch in epochs(8, 2, make_task(pairs), 15)
+    ]
+    assert [sorted(map(len, each)) for each in companions] == [[5] * 8] * 2
+    assert companions[0] != companions[1]
+
+
+def test_batches_without_a_generator_are_always_the_same_and_go_from_short_to_long():
+    data = encoded()
+    first, again = ([rows.tolist() for rows in data.batches(BUDGET)] for _ in range(2))
+    assert first == again
+    targets = [data.lengths[row][1] for rows in first for row in rows]
+    assert targets == sorted(targets)
+
+
+def test_long_pairs_are_left_out_and_counted():
+    pairs = [("3 4 5 6", "3"), ("3", "3 4 5 6"), ("3 4 5 6 7", "3"), ("3", "3 4 5 6 7"), ("3", "3")]
+    data = encoded(pairs, max_len=5)  # with eos
+    assert data.pairs == [pairs[0], pairs[1], pairs[4]]
+    assert (len(data), data.left_out) == (3, 2)
+    assert data.lengths.tolist() == [[5, 2], [2, 5], [2, 2]]
+    assert sorted(np.concatenate(data.batches(6)).tolist()) == [0, 1, 2]
+
+
+def test_no_pairs_at_all_are_no_error_until_a_task_needs_them():
+    data = encoded([])
+    assert (len(data), data.left_out, data.lengths.shape) == (0, 0, (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("part", "purpose"), [("train", "train on"), ("validation", "validate on"), ("test", "test on")]
+)
+def test_a_part_without_short_pairs_is_refused(part, purpose):
+    corpus = PairCorpus([("3", "3")], [("4", "4")], [("5", "5")])
+    for pairs in ([], [("3 4 5", "3")], [("3", "3 4 5")]):
+        with pytest.raises(ValueError, match=f"^no pair to {purpose} has at most 3 tokens on both sides$"):
+            TranslationTask(corpus._replace(**{part: pairs}), Numbers(), 3)
+
+
+@pytest.mark.parametrize(("max_len", "error"), [(1, ValueError), (0, ValueError), (9.5, TypeError), ("9", TypeError)])
+def test_a_largest_length_below_2_is_refused(max_len, error):
+    with pytest.raises(error, match=r"^max_len must be "):
+        make_task(max_len=max_len)
+
+
+@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (-1, ValueError), (2.5, TypeError), (None, TypeError)])
+def test_a_budget_below_1_is_refused(size, error):
+    with pytest.raises(error, match=r"^size must be "):
+        next(make_task().epoch(np.random.default_rng(0), size))
+
+
+def test_the_parts_of_a_corpus_stay_apart():
+    task = make_task()
+    assert task.train.pairs == ragged_pairs()
+    assert task.validation.pairs == [("3 4", "5"), ("6", "7")]
+    assert task.test.pairs == [("8", "9 9")]
+    assert task.sha256 == PairCorpus(task.train.pairs, task.validation.pairs, task.test.pairs).sha256
+
+
+def test_real_text_comes_back_from_a_batch():
+    pairs = [("Der Löwe schläft.", "The lion sleeps."), ("Es regnet – wieder!", "It rains, again 🙂"), ("", "x")]
+    tokenizer = BytePairTokenizer.train("\n".join(text for pair in pairs for text in pair), 280, min_count=1)
+    batch = EncodedPairs(pairs, tokenizer, 60).batch([2, 0, 1])
+    for side, ids in ((0, batch.source), (1, batch.target_in), (1, batch.target_out)):
+        assert [tokenizer.decode(row) for row in ids] == [pairs[row][side] for row in (2, 0, 1)]
