@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.data import Batch
+from minitransformer.inspection import training_flops
 from minitransformer.models import TransformerConfig
 from minitransformer.vocabulary import PAD
 
@@ -40,16 +41,10 @@ class Size(NamedTuple):
         return 2 * self.batch * self.length
 
     @property
-    def matmul_flops(self) -> int:
-        """Multiplications and additions in all matrix products of a training step.
-
-        A product of (n, i) and (i, o) takes 2 n i o operations, and its backward two more products of the same size.
-        """
-        N, C, F, V = self.batch * self.length, self.d_model, self.d_ff, self.vocab_size
-        attention = 2 * 2 * N * self.length * C  # q k^T and p v
-        encoder_layer = 2 * N * (4 * C * C + 2 * C * F) + attention
-        decoder_layer = 2 * N * (8 * C * C + 2 * C * F) + 2 * attention
-        return 3 * (self.num_layers * (encoder_layer + decoder_layer) + 2 * N * C * V)
+    def matmul_flops(self) -> float:
+        """Multiplications and additions in all matrix products of a training step; see `inspection.training_flops`."""
+        N = self.batch * self.length
+        return sum(training_flops(self.config(0.0), N, N, self.length, self.length).values())
 
 
 SIZES = {

@@ -8,9 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minitransformer.data import get_task
-from minitransformer.inspection.activation_memory import kept_activations
-from minitransformer.inspection.memory_estimate import training_memory
-from minitransformer.inspection.summary import summarize
+from minitransformer.inspection import (
+    count_parameters,
+    flops_by_parameters,
+    kept_activations,
+    summarize,
+    training_flops,
+    training_memory,
+)
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_options
 
@@ -18,12 +23,14 @@ DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
 of parameters. B is the batch size, S the source length, T the target length,
 V the vocabulary size, C = d_model and F = d_ff. With --activations, H is the
-number of heads and D = C/H.
+number of heads and D = C/H. With --flops, the table has the floating-point
+operations of a training step.
 
   minitransformer summary tiny                 what `train reverse` trains
   minitransformer summary base                 the paper's base model
   minitransformer summary base --activations   the arrays kept for backward
   minitransformer summary base --activations --attention tiled
+  minitransformer summary base --flops         the operations of a training step
 """
 PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
 BLOCK = re.compile(r"(?P<block>.*\blayers\.[\d*]+)\.(?P<name>.*)")
@@ -48,17 +55,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the toy tasks on letters)",
     )
     add_options(parser, TrainOptions(), only=ATTENTION_OPTIONS)
-    parser.add_argument(
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
     )
+    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
     parser.add_argument(
-        "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations (default 32)"
+        "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations and --flops (default 32)"
     )
     parser.add_argument(
-        "--source-length", type=int, default=64, metavar="S", help="source length for --activations (default 64)"
+        "--source-length",
+        type=int,
+        default=64,
+        metavar="S",
+        help="source length for --activations and --flops (default 64)",
     )
     parser.add_argument(
-        "--target-length", type=int, default=64, metavar="T", help="target length for --activations (default 64)"
+        "--target-length",
+        type=int,
+        default=64,
+        metavar="T",
+        help="target length for --activations and --flops (default 64)",
     )
 
 
@@ -69,8 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--vocab-size must be at least 1, got {vocab_size}")
     given = {name: value for name, value in vars(arguments).items() if name in ATTENTION_OPTIONS}
     config = named_config(arguments.config, vocab_size, **TrainOptions(**given).attention_fields())
-    if arguments.activations:
-        return show_activations(config, arguments)
+    if arguments.activations or arguments.flops:
+        sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
+        for name, value in sizes.items():
+            if value < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        return (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
     model = Transformer(config, seed=None)
     rows = summarize(model)
     print(
@@ -110,16 +131,39 @@ def in_blocks(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield (f"  {found['name']}" if found else row.name), row
 
 
-def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -> int:
-    """Print a table of all arrays that are kept from the forward to the backward pass."""
-    sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
-    for name, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    rows = kept_activations(config, *sizes.values())
+def head(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> str:
+    """The name of the configuration, and all lengths by their letters."""
     lengths = dict(zip("BST", sizes.values(), strict=True), C=config.d_model, H=config.num_heads)
     lengths |= {"D": config.d_model // config.num_heads, "F": config.d_ff, "V": config.vocab_size}
-    print(f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}")
+    return f"{arguments.config}: {', '.join(f'{letter} = {length}' for letter, length in lengths.items())}"
+
+
+def show_flops(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> int:
+    """Print a table of the floating-point operations of a training step."""
+    batch, S, T = sizes.values()
+    flops, estimate = (
+        training_flops(config, batch * S, batch * T, S, T),
+        flops_by_parameters(config, batch * S, batch * T),
+    )
+    total = sum(flops.values())
+    print(f"{head(config, sizes, arguments)}\n\n{'matrix products of forward and backward':<44} {'GFLOP':>12}  share")
+    for term, count in {**flops, "total": total}.items():
+        print(f"{term:<44} {count / 1e9:>12,.2f} {100 * count / total:>5.1f}%")
+    print(
+        f"\n6 N D = {estimate / 1e9:,.2f} GFLOP, {100 * estimate / total:.1f}% of the total, with N ="
+        f" {count_parameters(config):,} parameters\nand D = {batch * (S + T) / 2:,.0f} tokens,"
+        " the mean of source and target"
+    )
+    if arguments.json:
+        print(json.dumps({**sizes, "flops": flops, "total": total, "six_n_d": estimate}))
+    return 0
+
+
+def show_activations(config: TransformerConfig, sizes: dict[str, int], arguments: argparse.Namespace) -> int:
+    """Print a table of all arrays that are kept from the forward to the backward pass."""
+    batch, source_length, target_length = sizes.values()
+    rows = kept_activations(config, batch, source_length, target_length)
+    print(head(config, sizes, arguments))
     named = list(in_blocks(rows))
     width = max(44, *(len(name) for name, row in named if row is not None))
     print(f"\n{'kept for the backward pass':<{width}} {'shape':<15} {'dtype':<7} {'MB':>7}   x")
@@ -131,7 +175,7 @@ def show_activations(config: TransformerConfig, arguments: argparse.Namespace) -
         print(f"{name:<{width}} {shape:<15} {row.dtype:<7} {row.bytes / 1e6:>7.2f} {row.count:>3}")
     total = sum(row.bytes * row.count for row in rows)
     print(f"\n{total / 1e6:,.1f} MB of activation memory at the end of the forward pass, in float32")
-    memory = training_memory(config, arguments.batch_size, (arguments.source_length, arguments.target_length))
+    memory = training_memory(config, batch, (source_length, target_length))
     print(
         f"memory estimate with one thread: about {memory.total / 1e6:,.0f} MB at the peak, of which (MB)\n"
         f"  at all times: weights {memory.weights / 1e6:,.0f}, gradients {memory.gradients / 1e6:,.0f}, "

@@ -1,7 +1,15 @@
-"""Summaries of a model: its layers, parameters and activation memory, and an estimate of the memory for training."""
+"""Summaries of a model: its layers, parameters and activation memory, and what its training needs: memory and FLOPs."""
 
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.inspection.summary import summarize
+from minitransformer.inspection.training_flops import flops_by_parameters, training_flops
 
-__all__ = ["count_parameters", "kept_activations", "summarize", "training_memory"]
+__all__ = [
+    "count_parameters",
+    "flops_by_parameters",
+    "kept_activations",
+    "summarize",
+    "training_flops",
+    "training_memory",
+]

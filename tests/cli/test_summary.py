@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -78,11 +79,11 @@ def test_the_tiny_model_is_the_one_that_training_builds_for_letters(capsys):
         assert printed["config"] == dataclasses.asdict(config)
 
 
-@pytest.mark.parametrize("arguments", [("tiny",), ("base",), ("big", "--activations"), ("--help",)])
+@pytest.mark.parametrize("arguments", [("tiny",), ("base",), ("big", "--activations"), ("big", "--flops"), ("--help",)])
 def test_no_line_is_wider_than_80_columns(arguments, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run(capsys, "summary", *arguments)
-    assert len(out.splitlines()) > 20
+    assert len(out.splitlines()) > (9 if "--flops" in arguments else 20)
     assert [line for line in out.splitlines() if len(line) > 80] == []
 
 
@@ -124,3 +125,23 @@ def test_error_for_an_unknown_configuration_lists_the_known_ones(capsys):
 def test_an_empty_vocabulary_is_refused(size, capsys):
     refused = run(capsys, "summary", "tiny", "--vocab-size", size)
     assert_refused(refused, f"summary: --vocab-size must be at least 1, got {size}")
+
+
+def test_flops_of_a_step_are_those_of_the_batch_that_was_given(capsys):
+    sizes = ("--batch-size", 7, "--source-length", 5, "--target-length", 3)
+    status, out, _ = run(capsys, "summary", "base", "--flops", *sizes, "--json")
+    assert status == 0
+    result = json.loads(out.splitlines()[-1])
+    C, F, N, s, t = 512, 2048, 6, 7 * 5, 7 * 3
+    network, logits = 6 * N * 2 * C * F * (s + t), 6 * t * C * 37000
+    assert (result["flops"]["feed-forward"], result["flops"]["logits"]) == (network, logits)
+    assert result["total"] == sum(result["flops"].values())
+    assert result["six_n_d"] == 6 * COUNTS["base"] * (s + t) / 2
+    rows = dict(re.findall(r"^([a-z -]+?) +([\d,.]+) +[\d.]+%$", out, flags=re.MULTILINE))
+    assert rows["feed-forward"] == f"{network / 1e9:,.2f}"
+    assert rows["total"] == f"{result['total'] / 1e9:,.2f}"
+
+
+def test_one_table_at_a_time(capsys):
+    refused = run(capsys, "summary", "tiny", "--flops", "--activations")
+    assert_refused(refused, "argument --activations: not allowed with argument --flops")

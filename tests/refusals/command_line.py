@@ -105,6 +105,9 @@ OPTIONS = [
     command("summary", "windowed attention without a window", "summary", "tiny", "--attention", "windowed"),
     command("summary", "more weights than fit into any memory", "summary", "tiny", "--vocab-size", 10**15),
     command("summary", "no sequences in a batch", "summary", "tiny", "--activations", "--batch-size", 0),
+    command(
+        "summary", "FLOPs of windowed attention", "summary", "tiny", "--flops", "--attention", "windowed", "--window", 4
+    ),
     command("gradcheck", "an unknown row", "gradcheck", "sotfmax"),
     command("gradcheck", "a missing file", "gradcheck", "missing.py:Mine"),
     command("gradcheck", "a missing class", "gradcheck", "own.py:Mine"),
