@@ -32,7 +32,8 @@ The names that most programs need are here; `help` explains each of them:
                     CrossEntropyLoss, AverageOfLast, ExponentialAverage
     saving          save_checkpoint, load_checkpoint, Checkpointer,
                     load_huggingface
-    decoding        greedy_decode, beam_search, generate, Greedy, Sampling
+    decoding        greedy_decode, beam_search, generate, translate, Greedy,
+                    Sampling
     evaluation      exact_match, mean_loss
     your own layer  Layer, Parameter, check_layer
     NumPy or CuPy   xp, use_backend, to_device, to_host
@@ -54,6 +55,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
     from minitransformer.data import Corpus, MaskedTask, TextTask, get_task, load_shakespeare, load_text
     from minitransformer.decoding import Greedy, Sampling, beam_search, greedy_decode
     from minitransformer.decoding.generate import generate
+    from minitransformer.decoding.translate import translate
     from minitransformer.evaluation import mean_loss
     from minitransformer.evaluation.exact_match import exact_match
     from minitransformer.gradcheck import check_layer
@@ -134,6 +136,7 @@ __all__ = [
     "to_device",
     "to_host",
     "train",
+    "translate",
     "use_backend",
     "xp",
 ]

@@ -5,6 +5,7 @@ from minitransformer.decoding.generate import Generated, generate, generate_toke
 from minitransformer.decoding.greedy import greedy_decode
 from minitransformer.decoding.masks import FilledMasks, fill_mask
 from minitransformer.decoding.sampling import Greedy, Sampling, forbid_repeats, log_softmax
+from minitransformer.decoding.translate import Translation, find_translations, translate
 
 __all__ = [
     "FilledMasks",
@@ -12,12 +13,15 @@ __all__ = [
     "Greedy",
     "Hypothesis",
     "Sampling",
+    "Translation",
     "beam_search",
     "fill_mask",
+    "find_translations",
     "forbid_repeats",
     "generate",
     "generate_tokens",
     "greedy_decode",
     "length_penalty",
     "log_softmax",
+    "translate",
 ]

@@ -1,5 +1,6 @@
 """Beam search with the paper's length penalty (section 6.1; Wu et al. 2016, equation 14)."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ def length_penalty(length: int, alpha: float = 0.6) -> float:
 def beam_search(
     state: DecodingState,
     batch: int,
-    max_new_tokens: int,
+    max_new_tokens: int | Sequence[int],
     bos: int,
     beam: int = 4,
     alpha: float = 0.6,
@@ -42,34 +43,35 @@ def beam_search(
     every step the extensions of a sequence are ranked: those among the best `beam` that end in eos are finished, and
     the best `beam` of those that do not end stay alive. A sequence is done, and its rows leave the state, when no
     living hypothesis can still beat its best finished one, so only the first answer is sure to be the best of the
-    search. Hypotheses that are alive after max_new_tokens count as finished. With beam = 1 and alpha = 0 this is greedy
-    decoding. The defaults of `beam` and `alpha` are the paper's. Raises ValueError if beam or max_new_tokens is less
-    than 1.
+    search. Hypotheses that are alive after `max_new_tokens`, one number or one for each sequence, count as finished.
+    With beam = 1 and alpha = 0 this is greedy decoding. The defaults of `beam` and `alpha` are the paper's. Raises
+    ValueError if beam or max_new_tokens is less than 1.
     """
     check_integer("beam", beam, least=1)
-    check_integer("max_new_tokens", max_new_tokens, least=1)
+    limits = np.broadcast_to(max_new_tokens, batch).tolist()
+    for limit in limits:
+        check_integer("max_new_tokens", limit, least=1)
     alive: list[list[Alive]] = [[((), 0.0)] for _ in range(batch)]  # per sequence, the best first
     finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
     last = np.full((batch, 1), bos)  # of each living hypothesis, in the order of `alive`: one row of the state
-    for length in range(1, max_new_tokens + 1):
+    for length in range(1, max(limits, default=0) + 1):
         log_p = log_softmax(to_host(state.extend(last)))  # (rows, V)
         rows: list[int] = []  # the parent of each hypothesis that goes on
         start = 0
         for i, living in enumerate(alive):
             end = start + len(living)
             alive[i], parents = _extend(living, finished[i], log_p[start:end], beam, eos, alpha)
-            if length < max_new_tokens and _is_done(alive[i], finished[i], max_new_tokens, alpha):
+            if length == limits[i]:
+                finished[i] += [_hypothesis(ids, log_prob, alpha) for ids, log_prob in alive[i]]
+            if length == limits[i] or _is_done(alive[i], finished[i], limits[i], alpha):
                 alive[i], parents = [], []
             rows += [start + row for row in parents]
             start = end
-        if length == max_new_tokens or not rows:
+        if not rows:
             break
         state.select(rows)
         last = np.array([[ids[-1]] for living in alive for ids, _ in living])
-    for i in range(batch):
-        finished[i] += [_hypothesis(ids, log_prob, alpha) for ids, log_prob in alive[i]]
-        finished[i].sort(key=lambda hypothesis: -hypothesis.score)
-    return finished
+    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in finished]
 
 
 def _extend(alive, finished, log_p, beam, eos, alpha):

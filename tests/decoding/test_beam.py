@@ -226,6 +226,16 @@ def test_a_source_is_read_once_and_its_rows_leave_when_it_is_done():
     assert [len(hypotheses[0].ids) for hypotheses in found] == [4, 1, 4, 1, 4]
 
 
+@every_alpha
+def test_each_sequence_may_have_a_limit_of_its_own(alpha):
+    logits_of, sources, limits = random_script(5, 6), (3, 1, 4, 1, 5), (2, 6, 1, 3, 4)
+    state = ScriptedState(logits_of, sources)
+    together = beam_search(state, 5, limits, BOS, beam=3, alpha=alpha)
+    for source, limit, hypotheses in zip(sources, limits, together, strict=True):
+        (alone,), _ = search(logits_of, limit, 3, (source,), alpha=alpha)
+        assert hypotheses == alone
+
+
 @pytest.mark.parametrize(("beam", "max_new_tokens"), [(0, 4), (-1, 4), (2, 0), (2, -5)])
 def test_beam_or_max_new_tokens_below_1_is_refused(beam, max_new_tokens):
     name, value = ("beam", beam) if beam < 1 else ("max_new_tokens", max_new_tokens)
