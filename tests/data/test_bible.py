@@ -194,6 +194,8 @@ def test_a_verse_is_cut_after_each_mark_that_both_sides_have():
         ("sechs", "six"),
     ]
     assert split_verse("Eins, zwei. Drei", "One: two; three") == [("Eins, zwei. Drei", "One: two; three")]
+    assert split_verse("Eins. Zwei. Drei.", "One. Two, three.") == [("Eins. Zwei. Drei.", "One. Two, three.")]
+    assert split_verse("One. Two, three.", "Eins. Zwei. Drei.") == [("One. Two, three.", "Eins. Zwei. Drei.")]
     assert split_verse("3.5 und 2:1", "3.5 and 2:1") == [("3.5 und 2:1", "3.5 and 2:1")]
 
 

@@ -8,6 +8,24 @@ import pytest
 from minitransformer.data import PairCorpus, load_pairs
 from minitransformer.data.pairs import TEST_SHARE, VALIDATION_SHARE, read_pairs, tidy, without_sources_of
 
+LINES = {  # name: (line, pair)
+    "umlauts": ("Schöne Häuser\tnice houses", ("Schöne Häuser", "nice houses")),
+    "umlauts of two characters": ("Scho\u0308ne Ha\u0308user\tnice houses", ("Schöne Häuser", "nice houses")),
+    "accents and a narrow space": (
+        "Où est l'e\u0301cole\u202f?\twhere is the school?",
+        ("Où est l'école ?", "where is the school?"),
+    ),
+    "quotes": ('"Ja\tshe said "yes" and \'no"', ('"Ja', 'she said "yes" and \'no"')),
+    "white space of all kinds": ("  zu \u00a0 viel\u3000Platz \ttoo  much room  ", ("zu viel Platz", "too much room")),
+    "line ends of Unicode": ("eins\u2028zwei\x85drei\tone\x0btwo\x1cthree", ("eins zwei drei", "one two three")),
+    "a third column": ("Hallo!\tHello!\tCC-BY 2.0 #1 (someone)", ("Hallo!", "Hello!")),
+    "empty columns": ("Hallo!\tHello!\t\t", ("Hallo!", "Hello!")),
+    "numbers of Tatoeba": ("77\tHallo!\t1234\tHello!", ("Hallo!", "Hello!")),
+    "four columns of another kind": ("7\tseven\ta number\t2", ("7", "seven")),
+    "a number": ("7\tseven", ("7", "seven")),
+    "no letters": ("猫がいる\t🐈 is here", ("猫がいる", "🐈 is here")),
+}
+
 
 def write(folder, data):
     path = folder / "pairs.tsv"
@@ -27,23 +45,7 @@ def loaded(folder, pairs):
     return load_pairs(write(folder, lines_of(pairs)))
 
 
-@pytest.mark.parametrize(
-    ("line", "pair"),
-    [
-        ("Schöne Häuser\tnice houses", ("Schöne Häuser", "nice houses")),
-        ("Scho\u0308ne Ha\u0308user\tnice houses", ("Schöne Häuser", "nice houses")),
-        ("Où est l'e\u0301cole\u202f?\twhere is the school?", ("Où est l'école ?", "where is the school?")),
-        ('"Ja\tshe said "yes" and \'no"', ('"Ja', 'she said "yes" and \'no"')),
-        ("  zu \u00a0 viel\u3000Platz \ttoo  much room  ", ("zu viel Platz", "too much room")),
-        ("eins\u2028zwei\x85drei\tone\x0btwo\x1cthree", ("eins zwei drei", "one two three")),
-        ("Hallo!\tHello!\tCC-BY 2.0 #1 (someone)", ("Hallo!", "Hello!")),
-        ("Hallo!\tHello!\t\t", ("Hallo!", "Hello!")),
-        ("77\tHallo!\t1234\tHello!", ("Hallo!", "Hello!")),
-        ("7\tseven\ta number\t2", ("7", "seven")),
-        ("7\tseven", ("7", "seven")),
-        ("猫がいる\t🐈 is here", ("猫がいる", "🐈 is here")),
-    ],
-)
+@pytest.mark.parametrize(("line", "pair"), LINES.values(), ids=LINES)
 def test_a_line_is_a_pair_of_tidy_sentences(line, pair, tmp_path):
     assert read_pairs(write(tmp_path, line)) == [pair]
 
