@@ -38,6 +38,7 @@ FIGURES = {
     "bench.png": Source("bench", "runs/bench/bench.png"),
     "bench_attention.png": Source("bench --attention", "runs/bench/bench_attention.png"),
     "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
+    "bench_curves_translation.png": Source("bench --curves translation", "runs/bench/bench_curves_translation.png"),
     "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
     **{

@@ -1,12 +1,14 @@
-"""The paper's Transformer with PyTorch's own layers, to be timed against ours. Needs PyTorch."""
+"""The paper's Transformer with PyTorch's own layers, to be timed against ours and trained next to it. Needs PyTorch."""
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
 from minitransformer.functional import sinusoidal_positions
-from minitransformer.models import TransformerConfig
+from minitransformer.interop import to_pytorch
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.vocabulary import PAD
 
 
@@ -14,26 +16,30 @@ class PyTorchTransformer(nn.Module):
     """Shared embeddings times sqrt(C), sinusoids, `nn.TransformerEncoder` and `nn.TransformerDecoder`, tied output.
 
     PyTorch's layers also apply dropout to attention weights and inside the feed-forward network. The paper's text does
-    not, so these two are turned off here, as in our configurations.
+    not, so these two are turned off here, as in our configurations. With `config.norm` "pre" the layers normalize their
+    input, and another normalization follows each stack.
     """
 
     positions: torch.Tensor
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         C = config.d_model
         self.embedding = nn.Embedding(config.vocab_size, C)
         nn.init.normal_(self.embedding.weight, std=C**-0.5)
-        self.register_buffer("positions", torch.from_numpy(sinusoidal_positions(config.max_len, C)))
+        positions = torch.from_numpy(sinusoidal_positions(config.max_len, C, np.float64))
+        self.register_buffer("positions", positions, persistent=False)
         self.dropout = nn.Dropout(config.dropout)
-        sizes = (C, config.num_heads, config.d_ff, config.dropout)
-        encoder = nn.TransformerEncoderLayer(*sizes, batch_first=True)
-        decoder = nn.TransformerDecoderLayer(*sizes, batch_first=True)
+        sizes, pre = (C, config.num_heads, config.d_ff, config.dropout), config.norm == "pre"
+        encoder = nn.TransformerEncoderLayer(*sizes, config.activation, batch_first=True, norm_first=pre)
+        decoder = nn.TransformerDecoderLayer(*sizes, config.activation, batch_first=True, norm_first=pre)
         for attention in (encoder.self_attn, decoder.self_attn, decoder.multihead_attn):
             attention.dropout = 0.0
         encoder.dropout.p = decoder.dropout.p = 0.0
-        self.encoder = nn.TransformerEncoder(encoder, config.num_layers, enable_nested_tensor=False)
-        self.decoder = nn.TransformerDecoder(decoder, config.num_layers)
+        norms = [nn.LayerNorm(C) if config.has_final_norm else None for _ in range(2)]
+        self.encoder = nn.TransformerEncoder(encoder, config.num_layers, norms[0], enable_nested_tensor=False)
+        self.decoder = nn.TransformerDecoder(decoder, config.num_layers, norms[1])
+        self.to(dtype)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Ids (B, S) and (B, T) -> logits (B, T, V)."""
@@ -52,3 +58,10 @@ class PyTorchTransformer(nn.Module):
     def _embed(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         return self.dropout(x + self.positions[: ids.shape[1]])
+
+
+def load_ours(theirs: PyTorchTransformer, ours: Transformer) -> None:
+    """Copy the weights of our model into PyTorch's, so that both compute the same. The embeddings must be tied."""
+    state = ours.state_dict()
+    weights = {"embedding.weight": state["source_embedding.tokens.E"], **to_pytorch(state, ours.config)}
+    theirs.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})

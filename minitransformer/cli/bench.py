@@ -22,15 +22,16 @@ threads. The two take turns of a third of a second in one process, so that both 
 The table shows the median times. "matmul" compares the arithmetic rate of our step with that of a float32 matrix
 product (1024 x 1024).
 
-  minitransformer bench                      tiny, small, medium and base-like, with and without dropout
-  minitransformer bench tiny --seconds 20    one size, measured for longer
-  minitransformer bench --memory             peak memory, too, with each model in its own process
-  minitransformer bench --scaling            step time and memory for growing batch, length, width and depth
-  minitransformer bench --decoding           greedy decoding with a KV cache, and the time per token of a long text
-  minitransformer bench --recurrent          a training step of LSTM and GRU layers, ours and PyTorch's
-  minitransformer bench --attention          one call of each kind of attention, and PyTorch's, for growing lengths
-  minitransformer bench --curves             training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
-  minitransformer bench --device-report      gradients, agreement with NumPy, toy tasks and speed on a GPU (minutes)
+  minitransformer bench                       tiny, small, medium and base-like, with and without dropout
+  minitransformer bench tiny --seconds 20     one size, measured for longer
+  minitransformer bench --memory              peak memory, too, with each model in its own process
+  minitransformer bench --scaling             step time and memory for growing batch, length, width and depth
+  minitransformer bench --decoding            greedy decoding with a KV cache, and the time per token of a long text
+  minitransformer bench --recurrent           a training step of LSTM and GRU layers, ours and PyTorch's
+  minitransformer bench --attention           one call of each kind of attention, and PyTorch's, for growing lengths
+  minitransformer bench --curves              training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
+  minitransformer bench --curves translation  the same of an encoder-decoder on pairs of sentences
+  minitransformer bench --device-report       gradients, agreement with NumPy, toy tasks and speed on a GPU (minutes)
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
 """
@@ -55,8 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--curves",
-        action="store_true",
-        help="instead, train a GPT with this library and with PyTorch, and plot both losses",
+        nargs="?",
+        const="shakespeare",
+        choices=list(curves.PROBLEMS),
+        help="instead, train a model with this library and with PyTorch, and plot both losses: a GPT on Shakespeare "
+        "(the default), or an encoder-decoder on translation",
     )
     parser.add_argument("--device-report", action="store_true", help="instead, check and time everything on the GPU")
     parser.add_argument(
@@ -73,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     check(arguments.sizes, arguments.dropout, arguments.seconds)
     folder = arguments.runs / "bench"
     if arguments.curves:
-        result = curves.run(arguments.seed, folder)
+        result = curves.run(arguments.curves, arguments.seed, folder)
     elif arguments.attention:
         result = attention.run(arguments.seconds, folder)
     elif arguments.decoding:

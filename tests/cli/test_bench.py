@@ -23,8 +23,9 @@ from minitransformer.bench import (
 )
 from minitransformer.bench.scaling import GROWTH, grown
 from minitransformer.bench.timing import LEAST, WARM_UP
-from minitransformer.data import Corpus
-from minitransformer.models import Transformer
+from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.tokenizers import CharacterTokenizer
 from tests.cli.run import assert_refused, run
 
 
@@ -195,25 +196,47 @@ def test_peak_memory_of_attention_is_that_of_the_weights_in_full_and_much_less_i
 
 @pytest.fixture
 def small_curves(monkeypatch):
-    """The comparison of curves on a small text, with a small model, for a few steps."""
+    """The comparison of curves on small data, with small models, for a few steps."""
     text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))
-    monkeypatch.setattr(curves, "load_shakespeare", lambda: Corpus(text, text[:200]))
-    monkeypatch.setattr(curves, "SIZES", {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1})
-    monkeypatch.setattr(curves, "STEPS", 3)
+    pairs = [(f"{i} and {i}", f"{2 * i}") for i in range(99)]
+    tokenizer, sizes = CharacterTokenizer.train(text), {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1}
+    gpt = gpt_config(tokenizer.vocab_size, dropout=0.0, max_len=16, **sizes)
+    encoder_decoder = TransformerConfig(tokenizer.vocab_size, norm="pre", dropout=0.0, max_len=16, **sizes)
+    windows = TextTask(Corpus(text, text[:200]), tokenizer, 16)
+    sentences = TranslationTask(PairCorpus(pairs, pairs[:3], pairs[3:6]), tokenizer, 16)
+    how = {"steps": 3, "warmup": 1, "peak": 1e-3}
+    problems = {
+        "shakespeare": curves.Problem("Windows", GPT, gpt, windows, batch_size=4, **how),
+        "translation": curves.Problem("Sentences", Transformer, encoder_decoder, sentences, batch_size=80, **how),
+    }
+    monkeypatch.setattr(curves, "PROBLEMS", {name: lambda name=name: problems[name] for name in problems})
 
 
 @pytest.mark.draws
-def test_both_losses_are_drawn_and_printed(small_curves, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "title", "figure"),
+    [
+        (["--curves"], "Windows", "bench_curves.png"),
+        (["--curves", "shakespeare"], "Windows", "bench_curves.png"),
+        (["--curves", "translation"], "Sentences", "bench_curves_translation.png"),
+    ],
+)
+def test_both_losses_are_drawn_and_printed(small_curves, capsys, tmp_path, option, title, figure):
     pytest.importorskip("torch")
-    status, out, _ = run(capsys, "bench", "--curves", "--runs", tmp_path, "--json")
+    status, out, _ = run(capsys, "bench", *option, "--runs", tmp_path, "--json")
     assert status == 0
     losses = json.loads(out.splitlines()[-1])
     assert len(losses["numpy"]) == len(losses["pytorch"]) == 3
     np.testing.assert_allclose(losses["numpy"], losses["pytorch"], rtol=1e-5)
+    assert out.startswith(title)
     assert f"ours {losses['numpy'][-1]:.4f}" in out
-    assert matplotlib.image.imread(tmp_path / "bench" / "bench_curves.png")[..., :3].std() > 0.01
+    assert matplotlib.image.imread(tmp_path / "bench" / figure)[..., :3].std() > 0.01
 
 
 def test_curves_without_pytorch_say_what_is_missing(small_curves, capsys, monkeypatch):
     monkeypatch.setattr(curves, "torch_is_installed", lambda: False)
     assert_refused(run(capsys, "bench", "--curves"), "PyTorch, which is not installed")
+
+
+def test_curves_of_something_else_are_refused(capsys):
+    assert_refused(run(capsys, "bench", "--curves", "copy"), "--curves: invalid choice: 'copy'")

@@ -1,25 +1,54 @@
-"""Our GPT and the same one in PyTorch, from the same weights on the same batches, learn along the same curve."""
+"""Our models and the same ones in PyTorch, from the same weights on the same batches, learn along the same curve."""
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
-from minitransformer.bench.curves import loss_curves
-from minitransformer.data import Corpus, TextTask
-from minitransformer.models import gpt_config
+from minitransformer.bench.curves import Problem, loss_curves
+from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.tokenizers import CharacterTokenizer
 
-SIZES = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_layers": 2, "max_len": 20}
+SIZES = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_layers": 2, "max_len": 20, "dropout": 0.0}
+HOW = {"steps": 60, "warmup": 10, "peak": 3e-3}
+DIGITS = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """On problems as small as these a second thread of PyTorch's only waits, for long on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def sums():
+    """A GPT on sums."""
+    text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))
+    task = TextTask(Corpus(text, text[:100]), CharacterTokenizer.train(text), length=17)
+    return Problem("sums", GPT, gpt_config(task.tokenizer.vocab_size, **SIZES), task, batch_size=8, **HOW)
+
+
+def numbers(norm, activation):
+    """An encoder-decoder on numbers of one to three digits, spelled out."""
+    pairs = [(" ".join(DIGITS[int(digit)] for digit in str(i)), f"{i} is {i}") for i in range(200)]
+    corpus = PairCorpus(pairs, pairs[:9], pairs[9:18])
+    task = TranslationTask(corpus, CharacterTokenizer.train("".join(map("".join, pairs))), max_len=20)
+    config = TransformerConfig(task.tokenizer.vocab_size, norm=norm, activation=activation, **SIZES)
+    return Problem("numbers", Transformer, config, task, batch_size=150, label_smoothing=0.1, **HOW)
 
 
 @pytest.mark.parametrize(
     ("dtype", "bound"), [("float64", 1e-9), pytest.param("float32", 1e-4, marks=pytest.mark.exhaustive)]
 )
-def test_two_loss_curves_lie_on_each_other(dtype, bound):
-    text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))
-    task = TextTask(Corpus(text, text[:100]), CharacterTokenizer.train(text), length=17)
-    config = gpt_config(task.tokenizer.vocab_size, dropout=0.0, **SIZES)
-    ours, theirs = loss_curves(task, config, steps=60, batch_size=8, warmup=10, peak=3e-3, dtype=dtype)
+@pytest.mark.parametrize(
+    "problem", [sums(), numbers("pre", "relu"), numbers("post", "gelu")], ids=["sums", "pre", "post"]
+)
+def test_two_loss_curves_lie_on_each_other(problem, dtype, bound):
+    ours, theirs = loss_curves(problem, dtype=dtype)
     assert np.abs(ours - theirs).max() < bound
     assert ours[-1] < 0.8 * ours[0]
