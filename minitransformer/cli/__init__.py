@@ -33,6 +33,7 @@ COMMANDS = {
     "solution": "show the solution of an exercise that you have passed",
     "train": "train a model on a toy task or on text, and evaluate it on held-out data",
     "generate": "give a trained model a prompt: reverse a word, continue a text, fill in masks",
+    "translate": "translate sentences with a trained model, one by one or a whole file",
     "summary": "show the layers, output shapes and parameters of a configuration",
     "gradcheck": "check every backward pass to machine precision",
     "bench": "time a training step against PyTorch eager and the matrix product",
@@ -66,6 +67,7 @@ DESCRIPTION = """\
   minitransformer train reverse      train a model to reverse words (a minute)
   minitransformer train shakespeare  train a model to write plays (ten minutes)
   minitransformer generate RUN       continue a prompt with a trained model
+  minitransformer translate RUN      translate sentences with a trained model
   minitransformer summary base       show the layers of the paper's base model
   minitransformer gradcheck          check the gradients of every backward pass
   minitransformer bench              time a training step against PyTorch
@@ -104,6 +106,10 @@ class Parser(argparse.ArgumentParser):
             self._undeclared = None
         self.check_options(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(args, namespace)
+        lists = [action.dest for action in self._actions if action.nargs == "*" and not action.option_strings]
+        if unknown and lists and not any(is_option(word) for word in unknown):  # argparse leaves those after an option
+            setattr(namespace, lists[-1], [*getattr(namespace, lists[-1]), *unknown])
+            unknown = []
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return namespace, unknown
@@ -118,14 +124,18 @@ class Parser(argparse.ArgumentParser):
         }
         for word in itertools.takewhile(lambda word: word not in subcommands, words if subcommands else ()):
             name = word.partition("=")[0]
-            is_option = name.startswith("-") and name.strip("-") and not name[1].isdigit()
-            if is_option and not any(known.startswith(name) for known in self._option_string_actions):
+            if is_option(name) and not any(known.startswith(name) for known in self._option_string_actions):
                 self.error(f"unrecognized arguments: {word}")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""
         message = re.sub(r"choose from .*\)$", lambda choices: choices[0].replace("'", ""), message)  # before 3.14
         self.exit(2, f"{one_line(f'{self.prog}: {message}')} (see {self.prog} --help)\n")
+
+
+def is_option(word: str) -> bool:
+    """Whether a word of the command line is an option: no number, and no sentence that begins with a dash."""
+    return word.startswith("-") and bool(word.strip("-")) and not word[1].isdigit() and " " not in word
 
 
 def make_parser() -> Parser:

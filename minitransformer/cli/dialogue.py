@@ -1,4 +1,4 @@
-"""Prompts and answers on a terminal, or line by line from another input: the interactive part of `generate`."""
+"""Prompts and answers on a terminal, or line by line from another input: for `generate` and `translate`."""
 
 import contextlib
 import json
@@ -12,6 +12,7 @@ class Dialogue(NamedTuple):
 
     greeting: str  # what a prompt looks like
     answer: Callable[[str, bool], dict[str, Any]]  # answer(prompt, brief) prints the answer -> values for JSON
+    command: str = "generate"
 
 
 def converse(dialogue: Dialogue, as_json: bool) -> int:
@@ -20,7 +21,7 @@ def converse(dialogue: Dialogue, as_json: bool) -> int:
     From another input, each line is a prompt, and the answers of toy and masked models have one line each. An empty
     line gets an empty line, and so does a prompt that is refused; then the exit status is 2.
     """
-    terminal = bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+    terminal = on_terminal()
     results: list[dict[str, Any]] = []
     try:
         for prompt in typed_prompts(dialogue.greeting) if terminal else lines_of_input():
@@ -29,7 +30,7 @@ def converse(dialogue: Dialogue, as_json: bool) -> int:
                 result = dialogue.answer(prompt, not terminal) if prompt else result
             except ValueError as error:
                 result["error"] = str(error)
-                print(f"minitransformer generate: {error}", file=sys.stderr)
+                print(f"minitransformer {dialogue.command}: {error}", file=sys.stderr)
             if "text" not in result and not terminal:
                 print()
             results.append(result)
@@ -41,6 +42,11 @@ def converse(dialogue: Dialogue, as_json: bool) -> int:
     if as_json:
         print(json.dumps(results))
     return 2 if not terminal and any("error" in result for result in results) else 0
+
+
+def on_terminal() -> bool:
+    """Whether a person types the input and sees the output."""
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def typed_prompts(greeting: str) -> Iterator[str]:
@@ -56,9 +62,9 @@ def typed_prompts(greeting: str) -> Iterator[str]:
     print()
 
 
-def lines_of_input() -> Iterator[str]:
-    """The lines of standard input. Raises ValueError if it is closed."""
+def lines_of_input(remedy: str = "there is no input to read prompts from: give --prompt") -> Iterator[str]:
+    """The lines of standard input. Raises ValueError, with `remedy` as its message, if it is closed."""
     if sys.stdin is None:
-        raise ValueError("there is no input to read prompts from: give --prompt")
+        raise ValueError(remedy)
     for line in sys.stdin:
         yield line.rstrip("\r\n")

@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.cli.dialogue import Dialogue, converse
+from minitransformer.cli.saved import load_model
 from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, generate_tokens, greedy_decode
@@ -19,8 +19,6 @@ from minitransformer.decoding.incremental import SlidingState
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
-from minitransformer.training import load_checkpoint
-from minitransformer.training.checkpointer import saved_steps
 
 DESCRIPTION = """\
 Give a prompt to a model that `minitransformer train` has saved. A model of a toy task answers, a language model
@@ -39,7 +37,6 @@ Without --prompt, it asks for prompts until you press Ctrl-D, or reads one promp
 """
 LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy")
 LENGTH, TEMPERATURE, GUESSES = 400, 0.8, 5  # defaults
-FILE = "model.safetensors"
 MASK = "[MASK]"
 SLACK = 2  # tokens beyond the longest right answer: eos, and one more
 
@@ -90,40 +87,19 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
     """Load the model, whose kind decides how it answers. Raises ValueError for a model that cannot."""
     if is_huggingface_folder(arguments.run):
         return huggingface_model(load_text_model(arguments.run), arguments)
-    path = find_model(arguments.run)
-    model, metadata = load_checkpoint(path)
-    about = metadata.get("about")  # of a checkpoint
-    if isinstance(about, dict):
-        print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
-        metadata = {**about, "task": about.get("recipe")}
+    model, metadata = load_model(arguments.run, "reverse")
     if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT | Seq2Seq):
         return toy_model(model, get_task(metadata["task"]), arguments)
     if "tokenizer" in metadata and isinstance(model, GPT):
         return language_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
     if "tokenizer" in metadata and isinstance(model, BERT):
         return masked_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
+    if "tokenizer" in metadata and isinstance(model, Transformer | Seq2Seq):
+        raise ValueError(f"{arguments.run} is a model that translates: use `minitransformer translate {arguments.run}`")
     raise ValueError(
         f"{arguments.run} is a {type(model).__name__} without a task or a tokenizer: generate takes models that "
         "`minitransformer train` has saved"
     )
-
-
-def find_model(run: str) -> Path:
-    """The file of the model that is meant by `run`: a file, or the folder of a run or of its checkpoints.
-
-    In a folder, that is the finished model, or else the newest checkpoint. Raises FileNotFoundError, which names other
-    runs, if there is none.
-    """
-    path = Path(run)
-    if not path.is_dir() and path.exists():
-        return path
-    checkpoints = saved_steps(path / "checkpoints") or saved_steps(path)
-    for place in (path / FILE, *checkpoints[-1:]):
-        if place.is_file():
-            return place
-    others = sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
-    remedy = f"models here: {', '.join(others)}" if others else "train one, as with `minitransformer train reverse`"
-    raise FileNotFoundError(f"there is no model {run}; {remedy}")
 
 
 def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialogue:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from minitransformer.cli import main
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config, named_config
-from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
 from minitransformer.training import save_checkpoint
 from minitransformer.vocabulary import EOS, PAD
 from tests.cli.run import assert_refused, run
@@ -130,6 +131,33 @@ def test_a_language_model_continues_the_prompt(capsys):
 def test_greedy_generation_does_not_depend_on_the_seed(capsys):
     arguments = ("generate", f"runs/shakespeare/{MODEL}", "--greedy", "--prompt", "1", "--length", 50)
     assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
+
+
+def test_a_model_of_byte_pairs_never_prints_half_a_character(folder, capsys):
+    class Terminal(io.StringIO):
+        def write(self, text):
+            written.append(text)
+            return super().write(text)
+
+    written = []
+    tokenizer = BytePairTokenizer.train("für große Füße: 猫と犬 😀" * 3, 262)
+    sentence = "Füße, 猫 😀!"
+    ids = tokenizer.encode(sentence)
+    assert len(ids) > len(sentence)
+    model = GPT(gpt_config(tokenizer.vocab_size, **SIZES))
+    save_checkpoint(folder / MODEL, model, tokenizer=tokenizer.to_dict())
+    patch = pytest.MonkeyPatch()
+    steps = [(np.array([id]), np.zeros(1)) for id in ids]
+    patch.setattr("minitransformer.cli.generate.generate_tokens", lambda *arguments, **options: iter(steps))
+    patch.setattr(sys, "stdout", Terminal())
+    status = main(["generate", ".", "--prompt", "größer "])
+    patch.undo()
+    assert status == 0
+    assert "".join(written) == f"größer {sentence}\n"
+    assert "\ufffd" not in "".join(written)
+    out = run(capsys, "generate", ".", "--prompt", "猫", "--length", 30, "--json").out
+    assert out.startswith("猫")
+    assert json.loads(out.splitlines()[-1])["text"] in out
 
 
 def test_an_empty_prompt_begins_a_text_with_a_line_break(capsys):
@@ -270,6 +298,10 @@ def test_models_that_cannot_answer_and_other_files_are_refused(folder, capsys):
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1}
     save_checkpoint(folder / "mute", GPT(gpt_config(11, **sizes)))
     assert_refused(run(capsys, "generate", "mute"), "mute is a GPT without a task or a tokenizer")
+    config = named_config("tiny", TOKENIZER.vocab_size)
+    save_checkpoint(folder / "german", Transformer(config), task="translation", tokenizer=TOKENIZER.to_dict())
+    translates = "generate: german is a model that translates: use `minitransformer translate german`\n"
+    assert_refused(run(capsys, "generate", "german"), translates)
     save_checkpoint(folder / "other", BERT(bert_config(11, **sizes), num_classes=3), tokenizer=TOKENIZER.to_dict())
     assert_refused(
         run(capsys, "generate", "other", "--prompt", "x"), "cannot fill in masks: `minitransformer train masked`"

@@ -2,6 +2,7 @@
 
 from minitransformer import decoding, evaluation
 from minitransformer.decoding import beam, incremental, sampling
+from minitransformer.decoding.translate import encode_source, find_translations
 from minitransformer.evaluation import loss as evaluation_loss
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.recipes import toy
@@ -278,4 +279,28 @@ BEAM = (
     ),
 )
 
-EXHIBITS = (*CHOOSING, *GENERATING, *BEAM)
+TRANSLATING = (
+    Exhibit(
+        "translations come back in the order of their sources' lengths",
+        "Sentences are sorted to save padding. Nobody had asked for that order.",
+        find_translations,
+        "in zip(rows, answers",
+        "in zip(sorted(rows), answers",
+    ),
+    Exhibit(
+        "a translation may be as long as those of the longest source in its batch",
+        "The same sentence then has another answer in other company.",
+        find_translations,
+        "len(sources[row]) + MORE",
+        "ids.shape[1] + MORE",
+    ),
+    Exhibit(
+        "the source of a translation has no end token",
+        "The model has never read a sentence without one.",
+        encode_source,
+        'sentence.strip() else ""), EOS)',
+        'sentence.strip() else ""), tokenizer.encode(sentence)[-1:])',
+    ),
+)
+
+EXHIBITS = (*CHOOSING, *GENERATING, *BEAM, *TRANSLATING)

@@ -5,7 +5,7 @@ from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.tokenizers import load_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.refusals.cases import Case, command, library
-from tests.refusals.command_line import LONG, disk_full, may_not_read
+from tests.refusals.command_line import LONG, disk_full, may_not_read, may_not_write
 from tests.refusals.given import TOKENIZER, gpt
 
 SHORT = ("--length", 16, "--d-model", 8, "--num-layers", 1, "--steps", 2)
@@ -104,6 +104,35 @@ PROMPTS = [
     answer("a temperature and --greedy", "gpt.safetensors", "1", "--temperature", 1, "--greedy"),
     answer("a temperature for a toy task", "toy.safetensors", "a", "--temperature", 1),
     answer("a length for a masked model", "masked.safetensors", "[MASK]", "--length", 3),
+    answer("a model that translates", "translator.safetensors", "1"),
+]
+
+
+def translation(wrong, path, *options, **more):
+    """A case of a translation."""
+    return command("translate", wrong, "translate", path, *options, **more)
+
+
+FIGURE = ("translator.safetensors", "1", "--attention")
+
+TRANSLATIONS = [
+    translation("a model that is missing", "missing.safetensors", "1"),
+    translation("a model of a toy task", "toy.safetensors", "1"),
+    translation("a language model", "gpt.safetensors", "1"),
+    translation("a damaged model", "bit_of_weight.safetensors", "1"),
+    translation("more tokens than the model reads", "translator.safetensors", "12345678901234567890"),
+    translation("a beam of 0", "translator.safetensors", "1", "--beam", 0),
+    translation("an alpha below 0", "translator.safetensors", "1", "--alpha", -1),
+    translation("a file and a sentence", "translator.safetensors", "1", "--file", "my.txt"),
+    translation("a file that is missing", "translator.safetensors", "--file", "missing.txt"),
+    translation("a file that is a folder", "translator.safetensors", "--file", "empty_folder"),
+    translation("a file in Latin-1", "translator.safetensors", "--file", "latin1.txt"),
+    translation("a figure of two sentences", *FIGURE, "map.png", "2"),
+    translation("a figure in a folder without write access", *FIGURE, "map.png", patch=may_not_write),
+    translation("a folder as figure", *FIGURE, "empty_folder"),
+    translation("a file as folder of a figure", *FIGURE, "file/map.png"),
+    translation("a layer that the model lacks", *FIGURE, "map.png", "--layer", 2),
+    translation("a layer without a figure", "translator.safetensors", "1", "--layer", 1),
 ]
 
 FROM_THE_LIBRARY = [
@@ -132,4 +161,4 @@ FROM_THE_LIBRARY = [
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
 ]
 
-CASES = [*TEXTS, *MODELS, *PROMPTS, *FROM_THE_LIBRARY]
+CASES = [*TEXTS, *MODELS, *PROMPTS, *TRANSLATIONS, *FROM_THE_LIBRARY]

@@ -118,6 +118,10 @@ def files():
         save_checkpoint(folder / "mute.safetensors", gpt())
         save_checkpoint(folder / "bert.safetensors", BERT(bert_config(TOKENIZER.vocab_size, **SIZES)))
         save_checkpoint(folder / "toy.safetensors", Transformer(TransformerConfig(29, **SIZES)), task="reverse")
+        translator = Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES))
+        save_checkpoint(
+            folder / "translator.safetensors", translator, task="translation", tokenizer=TOKENIZER.to_dict()
+        )
         masked = BERT(bert_config(TOKENIZER.vocab_size + 1, **SIZES))
         save_checkpoint(folder / "masked.safetensors", masked, tokenizer=TOKENIZER.to_dict())
         save_tokenizer(folder / "tokenizer.json", TOKENIZER)

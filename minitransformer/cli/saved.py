@@ -1,0 +1,43 @@
+"""Finding and loading the model that RUN means, for `generate` and `translate`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from minitransformer.training.checkpoint import load_checkpoint
+from minitransformer.training.checkpointer import saved_steps
+
+FILE = "model.safetensors"
+
+
+def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
+    """The model that `run` means, see `find_model`, and its metadata.
+
+    The metadata of a checkpoint of an unfinished run say which `task` it is, as those of a finished model do, and the
+    user is told.
+    """
+    path = find_model(run, task)
+    model, metadata = load_checkpoint(path)
+    about = metadata.get("about")
+    if isinstance(about, dict):
+        print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
+        metadata = {**about, "task": about.get("recipe")}
+    return model, metadata
+
+
+def find_model(run: str, task: str) -> Path:
+    """The file of the model that is meant by `run`: a file, or the folder of a run or of its checkpoints.
+
+    In a folder, that is the finished model, or else the newest checkpoint. Raises FileNotFoundError, which names other
+    runs, or else `task` as one to train, if there is none.
+    """
+    path = Path(run)
+    if not path.is_dir() and path.exists():
+        return path
+    checkpoints = saved_steps(path / "checkpoints") or saved_steps(path)
+    for place in (path / FILE, *checkpoints[-1:]):
+        if place.is_file():
+            return place
+    others = sorted({str(model.parent) for place in (path.parent, Path("runs")) for model in place.glob(f"*/{FILE}")})
+    remedy = f"models here: {', '.join(others)}" if others else f"train one, as with `minitransformer train {task}`"
+    raise FileNotFoundError(f"there is no model {run}; {remedy}")

@@ -1,0 +1,249 @@
+"""`minitransformer translate`: translate sentences with a trained model."""
+
+import argparse
+import itertools
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.checks import check_integer
+from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_terminal
+from minitransformer.cli.saved import load_model
+from minitransformer.data.pairs import tidy
+from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
+from minitransformer.files import check_folder, read_bytes
+from minitransformer.models import Seq2Seq, Transformer
+from minitransformer.progress import tqdm
+from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
+from minitransformer.vocabulary import BOS
+
+DESCRIPTION = """\
+Translate sentences with a model that `minitransformer train translation` has saved, each with beam search as in the
+paper: of all translations that the search finds, it prints the most likely one, after a correction for its length.
+
+  minitransformer translate runs/translation "Der Hund sieht den König."
+  minitransformer translate runs/translation "Guten Tag." "Gute Nacht." --beam 1
+  minitransformer translate runs/translation "Ein Hund." --attention map.png
+  minitransformer translate runs/translation --file german.txt > english.txt
+
+Without sentences, it asks for them until you press Ctrl-D, or translates each line of its input:
+
+  minitransformer translate runs/translation
+  minitransformer translate runs/translation < german.txt
+
+An empty line gets an empty line. With --json the last line has, for each sentence, its translation, the tokens of it
+(a space is part of the token that it begins), the log probability, and the score, by which the search ranks.
+"""
+LINES_AT_ONCE = 400  # of a pipe: enough to make batches of about the same length
+TITLE = 80  # characters of the translation in the title of the figure
+SPACE = "\u2581"  # stands for a space at the beginning of a token
+
+
+class Translator(NamedTuple):
+    """A model that translates, and how it searches."""
+
+    model: Any
+    tokenizer: Tokenizer
+    beam: int
+    alpha: float
+
+    def refusal(self, sentence: str) -> str | None:
+        """Why `sentence` cannot be translated, or None."""
+        try:
+            encode_source(self.tokenizer, tidy(sentence), self.model.config.max_len)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def translate(
+        self, sentences: Sequence[str], on_progress: Callable[[int], object] | None = None
+    ) -> list[Translation]:
+        """The translation of each sentence."""
+        tidied = [tidy(sentence) for sentence in sentences]
+        return find_translations(self.model, self.tokenizer, tidied, self.beam, self.alpha, on_progress=on_progress)
+
+    def values(self, sentence: str, translation: Translation) -> dict[str, Any]:
+        """A sentence and its translation for JSON."""
+        text, ids, log_prob, score = translation
+        tokens = [self.tokenizer.tokens[id] for id in ids]
+        return {"source": sentence, "text": text, "tokens": tokens, "log_prob": log_prob, "score": score}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument(
+        "run", metavar="RUN", help="folder of a run, such as runs/translation, a checkpoint or a model file"
+    )
+    parser.add_argument(
+        "sentences", nargs="*", default=[], metavar="SENTENCE", help="what to translate (default: ask for sentences)"
+    )
+    parser.add_argument("--file", metavar="FILE", help="translate this UTF-8 file, which has one sentence in each line")
+    parser.add_argument(
+        "--beam",
+        type=int,
+        default=BEAM,
+        metavar="N",
+        help=f"how many beginnings the search keeps at each step; 1 is greedy (default {BEAM})",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=ALPHA,
+        metavar="X",
+        help=f"strength of the length penalty; 0 prefers short translations (default {ALPHA}, as in the paper)",
+    )
+    parser.add_argument(
+        "--attention",
+        metavar="PNG",
+        help="draw where each head of cross-attention looks for each token of the translation of one sentence",
+    )
+    parser.add_argument(
+        "--layer", type=int, metavar="N", help="the decoder layer that --attention draws (default: the last)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Translate, print, and return the exit status."""
+    check_options(arguments)
+    translator = load_translator(arguments)
+    if arguments.sentences:
+        found = translator.translate(arguments.sentences)
+        results = [translator.values(*pair) for pair in zip(arguments.sentences, found, strict=True)]
+        print_texts(results)
+        if arguments.attention is not None:
+            draw_attention(translator, found[0], arguments)
+    elif arguments.file is not None:
+        lines = read_lines(arguments.file)
+        with tqdm(total=len(lines), unit="sentence") as bar:
+            results = translate_lines(translator, lines, bar.update)
+        print_texts(results)
+    elif on_terminal():
+        return converse(Dialogue("Type a sentence", answering(translator), "translate"), arguments.json)
+    else:
+        lines_left = lines_of_input("there is no input to read sentences from: give a sentence or --file")
+        results = []
+        for lines in chunks(lines_left):
+            results += translate_lines(translator, lines)
+            print_texts(results[-len(lines) :])
+    if arguments.json:
+        print(json.dumps(results))
+    return 2 if any("error" in result for result in results) else 0
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """ValueError, naming the option, for options that make no sense, and OSError for a figure that cannot be saved."""
+    check_integer("--beam", arguments.beam, least=1)
+    if not arguments.alpha >= 0:
+        raise ValueError(f"--alpha must be at least 0, got {arguments.alpha}")
+    if arguments.file is not None and arguments.sentences:
+        raise ValueError("give sentences or --file, not both")
+    if arguments.attention is None:
+        if arguments.layer is not None:
+            raise ValueError("--layer chooses what --attention draws: give a file for the figure, too")
+        return
+    if len(arguments.sentences) != 1 or not tidy(arguments.sentences[0]):
+        raise ValueError(f"--attention draws the translation of one sentence, got {len(arguments.sentences)}")
+    if Path(arguments.attention).is_dir():
+        raise IsADirectoryError(f"{arguments.attention} is a folder, not a file")
+    check_folder(Path(arguments.attention).parent)
+
+
+def load_translator(arguments: argparse.Namespace) -> Translator:
+    """The model of RUN. Raises ValueError for one that does not translate, or has no attention to draw."""
+    model, metadata = load_model(arguments.run, "translation")
+    if not isinstance(model, Transformer | Seq2Seq) or "tokenizer" not in metadata:
+        if metadata.get("task") == "translation":
+            raise ValueError(f"{arguments.run} has no tokenizer: finish the run with `minitransformer train --resume`")
+        raise ValueError(
+            f"{arguments.run} is a {type(model).__name__} that does not translate: `minitransformer train translation` "
+            "makes a model that does"
+        )
+    if arguments.attention is not None:
+        kind, layers = model.config.attention, 1 if isinstance(model, Seq2Seq) else model.config.num_layers
+        if kind == "none":
+            raise ValueError(f"{arguments.run} has no attention to draw")
+        if isinstance(model, Transformer) and kind != "full":
+            raise ValueError(f"--attention draws full attention, and that of {arguments.run} is {kind}")
+        if arguments.layer is not None and not 1 <= arguments.layer <= layers:
+            raise ValueError(f"--layer must be from 1 to {layers}, got {arguments.layer}")
+    return Translator(model, tokenizer_from_dict(metadata["tokenizer"]), arguments.beam, arguments.alpha)
+
+
+def answering(translator: Translator) -> Callable[[str, bool], dict[str, Any]]:
+    """How a dialogue answers: it prints the translation of what was typed."""
+
+    def answer(sentence: str, brief: bool) -> dict[str, Any]:
+        (translation,) = translator.translate([sentence])
+        print(translation.text)
+        return translator.values(sentence, translation)
+
+    return answer
+
+
+def translate_lines(
+    translator: Translator, lines: Sequence[str], on_progress: Callable[[int], object] = lambda count: None
+) -> list[dict[str, Any]]:
+    """The translation of each line, as values for JSON. A line that is refused has an error instead, which is printed.
+
+    `on_progress` is called with the number of lines that are done.
+    """
+    refusals = [translator.refusal(line) for line in lines]
+    for refusal in filter(None, refusals):
+        on_progress(1)
+        print(f"minitransformer translate: {refusal}", file=sys.stderr)
+    kept = [line for line, refusal in zip(lines, refusals, strict=True) if refusal is None]
+    found = iter(translator.translate(kept, on_progress))
+    return [
+        translator.values(line, next(found)) if refusal is None else {"source": line, "error": refusal}
+        for line, refusal in zip(lines, refusals, strict=True)
+    ]
+
+
+def print_texts(results: Sequence[dict[str, Any]]) -> None:
+    """Print each translation in a line, and an empty line for a sentence that was refused."""
+    print("".join(f"{result.get('text', '')}\n" for result in results), end="", flush=True)
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a UTF-8 file. Raises ValueError or OSError, naming the path, if it cannot be read as text."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
+    return lines[:-1] if not lines[-1] else lines  # the last line, too, ends in a newline
+
+
+def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines, LINES_AT_ONCE at a time."""
+    lines = iter(lines)
+    while chunk := list(itertools.islice(lines, LINES_AT_ONCE)):
+        yield chunk
+
+
+def draw_attention(translator: Translator, translation: Translation, arguments: argparse.Namespace) -> None:
+    """Draw where each head of one layer looks for each token of the translation, in the tokens of the source."""
+    from minitransformer.plotting import plot_attention, shorten
+
+    model, tokens = translator.model, translator.tokenizer.tokens
+    source = encode_source(translator.tokenizer, tidy(arguments.sentences[0]), model.config.max_len)
+    target = np.array([BOS, *translation.ids[:-1]])
+    cross = model.attention_weights(source[None], target[None]).cross
+    layer = arguments.layer or len(cross)
+    queries, keys = ([readable(tokens[id]) for id in ids] for ids in (translation.ids, source.tolist()))
+    text = readable(shorten(translation.text, TITLE), space=" ").replace("$", r"\$")  # $ would begin a formula
+    title = f"Cross-attention, layer {layer} of {len(cross)}: {text}"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # the font shows a box instead
+        plot_attention(to_host(cross[layer - 1][0]), queries, keys, arguments.attention, title)
+    print(f"saved {arguments.attention}", file=sys.stderr)
+
+
+def readable(text: str, space: str = SPACE) -> str:
+    """A token as the label of a row or column: with a mark for a space, and "\\n" for a line break."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace(" ", space)

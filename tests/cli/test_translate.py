@@ -1,0 +1,252 @@
+"""`translate` with sentences, a file, a pipe and a dialogue, its figure, and what it refuses."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import find_translations
+from minitransformer.decoding.translate import Translation, encode_source
+from minitransformer.models import GPT, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig, gpt_config
+from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.training import load_checkpoint, save_checkpoint
+from tests.cli.run import assert_refused, run
+
+TOKENIZER = BytePairTokenizer.train("der hund sieht den könig und die große katze " * 3, 280)
+SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 2, "max_len": 40}
+MODEL = "model.safetensors"
+RUN = "runs/translation"
+
+
+def save(path, model, **metadata):
+    save_checkpoint(path, model, **{"task": "translation", "tokenizer": TOKENIZER.to_dict(), **metadata})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test runs in a folder with a Transformer and a Seq2Seq, neither of them trained."""
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / RUN / MODEL, Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES)))
+    save(tmp_path / "runs/lstm" / MODEL, seq2seq("additive"))
+    return tmp_path
+
+
+def seq2seq(attention):
+    sizes = {"d_model": 6, "hidden_size": 8, "num_layers": 1, "max_len": 40}
+    return Seq2Seq(Seq2SeqConfig(TOKENIZER.vocab_size, attention=attention, **sizes))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Every sentence is translated to itself in capital letters. Returns [(sentences, beam, alpha) of each call]."""
+    calls = []
+
+    def find(model, tokenizer, sentences, beam, alpha, *, on_progress=None):
+        for sentence in sentences:
+            encode_source(tokenizer, sentence, model.config.max_len)  # may refuse it
+        calls.append(([*sentences], beam, alpha))
+        if on_progress is not None:
+            on_progress(len(sentences))
+        return [Translation(text.upper(), tuple(tokenizer.encode(text).tolist()), -1.5, -1.0) for text in sentences]
+
+    monkeypatch.setattr("minitransformer.cli.translate.find_translations", find)
+    return calls
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """typed(lines, terminal): standard input has these lines, on a terminal or from a pipe."""
+
+    def give(*lines, terminal=False):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+
+    return give
+
+
+@pytest.mark.parametrize("name", [RUN, "runs/lstm", f"{RUN}/{MODEL}"])
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"alpha": 2.0}])
+def test_sentences_are_translated_in_a_line_each(name, options, capsys):
+    sentences = ["der Hund", "die große Katze sieht den König"]
+    words = [word for option, value in options.items() for word in (f"--{option}", value)]
+    status, out, err = run(capsys, "translate", name, *words, *sentences, "--json")
+    assert (status, err) == (0, "")
+    *texts, results = out.splitlines()
+    model, _ = load_checkpoint(name if name.endswith(MODEL) else f"{name}/{MODEL}")
+    found = find_translations(model, TOKENIZER, sentences, **{"beam": 4, "alpha": 0.6, **options})
+    assert texts == [translation.text for translation in found]
+    for result, sentence, translation in zip(json.loads(results), sentences, found, strict=True):
+        assert (result["source"], result["text"]) == (sentence, translation.text)
+        assert (result["log_prob"], result["score"]) == (translation.log_prob, translation.score)
+        assert result["tokens"] == [TOKENIZER.tokens[id] for id in translation.ids]
+
+
+def test_options_may_stand_anywhere_and_sentences_may_begin_with_a_dash(calls, capsys):
+    expected = (["ein hund", "- ja"], 2, 0.0)
+    for words in (
+        [RUN, "ein hund", "- ja", "--beam", 2, "--alpha", 0],
+        [RUN, "--beam", 2, "--alpha", 0, "ein hund", "- ja"],
+        [RUN, "--beam", 2, "ein hund", "--alpha", 0, "- ja"],
+        ["--beam", 2, RUN, "--alpha=0", "ein hund", "- ja"],
+    ):
+        assert run(capsys, "translate", *words) == (0, "EIN HUND\n- JA\n", "")
+        assert calls.pop() == expected
+
+
+def test_a_sentence_is_tidied_as_those_of_training_are(calls, capsys):
+    assert run(capsys, "translate", RUN, "  ko\u0308nig \t hund\n").out == "KÖNIG HUND\n"
+    assert calls == [(["k\xf6nig hund"], 4, 0.6)]
+
+
+def test_lines_from_a_pipe_get_a_line_each_in_batches(calls, typed, capsys, monkeypatch):
+    monkeypatch.setattr("minitransformer.cli.translate.LINES_AT_ONCE", 3)
+    typed("hund", "", "der könig", "katze\r", "a " * 50, " \t", "und")
+    status, out, err = run(capsys, "translate", RUN, "--json")
+    *lines, results = out.splitlines()
+    assert lines == ["HUND", "", "DER KÖNIG", "KATZE", "", "", "UND"]
+    assert status == 2
+    assert err.startswith("minitransformer translate: the sentence 'a a a a a a a a a a a a a a a...' has ")
+    assert err.endswith(" tokens, end token included, and this model reads at most 40\n")
+    assert err.count("\n") == 1
+    assert [sentences for sentences, _, _ in calls] == [["hund", "", "der könig"], ["katze", ""], ["und"]]
+    assert [set(result) for result in json.loads(results)].count({"source", "error"}) == 1
+
+
+def test_an_empty_pipe_gets_nothing(typed, capsys):
+    typed()
+    assert run(capsys, "translate", RUN) == (0, "", "")
+
+
+def test_a_dialogue_on_a_terminal_ends_with_the_input(calls, typed, capsys):
+    typed("hund", "", "a " * 50, "katze", terminal=True)
+    status, out, err = run(capsys, "translate", RUN)
+    assert (status, out) == (0, "Type a sentence; Ctrl-D ends.\n> HUND\n> > > KATZE\n> \n")
+    assert err.startswith("minitransformer translate: the sentence 'a a ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_is_translated_line_by_line_with_a_bar(end, calls, capsys, folder, monkeypatch):
+    class Bar:
+        def __init__(self, total, unit):
+            assert (total, unit) == (4, "sentence")
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            done.append("closed")
+
+        def update(self, count):
+            done.append(count)
+
+    done = []
+    monkeypatch.setattr("minitransformer.cli.translate.tqdm", Bar)
+    (folder / "german.txt").write_bytes(f"\ufeffhund\r\n\nder\u2028könig\nund{end}".encode())
+    assert run(capsys, "translate", RUN, "--file", "german.txt") == (0, "HUND\n\nDER KÖNIG\nUND\n", "")
+    assert done == [4, "closed"]
+
+
+def test_an_empty_file_gets_nothing(capsys, folder):
+    (folder / "empty.txt").write_bytes(b"")
+    assert run(capsys, "translate", RUN, "--file", "empty.txt") == (0, "", "")
+
+
+@pytest.mark.parametrize(("name", "options", "layer"), [(RUN, (), 2), (RUN, ("--layer", 1), 1), ("runs/lstm", (), 1)])
+def test_attention_draws_every_head_of_one_layer_with_readable_tokens(name, options, layer, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("minitransformer.plotting.plot_attention", lambda *arguments: drawn.append(arguments))
+    arguments = ("translate", name, "der könig", "--attention", "figures/map.png", *options)
+    status, _, err = run(capsys, *arguments)
+    assert (status, err) == (0, "saved figures/map.png\n")
+    ((weights, queries, keys, path, title),) = drawn
+    model, _ = load_checkpoint(f"{name}/{MODEL}")
+    (translation,) = find_translations(model, TOKENIZER, ["der könig"])
+    source = np.array([[*TOKENIZER.encode("der könig"), 2]])
+    expected = model.attention_weights(source, np.array([[1, *translation.ids[:-1]]])).cross[layer - 1][0]
+    assert weights.shape == (1 if name == "runs/lstm" else 2, len(translation.ids), source.shape[1])
+    assert np.array_equal(weights, expected)
+    assert (len(queries), len(keys)) == weights.shape[1:]
+    assert "".join(keys) == "der▁könig<eos>"
+    assert path == "figures/map.png"
+    assert title.startswith(f"Cross-attention, layer {layer} of {1 if name == 'runs/lstm' else 2}: ")
+
+
+@pytest.mark.draws
+def test_the_figure_is_a_png_whatever_the_tokens(calls, capsys, folder):
+    (folder / "map.png").write_bytes(b"an old one")
+    sentence = "die $1 \x07 猫 \\$x_1$ ^"
+    assert run(capsys, "translate", RUN, sentence, "--attention", "map.png").status == 0
+    assert (folder / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["x", "--beam", 0], "--beam must be at least 1, got 0"),
+        (["x", "--alpha", -1], "--alpha must be at least 0, got -1.0"),
+        (["x", "--alpha", "nan"], "--alpha must be at least 0, got nan"),
+        (["x", "--file", "y"], "give sentences or --file, not both"),
+        (["--file", "missing.txt"], "there is no file missing.txt"),
+        (["--file", "latin1.txt"], "latin1.txt is not text in UTF-8: byte 1 cannot be read"),
+        (["x", "--layer", 1], "--layer chooses what --attention draws: give a file for the figure, too"),
+        (["--attention", "map.png"], "--attention draws the translation of one sentence, got 0"),
+        (["x", "y", "--attention", "map.png"], "--attention draws the translation of one sentence, got 2"),
+        (["x", "--attention", "map.png", "--layer", 3], "--layer must be from 1 to 2, got 3"),
+        (["x", "--attention", "runs"], "runs is a folder, not a file"),
+        (["x", "--attention", "latin1.txt/map.png"], "cannot write into the folder latin1.txt"),
+        (["hund", "a " * 50], "the sentence 'a a a a a a a a a a a a a a a...' has"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(words, complaint, capsys, folder):
+    (folder / "latin1.txt").write_bytes("Bär".encode("latin1"))
+    assert_refused(run(capsys, "translate", RUN, *words), f"translate: {complaint}")
+    assert sorted(path.name for path in folder.iterdir()) == ["latin1.txt", "runs"]
+
+
+def test_models_that_do_not_translate_are_refused(folder, capsys):
+    save(folder / "gpt", GPT(gpt_config(TOKENIZER.vocab_size, **SIZES)), task="shakespeare")
+    save_checkpoint(folder / "toy", Transformer(TransformerConfig(29, **SIZES)), task="reverse")
+    for name, kind in (("gpt", "GPT"), ("toy", "Transformer")):
+        makes = "`minitransformer train translation` makes a model that does\n"
+        refused = f"translate: {name} is a {kind} that does not translate: {makes}"
+        assert_refused(run(capsys, "translate", name, "x"), refused)
+    assert_refused(run(capsys, "translate", "nothing", "x"), "there is no model nothing; models here: runs/lstm, ", RUN)
+
+
+def test_models_without_weights_to_draw_are_refused(folder, capsys):
+    save(folder / "none", seq2seq("none"))
+    save(folder / "tiled", Transformer(TransformerConfig(TOKENIZER.vocab_size, attention="tiled", **SIZES)))
+    for name, reason in (("none", "none has no attention to draw"), ("tiled", "and that of tiled is tiled")):
+        assert run(capsys, "translate", name, "x").status == 0
+        assert_refused(run(capsys, "translate", name, "x", "--attention", "map.png"), reason)
+
+
+def test_without_any_model_the_command_that_trains_one_is_named(tmp_path, monkeypatch, capsys):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert_refused(run(capsys, "translate", RUN, "x"), "train one, as with `minitransformer train translation`")
+
+
+def test_a_checkpoint_is_used_with_a_note_if_it_has_the_tokenizer(folder, capsys):
+    model, about = Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES)), {"recipe": "translation"}
+    step = "step-00000004.safetensors"
+    save_checkpoint(folder / "with/checkpoints" / step, model, about={**about, "tokenizer": TOKENIZER.to_dict()})
+    save_checkpoint(folder / "without/checkpoints" / step, model, about=about)
+    note = f"note: this run is not finished; the model is that of {step}\n"
+    status, out, err = run(capsys, "translate", "with", "hund")
+    assert (status, err) == (0, note)
+    assert out
+    status, out, err = run(capsys, "translate", "without", "hund")
+    finish = (
+        "minitransformer translate: without has no tokenizer: finish the run with `minitransformer train --resume`\n"
+    )
+    assert (status, out, err) == (2, "", note + finish)
+
+
+def test_closed_input_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert_refused(run(capsys, "translate", RUN), "there is no input to read sentences from: give a sentence or --file")
