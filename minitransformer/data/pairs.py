@@ -42,10 +42,9 @@ def load_pairs(path: str | os.PathLike) -> PairCorpus:
         share = int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
         held_out = "test" if share < TEST_SHARE else "validation" if share < TEST_SHARE + VALIDATION_SHARE else "train"
         parts[held_out].append(pair)
-    for name, part in parts.items():
-        if not part:
-            count = sum(map(len, parts.values()))
-            raise ValueError(f"{path} has too few pairs: of {count}, none is left for {name}")
+    if not all(parts.values()):
+        count = sum(map(len, parts.values()))
+        raise ValueError(f"{path} has too few pairs to train on, to validate on and to test on, got {count}")
     return PairCorpus(**parts)
 
 

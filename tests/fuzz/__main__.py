@@ -23,7 +23,7 @@ from tests.fuzz.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers)
 TARGETS += (inputs.ids, inputs.masks, inputs.attentions, inputs.configurations, inputs.command_lines)
-TARGETS += (files.huggingface_models, files.huggingface_tokenizers)
+TARGETS += (files.huggingface_models, files.huggingface_tokenizers, files.pairs)
 MEMORY = 16 * 2**30  # bytes of address space: a case that asks for more gets a MemoryError, and not the machine
 
 

