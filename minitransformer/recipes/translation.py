@@ -45,12 +45,12 @@ Model = Transformer | Seq2Seq
 class TranslationOptions(TrainOptions):
     """The options of translation."""
 
-    steps: int = option(9000, "number of training steps", at_least_1, resumable=True)
+    steps: int = option(12000, "number of training steps", at_least_1, resumable=True)
     batch_size: int = option(750, "tokens in a batch, of each language and padding included", at_least_1)
     warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
-    dropout: float = option(0.1, "dropout rate, P_drop in the paper", check_rate)
+    dropout: float = option(0.05, "dropout rate, P_drop in the paper", check_rate)
     label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
-    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
+    positions: str = option("rope", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     text: str | None = option(
         None,
         "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible); "
@@ -67,8 +67,8 @@ class TranslationOptions(TrainOptions):
     vocab_size: int = option(4000, "byte pairs, shared by both languages", partial(check_integer, least=SMALLEST))
     d_model: int = option(160, "features per token", at_least_1)
     num_heads: int = option(4, "attention heads", at_least_1)
-    num_layers: int = option(3, "layers of the encoder, and of the decoder", at_least_1)
-    norm: str = option("pre", "where the layers normalize: pre, or post (as in the paper)", one_of(NORMS))
+    num_layers: int = option(2, "layers of the encoder, and of the decoder", at_least_1)
+    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
     peak: float = option(
         2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
     )

@@ -46,7 +46,7 @@ def test_no_model_has_more_parameters_than_the_transformer_and_all_nearly_as_man
     data = recipe.data(recipe.defaults)
     sizes = {}
     for name in translation.TITLES:
-        options = type(recipe.defaults)(model=name, num_layers=translation.LAYERS[name], vocab_size=280)
+        options = type(recipe.defaults)(model=name, vocab_size=280)
         model_class, config = translation.make_config(recipe, options, data)
         sizes[name] = model_class(config, seed=None).num_parameters()
     assert all(0.8 * sizes["transformer"] < size <= sizes["transformer"] for size in sizes.values())

@@ -50,7 +50,7 @@ OTHER = {  # another value of every option that changes what is learned
     "text": "other.txt",
     "mine": True,
 }
-OTHER_OF = {"translation": {"text": "other.tsv", "model": "lstm", "norm": "post"}}
+OTHER_OF = {"translation": {"text": "other.tsv", "model": "lstm"}}
 SHOWN_ELSEWHERE = ("minutes", "source", "target")  # in test_translation.py
 every_task = pytest.mark.parametrize("task", RECIPES)
 
