@@ -40,7 +40,7 @@ def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
         if field.metadata["identity"] and value != getattr(defaults, field.name):
             parts.append(field.name.replace("_", "-"))
             if value is not True:
-                parts.append(Path(value).stem if field.name == "text" else str(value))
+                parts.append(Path(value).stem if field.name == "text" else str(value).removesuffix(".0"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(parts))
     if len(name.encode()) <= LONGEST_NAME:
         return name

@@ -24,6 +24,7 @@ from minitransformer.evaluation.translation import (
     sentence_scores,
 )
 from minitransformer.files import atomic_write
+from minitransformer.inspection import training_flops
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
@@ -45,7 +46,7 @@ Model = Transformer | Seq2Seq
 class TranslationOptions(TrainOptions):
     """The options of translation."""
 
-    steps: int = option(12000, "number of training steps", at_least_1, resumable=True)
+    steps: int = option(10000, "number of training steps", at_least_1, resumable=True)
     batch_size: int = option(750, "tokens in a batch, of each language and padding included", at_least_1)
     warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
     dropout: float = option(0.05, "dropout rate, P_drop in the paper", check_rate)
@@ -203,6 +204,8 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
         """The scores, and the best, the median and the worst translation."""
         result, translated = trained.result, trained.evaluated
         lines = [f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test pairs"]
+        if trained.options.attention == "full":
+            lines.append(f"{'FLOPs of training':<26} {flops_of(trained):.2e}")
         if "bleu" not in result:
             return [*lines, "BLEU needs sacrebleu, which is not installed: pip install 'minitransformer[translation]'"]
         scores = Scores(**{name: result[name] for name in Scores._fields})
@@ -238,6 +241,13 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
         with atomic_write(paths[-1]) as partial_file:
             partial_file.write_text("\n".join(rows) + "\n", encoding="utf8")
         return paths
+
+
+def flops_of(trained: Trained[TranslationOptions, TranslationTask, Model]) -> float:
+    """The operations in all matrix products of the training, see `training_flops`."""
+    lengths = trained.data.train.lengths.mean(axis=0)
+    tokens = trained.history.tokens * lengths / lengths.sum()
+    return sum(training_flops(trained.model.config, *tokens, *lengths).values())
 
 
 def batches_of(pairs: Any) -> Any:

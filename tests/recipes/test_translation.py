@@ -52,6 +52,14 @@ def test_pairs_of_ones_own_are_learnt_and_what_was_promised_is_saved(capsys, fol
     assert all(tuple(row.split("\t")[:2]) in PAIRS for row in rows[1:])
 
 
+def test_flops_are_six_for_each_parameter_and_token_and_a_little_more(capsys):
+    out, result = train(capsys, "--steps", 10)
+    (line,) = (line for line in out.splitlines() if line.startswith("FLOPs of training"))
+    parameters = load_checkpoint("runs/small/model.safetensors")[0].num_parameters()
+    tokens = result["tokens_per_second"] * result["seconds"] / 2  # of each side
+    assert 0.8 < float(line.split()[-1]) / (6 * parameters * tokens) < 1.3
+
+
 def test_simple_sentences_are_translated_after_a_short_training(capsys):
     _, result = train(capsys, "--steps", 200, "--peak", 0.01, "--dropout", 0.0)
     assert result["bleu"] > 60 > result["copy_bleu"]
