@@ -5,10 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.functional import softmax, softmax_backward
+from minitransformer.functional import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    softmax,
+    softmax_backward,
+    tiled_attention,
+    tiled_attention_backward,
+)
 from tests.helpers import device, host, random_array, relative_error, same
 
 B, T, S = 2, 4, 5
+ATTENTION_BACKWARD = {
+    scaled_dot_product_attention: scaled_dot_product_attention_backward,
+    tiled_attention: tiled_attention_backward,
+}
 EMPTY = (1, 2)  # the row of the example's mask that may attend to nothing
 
 
@@ -104,3 +115,33 @@ def test_softmax_keeps_the_dtype_and_writes_to_no_input(dtype, masked):
 def test_softmax_refuses_a_mask_of_numbers():
     with pytest.raises(TypeError, match="allowed must be boolean with True = may attend"):
         softmax(device(np.zeros((2, 3))), device(np.array([1, 0, 1])))
+
+
+@pytest.mark.host_only  # a GPU does not mind subnormal numbers
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights_whose_products_would_be_subnormal_are_zero_and_all_others_are_exact(dtype):
+    tiny = float(np.finfo(dtype).tiny)
+    edge = math.log(tiny) / 2
+    scores = np.array([[0.0, edge + 1, edge - 1, 2 * edge + 3, -math.inf, -1.0]], dtype)
+    p = host(softmax(device(scores))[0])[0]
+    assert (p[[2, 3, 4]] == 0).all()
+    total = 1 + math.exp(edge + 1) + math.exp(-1)
+    expected = [1 / total, math.exp(edge + 1) / total, 0, 0, 0, math.exp(-1) / total]
+    bound = 4 * float(np.finfo(dtype).eps) * (1 - edge)  # exp of a large number keeps fewer digits of its argument
+    assert relative_error(p, np.array(expected)) < bound
+    assert p[1] == pytest.approx(expected[1], rel=bound)
+    assert (p[p > 0] ** 2 >= tiny / 2).all(), "no product of two weights is subnormal"
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, tiled_attention])
+def test_attention_with_sharp_weights_computes_no_subnormal_numbers(attend):
+    rng = np.random.default_rng(3)
+    q, k = (25.0 * random_array(rng, 2, 3, length, 8, dtype=np.float32) for length in (7, 9))
+    v, dy = (random_array(rng, 2, 3, length, 8, dtype=np.float32) for length in (9, 7))
+    y, cache = attend(q, k, v)
+    gradients = ATTENTION_BACKWARD[attend](dy, cache)[:3]
+    tiny = np.finfo(np.float32).tiny
+    for array in (y, *gradients):
+        sizes = np.abs(host(array))
+        assert not ((sizes > 0) & (sizes < tiny)).any()

@@ -18,6 +18,7 @@ from minitransformer.functional.attention.patterns import EVERYTHING, TilePatter
 from minitransformer.functional.attention.tiles import TiledAttentionCache, parts, slices
 from minitransformer.functional.dropout import dropout_backward
 from minitransformer.functional.reductions import row_dot
+from minitransformer.functional.softmax import drop_negligible
 
 TILE = (128, 512)  # queries and keys
 
@@ -120,6 +121,7 @@ def _forward_rows(part, q, k, v, rows):
         # a query that may attend to nothing so far: -inf - 0 is -inf, where -inf - -inf would be NaN
         shift = xp.where(xp.isfinite(largest), largest, 0)
         weights -= shift
+        drop_negligible(weights)
         xp.exp(weights, out=weights)
         rescale = xp.exp(before - shift)  # 0 in the first tile
         total *= rescale
@@ -153,6 +155,7 @@ def _backward(part, dy, dq, dk, dv, dbias):
             weights = k @ q_rows.swapaxes(-1, -2)  # (b, g, s, n), scores until exp
             part.complete(weights, rows, columns, forbidden)
             weights -= part.flat(cache.log_sum_exp[(*queries, rows)])
+            drop_negligible(weights)
             xp.exp(weights, out=weights)
             dropped, keep = part.dropout(weights, rows, columns)
             dv_part[:, :, columns] += dropped @ dy_rows[..., :-1]
