@@ -102,10 +102,10 @@ def plot_text_training(
 def plot_bleu(groups: Sequence[Any], bleu: float, path: str | PathLike[str]) -> None:
     """Draw BLEU for each of the groups of sources, from short to long, and that of the whole test.
 
-    A group has `shortest` and `longest`, in words, the number of its `sentences`, and `bleu`.
+    A group has the range of its `words`, the number of its `sentences`, and `bleu`.
     """
     figure, axis = pyplot().subplots()
-    names = [f"{group.shortest} to {group.longest}\n{counted(group.sentences, 'sentence')}" for group in groups]
+    names = [f"{group.words}\n{counted(group.sentences, 'sentence')}" for group in groups]
     bars = axis.bar(range(len(groups)), [group.bleu for group in groups], color=BLUE, width=0.6)
     axis.bar_label(bars, fmt="%.1f", padding=2)
     axis.axhline(bleu, color=ORANGE, linestyle="--", linewidth=1, label=f"all sentences, {bleu:.1f}")

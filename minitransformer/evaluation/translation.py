@@ -28,6 +28,11 @@ class LengthScore(NamedTuple):
     sentences: int
     bleu: float
 
+    @property
+    def words(self) -> str:
+        """Such as "6 to 9", or "6"."""
+        return str(self.shortest) if self.shortest == self.longest else f"{self.shortest} to {self.longest}"
+
 
 def has_sacrebleu() -> bool:
     """Whether the library is installed."""

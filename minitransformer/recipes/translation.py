@@ -161,7 +161,7 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
     def describe(self, options: TranslationOptions, model: Model, data: TranslationTask) -> str:
         """The pairs, and the model."""
         left_out = sum(part.left_out for part in (data.train, data.validation, data.test))
-        longer = f"; {left_out:,} with more than {MAX_LEN} tokens are left out" if left_out else ""
+        longer = f" (without {left_out:,} of more than {MAX_LEN} tokens)" if left_out else ""
         return (
             f"{self.name}: {len(data.train):,} pairs to learn from, {len(data.validation):,} for validation, "
             f"{len(data.test):,} for the test{longer}; {data.tokenizer.vocab_size:,} tokens, "
@@ -217,8 +217,7 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
             f"{'BLEU of frequent words':<26} {result['frequent_words_bleu']:.2f}",
         ]
         for group in bleu_by_length(*translated):
-            words = f"{group.shortest} to {group.longest} words"
-            lines.append(f"{f'BLEU, {words}':<26} {group.bleu:.2f} on {group.sentences} sentences")
+            lines.append(f"{f'BLEU, {group.words} words':<26} {group.bleu:.2f} on {group.sentences} sentences")
         ranking = np.argsort(sentence_scores(translated.translations, translated.references), kind="stable")
         for name, row in (("best", ranking[-1]), ("median", ranking[len(ranking) // 2]), ("worst", ranking[0])):
             lines += ["", f"{name + ':':<9}{translated.sources[row]}"]
