@@ -79,19 +79,27 @@ def plot_training(history: Any, path: str | PathLike[str], title: str, floor: fl
 
 
 def plot_text_training(
-    history: Any, steps: Sequence[int], bits: Sequence[float], path: str | PathLike[str], task: str, unit: str
+    history: Any,
+    steps: Sequence[int],
+    bits: Sequence[float],
+    path: str | PathLike[str],
+    task: str,
+    unit: str,
+    names: tuple[str, str] = ("training text", "held-out text, a sample of windows"),
 ) -> None:
     """Draw the training loss, in bits (`history.losses` is in nats), and the held-out loss `bits` at `steps`.
 
-    `task` is the name that the title says, `unit` what the losses are a mean over, such as "character".
+    `task` is the name that the title says, `unit` what the losses are a mean over, such as "character", and `names` are
+    those of the two lines.
     """
     figure, axis = pyplot().subplots()
     losses = np.array(history.losses) / math.log(2)
-    _plot_losses(axis, losses, "training text", "training text, mean of the last {} steps", faint=False)
+    _plot_losses(axis, losses, names[0], f"{names[0]}, mean of the last {{}} steps", faint=False)
     title = f"Training loss of {task}"
     if steps:
-        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label="held-out text, a sample of windows")
-        title = f"{task}: {bits[-1]:.2f} bits per {unit} on held-out text after {counted(steps[-1], 'step')}"
+        axis.plot(steps, bits, "o-", color=ORANGE, markersize=4, label=names[1])
+        held_out = names[1].partition(",")[0]
+        title = f"{task}: {bits[-1]:.2f} bits per {unit} on {held_out} after {counted(steps[-1], 'step')}"
     axis.set(ylabel=f"loss (bits per {unit})", title=title)
     _begin_at_zero(axis)
     count_steps(axis)
@@ -117,11 +125,17 @@ def plot_bleu(groups: Sequence[Any], bleu: float, path: str | PathLike[str]) -> 
 
 
 def plot_attention(
-    weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], path: str | PathLike[str], title: str
+    weights: np.ndarray,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    path: str | PathLike[str],
+    title: str,
+    query: str = "token to be written",
 ) -> None:
     """Draw one panel per head: weights (H, T, S), the T query tokens down the side, the S key tokens along the top.
 
-    Where the tokens are too many for their names, only every second (third, ...) is named. A long name is cut.
+    `query` says what the tokens down the side are. Where the tokens are too many for their names, only every second
+    (third, ...) is named. A long name is cut.
     """
     H, T, S = weights.shape
     queries, keys = [shorten(name) for name in queries], [shorten(name) for name in keys]
@@ -147,7 +161,7 @@ def plot_attention(
     bar = min(2.0, body - 0.4)
     cax = place(beside + columns * across, 0.3 + (body - 0.3 - bar) / 2, 0.13, bar)
     figure.colorbar(image, cax=cax, label="attention weight")
-    figure.supylabel("token to be written", x=0.0, y=(0.3 + body / 2) / height, ha="left", fontsize=9)
+    figure.supylabel(query, x=0.0, y=(0.3 + body / 2) / height, ha="left", fontsize=9)
     figure.supxlabel("token attended to", x=(beside + columns * across / 2) / width, y=0.0, va="bottom", fontsize=9)
     figure.suptitle(title, y=1.0, va="top")
     save_figure(figure, path)

@@ -9,6 +9,7 @@ change only through this script. A command that draws several figures runs once.
 """
 
 import argparse
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ class Source(NamedTuple):
     path: str  # what the command writes, below ROOT
 
 
+SENTENCE = "Am dritten Tag kamen die Boten des Königs zurück."  # the attention of its translation is drawn
 FIGURES = {
     **{
         f"{lesson.name}.png": Source(f"lesson {lesson.number}", f"runs/lessons/full/{lesson.name}.png")
@@ -60,6 +62,19 @@ FIGURES = {
     "train_shakespeare_loss.png": Source(
         "train shakespeare --runs runs/plots --overwrite", "runs/plots/shakespeare/loss.png"
     ),
+    **{
+        f"train_translation_{figure}.png": Source(
+            "train translation --runs runs/plots --overwrite", f"runs/plots/translation/{figure}.png"
+        )
+        for figure in ("bleu", "loss")
+    },
+    **{
+        f"translate_attention{suffix}.png": Source(
+            f"translate runs/plots/translation '{SENTENCE}' --attention runs/plots/attention{suffix}.png {options}",
+            f"runs/plots/attention{suffix}.png",
+        )
+        for suffix, options in (("", "--layer 2"), ("_encoder", "--attention-of encoder --layer 1"))
+    },
 }
 
 
@@ -85,7 +100,7 @@ def make(names: Sequence[str]) -> int:
     """Run the commands of the figures and copy what they draw -> exit status: that of a command that fails, else 0."""
     for command in dict.fromkeys(FIGURES[name].command for name in names):
         print(f"minitransformer {command}", flush=True)
-        status = subprocess.run([sys.executable, "-m", "minitransformer", *command.split()], cwd=ROOT).returncode
+        status = subprocess.run([sys.executable, "-m", "minitransformer", *shlex.split(command)], cwd=ROOT).returncode
         if status:
             print(f"minitransformer {command} ended with status {status}; no figure was copied", file=sys.stderr)
             return status

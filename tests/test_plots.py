@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -33,9 +34,9 @@ def runs(make, tmp_path, monkeypatch):
 
     def draw(arguments, cwd):
         assert arguments[1:3] == ["-m", "minitransformer"]
-        commands.append(" ".join(arguments[3:]))
+        commands.append(shlex.join(arguments[3:]))
         for name, source in make.FIGURES.items():
-            if source.command == commands[-1]:
+            if shlex.split(source.command) == arguments[3:]:
                 (cwd / source.path).parent.mkdir(parents=True, exist_ok=True)
                 (cwd / source.path).write_text(name)
         return subprocess.CompletedProcess(arguments, 3 if commands[-1] in failing else 0)
@@ -51,7 +52,7 @@ def test_the_table_names_exactly_the_files_of_the_folder(make):
 
 def test_the_commands_exist_and_write_below_runs(make):
     for source in make.FIGURES.values():
-        make_parser().parse_args(source.command.split())
+        make_parser().parse_args(shlex.split(source.command))
         assert source.path.startswith("runs/")
     assert len({source.path for source in make.FIGURES.values()}) == len(make.FIGURES)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checks import check_integer
+from minitransformer.checks import check_choice, check_integer
 from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_terminal
 from minitransformer.cli.saved import load_model
 from minitransformer.data.pairs import tidy
@@ -41,6 +41,11 @@ An empty line gets an empty line. With --json the last line has, for each senten
 (a space is part of the token that it begins), the log probability, and the score, by which the search ranks.
 """
 LINES_AT_ONCE = 400  # of a pipe: enough to make batches of about the same length
+ATTENTION = {  # what --attention draws, as in figures 3 to 5 of the paper: its title, and what each row is
+    "cross": ("Cross-attention", "token to be written"),
+    "encoder": ("Self-attention of the encoder", "token that attends"),
+    "decoder": ("Self-attention of the decoder", "last token so far"),
+}
 TITLE = 80  # characters of the translation in the title of the figure
 SPACE = "\u2581"  # stands for a space at the beginning of a token
 
@@ -104,8 +109,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw where each head of cross-attention looks for each token of the translation of one sentence",
     )
     parser.add_argument(
-        "--layer", type=int, metavar="N", help="the decoder layer that --attention draws (default: the last)"
+        "--attention-of",
+        default="cross",
+        metavar="KIND",
+        help="what --attention draws: cross (the default), or self-attention of the encoder or of the decoder",
     )
+    parser.add_argument("--layer", type=int, metavar="N", help="the layer that --attention draws (default: the last)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -139,6 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check_options(arguments: argparse.Namespace) -> None:
     """ValueError, naming the option, for options that make no sense, and OSError for a figure that cannot be saved."""
     check_integer("--beam", arguments.beam, least=1)
+    check_choice("--attention-of", arguments.attention_of, ATTENTION)
     if not arguments.alpha >= 0:
         raise ValueError(f"--alpha must be at least 0, got {arguments.alpha}")
     if arguments.file is not None and arguments.sentences:
@@ -170,6 +180,8 @@ def load_translator(arguments: argparse.Namespace) -> Translator:
             raise ValueError(f"{arguments.run} has no attention to draw")
         if isinstance(model, Transformer) and kind != "full":
             raise ValueError(f"--attention draws full attention, and that of {arguments.run} is {kind}")
+        if isinstance(model, Seq2Seq) and arguments.attention_of != "cross":
+            raise ValueError(f"{arguments.run} has no self-attention to draw")
         if arguments.layer is not None and not 1 <= arguments.layer <= layers:
             raise ValueError(f"--layer must be from 1 to {layers}, got {arguments.layer}")
     return Translator(model, tokenizer_from_dict(metadata["tokenizer"]), arguments.beam, arguments.alpha)
@@ -227,20 +239,24 @@ def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def draw_attention(translator: Translator, translation: Translation, arguments: argparse.Namespace) -> None:
-    """Draw where each head of one layer looks for each token of the translation, in the tokens of the source."""
+    """Draw where each head of one layer looks: in cross-attention for each token of the translation in the source."""
     from minitransformer.plotting import plot_attention, shorten
 
     model, tokens = translator.model, translator.tokenizer.tokens
     source = encode_source(translator.tokenizer, tidy(arguments.sentences[0]), model.config.max_len)
     target = np.array([BOS, *translation.ids[:-1]])
-    cross = model.attention_weights(source[None], target[None]).cross
-    layer = arguments.layer or len(cross)
-    queries, keys = ([readable(tokens[id]) for id in ids] for ids in (translation.ids, source.tolist()))
-    text = readable(shorten(translation.text, TITLE), space=" ").replace("$", r"\$")  # $ would begin a formula
-    title = f"Cross-attention, layer {layer} of {len(cross)}: {text}"
+    kind = arguments.attention_of
+    layers = getattr(model.attention_weights(source[None], target[None]), kind)
+    layer = arguments.layer or len(layers)
+    rows: tuple[Any, Any] = {"cross": (translation.ids, source), "encoder": (source, source), "decoder": (target, target)}[kind]
+    queries, keys = ([readable(tokens[id]) for id in ids] for ids in rows)
+    sentence = tidy(arguments.sentences[0]) if kind == "encoder" else translation.text
+    text = readable(shorten(sentence, TITLE), space=" ").replace("$", r"\$")  # $ would begin a formula
+    name, query = ATTENTION[kind]
+    title = f"{name}, layer {layer} of {len(layers)}: {text}"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # the font shows a box instead
-        plot_attention(to_host(cross[layer - 1][0]), queries, keys, arguments.attention, title)
+        plot_attention(to_host(layers[layer - 1][0]), queries, keys, arguments.attention, title, query)
     print(f"saved {arguments.attention}", file=sys.stderr)
 
 

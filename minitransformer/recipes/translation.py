@@ -231,7 +231,9 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
         paths = [folder / "loss.png"]
         steps, nats = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
         bits = [value / math.log(2) for value in nats]
-        plotting.plot_text_training(trained.history, steps, bits, paths[0], self.name, "token")
+        smoothing = ", with label smoothing" if trained.options.label_smoothing else ""
+        names = (f"training pairs{smoothing}", f"validation pairs, {'without it' if smoothing else 'all'}")
+        plotting.plot_text_training(trained.history, steps, bits, paths[0], self.name, "token", names)
         if has_sacrebleu():
             paths.append(folder / "bleu.png")
             plotting.plot_bleu(bleu_by_length(*trained.evaluated), trained.result["bleu"], paths[-1])

@@ -162,7 +162,7 @@ def test_attention_draws_every_head_of_one_layer_with_readable_tokens(name, opti
     arguments = ("translate", name, "der könig", "--attention", "figures/map.png", *options)
     status, _, err = run(capsys, *arguments)
     assert (status, err) == (0, "saved figures/map.png\n")
-    ((weights, queries, keys, path, title),) = drawn
+    ((weights, queries, keys, path, title, query),) = drawn
     model, _ = load_checkpoint(f"{name}/{MODEL}")
     (translation,) = find_translations(model, TOKENIZER, ["der könig"])
     source = np.array([[*TOKENIZER.encode("der könig"), 2]])
@@ -173,6 +173,20 @@ def test_attention_draws_every_head_of_one_layer_with_readable_tokens(name, opti
     assert "".join(keys) == "der▁könig<eos>"
     assert path == "figures/map.png"
     assert title.startswith(f"Cross-attention, layer {layer} of {1 if name == 'runs/lstm' else 2}: ")
+    assert query == "token to be written"
+
+
+@pytest.mark.parametrize(("kind", "first"), [("encoder", "der"), ("decoder", "<bos>")])
+def test_attention_of_the_encoder_and_of_the_decoder_can_be_drawn_too(kind, first, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("minitransformer.plotting.plot_attention", lambda *arguments: drawn.append(arguments))
+    assert run(capsys, "translate", RUN, "der könig", "--attention", "map.png", "--attention-of", kind).status == 0
+    ((weights, queries, keys, _, title, _),) = drawn
+    assert weights.shape == (2, len(queries), len(queries))
+    assert queries == keys
+    assert "".join(queries).startswith(first)
+    assert title.startswith(f"Self-attention of the {kind}, layer 2 of 2: ")
+    assert np.allclose(weights.sum(axis=-1), 1.0)
 
 
 @pytest.mark.draws
@@ -195,6 +209,7 @@ def test_the_figure_is_a_png_whatever_the_tokens(calls, capsys, folder):
         (["x", "--layer", 1], "--layer chooses what --attention draws: give a file for the figure, too"),
         (["--attention", "map.png"], "--attention draws the translation of one sentence, got 0"),
         (["x", "y", "--attention", "map.png"], "--attention draws the translation of one sentence, got 2"),
+        (["x", "--attention-of", "all"], "--attention-of must be one of cross, encoder, decoder, got 'all'"),
         (["x", "--attention", "map.png", "--layer", 3], "--layer must be from 1 to 2, got 3"),
         (["x", "--attention", "runs"], "runs is a folder, not a file"),
         (["x", "--attention", "latin1.txt/map.png"], "cannot write into the folder latin1.txt"),
