@@ -248,8 +248,8 @@ def draw_attention(translator: Translator, translation: Translation, arguments: 
     kind = arguments.attention_of
     layers = getattr(model.attention_weights(source[None], target[None]), kind)
     layer = arguments.layer or len(layers)
-    rows: tuple[Any, Any] = {"cross": (translation.ids, source), "encoder": (source, source), "decoder": (target, target)}[kind]
-    queries, keys = ([readable(tokens[id]) for id in ids] for ids in rows)
+    rows = {"cross": (translation.ids, source), "encoder": (source, source), "decoder": (target, target)}
+    queries, keys = ([readable(tokens[int(id)]) for id in np.array(ids)] for ids in rows[kind])
     sentence = tidy(arguments.sentences[0]) if kind == "encoder" else translation.text
     text = readable(shorten(sentence, TITLE), space=" ").replace("$", r"\$")  # $ would begin a formula
     name, query = ATTENTION[kind]

@@ -28,7 +28,7 @@ def check_memory(
 
     def needed(parts: int) -> int:
         micro_batch_size = -(-sequences // parts)
-        num_threads = useful_threads(threads, micro_batch_size, lengths[-1], config.d_model)
+        num_threads = useful_threads(threads, micro_batch_size, sum(lengths), config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
         memory = training_memory(config, rows, lengths, model_class, num_threads, averages)
         return memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0)

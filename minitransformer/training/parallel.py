@@ -49,8 +49,8 @@ class DataParallel:
         There is one part for each useful thread. The gradients, times `weight`, are added up in the model. Returns the
         loss of the whole batch, and its accuracy if `measure`, else None.
         """
-        B, *lengths = batch.targets.shape  # no lengths if each sequence has one target
-        count = useful_threads(self.team.size, B, math.prod(lengths), self.replicas[0].config.d_model)
+        B, T = len(batch.targets), sum(math.prod(ids.shape[1:]) for ids in batch.inputs)  # of source and target
+        count = useful_threads(self.team.size, B, T, self.replicas[0].config.d_model)
         if count == 1:
             return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)
         parts = split_batch(batch, count)
@@ -94,7 +94,10 @@ def default_team_size() -> int:
 
 
 def useful_threads(num_threads: int, B: int, T: int, C: int) -> int:
-    """How many of `num_threads` threads should share a batch of B sequences of T tokens with C features."""
+    """How many of `num_threads` threads should share a batch of B sequences of T tokens with C features.
+
+    Source and target count as one sequence.
+    """
     return max(1, min(num_threads, B, B * T * C // MIN_NUMBERS))
 
 

@@ -123,6 +123,16 @@ def test_a_small_batch_is_left_to_one_thread():
     assert [len(part.targets) for part in parts] == [B]
 
 
+def test_the_source_counts_as_work_for_threads_too(monkeypatch):
+    batch = ragged_batch()
+    tokens = batch.source.shape[1] + batch.target_in.shape[1]
+    monkeypatch.setattr(parallel, "MIN_NUMBERS", B * tokens * build().config.d_model // 2)
+    parts = []
+    workers = DataParallel(build(), CrossEntropyLoss(), 2)
+    workers.map(lambda model, loss, part, *more: (parts.append(part) or 0.0, None), batch)
+    assert len(parts) == 2
+
+
 @pytest.mark.parametrize(
     ("threads", "B", "T", "C", "expected"),
     [
