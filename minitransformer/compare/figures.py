@@ -120,8 +120,8 @@ def plot_translation(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str
     for color, row in zip(COLORS, rows, strict=False):
         groups = row["by_length"]
         middles = [(group["shortest"] + group["longest"]) / 2 for group in groups]
-        label = f"{titles[row['model']]}: {row['bleu']:.1f}"
+        label = f"{titles[row['model']]}: {row['bleu']:.1f} in all"
         axis.plot(middles, [group["bleu"] for group in groups], "o-", color=color, markersize=4, label=label)
     axis.set(title="Translation, German to English", xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
-    axis.legend(title="BLEU of all sentences")
+    figure.legend(*axis.get_legend_handles_labels(), ncols=3, loc="outside lower center")
     save_figure(figure, path)
