@@ -17,7 +17,7 @@ from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_
 from minitransformer.cli.saved import load_model
 from minitransformer.data.pairs import tidy
 from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
-from minitransformer.files import check_folder, read_bytes
+from minitransformer.files import check_folder, read_text
 from minitransformer.models import Seq2Seq, Transformer
 from minitransformer.progress import tqdm
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
@@ -223,11 +223,8 @@ def print_texts(results: Sequence[dict[str, Any]]) -> None:
 
 
 def read_lines(path: str) -> list[str]:
-    """The lines of a UTF-8 file. Raises ValueError or OSError, naming the path, if it cannot be read as text."""
-    try:
-        lines = read_bytes(path).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
+    """The lines of a UTF-8 file, see `read_text`, whose errors it raises."""
+    lines = read_text(path).split("\n")
     return lines[:-1] if not lines[-1] else lines  # the last line, too, ends in a newline
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from minitransformer.bench.lengths import train_all
 from minitransformer.compare.figures import plot_translation
 from minitransformer.compare.training import train_for, widest
+from minitransformer.data.bible import database_path
 from minitransformer.decoding.translate import translate
 from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu, score
 from minitransformer.process import keep_freed_memory, limit_threads
@@ -23,7 +24,6 @@ DESCRIPTION = "BLEU of translations from German: one fixed vector, additive atte
 SECONDS = {True: 60, False: 900}
 TRAINING = {True: 6.0, False: 300.0}  # seconds of CPU time of each model
 SENTENCES = {True: 40, False: 10_000}  # of the test, at most
-PEAKS = {"lstm": 2e-3, "lstm-attention": 2e-3, "transformer": 2e-3}
 TITLES = {"lstm": "LSTM, fixed vector", "lstm-attention": "LSTM, additive attention", "transformer": "Transformer"}
 PROCESSES = 2
 
@@ -35,7 +35,7 @@ def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
     """
     if not has_sacrebleu():
         raise ValueError("BLEU needs sacrebleu, which is not installed: pip install 'minitransformer[translation]'")
-    get_recipe("translation").data(dataclasses.replace(get_recipe("translation").defaults, vocab_size=300))
+    database_path()  # so that a missing package is noticed before the processes start
     rows = train_all(partial(train_and_test, quick=quick, seed=seed), [(name,) for name in TITLES], PROCESSES)
     rows.sort(key=lambda row: list(TITLES).index(row["model"]))
     print(f"{TRAINING[quick]:.0f} s of training in CPU time on one thread, {rows[0]['sentences']} sentences to test\n")
@@ -65,7 +65,7 @@ def train_and_test(name: str, quick: bool, seed: int) -> dict[str, Any]:
     model_class, config = make_config(recipe, options, data)
     model: Any = model_class(config, seed=seed)
     trained = train_for(
-        model, data, TRAINING[quick], seed, PEAKS[name], options.batch_size, options.label_smoothing, options.warmup
+        model, data, TRAINING[quick], seed, options.peak, options.batch_size, options.label_smoothing, options.warmup
     )
     sources, references = (list(side)[: SENTENCES[quick]] for side in zip(*data.test.pairs, strict=True))
     with limit_threads(1):

@@ -23,6 +23,7 @@ def small(monkeypatch):
         "minitransformer.recipes.translation.load_bible",
         lambda source, target: PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:]),
     )
+    monkeypatch.setattr(translation, "database_path", lambda: None)
     monkeypatch.setattr(translation, "train_all", lambda work, todo, _: [work(*job) for job in reversed(todo)])
     monkeypatch.setattr(translation, "TRAINING", {True: 0.1, False: 0.1})
     small = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
@@ -54,10 +55,10 @@ def test_no_model_has_more_parameters_than_the_transformer_and_all_nearly_as_man
 
 
 def test_without_the_sentences_the_experiment_is_refused_alone_and_left_out_among_others(monkeypatch, capsys, tmp_path):
-    def missing(source, target):
+    def missing():
         raise ValueError("the sentences are not installed")
 
-    monkeypatch.setattr("minitransformer.recipes.translation.load_bible", missing)
+    monkeypatch.setattr(translation, "database_path", missing)
     refused = run(capsys, "compare", "translation")
     assert (refused.status, refused.err) == (2, "minitransformer compare: the sentences are not installed\n")
     monkeypatch.setattr("minitransformer.cli.compare.EXPERIMENTS", ("translation",))
