@@ -94,6 +94,8 @@ def reciprocal(x: sympy.Expr) -> sympy.Expr:
         return sympy.Mul(*map(reciprocal, x.args))
     if isinstance(x, sympy.Pow):
         return reciprocal(x.base) ** x.exp
+    if x in _definitions and definition(x).function == "reciprocal":
+        return definition(x).argument
     if not isinstance(x, sympy.Add):
         return 1 / x
     factor, rest = x.primitive()
