@@ -15,10 +15,12 @@ in a process of its own, and the checks that run its line are tried one after an
 
 and the score is killed / (mutants - equivalent). The first run measures which lines each check runs, and how long it
 takes: several minutes. The result is kept in runs/mutation/measured until the package or the tests change. What was not
-killed is listed in runs/mutation/NAME.txt, each with the line that equivalent.json would need.
+killed is listed in runs/mutation/NAME.txt, each with the line that equivalent.json would need. The exit status is 1 if
+any mutant survived.
 """
 
 import argparse
+import signal
 import sys
 import time
 
@@ -26,12 +28,12 @@ import numpy as np
 
 from minitransformer.progress import tqdm
 from tests.mutation import measuring, report
-from tests.mutation.judging import Judge
+from tests.mutation.judging import SURVIVED, Judge
 from tests.mutation.mutants import modules_of, mutants_of
 
 TESTS = (
-    "own: those of the same folder; near (default): also the gradient checks, the refusals and the tests with drawn "
-    "examples; all: of all folders, which takes longest to measure"
+    "own: those of the same folder, and the refusals; near (default): also the gradient checks and the tests with "
+    "drawn examples; all: of all folders, which takes longest to measure"
 )
 
 
@@ -89,6 +91,7 @@ def main(argv=None):
     measuring.import_tests(groups)
     judge = Judge(measuring.measure(groups), arguments.effort, arguments.limit, arguments.workers)
     judged, started = [], time.perf_counter()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with tqdm(total=len(mutants), unit="mutant", disable=None) as bar:
             for mutant, verdict in judge.judge(mutants):
@@ -100,7 +103,7 @@ def main(argv=None):
     outcomes = {mutant.key: verdict.outcome for mutant, verdict in judged}
     if arguments.again:
         outcomes = {mutant.key: last[mutant.key] for mutant in everything if mutant.key in last} | outcomes
-    if not arguments.equivalents:
+    if not arguments.equivalents and arguments.sample is None:
         results.write(outcomes)
     lines = [*report.table(everything, outcomes, {} if arguments.equivalents else equivalents)]
     lines.append(f"{len(judged):,} mutants tried in {(time.perf_counter() - started) / 60:.1f} minutes")
@@ -108,7 +111,7 @@ def main(argv=None):
     listing = results.path.with_suffix(".txt")
     listing.write_text("\n".join([*lines, "", *report.survivors(judged)]), "utf-8")
     print(f"what was not killed is listed in {listing.relative_to(measuring.ROOT)}")
-    return 0
+    return 1 if any(verdict.outcome == SURVIVED for _, verdict in judged) else 0
 
 
 if __name__ == "__main__":

@@ -197,6 +197,7 @@ def fork(work):
         try:
             silence()
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             work(lambda word: os.write(other_end, json.dumps(word).encode() + b"\n"))
             status = 0
         finally:

@@ -8,8 +8,10 @@ the package or of what tests import.
 import collections
 import functools
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -28,8 +30,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "minitransformer"
 KEPT = ROOT / "runs" / "mutation" / "measured"
 GRADIENT_CHECKS = "gradient checks"  # a group of checks, as every file of tests is one
+REFUSALS = "tests.refusals.test_refusals"
 ELSEWHERE = (
-    "tests.refusals.test_refusals",
+    REFUSALS,
     "tests.test_properties",
     "tests.gradcheck.test_cases",
     "tests.gradcheck.test_check",
@@ -68,7 +71,7 @@ def groups_of(levels, which):
     """The groups that try the mutants of these levels: "own", "near" or "all"."""
     groups = all_groups()
     own = [group for group, level in groups.items() if level in levels and group not in (GRADIENT_CHECKS, *ELSEWHERE)]
-    return {"own": own, "near": [*own, GRADIENT_CHECKS, *ELSEWHERE], "all": list(groups)}[which]
+    return {"own": [*own, REFUSALS], "near": [*own, GRADIENT_CHECKS, *ELSEWHERE], "all": list(groups)}[which]
 
 
 @functools.cache
@@ -78,6 +81,8 @@ def checks_of(group):
         found = [checks._gradient_check(subject) for subject in SUBJECTS.values()]
     else:
         found = checks._checks_of(all_groups()[group], group, drawn=True)
+    if group == REFUSALS:  # those of the command line run whole programs
+        found = [check for check in found if "::test_library_raises" in check.name]
     return {check.name: check for check in found}
 
 
@@ -235,7 +240,7 @@ def clear_caches():
 
 
 def import_tests(groups):
-    """Import files of tests, so that the processes of the mutants need not."""
+    """Import files of tests and the whole package, so that the processes of the mutants need not."""
     # always the same examples, and none is made smaller after an alarm
     settings.register_profile(
         "mutation",
@@ -250,3 +255,6 @@ def import_tests(groups):
     settings.load_profile("mutation")
     for group in groups:
         checks_of(group)
+    for module in pkgutil.walk_packages([str(PACKAGE)], "minitransformer."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # what a check imports only when it runs

@@ -37,7 +37,17 @@ COMPARISONS = {
 }
 # functions whose arguments can change places, or mean nothing then
 SYMMETRIC = {"max", "min", "maximum", "minimum", "add", "multiply", "logical_and", "logical_or", "hypot"}
-SYMMETRIC |= {"isinstance", "getattr", "hasattr", "setattr", "array_equal", "row_dot", "column_dot"}
+SYMMETRIC |= {
+    "isinstance",
+    "getattr",
+    "hasattr",
+    "setattr",
+    "array_equal",
+    "row_dot",
+    "column_dot",
+    "result_type",
+    "broadcast_shapes",
+}
 TRANSPOSES = {"swapaxes", "transpose"}
 
 
@@ -45,6 +55,8 @@ def changes(node, parent=None):
     """The nodes that can replace `node`, which stands in `parent`."""
     if isinstance(parent, ast.arguments) and isinstance(node, ast.Constant) and node.value is None:
         return [ast.Constant(False)]  # the default of an argument
+    if number_of(node) == -1 and isinstance(parent, ast.Call) and name_of(parent) == "reshape":
+        return []  # every negative number means the same, and 0 is an error
     return [change for rule in RULES.get(type(node), ()) for change in rule(node)]
 
 
@@ -60,6 +72,11 @@ def is_left_out(node):
         test = ast.unparse(node.test)
         return test == "TYPE_CHECKING" or "'cupy'" in test
     return False
+
+
+def name_of(call):
+    """The last part of the name of what is called."""
+    return ast.unparse(call.func).split(".")[-1]
 
 
 def with_parts(node, **parts):
@@ -141,7 +158,7 @@ def filters(node):
 
 
 def call(node):
-    name = ast.unparse(node.func).split(".")[-1]
+    name = name_of(node)
     starred = any(isinstance(argument, ast.Starred) for argument in node.args)
     if name not in SYMMETRIC | TRANSPOSES and not starred:
         yield from (with_parts(node, args=args) for args in swapped(node.args))

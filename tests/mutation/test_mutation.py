@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -50,6 +51,7 @@ OPERATORS = [
     ("x = True", ["True -> False"]),
     ("x = 'text'", []),
     ("x = a.sum(axis=-1, keepdims=True)", ["-1 -> -2", "-1 -> 0", "True -> False"]),
+    ("x = a.reshape(-1, 2)", ["a.reshape(-1, 2) -> a.reshape(2, -1)", "2 -> 3"]),
     ("x = a.T", ["a.T -> a"]),
     ("x = a.swapaxes(b, c)", ["a.swapaxes(b, c) -> a"]),
     ("x = xp.transpose(a, b)", ["xp.transpose(a, b) -> a"]),
@@ -267,3 +269,15 @@ def test_help_says_what_the_outcomes_mean(capsys):
         parse(["--help"])
     text = capsys.readouterr().out
     assert all(word in text for word in ("killed", "survived", "timed out", "equivalent.json", "--again"))
+
+
+@needs_linux
+@pytest.mark.exhaustive
+def test_a_sample_of_the_mutants_of_functional_leaves_no_survivor():
+    """Another sample whenever the number of mutants changes; tried by the tests of the folder and the refusals."""
+    number = sum(len(mutants_of(module)) for module in modules_of("functional"))
+    options = ["--tests", "own", "--sample", "60", "--seed", str(number)]
+    command = [sys.executable, "-m", "tests.mutation", "functional", *options]
+    ended = subprocess.run(command, cwd=measuring.ROOT, capture_output=True, text=True, check=False)
+    listing = measuring.ROOT / "runs" / "mutation" / "functional.txt"
+    assert ended.returncode == 0, ended.stderr + listing.read_text("utf-8")
