@@ -162,3 +162,10 @@ def test_what_is_no_loss_of_tokens_is_refused():
 def test_a_target_outside_the_vocabulary_is_refused_on_the_host():
     with pytest.raises(IndexError, match=f"token id {V}"):
         cross_entropy(example(), np.full((B, T), V))
+
+
+def test_a_token_that_cannot_come_costs_nothing_if_it_does_not_come():
+    logits = np.zeros((1, 2, V))
+    logits[:, :, 4] = -np.inf
+    loss, _ = cross_entropy(device(logits), device(np.array([[3, 6]])))
+    assert relative_error(loss, math.log(V - 1)) <= 1e-15

@@ -320,3 +320,13 @@ def test_scale_replaces_the_one_of_the_paper_and_scores_are_multiplied_by_it():
     assert relative_error(doubled, y) <= 1e-13
     dq, dq_doubled = (tiled_attention_backward(dy, each)[0] for each in (cache, cache_doubled))
     assert relative_error(2 * host(dq_doubled), dq) <= 1e-12
+
+
+@pytest.mark.host_only
+def test_negligible_weights_are_zero_as_in_full_attention():
+    q, k = np.ones((1, 1, 1, 1), np.float32), np.array([0.0, -50.0], np.float32).reshape(1, 1, 2, 1)
+    v = np.array([0.0, 1e30], np.float32).reshape(1, 1, 2, 1)
+    assert scaled_dot_product_attention(q, k, v)[0].item() == 0.0
+    y, cache = tiled_attention(q, k, v)
+    assert y.item() == 0.0
+    assert tiled_attention_backward(q, cache)[2][0, 0, 1, 0] == 0.0
