@@ -9,6 +9,7 @@ module that imported it, under any name, runs the bug, and no file changes.
 
 import ast
 import contextlib
+import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
@@ -36,15 +37,25 @@ def planted(function: Callable[..., Any], old: str, new: str) -> Iterator[None]:
     function already carries a bug.
     """
     plain: Any = inspect.unwrap(getattr(function, "__func__", function))  # the formula itself under a decorator
-    changed = _changed(plain, old, new)
-    kept = {part: getattr(plain, part) for part in PARTS}
+    with planted_definition(plain, _changed(plain, old, new)):
+        yield
+
+
+@contextlib.contextmanager
+def planted_definition(function: FunctionType, definition: ast.FunctionDef) -> Iterator[None]:
+    """Inside a `with` block, `function` runs what `definition` says: the tree of its own definition, with a bug.
+
+    Decorators in the tree are ignored: what they made of the function calls the function object, which stays the same.
+    """
+    changed = _compiled(function, definition)
+    kept = {part: getattr(function, part) for part in PARTS}
     try:
         for part in PARTS:
-            setattr(plain, part, getattr(changed, part))
+            setattr(function, part, getattr(changed, part))
         yield
     finally:
         for part, value in kept.items():
-            setattr(plain, part, value)
+            setattr(function, part, value)
 
 
 class Exhibit(NamedTuple):
@@ -71,18 +82,25 @@ class Exhibit(NamedTuple):
             yield
 
 
-def _changed(function: FunctionType, old: str, new: str) -> FunctionType:
-    """A new function like `function` with its source changed; its globals are the same, its closure is empty."""
+def _changed(function: FunctionType, old: str, new: str) -> Any:
+    """The tree of the definition of `function`, with its source changed."""
     if function.__code__.co_filename == FILE_NAME:
         raise ValueError(f"{function.__qualname__} carries a bug already")
     source = replace_once(textwrap.dedent(inspect.getsource(function)), old, new, function.__qualname__)
-    definition: Any = ast.parse(source).body[0]
-    definition.decorator_list.clear()
+    return ast.parse(source).body[0]
+
+
+def _compiled(function: FunctionType, definition: ast.FunctionDef) -> FunctionType:
+    """A new function like `function`, from its definition; its globals are the same, its closure is empty."""
+    definition = copy.copy(definition)
+    definition.decorator_list = []
     free = function.__code__.co_freevars  # such as __class__, which super() reads
-    body = [definition]
+    body: list[ast.stmt] = [definition]
     if free:
-        # these names must be those of an enclosing function; their values stay in the closure of `function`
+        # these names must be those of an enclosing function; their values stay in the closure of `function`. The new
+        # function mentions all of them, also those that it no longer uses
         enclosing: Any = ast.parse(f"def enclosing({', '.join(free)}): return {definition.name}").body[0]
+        definition.body = [*definition.body, *ast.parse(f"if False: {', '.join(free)}").body]
         enclosing.body.insert(0, definition)
         body = [enclosing]
     module = ast.fix_missing_locations(ast.Module(body, []))

@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import xp
-from minitransformer.functional import merge_heads, split_heads
+from minitransformer.functional import (
+    group_heads,
+    merge_heads,
+    repeat_heads,
+    repeat_heads_backward,
+    split_heads,
+    ungroup_heads,
+)
 from tests.helpers import device, host, random_array, same
 
 B, T, H, D = 2, 4, 3, 5
+G, SHARING, S = 2, 3, 7  # heads of keys, heads of queries for each of them, and the length of the keys
 
 
 def test_split_heads_gives_head_h_the_h_th_run_of_features():
@@ -40,3 +48,57 @@ def test_split_heads_is_a_view():
 def test_splitting_and_merging_keep_the_dtype(dtype):
     x = random_array(np.random.default_rng(8), B, T, H * D, dtype=dtype)
     assert split_heads(x, H).dtype == merge_heads(split_heads(x, H)).dtype == dtype
+
+
+@pytest.mark.parametrize("shape", [(B, H * D), (1, B, T, H * D), (B, T, H * D + 1)])
+def test_split_heads_refuses_what_has_no_three_axes_or_whole_heads(shape):
+    with pytest.raises(ValueError, match=rf"\(B, T, C\) with C a multiple of {H}, got"):
+        split_heads(device(np.zeros(shape)), H)
+
+
+def grouped(seed):
+    """Queries and keys, where several heads of queries share one of keys."""
+    rng = np.random.default_rng(seed)
+    return random_array(rng, B, G * SHARING, T, D), random_array(rng, B, G, S, D)
+
+
+def test_neighbouring_heads_of_queries_get_the_same_head_of_keys():
+    q, k = grouped(9)
+    repeated, k = host(repeat_heads(k, q)), host(k)
+    assert repeated.shape == (B, G * SHARING, S, D)
+    for b, h in np.ndindex(B, G * SHARING):
+        assert same(repeated[b, h], k[b, h // SHARING])
+
+
+def test_a_repeated_head_gets_the_sum_of_the_gradients():
+    rng = np.random.default_rng(10)
+    dy = random_array(rng, B, G * SHARING, S, D)
+    dx, dy = host(repeat_heads_backward(dy, (G,))), host(dy)
+    assert dx.shape == (B, G, S, D)
+    for b, g in np.ndindex(B, G):
+        parts = dy[b, g * SHARING : (g + 1) * SHARING]
+        assert np.abs(dx[b, g] - (parts[0] + parts[1] + parts[2])).max() <= 1e-15
+
+
+@pytest.mark.parametrize(
+    ("x", "q"), [((B, H, S, D), (B, H, T, D)), ((B, S, D), (B, H, T, D)), ((B, H, S, D), (B, T, D))]
+)
+def test_heads_are_not_copied_where_each_query_has_its_own_or_there_are_none(x, q):
+    x, q = device(np.zeros(x)), device(np.zeros(q))
+    assert repeat_heads(x, q) is x
+    assert repeat_heads_backward(x, x.shape[-3:-2]) is x
+
+
+def test_the_queries_of_one_group_are_set_one_head_below_the_other():
+    q, k = grouped(11)
+    rows, q_host = host(group_heads(q, k)), host(q)
+    assert rows.shape == (B, G, SHARING * T, D)
+    for b, h, t in np.ndindex(B, G * SHARING, T):
+        assert same(rows[b, h // SHARING, h % SHARING * T + t], q_host[b, h, t])
+    assert same(ungroup_heads(group_heads(q, k), q), q)
+
+
+def test_grouping_copies_nothing_where_each_query_has_its_own_head():
+    q, k = device(np.zeros((B, H, T, D))), device(np.zeros((B, H, S, D)))
+    assert group_heads(q, k) is q
+    assert ungroup_heads(q, q) is q

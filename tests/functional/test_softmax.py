@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.backend import use_backend
 from minitransformer.functional import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -13,7 +14,9 @@ from minitransformer.functional import (
     tiled_attention,
     tiled_attention_backward,
 )
+from minitransformer.functional.softmax import drop_negligible
 from tests.helpers import device, host, random_array, relative_error, same
+from tests.strict.strict import strict
 
 B, T, S = 2, 4, 5
 ATTENTION_BACKWARD = {
@@ -145,3 +148,37 @@ def test_attention_with_sharp_weights_computes_no_subnormal_numbers(attend):
     for array in (y, *gradients):
         sizes = np.abs(host(array))
         assert not ((sizes > 0) & (sizes < tiny)).any()
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_smallest_weight_that_is_kept_is_the_root_of_the_smallest_normal_number(dtype):
+    edge = np.array(math.log(float(np.finfo(dtype).tiny)) / 2, dtype)
+    below = np.nextafter(edge, np.array(-math.inf, dtype))
+    scores = np.array([0.0, edge, below, -1.0], dtype)
+    drop_negligible(scores)
+    assert scores.tolist() == [0.0, edge, -math.inf, -1.0]
+
+
+@pytest.mark.host_only
+def test_small_weights_are_kept_on_a_device_for_which_they_are_not_slow():
+    scores = np.array([0.0, -50.0, -1.0], np.float32)
+    with use_backend(strict):
+        drop_negligible(scores)
+    assert scores.tolist() == [0.0, -50.0, -1.0]
+
+
+def test_softmax_with_overwrite_writes_into_the_array_of_the_scores():
+    scores, allowed, _ = example()
+    own = scores.copy()
+    assert softmax(own, allowed, overwrite=True)[0] is own
+    assert same(own, softmax(scores, allowed)[0])
+
+
+@pytest.mark.parametrize("mask", [None, np.array([True, True, False])])
+def test_a_row_of_scores_that_have_all_overflowed_is_nan_and_does_not_look_like_an_empty_one(mask):
+    scores = np.full((1, 3), -np.inf)
+    scores[0, 2] = 5.0 if mask is not None else -np.inf
+    with np.errstate(invalid="ignore"):
+        p = host(softmax(device(scores), mask if mask is None else device(mask))[0])
+    assert np.isnan(p[0, :2]).all()

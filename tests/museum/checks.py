@@ -125,12 +125,12 @@ def _test_modules(level):
 
 
 @functools.cache
-def _checks_of(level, module_name):
-    """The tests of one file, except those that need pytest or hypothesis to run them."""
+def _checks_of(level, module_name, drawn=False):
+    """The tests of one file, except those that need pytest to run them; with `drawn` also those of hypothesis."""
     module = importlib.import_module(module_name)
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", None) == module_name}
     cached = tuple(value for value in own.values() if hasattr(value, "cache_clear"))
-    tests = [value for name, value in own.items() if name.startswith("test_") and _can_be_called(value)]
+    tests = [value for name, value in own.items() if name.startswith("test_") and _can_be_called(value, drawn)]
     file = module_name.replace(".", "/") + ".py"
     return [
         Check(f"{file}::{test.__name__}{label}", level, functools.partial(_run_test, test, arguments), cached)
@@ -174,10 +174,10 @@ FIXTURES = {
 }
 
 
-def _can_be_called(test):
+def _can_be_called(test, drawn):
     parametrized = {name for mark in _marks(test) for name in _argument_names(mark)}
     missing = set(inspect.signature(test).parameters) - parametrized - FIXTURES.keys()
-    return not missing and not hasattr(test, "hypothesis")
+    return not missing and (drawn or not hasattr(test, "hypothesis"))
 
 
 def _marks(test):
