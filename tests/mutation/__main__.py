@@ -1,7 +1,7 @@
 """Change every function of a module in every small way, and see whether the tests notice.
 
     python -m tests.mutation functional.softmax          one module: about a minute
-    python -m tests.mutation functional layers           whole folders: see PROOF.md for the times
+    python -m tests.mutation functional layers           whole folders: docs/proof.md has the times
     python -m tests.mutation layers --sample 50          50 of its mutants, drawn at random
     python -m tests.mutation functional.softmax --again  only what was not killed the last time
 
