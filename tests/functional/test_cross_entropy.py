@@ -129,3 +129,52 @@ def test_loss_and_gradient_keep_the_dtype_and_write_to_no_input(smoothing, dtype
     assert loss.shape == ()
     assert loss.dtype == first.dtype == dtype
     assert same(first, again)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_with_overwrite_the_array_of_the_logits_holds_p_and_then_their_gradient(smoothing):
+    logits, targets = example(), device(TARGETS)
+    expected, cache = cross_entropy(logits, targets, smoothing)
+    own = logits.copy()
+    loss, own_cache = cross_entropy(own, targets, smoothing, overwrite=True)
+    assert same(loss, expected)
+    assert same(own.reshape(-1, V), cache.p)
+    gradient = cross_entropy_backward(0.5, own_cache)
+    assert xp.shares_memory(gradient, own)
+    assert same(gradient, cross_entropy_backward(0.5, cache))
+
+
+def test_the_gradient_is_multiplied_by_that_of_the_loss():
+    _, cache = cross_entropy(example(), device(TARGETS), 0.1)
+    once = host(cross_entropy_backward(1.0, cache))
+    assert relative_error(cross_entropy_backward(0.25, cache), 0.25 * once) <= 1e-15
+    assert relative_error(cross_entropy_backward(device(np.array(0.25)), cache), 0.25 * once) <= 1e-15
+
+
+def test_what_is_no_loss_of_tokens_is_refused():
+    logits, targets = example(), device(TARGETS)
+    _, cache = cross_entropy(logits, targets)
+    with pytest.raises(ValueError, match="dloss must be of shape"):
+        cross_entropy_backward(device(np.ones(1)), cache)
+    for wrong in (device(np.ones((B, T, V), int)), None):
+        with pytest.raises(TypeError, match="logits must be an array of floating-point numbers"):
+            cross_entropy(wrong, targets)
+    with pytest.raises(ValueError, match="smoothing must be at least 0"):
+        cross_entropy(logits, targets, 1.0)
+    with pytest.raises(TypeError, match="pad must be"):
+        cross_entropy(logits, targets, pad=0.0)
+    with pytest.raises(ValueError, match="targets must be of shape"):
+        cross_entropy(logits, targets[:1])
+
+
+@pytest.mark.host_only
+def test_a_target_outside_the_vocabulary_is_refused_on_the_host():
+    with pytest.raises(IndexError, match=f"token id {V}"):
+        cross_entropy(example(), np.full((B, T), V))
+
+
+def test_a_token_that_cannot_come_costs_nothing_if_it_does_not_come():
+    logits = np.zeros((1, 2, V))
+    logits[:, :, 4] = -np.inf
+    loss, _ = cross_entropy(device(logits), device(np.array([[3, 6]])))
+    assert relative_error(loss, math.log(V - 1)) <= 1e-15

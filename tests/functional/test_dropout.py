@@ -81,3 +81,28 @@ def test_dropout_at_a_rate_just_below_one_keeps_a_share():
     y = host(dropout(device(np.ones(2**20)), 0.999999, make_generator(3))[0])
     assert np.isfinite(y).all()
     assert 0 < (y != 0).sum() < 100
+
+
+def test_dropout_remembers_which_entries_it_kept_and_their_scale():
+    x, _ = example()
+    y, mask = dropout(x, 0.25, make_generator(3))
+    assert same(mask.keep, y != 0)
+    assert mask.scale == 4 / 3
+
+
+def test_a_dropped_entry_is_zero_however_large_it_was():
+    largest = np.finfo(np.float32).max
+    with np.errstate(over="ignore"):
+        y = host(dropout(device(np.full(100, largest)), 0.5, make_generator(3))[0])
+    assert set(y.tolist()) == {0.0, math.inf}
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1])
+def test_dropout_refuses_a_rate_that_keeps_nothing_or_more_than_everything(rate):
+    with pytest.raises(ValueError, match="rate must be at least 0 and less than 1"):
+        dropout(example()[0], rate)
+
+
+def test_dropout_refuses_a_seed_instead_of_a_generator():
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator or None"):
+        dropout(example()[0], 0.0, 7)

@@ -65,3 +65,21 @@ def test_embedding_backward_adds_to_what_is_there():
 def test_embedding_keeps_the_dtype_and_writes_to_no_input(dtype):
     E, dy = example(dtype)  # both are read-only
     assert embedding(IDS, E, SCALE)[0].dtype == gradient_of_table(dy, E).dtype == dtype
+
+
+def test_embedding_without_a_scale_gives_the_rows_themselves():
+    E, _ = example()
+    y, cache = embedding(IDS, E)
+    assert np.array_equal(host(y), host(E)[IDS])
+    assert cache.scale == 1.0
+
+
+def test_embedding_refuses_ids_outside_the_table_and_gradients_of_another_shape():
+    E, dy = example()
+    with pytest.raises(IndexError, match=f"ids has the token id {V}"):
+        embedding(np.array([[0, V]]), E)
+    dE = device(np.zeros((V, C)))
+    for wrong in (dy[:, :1], dy[..., :1]):
+        with pytest.raises(ValueError, match="dy must be of shape"):
+            embedding_backward(wrong, embedding(IDS, E)[1], dE)
+    assert not host(dE).any()

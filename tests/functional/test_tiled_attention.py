@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from minitransformer.functional import (
     tiled_attention,
     tiled_attention_backward,
 )
-from minitransformer.functional.attention import BlockPattern, Pattern
+from minitransformer.functional.attention import BlockPattern, Pattern, tiles
 from minitransformer.generators import make_generator
 from tests.helpers import device, host, random_array, relative_error, same
 
@@ -272,3 +273,60 @@ def test_tiled_attention_refuses_what_does_not_fit(change, message):
         q, k, v, change = device(change["q"]), k[0, 0], v[0, 0], {}
     with pytest.raises(ValueError, match=message):
         tiled_attention(q, k, v, **{name: device(x) if hasattr(x, "shape") else x for name, x in change.items()})
+
+
+@pytest.mark.parametrize("numbers", [1, 40, 150])
+@pytest.mark.parametrize("groups", [1, 3, H])
+def test_any_number_of_heads_and_sequences_can_be_computed_together(groups, numbers):
+    bias = random_array(np.random.default_rng(4), H, T, S)
+    full, together = both(*example(groups), Pattern(), bias=bias, tile=(3, 4))
+    with mock.patch.object(tiles, "NUMBERS", numbers):
+        _, apart = both(*example(groups), Pattern(), bias=bias, tile=(3, 4))
+    assert_equal(full, together, 1e-13)
+    assert_equal(together, apart, 1e-13)
+
+
+def test_heads_and_sequences_that_are_computed_apart_drop_different_weights():
+    q, k = (device(np.zeros(shape)) for shape in ((B, 2 * H, T, D), (B, H, S, D)))
+    one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())
+    with mock.patch.object(tiles, "NUMBERS", 2 * T * S * 2):  # two heads of keys at a time
+        dropped, _ = tiled_attention(q, k, one_hot, None, 0.5, make_generator(3))
+    masks = {head.tobytes() for sequence in host(dropped) for head in sequence}
+    assert len(masks) == B * 2 * H
+
+
+def test_every_call_with_dropout_draws_a_seed_of_its_own():
+    q, k, v, _ = example()
+    rng = make_generator(0)
+    seeds = {tiled_attention(q, k, v, None, 0.5, rng)[1].seed for _ in range(300)}
+    assert len(seeds) == 300
+
+
+@pytest.mark.parametrize(("rate", "rng"), [(0.0, make_generator(0)), (0.5, None)])
+def test_nothing_is_dropped_at_rate_zero_or_without_a_generator(rate, rng):
+    q, k, v, _ = example()
+    y, cache = tiled_attention(q, k, v, None, rate, rng)
+    assert cache.seed is None
+    assert same(y, tiled_attention(q, k, v)[0])
+
+
+def test_scale_replaces_the_one_of_the_paper_and_scores_are_multiplied_by_it():
+    q, k, v, dy = example()
+    y, cache = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
+    weights = np.exp(0.7 * host(q) @ host(k).swapaxes(-1, -2))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    assert relative_error(y, weights @ host(v)) <= 1e-13
+    doubled, cache_doubled = tiled_attention(device(2 * host(q)), k, v, scale=0.35, tile=(3, 4))
+    assert relative_error(doubled, y) <= 1e-13
+    dq, dq_doubled = (tiled_attention_backward(dy, each)[0] for each in (cache, cache_doubled))
+    assert relative_error(2 * host(dq_doubled), dq) <= 1e-12
+
+
+@pytest.mark.host_only
+def test_negligible_weights_are_zero_as_in_full_attention():
+    q, k = np.ones((1, 1, 1, 1), np.float32), np.array([0.0, -50.0], np.float32).reshape(1, 1, 2, 1)
+    v = np.array([0.0, 1e30], np.float32).reshape(1, 1, 2, 1)
+    assert scaled_dot_product_attention(q, k, v)[0].item() == 0.0
+    y, cache = tiled_attention(q, k, v)
+    assert y.item() == 0.0
+    assert tiled_attention_backward(q, cache)[2][0, 0, 1, 0] == 0.0
