@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.backend import use_backend
 from minitransformer.functional import layer_norm, layer_norm_backward
 from tests.helpers import derivatives, device, host, random_array, relative_error, same
+from tests.strict.meter import measured
+from tests.strict.strict import strict
 
 B, T, C = 2, 4, 7
 
@@ -121,6 +124,46 @@ def test_tokens_of_all_sizes_and_means_do_not_disturb_each_other():
         in_double = layer_norm(*(device(array.astype(np.float64)) for array in (x[token][None], gamma, beta)))[0]
         assert relative_error(alone, host(in_double)) <= 1e-5
         assert relative_error(together[token], alone[0]) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("x", "gamma", "beta", "error", "message"),
+    [
+        (np.ones((B, C), np.int64), (C,), (C,), TypeError, "x must be an array of floating-point numbers, got one of"),
+        (np.ones((B, 0)), (0,), (0,), ValueError, "x must have at least one number in its last axis"),
+        (np.ones((B, C)), (1,), (C,), ValueError, r"gamma must be of shape \(7,\), got \(1,\)"),
+        (np.ones((B, C)), (C,), (1,), ValueError, r"beta must be of shape \(7,\), got \(1,\)"),
+        (np.ones((B, C)), (C,), (B, C), ValueError, r"beta must be of shape \(7,\), got \(2, 7\)"),
+    ],
+)
+def test_layer_norm_refuses_arrays_that_do_not_fit(x, gamma, beta, error, message):
+    with pytest.raises(error, match=message):
+        layer_norm(device(x), device(np.ones(gamma)), device(np.ones(beta)))
+
+
+def test_layer_norm_backward_refuses_a_gradient_of_another_shape():
+    x, gamma, beta, dy = example()
+    _, cache = layer_norm(x, gamma, beta)
+    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 4, 7\), got \(1, 4, 7\)"):
+        layer_norm_backward(dy[:1], cache)
+
+
+@pytest.mark.parametrize("spread", [1e-4, 1.0, 1e4])
+def test_layer_norm_of_one_token_keeps_its_digits_where_the_mean_is_many_deviations_from_zero(spread):
+    """As in decoding. In double precision its rounding does not show."""
+    rng = np.random.default_rng(16)
+    x = (spread * (rng.standard_normal((1, 64)) + 3e3)).astype(np.float32)
+    gamma, beta = (random_array(rng, 64, dtype=np.float32) for _ in range(2))
+    expected, _ = layer_norm(*(device(host(array).astype(np.float64)) for array in (x, gamma, beta)), eps=1e-12)
+    assert relative_error(layer_norm(device(x), gamma, beta, eps=1e-12)[0], host(expected)) <= 2e-6
+
+
+@pytest.mark.host_only
+def test_layer_norm_never_waits_for_a_gpu():
+    x, gamma, beta, _ = example()
+    with use_backend(strict), measured() as meter:
+        layer_norm(*(strict.asarray(array) for array in (x, gamma, beta)))
+    assert meter.waits == []
 
 
 @pytest.mark.parametrize("size", [1e-25, 1e-21, 1e-10])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import linear, linear_backward
-from tests.helpers import derivatives, host, random_array, relative_error, same
+from tests.helpers import derivatives, device, host, random_array, relative_error, same
 
 B, T, I, O = 2, 4, 5, 7
 
@@ -61,3 +61,27 @@ def test_linear_keeps_the_dtype_and_writes_to_no_input(dtype):
     x, W, b, dy = example(dtype)  # all are read-only
     y, cache = linear(x, W, b)
     assert {array.dtype for array in (y, *linear_backward(dy, cache))} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize(
+    ("W", "b", "message"),
+    [
+        ((I,), (I,), r"W must be of shape \(5, 5\), got \(5,\)"),
+        ((I + 1, O), (O,), r"W must be of shape \(5, 7\), got \(6, 7\)"),
+        ((1, I, O), (O,), r"W must be of shape \(5, 7\), got \(1, 5, 7\)"),
+        ((I, O), (1,), r"b must be of shape \(7,\), got \(1,\)"),
+        ((I, O), (B, T, O), r"b must be of shape \(7,\), got \(2, 4, 7\)"),
+    ],
+)
+def test_weights_and_biases_that_do_not_fit_are_refused(W, b, message):
+    with pytest.raises(ValueError, match=message):
+        linear(device(np.ones((B, T, I))), device(np.ones(W)), device(np.ones(b)))
+
+
+def test_the_gradient_of_the_weights_is_written_where_the_caller_wants_it():
+    x, W, b, dy = example()
+    _, cache = linear(x, W, b)
+    out = device(np.full((I, O), np.nan))
+    expected, got = linear_backward(dy, cache), linear_backward(dy, cache, out)
+    assert got[1] is out
+    assert all(same(a, b) for a, b in zip(got, expected, strict=True))

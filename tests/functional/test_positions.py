@@ -72,6 +72,11 @@ def test_rows_from_several_starts_are_those_of_each_sequence_and_padding_in_fron
         assert np.array_equal(got, table[list(positions)])
 
 
+def test_rows_of_sequences_that_have_not_begun_yet_are_all_the_first():
+    table = sinusoidal_positions(LENGTH, C)
+    assert np.array_equal(rows_from(table, np.array([-9, -5]), 4), np.broadcast_to(table[0], (2, 4, C)))
+
+
 @pytest.mark.parametrize("start", [LENGTH - 3, -1, np.array([LENGTH - 3, 0]), np.array([0, LENGTH])])
 def test_rows_outside_the_table_are_refused(start):
     with pytest.raises(ValueError, match="position"):

@@ -210,3 +210,36 @@ def test_gradients_of_another_shape_are_refused(name):
         FUNCTIONS[name][1](dy[:, 1:], cache, dstate)
     with pytest.raises(ValueError, match=r"dh must be of shape \(3, 2\), got \(2, 2\)"):
         FUNCTIONS[name][1](dy, cache, tuple(s[1:] for s in dstate))
+
+
+@both
+def test_an_array_of_integers_is_refused(name):
+    x, weights, state, _, _ = example(name)
+    with pytest.raises(TypeError, match="x must be an array of floating-point numbers, got one of int64"):
+        FUNCTIONS[name][0](x.astype(np.int64), *weights, state)
+
+
+def test_a_bias_of_the_candidate_that_would_be_broadcast_is_refused():
+    x, (W, U, b, _), state, _, _ = example("gru")
+    with pytest.raises(ValueError, match=r"d must be of shape \(2,\), got \(1,\)"):
+        gru(x, W, U, b, device(np.zeros(1)), state)
+
+
+def test_a_gradient_of_the_memory_that_would_be_broadcast_is_refused():
+    x, weights, state, dy, (dh, dc) = example("lstm")
+    _, cache = lstm(x, *weights, state)
+    with pytest.raises(ValueError, match=r"dc must be of shape \(3, 2\), got \(1, 2\)"):
+        lstm_backward(dy, cache, (dh, dc[:1]))
+
+
+@both
+def test_what_is_remembered_has_the_shapes_that_are_promised(name):
+    x, weights, state, _, _ = example(name)
+    _, cache = FUNCTIONS[name][0](x, *weights, state, tokens())
+    shapes = {
+        **{"x": (T, B, I), "gates": (T, B, BLOCKS[name] * R), "candidate": (T, B, R), "tanh_c": (T, B, R)},
+        **{"h": (T + 1, B, R), "c": (T + 1, B, R), "mask": (T, B, 1)},
+    }
+    remembered = {field: getattr(cache, field).shape for field in shapes if field in cache._fields}
+    assert remembered == {field: shapes[field] for field in remembered}
+    assert same(cache.h[0], state[0])

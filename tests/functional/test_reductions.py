@@ -84,3 +84,10 @@ def test_small_arrays_are_reduced_as_large_ones_are(length):
         many = [reductions.row_sum(x), reductions.row_max(x)]
     assert relative_error(few[0], host(many[0])) <= 1e-13
     assert same(few[1], host(many[1]))
+
+
+def test_the_sum_of_a_row_as_long_as_a_vocabulary_keeps_its_digits():
+    """One number after the other would lose two of them: the sum grows, and the rest of each entry is cut off."""
+    x = np.full((2, 2**18), 0.1, np.float32)
+    expected = np.full((2, 1), math.fsum(x[0].tolist()))
+    assert relative_error(reductions.row_sum(device(x)), expected) <= 5e-7

@@ -178,3 +178,14 @@ def test_bias_and_gradient_keep_the_dtype_and_write_to_no_input(dtype):
     assert relative_bias(table, buckets)[0].dtype == dtype
     assert gradient_of_table(table, dy, buckets).dtype == dtype
     assert same(dy, before)
+
+
+@pytest.mark.parametrize(
+    ("dy", "table"),
+    [((H, 5, 8), (N, H)), ((H, 6, 7), (N, H)), ((1, 5, 7), (N, H)), ((5, 7), (N, H)), ((H, 5, 7), (N, H + 1))],
+)
+def test_a_gradient_of_another_shape_is_refused_before_anything_is_added(dy, table):
+    dtable = device(np.zeros(table))
+    with pytest.raises(ValueError, match="dy must be of shape"):
+        relative_bias_backward(device(np.ones(dy)), relative_buckets(5, 7, **SMALL), dtable)
+    assert not host(dtable).any()

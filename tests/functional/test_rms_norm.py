@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.backend import use_backend
 from minitransformer.functional import layer_norm, rms_norm, rms_norm_backward
 from tests.helpers import derivatives, device, host, protected, random_array, relative_error, same
+from tests.strict.meter import measured
+from tests.strict.strict import strict
 
 B, T, C = 2, 4, 7
 
@@ -123,3 +126,18 @@ def test_rms_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
     again = rms_norm_backward(dy, cache)  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
     assert all(same(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_rms_norm_has_the_eps_of_layer_norm_unless_it_is_given():
+    x, gamma, _ = example()
+    small = 1e-3 * host(x)  # its mean squares are about as large as eps
+    expected = np.apply_along_axis(naive_rms_norm, -1, small, host(gamma), 1e-5)
+    assert relative_error(rms_norm(device(small), gamma)[0], expected) <= 1e-14
+
+
+@pytest.mark.host_only
+def test_rms_norm_never_waits_for_a_gpu():
+    x, gamma, _ = example()
+    with use_backend(strict), measured() as meter:
+        rms_norm(strict.asarray(x), strict.asarray(gamma))
+    assert meter.waits == []

@@ -16,6 +16,7 @@ from minitransformer.functional import (
 )
 from minitransformer.functional.softmax import drop_negligible
 from tests.helpers import device, host, random_array, relative_error, same
+from tests.strict.meter import measured
 from tests.strict.strict import strict
 
 B, T, S = 2, 4, 5
@@ -182,3 +183,14 @@ def test_a_row_of_scores_that_have_all_overflowed_is_nan_and_does_not_look_like_
     with np.errstate(invalid="ignore"):
         p = host(softmax(device(scores), mask if mask is None else device(mask))[0])
     assert np.isnan(p[0, :2]).all()
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("masked", [False, True])
+def test_softmax_never_waits_for_a_gpu(masked):
+    scores, allowed, dp = example()
+    with use_backend(strict), measured() as meter:
+        p, cache = softmax(strict.asarray(scores), strict.asarray(allowed) if masked else None)
+        softmax_backward(strict.asarray(dp), cache)
+    assert meter.waits == []
+    assert relative_error(p.get(), host(softmax(scores, allowed if masked else None)[0])) <= 1e-15
