@@ -57,10 +57,11 @@ def _cross_entropy(logits, targets, smoothing, pad, overwrite):
     counts = targets != pad
     share = counts.astype(logits.real.dtype)  # not after the division: a quotient of integers is float64
     share /= xp.maximum(share.sum(), 1)
+    targets = targets * counts  # padding may lie outside the vocabulary
     losses = xp.empty(len(p), p.dtype)
     for rows in _blocks(p):
         losses[rows] = _softmax_and_losses(p[rows], targets[rows], smoothing)
-    return losses @ share, p, share
+    return xp.where(counts, losses, 0) @ share, p, share  # the loss of padding may be infinite: times 0 it is NaN
 
 
 def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
@@ -77,6 +78,7 @@ def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
 @fused(kernels.cross_entropy_backward)
 def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     dz = p if overwrite else p.copy()
+    targets = targets * (share > 0)  # as in forward
     for rows in _blocks(dz):
         dz_rows = dz[rows]
         dz_rows -= smoothing / dz.shape[-1]

@@ -129,3 +129,20 @@ def test_loss_and_gradient_keep_the_dtype_and_write_to_no_input(smoothing, dtype
     assert loss.shape == ()
     assert loss.dtype == first.dtype == dtype
     assert same(first, again)
+
+
+@pytest.mark.parametrize("pad", [-100, -1, V, 9999])
+def test_padding_may_have_a_number_outside_the_vocabulary(pad):
+    loss, cache = cross_entropy(example(), device(TARGETS), 0.1)
+    targets = device(np.where(TARGETS == 0, pad, TARGETS))
+    padded_loss, padded_cache = cross_entropy(example(), targets, 0.1, pad)
+    assert same(padded_loss, loss)
+    assert same(cross_entropy_backward(1.0, padded_cache), cross_entropy_backward(1.0, cache))
+
+
+def test_padding_has_no_loss_also_where_its_own_logit_is_minus_infinity():
+    logits = np.where(np.arange(V) == 0, -np.inf, host(example()))
+    loss, cache = cross_entropy(device(logits), device(TARGETS))
+    expected, _ = cross_entropy(device(logits[..., 1:]), device(TARGETS - 1), pad=-1)
+    assert relative_error(loss, expected) <= 1e-15
+    assert np.isfinite(host(cross_entropy_backward(1.0, cache))).all()
