@@ -206,6 +206,52 @@ def test_inputs_are_not_changed():
         assert all(same(a, b) for a, b in zip((q, k, v, dy), before, strict=True))
 
 
+def test_another_scale_is_that_of_full_attention():
+    q, k, v, dy = example()
+    y, cache = scaled_dot_product_attention(q, k, v, scale=0.7)
+    full = y, *scaled_dot_product_attention_backward(dy, cache)
+    y, cache = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
+    assert_equal(full, (y, *tiled_attention_backward(dy, cache)), bound=1e-13)
+
+
+def test_call_of_many_scores_is_cut_into_parts_that_make_the_whole():
+    q, k, v, dy = example(groups=3, length=130, keys=520)
+    bias = random_array(np.random.default_rng(6), H, 130, 520)
+    assert_equal(*both(q, k, v, dy, Pattern(), bias=bias), bound=1e-12)
+
+
+def test_no_two_heads_share_a_dropout_mask_also_where_there_are_many_scores():
+    q, k, v, _ = (np.zeros_like(host(x)) for x in example(groups=3, length=130, keys=520))
+    v[...] = np.random.default_rng(7).standard_normal(v.shape[2:])
+    y, _ = tiled_attention(device(q), device(k), device(v), None, 0.5, make_generator(3))
+    assert len(np.unique(host(y)[..., -1, 0])) == B * H
+
+
+def test_dropout_is_off_without_a_generator_and_a_rate_of_zero_draws_nothing():
+    q, k, v, _ = example()
+    y, _ = tiled_attention(q, k, v)
+    assert same(tiled_attention(q, k, v, None, 0.5)[0], y)
+    rng, unused = make_generator(3), make_generator(3)
+    assert same(tiled_attention(q, k, v, None, 0.0, rng)[0], y)
+    assert rng.integers(0, 2**62) == unused.integers(0, 2**62)
+
+
+def test_no_two_of_many_calls_draw_the_same_dropout_masks():
+    x = device(np.zeros((1, 1, 1, 1)))
+    rng = make_generator(3)
+    assert len({tiled_attention(x, x, x, None, 0.5, rng)[1].seed for _ in range(300)}) == 300
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_too_small_to_change_a_sum_are_zero(dtype):
+    """Products with subnormal numbers take many times as long."""
+    scores = device(np.linspace(-1000.0, 0.0, 400, dtype=dtype).reshape(1, 1, 400, 1))
+    y, _ = tiled_attention(device(np.ones((1, 1, 1, 1), dtype)), scores, device(np.eye(400, dtype=dtype)[None, None]))
+    weights = host(y)[host(y) != 0]
+    assert 0 < len(weights) < 400
+    assert weights.min() >= np.sqrt(np.finfo(dtype).tiny) / 1000
+
+
 def peak_of(function):
     """The peak of memory, in bytes, that a call allocates."""
     function()  # once before: caches of the interpreter do not count
@@ -272,3 +318,17 @@ def test_tiled_attention_refuses_what_does_not_fit(change, message):
         q, k, v, change = device(change["q"]), k[0, 0], v[0, 0], {}
     with pytest.raises(ValueError, match=message):
         tiled_attention(q, k, v, **{name: device(x) if hasattr(x, "shape") else x for name, x in change.items()})
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_a_seed_in_place_of_a_generator_is_refused(rate):
+    q, k, v, _ = example()
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator or None, got int"):
+        tiled_attention(q, k, v, None, rate, 7)
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    q, k, v, dy = example()
+    _, cache = tiled_attention(q, k, v)
+    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 6, 7, 3\), got \(2, 6, 1, 3\)"):
+        tiled_attention_backward(dy[:, :, :1], cache)
