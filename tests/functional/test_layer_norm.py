@@ -153,3 +153,20 @@ def test_layer_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
     again = layer_norm_backward(dy, cache)  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
     assert all(same(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_the_eps_is_that_of_pytorch_unless_it_is_given():
+    x, gamma, beta, _ = example()
+    small = device(1e-3 * host(x))  # so that eps counts
+    assert same(layer_norm(small, gamma, beta)[0], layer_norm(small, gamma, beta, 1e-5)[0])
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e4, 1e6])
+def test_a_token_alone_is_normalised_as_one_of_many(mean):
+    rng = np.random.default_rng(15)
+    x = (mean + rng.integers(-8, 9, (3, 64)) / 8).astype(np.float32)  # exact in float32, and so is their mean
+    gamma, beta = (random_array(rng, 64, dtype=np.float32) for _ in range(2))
+    together, _ = layer_norm(device(x), gamma, beta)
+    for token, expected in zip(x, host(together), strict=True):
+        alone, _ = layer_norm(device(token[None]), gamma, beta)
+        assert relative_error(alone[0], expected) <= 1e-6

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import sinusoidal_positions
+from minitransformer.functional.positions import rows_from
 from tests.helpers import relative_error
 
 LENGTH, C = 23, 8
@@ -54,3 +55,24 @@ def test_far_positions_are_exact_in_float32_because_the_angles_are_not():
 def test_an_odd_width_is_refused_by_its_number():
     with pytest.raises(ValueError, match="even d_model, got 7"):
         sinusoidal_positions(LENGTH, 7)
+
+
+def test_rows_from_a_start_are_those_of_the_next_positions():
+    table = sinusoidal_positions(LENGTH, C)
+    assert np.array_equal(rows_from(table, 4, 3), table[[4, 5, 6]])
+    assert np.array_equal(rows_from(table, LENGTH - 3, 3), table[-3:])
+    assert np.array_equal(rows_from(table, 0, LENGTH), table)
+
+
+def test_rows_from_several_starts_are_those_of_each_sequence_and_padding_in_front_gets_the_first():
+    table = sinusoidal_positions(LENGTH, C)
+    rows = rows_from(table, np.array([2, -2, LENGTH - 4]), 4)
+    assert rows.shape == (3, 4, C)
+    for got, positions in zip(rows, ([2, 3, 4, 5], [0, 0, 0, 1], range(LENGTH - 4, LENGTH)), strict=True):
+        assert np.array_equal(got, table[list(positions)])
+
+
+@pytest.mark.parametrize("start", [LENGTH - 3, -1, np.array([LENGTH - 3, 0]), np.array([0, LENGTH])])
+def test_rows_outside_the_table_are_refused(start):
+    with pytest.raises(ValueError, match="position"):
+        rows_from(sinusoidal_positions(LENGTH, C), start, 4)

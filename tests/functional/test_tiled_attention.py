@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from minitransformer.functional import (
     tiled_attention,
     tiled_attention_backward,
 )
-from minitransformer.functional.attention import BlockPattern, Pattern
+from minitransformer.functional.attention import BlockPattern, Pattern, tiles
 from minitransformer.generators import make_generator
 from tests.helpers import device, host, random_array, relative_error, same
 
@@ -206,53 +207,6 @@ def test_inputs_are_not_changed():
         assert all(same(a, b) for a, b in zip((q, k, v, dy), before, strict=True))
 
 
-def test_another_scale_is_that_of_full_attention():
-    q, k, v, dy = example()
-    y, cache = scaled_dot_product_attention(q, k, v, scale=0.7)
-    full = y, *scaled_dot_product_attention_backward(dy, cache)
-    y, cache = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
-    assert_equal(full, (y, *tiled_attention_backward(dy, cache)), bound=1e-13)
-
-
-def test_call_of_many_scores_is_cut_into_parts_that_make_the_whole():
-    q, k, v, dy = example(groups=3, length=130, keys=520)
-    bias = random_array(np.random.default_rng(6), H, 130, 520)
-    assert_equal(*both(q, k, v, dy, Pattern(), bias=bias), bound=1e-12)
-
-
-def test_no_two_heads_share_a_dropout_mask_also_where_there_are_many_scores():
-    q, k, v, _ = (np.zeros_like(host(x)) for x in example(groups=3, length=130, keys=520))
-    v[...] = np.random.default_rng(7).standard_normal(v.shape[2:])
-    y, _ = tiled_attention(device(q), device(k), device(v), None, 0.5, make_generator(3))
-    assert len(np.unique(host(y)[..., -1, 0])) == B * H
-
-
-def test_dropout_is_off_without_a_generator_and_a_rate_of_zero_draws_nothing():
-    q, k, v, _ = example()
-    y, _ = tiled_attention(q, k, v)
-    assert same(tiled_attention(q, k, v, None, 0.5)[0], y)
-    rng, unused = make_generator(3), make_generator(3)
-    assert same(tiled_attention(q, k, v, None, 0.0, rng)[0], y)
-    assert rng.integers(0, 2**62) == unused.integers(0, 2**62)
-
-
-def test_no_two_of_many_calls_draw_the_same_dropout_masks():
-    x = device(np.zeros((1, 1, 1, 1)))
-    rng = make_generator(3)
-    assert len({tiled_attention(x, x, x, None, 0.5, rng)[1].seed for _ in range(300)}) == 300
-
-
-@pytest.mark.host_only
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_weights_too_small_to_change_a_sum_are_zero(dtype):
-    """A processor takes many times as long for products with subnormal numbers; a GPU does not mind."""
-    scores = device(np.linspace(-1000.0, 0.0, 400, dtype=dtype).reshape(1, 1, 400, 1))
-    y, _ = tiled_attention(device(np.ones((1, 1, 1, 1), dtype)), scores, device(np.eye(400, dtype=dtype)[None, None]))
-    weights = host(y)[host(y) != 0]
-    assert 0 < len(weights) < 400
-    assert weights.min() >= np.sqrt(np.finfo(dtype).tiny) / 1000
-
-
 def peak_of(function):
     """The peak of memory, in bytes, that a call allocates."""
     function()  # once before: caches of the interpreter do not count
@@ -319,6 +273,63 @@ def test_tiled_attention_refuses_what_does_not_fit(change, message):
         q, k, v, change = device(change["q"]), k[0, 0], v[0, 0], {}
     with pytest.raises(ValueError, match=message):
         tiled_attention(q, k, v, **{name: device(x) if hasattr(x, "shape") else x for name, x in change.items()})
+
+
+@pytest.mark.parametrize("numbers", [1, 40, 150])
+@pytest.mark.parametrize("groups", [1, 3, H])
+def test_any_number_of_heads_and_sequences_can_be_computed_together(groups, numbers):
+    bias = random_array(np.random.default_rng(4), H, T, S)
+    full, together = both(*example(groups), Pattern(), bias=bias, tile=(3, 4))
+    with mock.patch.object(tiles, "NUMBERS", numbers):
+        _, apart = both(*example(groups), Pattern(), bias=bias, tile=(3, 4))
+    assert_equal(full, together, 1e-13)
+    assert_equal(together, apart, 1e-13)
+
+
+def test_heads_and_sequences_that_are_computed_apart_drop_different_weights():
+    q, k = (device(np.zeros(shape)) for shape in ((B, 2 * H, T, D), (B, H, S, D)))
+    one_hot = device(np.broadcast_to(np.eye(S), (B, H, S, S)).copy())
+    with mock.patch.object(tiles, "NUMBERS", 2 * T * S * 2):  # two heads of keys at a time
+        dropped, _ = tiled_attention(q, k, one_hot, None, 0.5, make_generator(3))
+    masks = {head.tobytes() for sequence in host(dropped) for head in sequence}
+    assert len(masks) == B * 2 * H
+
+
+def test_every_call_with_dropout_draws_a_seed_of_its_own():
+    q, k, v, _ = example()
+    rng = make_generator(0)
+    seeds = {tiled_attention(q, k, v, None, 0.5, rng)[1].seed for _ in range(300)}
+    assert len(seeds) == 300
+
+
+@pytest.mark.parametrize(("rate", "rng"), [(0.0, make_generator(0)), (0.5, None)])
+def test_nothing_is_dropped_at_rate_zero_or_without_a_generator(rate, rng):
+    q, k, v, _ = example()
+    y, cache = tiled_attention(q, k, v, None, rate, rng)
+    assert cache.seed is None
+    assert same(y, tiled_attention(q, k, v)[0])
+
+
+def test_scale_replaces_the_one_of_the_paper_and_scores_are_multiplied_by_it():
+    q, k, v, dy = example()
+    y, cache = tiled_attention(q, k, v, scale=0.7, tile=(3, 4))
+    weights = np.exp(0.7 * host(q) @ host(k).swapaxes(-1, -2))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    assert relative_error(y, weights @ host(v)) <= 1e-13
+    doubled, cache_doubled = tiled_attention(device(2 * host(q)), k, v, scale=0.35, tile=(3, 4))
+    assert relative_error(doubled, y) <= 1e-13
+    dq, dq_doubled = (tiled_attention_backward(dy, each)[0] for each in (cache, cache_doubled))
+    assert relative_error(2 * host(dq_doubled), dq) <= 1e-12
+
+
+@pytest.mark.host_only
+def test_negligible_weights_are_zero_as_in_full_attention():
+    q, k = np.ones((1, 1, 1, 1), np.float32), np.array([0.0, -50.0], np.float32).reshape(1, 1, 2, 1)
+    v = np.array([0.0, 1e30], np.float32).reshape(1, 1, 2, 1)
+    assert scaled_dot_product_attention(q, k, v)[0].item() == 0.0
+    y, cache = tiled_attention(q, k, v)
+    assert y.item() == 0.0
+    assert tiled_attention_backward(q, cache)[2][0, 0, 1, 0] == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])

@@ -30,9 +30,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "minitransformer"
 KEPT = ROOT / "runs" / "mutation" / "measured"
 GRADIENT_CHECKS = "gradient checks"  # a group of checks, as every file of tests is one
-REFUSALS = "tests.refusals.test_refusals"
+INPUT_ERRORS = "tests.refusals.test_refusals"
 ELSEWHERE = (
-    REFUSALS,
+    INPUT_ERRORS,
     "tests.test_properties",
     "tests.gradcheck.test_cases",
     "tests.gradcheck.test_check",
@@ -71,7 +71,7 @@ def groups_of(levels, which):
     """The groups that try the mutants of these levels: "own", "near" or "all"."""
     groups = all_groups()
     own = [group for group, level in groups.items() if level in levels and group not in (GRADIENT_CHECKS, *ELSEWHERE)]
-    return {"own": [*own, REFUSALS], "near": [*own, GRADIENT_CHECKS, *ELSEWHERE], "all": list(groups)}[which]
+    return {"own": [*own, INPUT_ERRORS], "near": [*own, GRADIENT_CHECKS, *ELSEWHERE], "all": list(groups)}[which]
 
 
 @functools.cache
@@ -81,7 +81,7 @@ def checks_of(group):
         found = [checks._gradient_check(subject) for subject in SUBJECTS.values()]
     else:
         found = checks._checks_of(all_groups()[group], group, drawn=True)
-    if group == REFUSALS:  # those of the command line run whole programs
+    if group == INPUT_ERRORS:  # those of the command line run whole programs
         found = [check for check in found if "::test_library_raises" in check.name]
     return {check.name: check for check in found}
 

@@ -53,8 +53,6 @@ TRANSPOSES = {"swapaxes", "transpose"}
 
 def changes(node, parent=None):
     """The nodes that can replace `node`, which stands in `parent`."""
-    if isinstance(parent, ast.arguments) and isinstance(node, ast.Constant) and node.value is None:
-        return [ast.Constant(False)]  # the default of an argument
     if number_of(node) == -1 and isinstance(parent, ast.Call) and name_of(parent) == "reshape":
         return []  # every negative number means the same, and 0 is an error
     return [change for rule in RULES.get(type(node), ()) for change in rule(node)]

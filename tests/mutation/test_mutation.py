@@ -78,7 +78,7 @@ OPERATORS = [
     ("if a: raise ValueError('no')", ["a -> True", "a -> False", "a -> not a"]),
     ("'''A docstring.'''", []),
     ("x: list[0] = a", []),
-    ("def g(a: list[0], b=None, c=True) -> list[1]: pass", ["None -> False", "True -> False"]),
+    ("def g(a: list[0], b=None, c=True) -> list[1]: pass", ["True -> False"]),
     ("def __repr__(self): return a + b", []),
     ("if TYPE_CHECKING: x = 1", []),
     ("if backend_name() == 'cupy': x = 1", []),
