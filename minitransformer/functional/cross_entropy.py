@@ -29,10 +29,11 @@ def cross_entropy(
 
     logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) is that of its
     source, Szegedy et al. (2016) section 7: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
-    the right one included. Tokens with target = pad do not count; M is the number of the others. If there are none,
-    the loss is 0. With `overwrite`, the logits' own array holds p after forward and dlogits after backward: it is the
-    largest array of a training step, and most callers no longer need the logits. Raises TypeError, ValueError or
-    IndexError for logits, targets, smoothing or pad that cannot be used; targets on a GPU are not compared with V.
+    the right one included. Tokens with target = pad, a whole number that need not be in the vocabulary, do not count; M
+    is the number of the others. If there are none, the loss is 0. With `overwrite`, the logits' own array holds p after
+    forward and dlogits after backward: it is the largest array of a training step, and most callers no longer need the
+    logits. Raises TypeError, ValueError or IndexError for logits, targets, smoothing or pad that cannot be used;
+    targets on a GPU are not compared with V.
 
     Forward    q_v = (1 - eps) 1[v = target] + eps / V      loss = -1/M sum_n sum_v q_nv log p_nv,  p = softmax(z)
                log p_v = z_v - log sum_u exp(z_u)
