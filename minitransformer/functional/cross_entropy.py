@@ -29,10 +29,11 @@ def cross_entropy(
 
     logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) is that of its
     source, Szegedy et al. (2016) section 7: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
-    the right one included. Tokens with target = pad do not count; M is the number of the others. If there are none,
-    the loss is 0. With `overwrite`, the logits' own array holds p after forward and dlogits after backward: it is the
-    largest array of a training step, and most callers no longer need the logits. Raises TypeError, ValueError or
-    IndexError for logits, targets, smoothing or pad that cannot be used; targets on a GPU are not compared with V.
+    the right one included. Tokens with target = pad, a whole number that need not be in the vocabulary, do not count; M
+    is the number of the others. If there are none, the loss is 0. With `overwrite`, the logits' own array holds p after
+    forward and dlogits after backward: it is the largest array of a training step, and most callers no longer need the
+    logits. Raises TypeError, ValueError or IndexError for logits, targets, smoothing or pad that cannot be used;
+    targets on a GPU are not compared with V.
 
     Forward    q_v = (1 - eps) 1[v = target] + eps / V      loss = -1/M sum_n sum_v q_nv log p_nv,  p = softmax(z)
                log p_v = z_v - log sum_u exp(z_u)
@@ -57,10 +58,11 @@ def _cross_entropy(logits, targets, smoothing, pad, overwrite):
     counts = targets != pad
     share = counts.astype(logits.real.dtype)  # not after the division: a quotient of integers is float64
     share /= xp.maximum(share.sum(), 1)
+    targets = targets * counts  # padding may lie outside the vocabulary
     losses = xp.empty(len(p), p.dtype)
     for rows in _blocks(p):
         losses[rows] = _softmax_and_losses(p[rows], targets[rows], smoothing)
-    return losses @ share, p, share
+    return xp.where(counts, losses, 0) @ share, p, share  # the loss of padding may be infinite: times 0 it is NaN
 
 
 def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
@@ -77,6 +79,7 @@ def cross_entropy_backward(dloss: Any, cache: CrossEntropyCache) -> xp.ndarray:
 @fused(kernels.cross_entropy_backward)
 def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     dz = p if overwrite else p.copy()
+    targets = targets * (share > 0)  # as in forward
     for rows in _blocks(dz):
         dz_rows = dz[rows]
         dz_rows -= smoothing / dz.shape[-1]

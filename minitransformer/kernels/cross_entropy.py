@@ -19,7 +19,7 @@ def cross_entropy(logits: xp.ndarray, targets: xp.ndarray, smoothing: float, pad
     ids = _as_int64(targets)
     launch("share_of_tokens", dtype, (1,), BLOCK, ids, share, N, int(pad))
     launch_rows("cross_entropy", dtype, N, V, z, ids, p, losses, N, V, dtype.type(smoothing))
-    return losses @ share, p, share
+    return xp.where(share > 0, losses, 0) @ share, p, share  # the loss of padding may be infinite: times 0 it is NaN
 
 
 def cross_entropy_backward(

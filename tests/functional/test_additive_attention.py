@@ -70,3 +70,13 @@ def test_a_gradient_of_another_shape_is_refused():
     _, cache = additive_attention(*example())
     with pytest.raises(ValueError, match=re.escape("dy must be of shape (2, 3, 6), got (2, 1, 6)")):
         additive_attention_backward(device(np.zeros((B, 1, E))), cache)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_arrays_that_hold_no_floating_point_numbers_are_refused(place):
+    arrays = example()
+    message = f"{'qkv'[place]} must be an array of floating-point numbers"
+    for wrong in (device(np.ones(arrays[place].shape, np.int64)), host(arrays[place]).tolist()):
+        arrays[place] = wrong
+        with pytest.raises(TypeError, match=message):
+            additive_attention(*arrays)

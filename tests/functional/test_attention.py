@@ -7,8 +7,10 @@ import pytest
 
 from minitransformer.functional import (
     dropout,
+    linear_attention,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+    tiled_attention,
 )
 from minitransformer.generators import make_generator
 from tests.functional.test_softmax import naive_softmax
@@ -17,6 +19,7 @@ from tests.helpers import derivatives, device, host, random_array, relative_erro
 B, H, T, S, D = 2, 3, 4, 5, 6
 EMPTY = (1, slice(None), 2)  # this query, in every head, may attend to nothing
 UNSEEN = (0, slice(None), 3)  # this key is seen by no query, in any head
+every_kind = pytest.mark.parametrize("attention", [scaled_dot_product_attention, tiled_attention, linear_attention])
 
 
 def naive_attention(q, k, v, allowed, keep):
@@ -145,3 +148,51 @@ def test_attention_keeps_the_dtype_and_writes_to_no_input(dtype):
     again = scaled_dot_product_attention_backward(dy, cache)[:3]  # the cache is unchanged
     assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
     assert all(same(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_without_options_there_is_no_mask_no_dropout_and_no_bias():
+    q, k, v, dy, _ = example()
+    y, cache = scaled_dot_product_attention(q, k, v)
+    expected, _ = run(q, k, v, None, bias=device(np.zeros((H, T, S))))
+    assert same(y, expected)
+    assert cache.keep is None
+    assert scaled_dot_product_attention_backward(dy, cache)[3] is None
+
+
+def test_another_scale_takes_the_place_of_the_root_of_the_width():
+    q, k, v, dy, _ = example()
+    expected, expected_cache = scaled_dot_product_attention(0.7 * math.sqrt(D) * q, k, v)
+    y, cache = scaled_dot_product_attention(q, k, v, scale=0.7)
+    assert relative_error(y, expected) <= 1e-13
+    dq, *others, _ = scaled_dot_product_attention_backward(dy, cache)
+    expected_dq, *expected_others, _ = scaled_dot_product_attention_backward(dy, expected_cache)
+    for got, wanted in zip((dq, *others), (0.7 * math.sqrt(D) * expected_dq, *expected_others), strict=True):
+        assert relative_error(got, wanted) <= 1e-13
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("k", "v"),
+    [
+        ((B, H, S, D + 1), (B, H, S, D)),
+        ((B, H, S, D), (B, H, S + 1, D)),
+        ((B + 1, H, S, D), (B + 1, H, S, D)),
+        ((B, 2, S, D), (B, 2, S, D)),
+        ((B, H, S, D), (B, 1, S, D)),
+    ],
+    ids=["keys of another width", "more values than keys", "more sequences", "2 for 3 heads", "values of one head"],
+)
+def test_keys_and_values_that_do_not_fit_are_refused(attention, k, v):
+    q = device(np.ones((B, H, T, D)))
+    with pytest.raises(ValueError, match=r"q, k and v must be of shape \(B, H, T, D\), \(B, G, S, D\) and"):
+        attention(q, device(np.ones(k)), device(np.ones(v)))
+
+
+@every_kind
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_arrays_of_integers_or_of_two_precisions_are_refused(attention, place):
+    for dtype, message in ((np.int64, "must be an array of floating-point numbers"), (np.float32, "of one dtype")):
+        arrays = [device(np.ones((B, H, T, D))) for _ in range(3)]
+        arrays[place] = arrays[place].astype(dtype)
+        with pytest.raises(TypeError, match=message):
+            attention(*arrays)

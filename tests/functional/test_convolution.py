@@ -119,3 +119,8 @@ def test_what_does_not_fit_is_refused(change, complaint):
     }
     with pytest.raises((ValueError, TypeError), match=complaint):
         conv1d(**arguments)
+
+
+def test_a_convolution_without_a_bias_is_one_with_a_bias_of_zeros():
+    x, W, b, _ = example(3)
+    assert same(conv1d(x, W)[0], conv1d(x, W, device(np.zeros(b.shape)))[0])

@@ -178,3 +178,39 @@ def test_a_token_that_cannot_come_costs_nothing_if_it_does_not_come():
     logits[:, :, 4] = -np.inf
     loss, _ = cross_entropy(device(logits), device(np.array([[3, 6]])))
     assert relative_error(loss, math.log(V - 1)) <= 1e-15
+
+
+def test_the_loss_among_words_that_are_nearly_as_likely_is_right_to_the_last_digits():
+    logits = (0.1 * np.random.default_rng(16).standard_normal((60, 1, 10))).astype(np.float32)
+    target = np.array([3])
+    for z in logits:
+        loss, _ = cross_entropy(device(z), device(target))
+        assert relative_error(loss, naive_loss(z.astype(np.float64), target, 0.0)) <= 4 * np.finfo(np.float32).eps
+
+
+def test_a_word_whose_logit_is_minus_infinity_takes_no_part_in_the_loss():
+    logits, targets = host(example()), device(np.minimum(TARGETS, V - 2))
+    expected, cache = cross_entropy(device(logits[..., :-1]), targets)
+    expected_gradient = cross_entropy_backward(1.0, cache)
+    loss, cache = cross_entropy(device(np.where(np.arange(V) < V - 1, logits, -np.inf)), targets)
+    dlogits = host(cross_entropy_backward(1.0, cache))
+    assert relative_error(loss, expected) <= 1e-15
+    assert relative_error(dlogits[..., :-1], expected_gradient) <= 1e-14
+    assert (dlogits[..., -1] == 0).all()
+
+
+@pytest.mark.parametrize("pad", [-100, -1, V, 9999])
+def test_padding_may_have_a_number_outside_the_vocabulary(pad):
+    loss, cache = cross_entropy(example(), device(TARGETS), 0.1)
+    targets = device(np.where(TARGETS == 0, pad, TARGETS))
+    padded_loss, padded_cache = cross_entropy(example(), targets, 0.1, pad)
+    assert same(padded_loss, loss)
+    assert same(cross_entropy_backward(1.0, padded_cache), cross_entropy_backward(1.0, cache))
+
+
+def test_padding_has_no_loss_also_where_its_own_logit_is_minus_infinity():
+    logits = np.where(np.arange(V) == 0, -np.inf, host(example()))
+    loss, cache = cross_entropy(device(logits), device(TARGETS))
+    expected, _ = cross_entropy(device(logits[..., 1:]), device(TARGETS - 1), pad=-1)
+    assert relative_error(loss, expected) <= 1e-15
+    assert np.isfinite(host(cross_entropy_backward(1.0, cache))).all()

@@ -86,9 +86,10 @@ def test_equal_values_give_themselves_and_a_query_that_sees_nothing_gives_zero()
 
 def test_weights_of_the_cache_give_the_output():
     for causal in (False, True):
-        q, k, v, _, _ = example(causal, 2)
-        y, cache = linear_attention(q, k, v, None, causal)
-        assert relative_error(host(cache.weights) @ np.repeat(host(v), 2, axis=1), y) <= 1e-13
+        q, k, v, _, seen = example(causal, 2)
+        for allowed in (None, device(seen[:, None, None])):
+            y, cache = linear_attention(q, k, v, allowed, causal)
+            assert relative_error(host(cache.weights) @ np.repeat(host(v), 2, axis=1), y) <= 1e-13
 
 
 def test_features_of_very_negative_numbers_keep_their_digits():
@@ -106,6 +107,8 @@ def test_features_of_very_negative_numbers_keep_their_digits():
         ({"causal": True}, "as many queries as keys"),
         ({"chunk": 0}, "chunk must be at least 1"),
         ({"allowed": np.ones((B, 1, T, S), bool)}, "allowed must be broadcastable"),
+        ({"allowed": np.ones((B, 2, 1, S), bool)}, "allowed must be broadcastable"),
+        ({"allowed": np.ones((B, 1, 2, S), bool)}, "allowed must be broadcastable"),
         ({"allowed": np.ones(S, bool)}, r"allowed must be of shape \(B, 1, 1, S\)"),
     ],
 )
@@ -115,3 +118,30 @@ def test_linear_attention_refuses_what_does_not_fit(options, message):
         options = {"allowed": device(options["allowed"])}
     with pytest.raises(ValueError, match=message):
         linear_attention(q, k, v, **options)
+
+
+def test_queries_without_the_axes_of_batch_and_heads_are_refused():
+    q, k, v, _, _ = example(False)
+    with pytest.raises(ValueError, match=r"linear attention takes q of shape \(B, H, T, D\), got \(7, 3\)"):
+        linear_attention(q[0, 0], k[0, 0], v[0, 0])
+
+
+@pytest.mark.parametrize(("option", "value"), [("causal", 1), ("chunk", 2.0)])
+def test_options_of_another_type_are_refused(option, value):
+    q, k, v, _, _ = example(True)
+    with pytest.raises(TypeError, match=f"{option} must be"):
+        linear_attention(q, k, v, **{option: value})
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_gradient_of_another_shape_is_refused(causal):
+    q, k, v, dy, _ = example(causal)
+    _, cache = linear_attention(q, k, v, None, causal)
+    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 4, 7, 3\), got \(2, 4, 1, 3\)"):
+        linear_attention_backward(dy[:, :, :1], cache)
+
+
+def test_features_are_refused_of_what_is_no_array_of_floating_point_numbers():
+    for wrong in (device(np.arange(3)), [0.5, -0.5]):
+        with pytest.raises(TypeError, match="x must be an array of floating-point numbers"):
+            elu_plus_one(wrong)

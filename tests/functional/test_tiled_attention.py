@@ -330,3 +330,17 @@ def test_negligible_weights_are_zero_as_in_full_attention():
     y, cache = tiled_attention(q, k, v)
     assert y.item() == 0.0
     assert tiled_attention_backward(q, cache)[2][0, 0, 1, 0] == 0.0
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_a_seed_in_place_of_a_generator_is_refused(rate):
+    q, k, v, _ = example()
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator or None, got int"):
+        tiled_attention(q, k, v, None, rate, 7)
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    q, k, v, dy = example()
+    _, cache = tiled_attention(q, k, v)
+    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 6, 7, 3\), got \(2, 6, 1, 3\)"):
+        tiled_attention_backward(dy[:, :, :1], cache)
