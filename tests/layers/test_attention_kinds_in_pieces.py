@@ -1,9 +1,8 @@
-"""One attention layer of each kind in decoding: whatever the pieces, masks, biases and heads, it is the layer of training.
+"""One attention layer of each kind in decoding: whatever the pieces, masks and positions, it is the layer of training.
 
-The models of test_attention_kinds.py go other ways for one token, so the layer is asked here directly.
+Whole models decode single tokens in another way, so here the layer itself is asked.
 """
 
-import itertools
 import tracemalloc
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from minitransformer.functional import causal_mask
 from minitransformer.functional.attention import Pattern
-from minitransformer.layers import CrossAttention, SelfAttention
+from minitransformer.layers import SelfAttention
 from minitransformer.layers.attention_kinds import (
     FullAttention,
     LinearAttention,
