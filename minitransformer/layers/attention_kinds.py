@@ -36,9 +36,9 @@ def attend_incrementally(
     q: xp.ndarray,
     k: xp.ndarray,
     v: xp.ndarray,
-    allowed: xp.ndarray | None = None,
-    bias: xp.ndarray | None = None,
-    scale: float | None = None,
+    allowed: xp.ndarray | None,
+    bias: xp.ndarray | None,
+    scale: float | None,
 ) -> xp.ndarray:
     """Attention without a backward, for a few queries: q (B, H, n, D), k and v (B, G, S, D) -> y (B, H, n, D).
 

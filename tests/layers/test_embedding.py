@@ -143,6 +143,7 @@ def test_a_gradient_that_has_an_array_needs_no_other_of_its_size(given):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < E.data.nbytes / 2
+    assert relative_error(E.grad, (given != "zero") + dlogits[0].T * y[0]) <= 1e-6
 
 
 def test_a_wrong_gradient_is_refused_before_anything_has_changed():

@@ -232,3 +232,8 @@ def test_a_single_token_has_the_whole_weight():
 def test_no_targets_are_refused():
     with pytest.raises(ValueError, match="targets is empty"):
         CrossEntropyLoss().forward(device(np.zeros((0, 3, 5))), np.zeros((0, 3), int))
+
+
+def test_models_of_the_package_say_what_comes_before_their_head():
+    model = build()
+    assert losses.features_and_head(model) == (model.features, model.features_backward, model.head)
