@@ -184,7 +184,8 @@ def test_shared_keys_are_keys_that_several_heads_have_alike(length):
     x, dy = random_array(rng, B, length, 8), random_array(rng, B, length, 8)
     # the columns of Q | K | V: heads of two features, and both heads of keys and values twice
     columns = [*range(8), 8, 9, 8, 9, 10, 11, 10, 11, 12, 13, 12, 13, 14, 15, 14, 15]
-    many.qkv.W.data[...], many.qkv.b.data[...] = few.qkv.W.data[:, columns], few.qkv.b.data[columns]
+    many.qkv.W.data[...] = device(host(few.qkv.W.data)[:, columns])
+    many.qkv.b.data[...] = device(host(few.qkv.b.data)[columns])
     many.output.W.data[...], many.output.b.data[...] = few.output.W.data, few.output.b.data
     (y, cache), (expected, expected_cache) = few.forward(x, causal_mask(length)), many.forward(x, causal_mask(length))
     assert relative_error(y, expected) <= 1e-13
