@@ -238,5 +238,5 @@ class CrossAttention(MultiHeadAttention):
     def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). They attend to the `kv_cache` that `read` returned."""
         q = split_heads(self.q(x), self.num_heads)
-        y = attend_incrementally(q, kv_cache.k, kv_cache.v, allowed, scale=self.scale)
+        y = attend_incrementally(q, kv_cache.k, kv_cache.v, allowed, None, self.scale)
         return self.output(merge_heads(y))

@@ -36,9 +36,9 @@ def attend_incrementally(
     q: xp.ndarray,
     k: xp.ndarray,
     v: xp.ndarray,
-    allowed: xp.ndarray | None = None,
-    bias: xp.ndarray | None = None,
-    scale: float | None = None,
+    allowed: xp.ndarray | None,
+    bias: xp.ndarray | None,
+    scale: float | None,
 ) -> xp.ndarray:
     """Attention without a backward, for a few queries: q (B, H, n, D), k and v (B, G, S, D) -> y (B, H, n, D).
 
@@ -47,10 +47,22 @@ def attend_incrementally(
     """
     grouped = q.shape[1] != k.shape[1] and q.shape[2] == 1
     queries = group_heads(q, k) if grouped else q  # (B, G, H / G, D)
-    if grouped and bias is not None:
-        bias = bias.reshape(k.shape[1], -1, bias.shape[-1])
+    if grouped:
+        allowed, bias = (_by_group(x, k.shape[1]) for x in (allowed, bias))
     y, _ = scaled_dot_product_attention(queries, k, v, allowed, bias=bias, scale=scale)
     return ungroup_heads(y, q)
+
+
+def _by_group(x, groups):
+    """A mask or bias (..., H, 1, S) for the grouped queries of one token (..., G, H / G, S), if heads differ in it."""
+    if x is None or x.ndim < 3 or x.shape[-3] == 1:
+        return x
+    return x.reshape(*x.shape[:-3], groups, -1, x.shape[-1])
+
+
+def _of_keys(x, keys):
+    """A mask or bias (..., S) for these keys alone. With one entry for all keys it stays as it is."""
+    return x if x is None or x.shape[-1] == 1 else x[..., keys]
 
 
 class FullAttention:
@@ -159,7 +171,7 @@ class TiledAttention(FullAttention):
             return super().extend(q, k, v, kv_cache, allowed, bias, scale)
         k, v = kv_cache.append(k, v)
         first = start + n - k.shape[2]  # the position of the first key; they are in order
-        allowed, bias = (x if x is None or x.shape[-1] == 1 else x[..., first:] for x in (allowed, bias))
+        allowed, bias = (_of_keys(x, slice(first, None)) for x in (allowed, bias))
         pattern = ShiftedPattern(self.pattern, start - first)
         y, _ = tiled_attention(q, k, v, allowed, bias=bias, scale=scale, pattern=pattern)
         return y
@@ -173,7 +185,7 @@ class TiledAttention(FullAttention):
             return k, v, allowed, bias
         positions = kv_cache.positions
         kept = to_device(positions)
-        allowed, bias = (None if x is None else x[..., kept] for x in (allowed, bias))
+        allowed, bias = (_of_keys(x, kept) for x in (allowed, bias))
         if not isinstance(kv_cache, RollingKVCache):  # which keeps only what is in the window
             near = to_device(self.pattern.allowed(positions[-1:, None], positions))  # (1, number of keys)
             allowed = near if allowed is None else allowed & near

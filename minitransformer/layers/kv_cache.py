@@ -55,9 +55,8 @@ class KVCache:
         """`array` with these rows. Unless there are more rows than before, it moves filled positions in place alone."""
         if len(rows) > len(array):
             return array[rows]
-        kept = array[: len(rows), :, : self.length]
         moved = xp.flatnonzero(rows != xp.arange(len(rows)))
-        kept[moved] = array[rows[moved], :, : self.length]  # the right side is a copy
+        array[moved, :, : self.length] = array[rows[moved], :, : self.length]  # the right side is a copy
         return array[: len(rows)]
 
 

@@ -46,19 +46,19 @@ class LSTMDirection(RecurrentDirection):
         self,
         input_size: int,
         hidden_size: int,
-        reverse: bool = False,
-        forget_bias: float = 1.0,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
+        reverse: bool,
+        forget_bias: float,
+        rng: np.random.Generator | None,
+        dtype: DTypeLike,
     ) -> None:
         super().__init__(input_size, hidden_size, reverse, rng, dtype)
         self.b.data[2 * hidden_size : 3 * hidden_size] = forget_bias
 
-    def forward(self, x: xp.ndarray, state: State | None = None, mask: xp.ndarray | None = None) -> tuple[Any, Any]:
+    def forward(self, x: xp.ndarray, state: State | None, mask: xp.ndarray | None) -> tuple[Any, Any]:
         """x (B, T, I), state (h, c), each (B, R), mask (B, T) -> (y (B, T, R), state)."""
         return lstm(x, self.W.data, self.U.data, self.b.data, state, mask, self.reverse)
 
-    def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None = None) -> tuple[xp.ndarray, State]:
+    def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None) -> tuple[xp.ndarray, State]:
         """dy (B, T, R) and that of the final state -> dx (B, T, I) and that of the initial state."""
         dx, dW, dU, db, dstate = lstm_backward(dy, cache, dstate)
         for parameter, gradient in ((self.W, dW), (self.U, dU), (self.b, db)):
@@ -72,21 +72,16 @@ class GRUDirection(RecurrentDirection):
     blocks = 3
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        reverse: bool = False,
-        rng: np.random.Generator | None = None,
-        dtype: DTypeLike = np.float32,
+        self, input_size: int, hidden_size: int, reverse: bool, rng: np.random.Generator | None, dtype: DTypeLike
     ) -> None:
         super().__init__(input_size, hidden_size, reverse, rng, dtype)
         self.d = Parameter(np.zeros(hidden_size, dtype))
 
-    def forward(self, x: xp.ndarray, state: State | None = None, mask: xp.ndarray | None = None) -> tuple[Any, Any]:
+    def forward(self, x: xp.ndarray, state: State | None, mask: xp.ndarray | None) -> tuple[Any, Any]:
         """x (B, T, I), state (h,) with h (B, R), mask (B, T) -> (y (B, T, R), state)."""
         return gru(x, self.W.data, self.U.data, self.b.data, self.d.data, state, mask, self.reverse)
 
-    def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None = None) -> tuple[xp.ndarray, State]:
+    def backward(self, dy: xp.ndarray, cache: Any, dstate: State | None) -> tuple[xp.ndarray, State]:
         """dy (B, T, R) and that of the final state -> dx (B, T, I) and that of the initial state."""
         dx, dW, dU, db, dd, dstate = gru_backward(dy, cache, dstate)
         for parameter, gradient in ((self.W, dW), (self.U, dU), (self.b, db), (self.d, dd)):

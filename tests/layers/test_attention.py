@@ -166,3 +166,30 @@ def test_attention_layers_refuse_a_mask_of_numbers():
 def test_heads_that_do_not_divide_the_width_are_refused_with_both_numbers(kind, num_heads):
     with pytest.raises(ValueError, match=f"d_model = 18 and num_heads = {num_heads}"):
         kind(C, num_heads)
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused(kind):
+    with pytest.raises(ValueError, match="num_heads must be a multiple of num_kv_heads"):
+        kind(C, H, num_kv_heads=2)
+    with pytest.raises(ValueError, match="num_kv_heads must be at least 1, got 0"):
+        kind(C, H, num_kv_heads=0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 5])
+def test_shared_keys_are_keys_that_several_heads_have_alike(length):
+    few = randomize(SelfAttention(8, 4, num_kv_heads=2, dtype=np.float64))
+    many = SelfAttention(8, 4, dtype=np.float64)
+    rng = np.random.default_rng(31)
+    x, dy = random_array(rng, B, length, 8), random_array(rng, B, length, 8)
+    # the columns of Q | K | V: heads of two features, and both heads of keys and values twice
+    columns = [*range(8), 8, 9, 8, 9, 10, 11, 10, 11, 12, 13, 12, 13, 14, 15, 14, 15]
+    many.qkv.W.data[...] = device(host(few.qkv.W.data)[:, columns])
+    many.qkv.b.data[...] = device(host(few.qkv.b.data)[columns])
+    many.output.W.data[...], many.output.b.data[...] = few.output.W.data, few.output.b.data
+    (y, cache), (expected, expected_cache) = few.forward(x, causal_mask(length)), many.forward(x, causal_mask(length))
+    assert relative_error(y, expected) <= 1e-13
+    assert relative_error(few.backward(dy, cache), many.backward(dy, expected_cache)) <= 1e-13
+    summed = np.zeros((8, 16))
+    np.add.at(summed, (slice(None), columns), host(many.qkv.W.grad))
+    assert relative_error(few.qkv.W.grad, summed) <= 1e-13

@@ -206,3 +206,28 @@ def test_wrong_numbers_are_refused_when_the_layer_is_made():
         RelativePositions(H, num_buckets=7)
     with pytest.raises(ValueError, match="max_distance = 8"):
         RelativePositions(H, max_distance=8)
+
+
+def test_without_a_start_the_first_token_is_meant():
+    rotations, x = rotary(), example()
+    assert same(rotations.rotate(x), rotations.rotate(x, 0))
+    assert same(rotations.rotate_backward(x), rotations.rotate_backward(x, 0))
+    for make in BIASES.values():
+        assert same(make().bias(T, S), make().bias(T, S, 0))
+    one, other = BIASES["relative"](), BIASES["relative"]()
+    dbias = random_array(np.random.default_rng(69), H, T, S)
+    one.bias_backward(dbias, T, S)
+    other.bias_backward(dbias, T, S, 0)
+    assert same(one.table.grad, other.table.grad)
+
+
+def test_all_layers_of_a_step_share_one_bias_of_alibi():
+    positions = AlibiPositions(H, **F64)
+    first = positions.bias(T, S, START)
+    assert positions.bias(T, S, START) is first
+
+
+def test_buckets_are_those_of_t5_unless_told_otherwise():
+    positions = randomize(RelativePositions(H, **F64))
+    buckets = relative_buckets(1, 400, num_buckets=32, max_distance=128, bidirectional=True, start=200)
+    assert same(positions.bias(1, 400, 200), relative_bias(positions.table.data, buckets)[0])

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.layers import GRU, LSTM, Conv1d, CrossAttention, MemoryAttention, SelfAttention
 from minitransformer.layers.initializers import normal, xavier_uniform
+from tests.helpers import host
 
 FAN_IN, FAN_OUT = 300, 500
 pytestmark = pytest.mark.host_only  # weights are drawn with NumPy whatever the backend
@@ -49,3 +51,32 @@ def test_every_dtype_starts_from_the_same_draws(dtype):
 def test_without_a_generator_the_weights_are_zeros():
     assert np.array_equal(xavier_uniform(None, 4, 5, blocks=2), np.zeros((4, 10), np.float32))
     assert np.array_equal(normal(None, (4, 5), 1.0), np.zeros((4, 5), np.float32))
+
+
+WIDTH, READ = 64, 96
+MAPS = {  # a parameter, and the fan in and fan out of each of its maps
+    "queries, keys and values": (lambda rng: SelfAttention(WIDTH, 4, rng=rng).qkv.W, WIDTH, WIDTH),
+    "queries and shared keys": (lambda rng: SelfAttention(WIDTH, 4, num_kv_heads=1, rng=rng).qkv.W, WIDTH, 96),
+    "queries to a memory": (lambda rng: CrossAttention(WIDTH, 4, rng=rng).q.W, WIDTH, WIDTH),
+    "keys of a memory": (lambda rng: CrossAttention(WIDTH, 4, num_kv_heads=2, rng=rng).kv.W, WIDTH, 32),
+    "inputs of an LSTM": (lambda rng: LSTM(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),
+    "states of an LSTM": (lambda rng: LSTM(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
+    "inputs of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].W, READ, WIDTH),
+    "states of a GRU": (lambda rng: GRU(READ, WIDTH, rng=rng).directions[0].U, WIDTH, WIDTH),
+    "convolution": (lambda rng: Conv1d(WIDTH, READ, 3, rng=rng).W, 3 * WIDTH, READ),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_map_fills_the_interval_for_its_own_widths(name):
+    make, fan_in, fan_out = MAPS[name]
+    weights, bound = host(make(np.random.default_rng(4)).data), math.sqrt(6 / (fan_in + fan_out))
+    assert 0.99 * bound < weights.max() <= 1.0001 * bound
+    assert -1.0001 * bound <= weights.min() < -0.99 * bound
+    assert abs(weights.std() / (bound / math.sqrt(3)) - 1) <= 0.03
+
+
+def test_the_weights_of_additive_scores_have_the_standard_deviation_of_one_map():
+    weights = host(MemoryAttention("additive", 400, rng=np.random.default_rng(5)).w.data)
+    assert abs(weights.mean()) <= 4 / 400
+    assert 0.85 < weights.std() * math.sqrt(400) < 1.15

@@ -9,8 +9,8 @@ import pytest
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers import CrossAttention, Decoder, DecoderLayer, Encoder, EncoderLayer, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
-from minitransformer.layers.kv_cache import KVCache
-from tests.helpers import device, random_array, randomize, relative_error, same
+from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
+from tests.helpers import device, host, random_array, randomize, relative_error, same
 from tests.layers.test_encoder import config
 
 B, T, S, H, C, D = 2, 5, 7, 3, 12, 4
@@ -194,3 +194,58 @@ def test_max_len_changes_no_bit(norm, pieces):
     y, _ = decoder_in_pieces(norm, pieces)
     for max_len in (T, 31):
         assert same(decoder_in_pieces(norm, pieces, max_len=max_len)[0], y)
+
+
+def test_select_moves_rows_in_place_unless_there_are_more_than_before():
+    for rows, moved in (([1, 0], True), ([1], True), ([1, 0, 0], False)):
+        kv_cache = empty_kv_cache()
+        before = kv_cache.k, kv_cache.v
+        kv_cache.append(*(random_array(np.random.default_rng(45), B, H, 2, D) for _ in range(2)))
+        kv_cache.select(device(np.array(rows)))
+        for new, old in zip((kv_cache.k, kv_cache.v), before, strict=True):
+            assert new.shape == (len(rows), H, MAX_LEN, D)
+            new[0, 0, 0, 0] = 77.0
+            assert (float(old[0, 0, 0, 0]) == 77.0) == moved
+
+
+def test_nbytes_is_the_memory_of_keys_and_values():
+    assert KVCache((B, H, 6, D), np.float32).nbytes == 2 * (B * H * 6 * D) * 4
+    assert RollingKVCache((B, H, 6, D), np.float64, 5).nbytes == 2 * (B * H * 5 * D) * 8
+    assert LinearAttentionState((B, H, 6, D), np.float64).nbytes == (B * H * D * (D + 1)) * 8
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 20])
+@pytest.mark.parametrize("pieces", [[1] * 9, [4, 1, 1, 3], [2, 5, 1, 1], [9], [2, 2, 2, 2, 1]], ids=str)
+def test_a_ring_buffer_says_which_keys_it_returns(window, pieces):
+    k = device(np.arange(9.0)[:, None] + np.zeros((B, H, 9, 1)))  # each key is its own position
+    kv_cache, start = RollingKVCache((B, H, 9, 1), np.float64, window), 0
+    assert len(kv_cache.positions) == 0
+    for count in pieces:
+        now = slice(start, start + count)
+        keys, values = kv_cache.append(k[:, :, now], -k[:, :, now])
+        start += count
+        positions = kv_cache.positions
+        assert same(keys, np.broadcast_to(positions[:, None], keys.shape))
+        assert same(values, -host(keys))
+        # all in the window of any new token, and none before that of the first
+        assert sorted(positions) == list(range(max(0, start - count - window + (count == 1)), start))
+
+
+def test_a_ring_buffer_refuses_what_is_longer_than_the_text():
+    kv_cache = RollingKVCache((B, H, 6, D), np.float64, 2)
+    kv_cache.append(*(random_array(np.random.default_rng(46), B, H, 5, D) for _ in range(2)))
+    with pytest.raises(ValueError, match="the KV cache holds 6 positions, but 7 are needed"):
+        kv_cache.append(*(random_array(np.random.default_rng(46), B, H, 2, D) for _ in range(2)))
+
+
+def test_a_stack_refuses_another_number_of_kv_caches_than_of_layers():
+    x, memory = example()
+    encoder, decoder = Encoder(config(), dtype=np.float64), Decoder(config(), dtype=np.float64)
+    few, read = encoder.make_kv_caches(B, 4 * T)[:1], decoder.read(memory)
+    for extend in (
+        lambda: encoder.extend(x, few),
+        lambda: decoder.extend(x, few, read),
+        lambda: decoder.extend(x, decoder.make_kv_caches(B, T), read[:1]),
+    ):
+        with pytest.raises(ValueError, match="shorter"):
+            extend()

@@ -50,3 +50,13 @@ def test_one_token_without_a_leading_axis_is_refused():
 def test_input_of_another_dtype_is_refused_with_both_dtypes(weights, given):
     with pytest.raises(TypeError, match=f"weights of {weights} and cannot take an input of {given}"):
         Linear(I, O, dtype=weights)(np.zeros((B, T, I), given))
+
+
+def test_a_wrong_gradient_is_refused_before_anything_has_changed():
+    layer = randomize(Linear(I, O, dtype=np.float64))
+    _, cache = layer.forward(example())
+    for shape in ((B, T, O + 1), (B, T - 1, O), (T, B, O), (B * T, O)):
+        with pytest.raises(ValueError, match=r"dy must be of shape \(2, 4, 7\)"):
+            layer.backward(device(np.ones(shape)), cache)
+    for parameter in layer.parameters():
+        assert not host(parameter.grad).any()

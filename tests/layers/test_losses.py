@@ -102,11 +102,13 @@ def test_blocks_add_to_a_gradient_that_is_there(tokens, monkeypatch):
     monkeypatch.setattr(embedding, "SLICE", 3 * 12)  # of the 13 rows of dE, three at a time
     rng, model = np.random.default_rng(3), build()
     y, targets = example_features(rng, 2, 5, 12), ragged_targets(rng, 2, 5)
-    _, _, expected = whole_loss(model, y, targets, 0.0, 1.0)
+    logits = device(host(y) @ host(model.head.E.data).T)
+    dz = host(cross_entropy_backward(1.0, cross_entropy(logits, device(targets), 0.0, PAD)[1]))
+    expected = dz.reshape(-1, V).T @ host(y).reshape(-1, 12)
     before = rng.standard_normal((V, 12))
     model.head.E.grad[...] = device(before)
     losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), 1.0, max_logits=tokens * V)
-    assert relative_error(model.head.E.grad, before + expected["E"]) <= 1e-13
+    assert relative_error(model.head.E.grad, before + expected) <= 1e-13
 
 
 @pytest.mark.parametrize("tokens", [2, 1000])
@@ -172,3 +174,68 @@ def test_only_one_block_of_logits_is_held():
     tracemalloc.stop()
     block, dE = 4 * 16 * 2000, 4 * 2000 * 8
     assert block < peak < 2 * block + dE  # the loss needs a copy of so small a block; all logits are 16 blocks
+
+
+class Logits:
+    """A model of someone else: its forward makes the logits, and there is no head."""
+
+    config = gpt_config(V)
+
+    def forward(self, x):
+        return x, None
+
+    def backward(self, dy, cache):
+        return dy
+
+
+def test_the_features_of_any_other_model_are_its_logits():
+    rng, model = np.random.default_rng(9), Logits()
+    forward, backward, head = losses.features_and_head(model)
+    assert (forward, backward) == (model.forward, model.backward)
+    z, targets = random_host_array(rng, 2, 5, V), ragged_targets(rng, 2, 5)
+    assert same(head(z), z)
+    expected, cache = cross_entropy(device(z), device(targets), 0.1, PAD)
+    loss, dz, _ = losses.blockwise_loss(model, device(z), targets, CrossEntropyLoss(0.1), 0.7, max_logits=3 * V)
+    assert relative_error(loss, expected) <= 1e-14
+    assert relative_error(dz, cross_entropy_backward(0.7, cache)) <= 1e-13
+
+
+class Counting(CrossEntropyLoss):
+    """The loss, which keeps how many logits it is given at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def forward(self, logits, targets):
+        self.sizes.append(logits.size)
+        return super().forward(logits, targets)
+
+
+@pytest.mark.parametrize(("max_logits", "tokens"), [(1, 1), (V, 1), (2 * V - 1, 1), (2 * V, 2), (4 * V, 4), (1000, 7)])
+def test_a_block_has_at_most_max_logits_or_those_of_one_token(max_logits, tokens):
+    rng, model, loss_fn = np.random.default_rng(10), build(), Counting()
+    losses.blockwise_loss(
+        model, example_features(rng, 1, 7, 12), rng.integers(1, V, (1, 7)), loss_fn, max_logits=max_logits
+    )
+    assert loss_fn.sizes == [tokens * V] * (7 // tokens) + [7 % tokens * V] * (7 % tokens > 0)
+
+
+def test_a_single_token_has_the_whole_weight():
+    rng, model = np.random.default_rng(11), build()
+    y, targets = example_features(rng, 1, 3, 12), np.array([[PAD, 5, PAD]])
+    expected_loss, expected_dy, _ = whole_loss(model, y, targets, 0.0, 1.0)
+    loss, dy, accuracy = losses.blockwise_loss(model, y, targets, CrossEntropyLoss(), 1.0, measure=True)
+    assert relative_error(loss, np.array(expected_loss)) <= 1e-14
+    assert relative_error(dy, expected_dy) <= 1e-13
+    assert float(accuracy) == (host(model.head(y))[0, 1].argmax() == 5)
+
+
+def test_no_targets_are_refused():
+    with pytest.raises(ValueError, match="targets is empty"):
+        CrossEntropyLoss().forward(device(np.zeros((0, 3, 5))), np.zeros((0, 3), int))
+
+
+def test_models_of_the_package_say_what_comes_before_their_head():
+    model = build()
+    assert losses.features_and_head(model) == (model.features, model.features_backward, model.head)

@@ -61,6 +61,7 @@ def test_keys_can_be_computed_once_for_all_steps(kind):
     layer, h, memory = example(kind)
     keys, _ = layer.keys(memory)
     assert same(layer.attend(h, memory, keys, device(ALLOWED))[0], layer(h, memory, device(ALLOWED)))
+    assert same(layer.attend(h, memory, keys)[0], layer(h, memory))
 
 
 def test_an_unknown_kind_and_a_wrong_width_are_refused():

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.generators import make_generator
 from minitransformer.layers import DecoderLayer, EncoderLayer
 from minitransformer.models import TransformerConfig
-from tests.helpers import random_array
+from tests.helpers import random_array, randomize, relative_error
 
 B, T, S, C = 2, 4, 5, 12
 RATES = {"dropout": 0.125, "attention_dropout": 0.25, "ffn_dropout": 0.5}  # multiples of 2^-16, so that they are exact
@@ -46,3 +46,16 @@ def test_each_dropout_rate_acts_in_its_own_place_and_nowhere_else(norm, given):
     decoder = DecoderLayer(config(norm=norm, **rates), dtype=np.float64)
     assert rates_found(encoder, x) == expected_rates(["self_attention"], **rates)
     assert rates_found(decoder, x, memory) == expected_rates(["self_attention", "cross_attention"], **rates)
+
+
+def test_scores_that_are_not_scaled_are_those_of_larger_queries():
+    rng = np.random.default_rng(37)
+    x, memory = random_array(rng, B, T, C), random_array(rng, B, S, C)
+    plain = randomize(DecoderLayer(config(scale_scores=False), dtype=np.float64))
+    scaled = randomize(DecoderLayer(config(), dtype=np.float64))
+    expected = plain(x, memory)
+    assert relative_error(scaled(x, memory), expected) > 1e-3
+    own, other = scaled.self_attention.sublayer, scaled.cross_attention.sublayer
+    for queries in (own.qkv.W.data[:, :C], own.qkv.b.data[:C], other.q.W.data, other.q.b.data):
+        queries *= 2.0  # the root of the 4 features of a head
+    assert relative_error(scaled(x, memory), expected) <= 1e-13

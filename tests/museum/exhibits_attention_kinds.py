@@ -245,8 +245,8 @@ DECODING = (
         "the bias of a ring buffer is cut, and not put into the order of its slots",
         "Keys lie where there was room. Mask and bias must follow them.",
         TiledAttention.read,
-        "x[..., kept]",
-        "x[..., : len(positions)]",
+        "_of_keys(x, kept)",
+        "_of_keys(x, slice(len(positions)))",
     ),
     Exhibit(
         "a decoded token sees all that was kept",

@@ -51,8 +51,8 @@ EXHIBITS = (
         "the rows of a KV cache are moved one after the other",
         "Two rows that change places: the second is a copy of what has just replaced the first.",
         kv_cache.KVCache._selected,
-        "kept[moved] = array[rows[moved], :, : self.length]",
-        "[kept.__setitem__(i, kept[rows[i]]) for i in moved.tolist()]",
+        "array[moved, :, : self.length] = array[rows[moved], :, : self.length]",
+        "[array.__setitem__(i, array[rows[i]]) for i in moved.tolist()]",
     ),
     Exhibit(
         "new tokens stand at position 0 again",

@@ -1,0 +1,179 @@
+"""One attention layer of each kind in decoding: whatever the pieces, masks and positions, it is the layer of training.
+
+Whole models decode single tokens in another way, so here the layer itself is asked.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from minitransformer.functional import causal_mask
+from minitransformer.functional.attention import Pattern
+from minitransformer.layers import SelfAttention
+from minitransformer.layers.attention_kinds import (
+    FullAttention,
+    LinearAttention,
+    TiledAttention,
+    make_cross_attention_kind,
+)
+from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
+from minitransformer.models import TransformerConfig
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+
+B, H, T, S, D = 3, 4, 9, 7, 2
+C = H * D
+F64 = {"dtype": np.float64}
+KINDS = {
+    "full": FullAttention,
+    "tiled": lambda: TiledAttention(Pattern(causal=True)),
+    "windowed": lambda: TiledAttention(Pattern(causal=True, window=3)),
+    "global": lambda: TiledAttention(Pattern(causal=True, window=2, num_global=2)),
+    "strided": lambda: TiledAttention(Pattern(causal=True, window=2, stride=3)),
+    "linear": lambda: LinearAttention(causal=True),
+}
+POSITIONS = {
+    "none": lambda: None,
+    "rope": lambda: RotaryPositions(D, 12, **F64),
+    "alibi": lambda: AlibiPositions(H, **F64),
+    "relative": lambda: randomize(RelativePositions(H, bidirectional=False, num_buckets=6, max_distance=4, **F64), 1),
+}
+with_scores = [kind for kind in KINDS if kind != "linear"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+grouped = pytest.mark.parametrize("num_kv_heads", [4, 2, 1])
+PIECES = [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1], [2, 2, 2, 2, 1], [T]]
+MASKS = {
+    "none": None,
+    "padding": np.arange(T) >= np.array([0, 2, 4])[:, None, None, None],
+    "padding of all alike": (np.arange(T) >= 3)[None, None, None],
+    "pairs": np.random.default_rng(8).random((B, H, T, T)) < 0.7,
+    "a sequence that may see nothing": np.array([True, False, True])[:, None, None, None],
+}
+
+
+def make(kind, num_kv_heads=2, positions="none", **options):
+    options = {"num_kv_heads": num_kv_heads, "positions": POSITIONS[positions](), "kind": KINDS[kind](), **options}
+    return randomize(SelfAttention(C, H, **options, **F64))
+
+
+def example(rows=B):
+    return random_array(np.random.default_rng(3), rows, T, C)
+
+
+def masks(layer, mask):
+    """From a mask that broadcasts to (B, H, T, T) or None, the one for `forward`, and a function for that of a piece.
+
+    Full attention has to be told besides what lies in the future.
+    """
+    if layer.kind.needs_causal_mask:
+        mask = host(causal_mask(T)) if mask is None else mask & host(causal_mask(T))
+    if mask is None:
+        return None, lambda start, end: None
+
+    def of_piece(start, end):
+        rows = mask if mask.shape[2] == 1 else mask[:, :, start:end]
+        return device(rows if mask.shape[3] == 1 else rows[..., :end])
+
+    return device(mask), of_piece
+
+
+def in_pieces(layer, x, pieces, mask):
+    """y of `extend` on one piece after the other; `mask(start, end)` is what it may see, or None."""
+    kv_cache, start, y = layer.make_kv_cache(len(x), T), 0, []
+    for count in pieces:
+        end = start + count
+        y.append(host(layer.extend(x[:, start:end], kv_cache, mask(start, end))))
+        start = end
+        assert kv_cache.length == end
+    return np.concatenate(y, axis=1)
+
+
+@grouped
+@pytest.mark.parametrize(
+    ("kind", "mask"),
+    [(kind, mask) for kind in KINDS for mask in list(MASKS)[: 3 if kind == "linear" else None]],
+)
+def test_pieces_of_any_length_give_the_outputs_of_the_whole(kind, mask, num_kv_heads):
+    layer, x = make(kind, num_kv_heads), example()
+    allowed, of_piece = masks(layer, MASKS[mask])
+    expected = layer(x, allowed)
+    for pieces in PIECES:
+        assert relative_error(in_pieces(layer, x, pieces, of_piece), expected) <= 1e-12, pieces
+
+
+@grouped
+@pytest.mark.parametrize("kind", with_scores)
+@pytest.mark.parametrize("positions", ["rope", "alibi", "relative"])
+def test_positions_and_scale_are_those_of_the_whole(kind, positions, num_kv_heads):
+    layer, x = make(kind, num_kv_heads, positions, scale=0.9), example()
+    allowed, of_piece = masks(layer, None)
+    expected = layer(x, allowed)
+    for pieces in PIECES:
+        assert relative_error(in_pieces(layer, x, pieces, of_piece), expected) <= 1e-12, pieces
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_of_one_feature_and_one_sequence_are_no_special_case(kind):
+    layer = randomize(SelfAttention(4, 4, num_kv_heads=2, kind=KINDS[kind](), **F64))
+    x = random_array(np.random.default_rng(5), 1, T, 4)
+    allowed, of_piece = masks(layer, MASKS["padding of all alike"])
+    for pieces in PIECES:
+        assert relative_error(in_pieces(layer, x, pieces, of_piece), layer(x, allowed)) <= 1e-12, pieces
+
+
+@pytest.mark.parametrize("pieces", PIECES, ids=str)
+def test_linear_attention_takes_the_mask_of_the_last_new_token(pieces):
+    layer, x = make("linear"), example()
+    allowed, _ = masks(layer, MASKS["padding"])
+    pairs = MASKS["padding"] & host(causal_mask(T))
+    got = in_pieces(layer, x, pieces, lambda start, end: device(pairs[:, :, start:end, :end]))
+    assert relative_error(got, layer(x, allowed)) <= 1e-12
+
+
+def queries(rng, kind, n):
+    """q (B, H, n, D), k and v (B, G, n, D) for two heads of keys."""
+    return [random_array(rng, B, heads, n, D) for heads in (H, 2, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_that_are_left_out_change_nothing(kind):
+    attention, rng = KINDS[kind](), np.random.default_rng(6)
+    kv_caches = [attention.make_kv_cache((B, 2, T, D), np.float64) for _ in range(2)]
+    for n in (4, 1):
+        q, k, v = queries(rng, kind, n)
+        y = attention.forward(q, k, v)[0]
+        assert same(y, attention.forward(q, k, v, None, 0.0, None, None, None)[0])
+        assert attention.backward(y, attention.forward(q, k, v)[1])[3] is None
+        assert same(y, attention.forward(q, k, v, rng=np.random.default_rng(0))[0])
+        short, long = attention.extend(q, k, v, kv_caches[0]), attention.extend(q, k, v, kv_caches[1], None, None, None)
+        assert same(short, long)
+
+
+@pytest.mark.parametrize("option", [{"dropout_rate": 0.1}, {"bias": np.zeros((H, T, T))}, {"scale": 1.0}], ids=list)
+def test_linear_attention_refuses_what_changes_single_weights(option):
+    q, k, v = queries(np.random.default_rng(7), "linear", T)
+    with pytest.raises(ValueError, match="no dropout on its weights, no bias and no scale"):
+        LinearAttention(causal=True).forward(q, k, v, **option)
+
+
+def test_cross_attention_is_in_tiles_unless_self_attention_is_full():
+    sizes = {"vocab_size": 11, "d_model": C, "num_heads": H, "d_ff": 5, "num_layers": 1}
+    for fields in ({"attention": "tiled"}, {"attention": "windowed", "window": 2}, {"attention": "linear"}):
+        kind = make_cross_attention_kind(TransformerConfig(**sizes, **fields))
+        assert isinstance(kind, TiledAttention)
+        assert kind.pattern == Pattern()
+    assert type(make_cross_attention_kind(TransformerConfig(**sizes))) is FullAttention
+
+
+@pytest.mark.host_only  # what a GPU allocates is not traced
+@pytest.mark.parametrize("positions", [AlibiPositions, RelativePositions])
+def test_bias_in_tiles_needs_no_array_of_the_length_squared(positions):
+    length, attention = 1024, TiledAttention(Pattern(causal=True, window=8))
+    layer = SelfAttention(4, 2, positions=positions(2), kind=attention, rng=np.random.default_rng(0))
+    x = np.random.default_rng(1).standard_normal((1, length, 4)).astype(np.float32)
+    tracemalloc.start()
+    y, cache = layer.forward(x)
+    layer.backward(y, cache)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * length**2  # bytes; the bias of all pairs would take 8 for each pair
