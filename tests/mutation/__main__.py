@@ -37,6 +37,12 @@ TESTS = (
 )
 
 
+def file_name(modules):
+    """The name for the results of these modules; of many, the first and how many more."""
+    shown = modules if len(modules) <= 4 else [*modules[:3], f"{len(modules) - 3} more"]
+    return "+".join(shown).replace(" ", "-")
+
+
 def parse(argv):
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(
@@ -83,7 +89,7 @@ def main(argv=None):
     arguments = parse(argv)
     tqdm.monitor_interval = 0  # no thread, as the processes are copies of this one
     everything = [mutant for name in arguments.modules for module in modules_of(name) for mutant in mutants_of(module)]
-    equivalents, results = report.read_equivalents(), report.Results("+".join(arguments.modules))
+    equivalents, results = report.read_equivalents(), report.Results(file_name(arguments.modules))
     last = results.read()
     mutants = chosen(everything, equivalents, last, arguments)
     levels = {name.split(".")[0] for name in arguments.modules}

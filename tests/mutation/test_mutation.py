@@ -13,7 +13,7 @@ import pytest
 from minitransformer.functional.softmax import softmax_backward
 from tests.museum.checks import Check
 from tests.mutation import judging, measuring, report
-from tests.mutation.__main__ import chosen, parse
+from tests.mutation.__main__ import chosen, file_name, parse
 from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict, own_file
 from tests.mutation.measuring import Measured
 from tests.mutation.mutants import Key, difference, header, modules_of, mutants_of, places
@@ -242,6 +242,11 @@ def test_again_tries_what_was_not_killed_and_a_sample_is_the_same_for_the_same_s
     )
     assert first == again != other
     assert len(first) == 9
+
+
+def test_the_file_of_many_modules_has_a_short_name():
+    assert file_name(["layers", "functional.softmax"]) == "layers+functional.softmax"
+    assert file_name([f"layers.m{i}" for i in range(9)]) == "layers.m0+layers.m1+layers.m2+6-more"
 
 
 def test_every_equivalent_is_still_a_mutant_and_has_a_reason():
