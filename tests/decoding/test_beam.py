@@ -241,3 +241,21 @@ def test_beam_or_max_new_tokens_below_1_is_refused(beam, max_new_tokens):
     name, value = ("beam", beam) if beam < 1 else ("max_new_tokens", max_new_tokens)
     with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {value}$"):
         beam_search(ScriptedState(random_script(0, 4), [0]), 1, max_new_tokens, BOS, beam=beam)
+
+
+def test_without_sequences_there_is_nothing_to_search():
+    assert beam_search(ScriptedState(random_script(0, 4), []), 0, 4, BOS) == []
+
+
+def test_the_defaults_are_those_of_the_paper():
+    logits_of = random_script(3, 9)
+    state = ScriptedState(logits_of, [0])
+    assert beam_search(state, 1, 5, BOS) == search(logits_of, 5, beam=4, alpha=0.6, eos=EOS)[0]
+    assert state.sizes[:2] == [1, 4]
+
+
+def test_a_hypothesis_that_can_only_be_as_good_as_the_best_finished_one_is_not_continued():
+    logits_of = script({(): {3: 0.5, EOS: 0.5}}, 5)
+    (hypotheses,), steps = search(logits_of, 6, beam=2, alpha=0.0)
+    assert hypotheses[0].ids == (EOS,)
+    assert steps == 1

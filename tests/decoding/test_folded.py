@@ -115,3 +115,11 @@ def test_folded_model_refuses_the_same_ids_as_the_model():
     state.extend(np.array([[1]]))
     with pytest.raises(ValueError, match="only 2 positions"):
         state.extend(np.array([[1]]))
+
+
+def test_a_model_is_folded_once_and_later_changes_of_its_weights_have_no_effect():
+    model = build_gpt("learned")
+    state, expected = GPTState(model, len(IDS), 3), host(model(IDS))
+    state.extend(IDS[:, :1])
+    model.embedding.tokens.E.data[...] = 0.0
+    assert relative_error(state.extend(IDS[:, 1:2]), expected[:, 1]) <= 1e-12

@@ -1,5 +1,6 @@
 """Translating sentences: what the search is given, and what becomes of its answers."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -140,3 +141,18 @@ def test_a_sentence_longer_than_the_model_reads_is_refused_with_both_numbers():
 def test_a_beam_or_batch_of_0_is_refused(name):
     with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0$"):
         translate(Echo(), TOKENIZER, ["hund"], **{name: 0})
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(30, "a" * 30), (31, "a" * 30 + "...")])
+def test_a_refused_sentence_of_30_characters_is_shown_whole(letters, shown):
+    with pytest.raises(ValueError, match=f"^the sentence '{re.escape(shown)}' has {letters + 1} tokens"):
+        translate(Echo(3), BytePairTokenizer(), ["a" * letters])
+
+
+def test_the_defaults_are_those_of_the_paper():
+    model = random_model("transformer")
+    default, papers = (find_translations(model, TOKENIZER, SENTENCES, *options) for options in ((), (4, 0.6)))
+    assert default == papers
+    assert translate(model, TOKENIZER, SENTENCES) == [translation.text for translation in papers]
+    others = ((3, 0.6), (4, 1.2))
+    assert all(find_translations(model, TOKENIZER, SENTENCES, *options) != papers for options in others)
