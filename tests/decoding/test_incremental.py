@@ -5,7 +5,8 @@ import pytest
 
 from minitransformer.decoding import greedy_decode
 from minitransformer.decoding.convolutional import ConvState
-from minitransformer.decoding.incremental import GPTState, SlidingState, left_padded
+from minitransformer.decoding.incremental import GPTState, SlidingState, allowed_for_new, left_padded
+from minitransformer.decoding.recurrent import tokens_of
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
@@ -354,6 +355,23 @@ def test_gpt_with_every_kind_of_attention_in_pieces_equals_the_whole(kind):
     model = build_gpt(**KINDS[kind])
     for pieces in ((2, 3), (3, 1, 1)):
         check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attention_needs_one(kind):
+    state = GPTState(build_gpt(**KINDS[kind]), 2, MAX_LEN)
+    state.extend(TARGET[:, :2])
+    config, kv_cache = state.model.config, state.kv_caches[0]
+    assert allowed_for_new(config, kv_cache, 1) is None
+    mask = allowed_for_new(config, kv_cache, 3)
+    assert (mask is not None) == (kind == "full")
+    if mask is not None:
+        assert host(mask).tolist() == [[[[True] * 3 + [False] * 2, [True] * 4 + [False], [True] * 5]]]
+
+
+def test_ids_without_padding_need_no_mask():
+    assert tokens_of(np.array([[3, 4], [5, 6]])) is None
+    assert host(tokens_of(np.array([[3, 0], [5, 6]]))).tolist() == [[True, False], [True, True]]
 
 
 def test_convolutional_texts_padded_on_the_left_go_on_as_if_alone():

@@ -159,8 +159,9 @@ def test_a_refused_sentence_of_30_characters_is_shown_whole(letters, shown):
 
 def test_the_defaults_are_those_of_the_paper():
     model = random_model("transformer")
-    default, papers = (find_translations(model, TOKENIZER, SENTENCES, *options) for options in ((), (4, 0.6)))
+    sentences = SENTENCES[3:]
+    default, papers = (find_translations(model, TOKENIZER, sentences, *options) for options in ((), (4, 0.6)))
     assert default == papers
-    assert translate(model, TOKENIZER, SENTENCES) == [translation.text for translation in papers]
+    assert translate(model, TOKENIZER, sentences) == [translation.text for translation in papers]
     others = ((3, 0.6), (4, 1.2))
-    assert all(find_translations(model, TOKENIZER, SENTENCES, *options) != papers for options in others)
+    assert all(find_translations(model, TOKENIZER, sentences, *options) != papers for options in others)
