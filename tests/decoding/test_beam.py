@@ -241,3 +241,34 @@ def test_beam_or_max_new_tokens_below_1_is_refused(beam, max_new_tokens):
     name, value = ("beam", beam) if beam < 1 else ("max_new_tokens", max_new_tokens)
     with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {value}$"):
         beam_search(ScriptedState(random_script(0, 4), [0]), 1, max_new_tokens, BOS, beam=beam)
+
+
+def test_without_sequences_there_is_nothing_to_search():
+    assert beam_search(ScriptedState(random_script(0, 4), []), 0, 4, BOS) == []
+
+
+def test_the_defaults_are_those_of_the_paper():
+    logits_of = random_script(3, 9)
+    state = ScriptedState(logits_of, [0])
+    assert beam_search(state, 1, 5, BOS) == search(logits_of, 5, beam=4, alpha=0.6, eos=EOS)[0]
+    assert state.sizes[:2] == [1, 4]
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0])
+def test_a_hypothesis_that_cannot_become_better_than_the_best_finished_one_is_not_continued(alpha):
+    logits_of = script({(): {3: 0.5, EOS: 0.5}}, 5)
+    (hypotheses,), steps = search(logits_of, 6, beam=2, alpha=alpha)
+    assert hypotheses[0].ids == (EOS,)
+    assert steps == 1
+
+
+def test_with_a_length_penalty_a_long_answer_can_still_win_at_its_greatest_length():
+    table = {(): {EOS: 0.6, 3: 0.4}} | {(3,) * n: {3: 1.0} for n in range(1, 7)}
+    (hypotheses,), _ = search(script(table, 5), 7, beam=2, alpha=1.0)
+    check_same(hypotheses[0], math.log(0.4) / 2, (3,) * 7, math.log(0.4))  # (5 + 7) / 6 = 2
+
+
+def test_with_a_reward_for_short_answers_the_next_token_can_still_win():
+    table = {(): {EOS: 0.36, 3: 0.45, 4: 0.19}, (3,): {EOS: 1.0}}
+    (hypotheses,), _ = search(script(table, 5), 7, beam=2, alpha=-1.0)
+    check_same(hypotheses[0], math.log(0.45) * 7 / 6, (3, EOS), math.log(0.45))

@@ -11,7 +11,7 @@ from tests.decoding.test_incremental import POSITIONS, build_gpt
 from tests.helpers import device, host, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
 
-IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10], [2, 2, 9, 3, 1]])  # (B, T)
+IDS = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T), with another B than there are heads
 EPS = 0.3  # large, so that it is seen
 
 
@@ -115,3 +115,16 @@ def test_folded_model_refuses_the_same_ids_as_the_model():
     state.extend(np.array([[1]]))
     with pytest.raises(ValueError, match="only 2 positions"):
         state.extend(np.array([[1]]))
+
+
+def test_a_model_is_folded_once_and_later_changes_of_its_weights_have_no_effect():
+    model = build_gpt("learned")
+    state, expected = GPTState(model, len(IDS), 3), host(model(IDS))
+    state.extend(IDS[:, :1])
+    model.embedding.tokens.E.data[...] = 0.0
+    assert relative_error(state.extend(IDS[:, 1:2]), expected[:, 1]) <= 1e-12
+
+
+def test_a_model_of_width_one_is_folded_too():
+    model = build_gpt("learned", d_model=1, num_heads=1, normalization="rms", norm_eps=EPS)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.incremental import GPTState, SlidingState, left_padded
-from minitransformer.models import Transformer
+from minitransformer.decoding.convolutional import ConvState
+from minitransformer.decoding.incremental import GPTState, SlidingState, allowed_for_new, left_padded
+from minitransformer.decoding.recurrent import tokens_of
+from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
+from tests.layers.test_attention_kinds import KINDS
 from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
 
 T, MAX_LEN = 5, 8
@@ -268,5 +271,118 @@ def test_a_sliding_state_keeps_the_sequences_that_are_selected():
         if i == 4:
             state.select(np.array([2, 0, 2]))
             ids = ids[[2, 0, 2]]
-    assert relative_error(logits[0], host(logits)[2]) < 1e-14
-    assert relative_error(logits, host(model(ids[:, -state.read.shape[1] :]))[:, -1]) < 1e-12
+        if i > 4:
+            assert relative_error(logits[0], host(logits)[2]) < 1e-14
+            read = ids[:, i + 1 - state.read.shape[1] : i + 1]
+            assert relative_error(logits, host(model(read))[:, -1]) < 1e-12, i
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_a_sliding_state_may_have_a_smaller_window_than_the_model(window):
+    model, ids = build_gpt("learned", max_len=8), np.random.default_rng(5).integers(1, V, (2, 13))
+    state, seen = SlidingState(model, 2, window), 0
+    for end in range(1, 14):
+        logits = state.extend(ids[:, end - 1 : end])
+        seen = seen + 1 if seen < window else max(1, window // 2)
+        assert relative_error(logits, host(model(ids[:, end - seen : end]))[:, -1]) < 1e-12, end
+
+
+STATES = {
+    "transformer": lambda: build_random("post", True).decoding_state(SOURCE, MAX_LEN),
+    "GPT": lambda: GPTState(build_gpt(), 2, MAX_LEN),
+    "convolutional": lambda: ConvState(build_conv(), 2),
+    "recurrent": lambda: build_seq2seq().decoding_state(SOURCE, MAX_LEN),
+}
+
+
+def build_conv():
+    return randomize(ConvLM(ConvConfig(V, d_model=6, num_layers=2, dropout=0.0), dtype=np.float64))
+
+
+def build_seq2seq():
+    return Seq2Seq(Seq2SeqConfig(V, d_model=5, hidden_size=6, dropout=0.0, max_len=20))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_state_refuses_tokens_that_are_not_one_row_for_each_sequence(name):
+    state = STATES[name]()
+    with pytest.raises(TypeError, match=r"^the next tokens must be an array of ids, got list$"):
+        state.extend([[1], [1]])
+    for ids in (np.ones((1, 1), int), np.ones(2, int), np.ones((3, 1), int)):
+        with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(2, n\), got \("):
+            state.extend(ids)
+    state.select([1, 0, 1])
+    assert state.extend(np.ones((3, 1), int)).shape == (3, V)
+
+
+@pytest.mark.parametrize("build", [build_random, build_gpt, build_conv, build_seq2seq])
+def test_every_model_refuses_to_write_less_than_one_token(build):
+    model = build("post", True) if build is build_random else build()
+    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
+        model.decoding_state(SOURCE, 0)
+    assert model.decoding_state(SOURCE, 1).extend(SOURCE[:, :1]).shape == (len(SOURCE), V)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda batch: GPTState(build_gpt(), batch, 4), lambda batch: ConvState(build_conv(), batch)]
+)
+def test_a_state_may_hold_no_sequences_and_never_fewer(make):
+    state = make(0)
+    assert state.prompt.shape == (0, 0)
+    assert state.prompt.dtype == np.int64
+    with pytest.raises(ValueError, match=r"^batch must be at least 0, got -1$"):
+        make(-1)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("build", [build_random, build_seq2seq])
+def test_a_translation_begins_with_bos_in_the_dtype_of_its_source(build, dtype):
+    model = build("post", True) if build is build_random else build()
+    prompt = model.decoding_state(SOURCE.astype(dtype), 3).prompt
+    assert prompt.tolist() == [[1]] * len(SOURCE)
+    assert prompt.dtype == dtype
+
+
+def test_a_model_with_global_tokens_continues_only_prompts_of_the_same_length():
+    model = build_gpt(attention="windowed", window=2, num_global=1)
+    assert model.decoding_state(np.array([[5, 3], [4, 6]]), 2).prompt.tolist() == [[5, 3], [4, 6]]
+    with pytest.raises(ValueError, match="only continue prompts of the same length"):
+        model.decoding_state(np.array([[5, 3], [4, 0]]), 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gpt_with_every_kind_of_attention_in_pieces_equals_the_whole(kind):
+    model = build_gpt(**KINDS[kind])
+    for pieces in ((2, 3), (3, 1, 1)):
+        check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_tokens_get_a_causal_mask_only_if_they_are_several_and_their_attention_needs_one(kind):
+    state = GPTState(build_gpt(**KINDS[kind]), 2, MAX_LEN)
+    state.extend(TARGET[:, :2])
+    config, kv_cache = state.model.config, state.kv_caches[0]
+    assert allowed_for_new(config, kv_cache, 1) is None
+    mask = allowed_for_new(config, kv_cache, 3)
+    assert (mask is not None) == (kind == "full")
+    if mask is not None:
+        assert host(mask).tolist() == [[[[True] * 3 + [False] * 2, [True] * 4 + [False], [True] * 5]]]
+
+
+def test_ids_without_padding_need_no_mask():
+    assert tokens_of(np.array([[3, 4], [5, 6]])) is None
+    assert host(tokens_of(np.array([[3, 0], [5, 6]]))).tolist() == [[True, False], [True, True]]
+
+
+def test_convolutional_texts_padded_on_the_left_go_on_as_if_alone():
+    model, padding = build_conv(), np.array([0, 1, 4])
+    texts = [[6, 3, 8, 9, 4, 7], [5, 7, 4, 10, 3], [8, 3]]
+    ids = np.array([[0] * (6 - len(text)) + text for text in texts])
+    rows, state = [2, 0, 1, 2], ConvState(model, 3, padding)
+    state.extend(ids[:, :3])
+    state.select(rows)
+    for end in (4, 5, 6):
+        logits = host(state.extend(ids[rows, end - 1 : end]))
+        for got, row in zip(logits, rows, strict=True):
+            if padding[row] < end:
+                assert relative_error(got, host(model(ids[row : row + 1, padding[row] : end]))[0, -1]) <= 1e-12

@@ -205,3 +205,14 @@ def test_forbid_repeats_equals_the_definition(length, T):
     assert np.array_equal(got, expected)
     if length <= 2 and T == 25:
         assert np.isneginf(got).any(axis=-1).all(), "the example must show something"
+
+
+def test_tokens_whose_probabilities_sum_to_exactly_top_p_are_enough():
+    log_p = np.zeros((1, 4)) - math.log(4)
+    for top_p, kept in ((0.25, 1), (0.5, 2), (1.0, 4)):
+        assert (Sampling(None, top_p=top_p).probabilities(log_p) > 0).sum() == kept
+
+
+def test_a_number_drawn_at_the_end_of_a_share_belongs_to_the_next_token():
+    log_p = np.log(np.array([[0.25, 0.25, 0.5]]))
+    assert [Sampling(Extreme(number))(log_p).tolist() for number in (0.25, 0.5)] == [[1], [2]]

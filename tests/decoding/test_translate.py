@@ -1,5 +1,6 @@
 """Translating sentences: what the search is given, and what becomes of its answers."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -85,6 +86,11 @@ def test_batches_hold_every_row_once_with_few_tokens(batch_tokens):
     assert len(rows) == {1: 8, 10**9: 2}.get(batch_tokens, len(rows))
 
 
+@pytest.mark.parametrize(("batch_tokens", "expected"), [(360, [[0, 1, 2], [3]]), (359, [[0, 1], [2, 3]])])
+def test_a_batch_may_have_exactly_batch_tokens(batch_tokens, expected):
+    assert list(batches([10] * 4, 2, 100, batch_tokens)) == expected  # 2 (10 + 50) tokens for each sentence
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_translation_has_at_most_50_tokens_more_than_its_source_and_never_more_than_the_model_can_write(beam):
     sentence = "der hund sieht den könig"
@@ -95,9 +101,10 @@ def test_a_translation_has_at_most_50_tokens_more_than_its_source_and_never_more
         assert EOS not in found.ids
 
 
+@pytest.mark.parametrize("beam", [2, 3])
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_beam_search_and_its_scores_are_those_of_each_sentence_alone(kind):
-    model, beam, alpha = random_model(kind), 3, 0.9
+def test_beam_search_and_its_scores_are_those_of_each_sentence_alone(kind, beam):
+    model, alpha = random_model(kind), 0.9
     for got, sentence in zip(find_translations(model, TOKENIZER, SENTENCES, beam, alpha), SENTENCES, strict=True):
         ids = np.array([[*TOKENIZER.encode(sentence), EOS]])
         if ids.shape[1] == 1:
@@ -140,3 +147,21 @@ def test_a_sentence_longer_than_the_model_reads_is_refused_with_both_numbers():
 def test_a_beam_or_batch_of_0_is_refused(name):
     with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0$"):
         translate(Echo(), TOKENIZER, ["hund"], **{name: 0})
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0$"):
+        translate(Echo(), TOKENIZER, ["", " "], **{name: 0})
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(30, "a" * 30), (31, "a" * 30 + "...")])
+def test_a_refused_sentence_of_30_characters_is_shown_whole(letters, shown):
+    with pytest.raises(ValueError, match=f"^the sentence '{re.escape(shown)}' has {letters + 1} tokens"):
+        translate(Echo(3), BytePairTokenizer(), ["a" * letters])
+
+
+def test_the_defaults_are_those_of_the_paper():
+    model = random_model("transformer")
+    sentences = SENTENCES[3:]
+    default, papers = (find_translations(model, TOKENIZER, sentences, *options) for options in ((), (4, 0.6)))
+    assert default == papers
+    assert translate(model, TOKENIZER, sentences) == [translation.text for translation in papers]
+    others = ((3, 0.6), (4, 1.2))
+    assert all(find_translations(model, TOKENIZER, sentences, *options) != papers for options in others)

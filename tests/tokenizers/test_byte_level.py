@@ -81,6 +81,12 @@ def test_the_longest_added_token_is_found_and_normalized_ones_last():
     assert ids[2] == 2
 
 
+def test_nothing_is_found_inside_an_added_token_that_was_found_before():
+    added = [AddedToken("<a>"), AddedToken("a", normalized=True)]
+    tokenizer = ByteLevelTokenizer(["<a>", *BYTES], [], added)
+    assert tokenizer.encode("<a>a").tolist() == [0, BYTES.index("a") + 1]
+
+
 @pytest.mark.parametrize("tokenizer", [shuffled(), BytePairTokenizer()], ids=["byte level", "byte pairs"])
 def test_a_character_of_several_tokens_comes_with_the_last_of_them(tokenizer):
     small = ByteLevelTokenizer(BYTES) if isinstance(tokenizer, ByteLevelTokenizer) else tokenizer

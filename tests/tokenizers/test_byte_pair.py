@@ -128,7 +128,7 @@ def test_ids_do_not_depend_on_the_cache(monkeypatch):
     monkeypatch.setattr(byte_merging, "CACHED_LENGTH", 5)
     merges = trained().merges
     tokenizer = BytePairTokenizer(merges)
-    for text in (ENGLISH, UNICODE, ENGLISH, "four longer"):
+    for text in (ENGLISH, UNICODE, ENGLISH, "four longer", *["one", "more", "word", "at", "a", "time"]):
         assert tokenizer.encode(text).tolist() == BytePairTokenizer(merges).encode(text).tolist()
         assert 0 < len(tokenizer._cache) <= 3
         assert max(map(len, tokenizer._cache)) <= 5

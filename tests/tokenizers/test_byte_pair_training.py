@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.tokenizers import BytePairTokenizer, words
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.tokenizers.words import split_words
 from tests.tokenizers.texts import ENGLISH, SMALL_TEXTS, TEXTS, naive_merges, token_bytes
@@ -108,3 +108,25 @@ def test_bad_input_of_training_is_refused():
         BytePairTokenizer.train("abc\udc80", 300)
     with pytest.raises(TypeError, match="as a str, got bytes"):
         BytePairTokenizer.train(b"abc", 300)
+
+
+def test_progress_bars_count_the_characters_that_are_read_and_then_the_merges(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, **options):
+            self.total, self.done = total, 0
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def update(self, n=1):
+            self.done += n
+
+    monkeypatch.setattr(words, "tqdm", Bar)
+    BytePairTokenizer.train(ENGLISH, SMALLEST + 7)
+    assert [(bar.done, bar.total) for bar in bars] == [(len(ENGLISH), len(ENGLISH)), (7, 7)]

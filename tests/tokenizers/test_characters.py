@@ -52,6 +52,11 @@ def test_unknown_character_becomes_unk_if_the_tokenizer_has_it():
     assert tokenizer.decode([3, 4, 3, 5]) == "\ufffda\ufffdb"
 
 
+def test_without_a_wish_for_unk_a_tokenizer_has_none():
+    for tokenizer in (CharacterTokenizer("ab"), CharacterTokenizer.train("ab")):
+        assert tokenizer.tokens == ("<pad>", "<bos>", "<eos>", "a", "b")
+
+
 def test_empty_text_has_no_ids_and_gives_an_empty_vocabulary():
     tokenizer = CharacterTokenizer.train("")
     assert tokenizer.vocab_size == len(SPECIAL_TOKENS)
@@ -60,7 +65,7 @@ def test_empty_text_has_no_ids_and_gives_an_empty_vocabulary():
     assert tokenizer.decode([]) == tokenizer.decode(tokenizer.encode("")) == ""
 
 
-@pytest.mark.parametrize(("characters", "complaint"), [("aba", "'a' is there twice"), (["a", "bc"], "bc"), ([1], "1")])
+@pytest.mark.parametrize(("characters", "complaint"), [("abcb", "'b' is there twice"), (["a", "bc"], "bc"), ([1], "1")])
 def test_vocabulary_must_be_distinct_characters(characters, complaint):
     with pytest.raises(ValueError, match=complaint):
         CharacterTokenizer(characters)

@@ -100,6 +100,10 @@ BAD_FILES = {
     "too deep": (b"[" * 200_000, "recursion"),
     "a list": (b"[1]", "its format is not minitransformer-tokenizer-1"),
     "no format": ({"kind": "characters"}, "its format is not"),
+    "an earlier format": ({**PAIRS, "format": "minitransformer-tokenizer-0"}, "its format is not"),
+    "this format in other digits": ({**PAIRS, "format": "minitransformer-tokenizer-\u0662"}, "its format is not"),
+    "this format with a zero": ({**PAIRS, "format": "minitransformer-tokenizer-01"}, "its format is not"),
+    "a number as format": ({**PAIRS, "format": 2}, "its format is not"),
     "later format": (
         {**PAIRS, "format": "minitransformer-tokenizer-2"},
         "its format is .*-2, and this version reads .*-1: upgrade",
@@ -129,6 +133,17 @@ BAD_FILES = {
     "tokens of lists": ({**LEVEL, "tokens": [["a"]]}, "unhashable"),
     "a byte too few": ({**LEVEL, "tokens": BYTES[1:]}, "the byte 0, written 'Ā', is not among the tokens"),
     "an added word": ({**LEVEL, "added": ["a"]}, "an added token must have the fields content, special, normalized"),
+    "an added token with more": (
+        {**LEVEL, "added": [{**ADDED, "id": 7}]},
+        "an added token must have the fields content, special, normalized",
+    ),
+    "an added token with less": (
+        {**LEVEL, "added": [{"content": "a", "special": True}]},
+        "an added token must have the fields content, special, normalized",
+    ),
+    "an added switch": ({**LEVEL, "added": [{**ADDED, "normalized": 0}]}, "normalized must be true or false"),
+    "merges a text": ({**LEVEL, "merges": "a b"}, "merges must be a list"),
+    "added an object": ({**LEVEL, "added": {}}, "added must be a list"),
     "an added number": ({**LEVEL, "added": [{**ADDED, "special": 1}]}, "special and normalized must be true or false"),
     "an added stranger": ({**LEVEL, "added": [{**ADDED, "content": "<s>"}]}, "'<s>' is not among the tokens"),
     "unknown a number": ({**CHARACTERS, "unknown": 1}, "unknown true or false"),
@@ -144,6 +159,14 @@ def test_bad_file_is_refused_with_its_path(name, tmp_path):
         load_tokenizer(path)
     assert type(raised.value) is ValueError
     assert str(raised.value).startswith(f"{path} is not a minitransformer tokenizer: ")
+
+
+def test_the_order_of_the_fields_does_not_matter(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    save_tokenizer(path, trained())
+    fields = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(dict(reversed(fields.items()))), "utf-8")
+    assert load_tokenizer(path).tokens == trained().tokens
 
 
 @pytest.mark.parametrize("content", [PAIRS, CHARACTERS], ids=["byte pairs", "characters"])
