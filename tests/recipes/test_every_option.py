@@ -49,6 +49,7 @@ OTHER = {  # another value of every option that changes what is learned
     "num_layers": 2,
     "text": "other.txt",
     "mine": True,
+    "swap": True,
 }
 OTHER_OF = {"translation": {"text": "other.tsv", "model": "lstm"}}
 SHOWN_ELSEWHERE = ("minutes", "source", "target")  # in test_translation.py
@@ -106,7 +107,7 @@ def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
 def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_path):
     own = {field.name for field in dataclasses.fields(RECIPES[task].defaults)}
     for name in ALL.keys() - own:
-        value = [] if name == "mine" else [OTHER.get(name, 3)]
+        value = [] if OTHER.get(name) is True else [OTHER.get(name, 3)]
         others = ", ".join(other for other, recipe in RECIPES.items() if hasattr(recipe.defaults, name))
         refused = f"train: {task} has no option {option_name(name)}; tasks with this option: {others}\n"
         assert_refused(run(capsys, "train", task, option_name(name), *value), refused)

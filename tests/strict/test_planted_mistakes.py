@@ -110,7 +110,7 @@ WAITS = {
     ),
     "a result whose length depends on values": (
         _cross_entropy,
-        "return losses @ share,",
+        "return xp.where(counts, losses, 0) @ share,",
         "return losses[counts].mean(),",
         "array[mask]",
     ),
