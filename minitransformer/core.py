@@ -8,6 +8,7 @@ be used twice in a model and each use has its own cache:
     y        = layer(x)                     forward without the cache
 """
 
+import contextlib
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +78,16 @@ class Parameter:
             self._grad, self._is_zero = gradient, False
         else:
             self.grad += gradient
+
+    @contextlib.contextmanager
+    def holding(self, data: xp.ndarray) -> Iterator[None]:
+        """Inside a `with` block the parameter has other `data`, and a gradient like it that is zero at first."""
+        own = self.data, self._grad, self._is_zero
+        self.data, self._grad, self._is_zero = data, None, False
+        try:
+            yield
+        finally:
+            self.data, self._grad, self._is_zero = own
 
     def __repr__(self) -> str:
         return f"Parameter(shape={tuple(self.data.shape)}, dtype={self.data.dtype})"

@@ -38,6 +38,7 @@ COMMANDS = {
     "gradcheck": "check every backward pass to machine precision",
     "bench": "time a training step against PyTorch eager and the matrix product",
     "lengths": "test all positional encodings on sequences longer than in training",
+    "sharpness": "find the largest eigenvalues of the Hessian of a trained model's loss",
     "compare": "measure what attention replaced: recurrent and convolutional layers",
     "devices": "list the available devices: the CPU, and NVIDIA GPUs through CuPy",
 }
@@ -72,6 +73,7 @@ DESCRIPTION = """\
   minitransformer gradcheck          check the gradients of every backward pass
   minitransformer bench              time a training step against PyTorch
   minitransformer lengths            test sequences longer than in training
+  minitransformer sharpness RUN      find the eigenvalues of the Hessian
   minitransformer compare            measure what attention replaced
   minitransformer devices            list the available devices
 """

@@ -17,8 +17,9 @@ def experiment(name: str) -> ModuleType:
 
 
 DESCRIPTION = f"""\
-Measure what the Transformer won against: recurrent and convolutional layers, one fixed vector, additive attention. Each
-experiment prints a table, and draws a figure. Times are those of two cores; the time limit is printed beforehand.
+Measure what the Transformer won against: recurrent and convolutional layers, one fixed vector, additive attention. The
+last experiment compares the curvature of the loss with the learning rate. Each experiment prints a table, and draws a
+figure. Times are those of two cores; the time limit is printed beforehand.
 
   minitransformer compare                    all experiments
   minitransformer compare --quick            all of them in a small form
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "experiments", nargs="*", metavar="EXPERIMENT", help=f"one or more of {', '.join(EXPERIMENTS)} (default: all)"
     )
-    parser.add_argument("--quick", action="store_true", help="with fewer sizes and less training, in three minutes")
+    parser.add_argument("--quick", action="store_true", help="with fewer sizes and less training, in four minutes")
     parser.add_argument(
         "--runs",
         type=Path,

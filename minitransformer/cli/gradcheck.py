@@ -16,11 +16,12 @@ import numpy as np
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
 from minitransformer.files import check_file
-from minitransformer.gradcheck import Report, check_layer
-from minitransformer.gradcheck.report import CANNOT_TELL, COMPLEX_STEP, RICHARDSON, WRONG
-from minitransformer.gradcheck.subjects import check_base, select_subjects
+from minitransformer.gradcheck import Report, SecondOrderReport, check_layer, check_layer_second_order
+from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
+from minitransformer.gradcheck.subjects import BASE, select_subjects
 from minitransformer.progress import tqdm
 
+AnyReport = Report | SecondOrderReport
 DESCRIPTION = """\
 Compare every gradient that a backward pass computes with a derivative of the forward pass alone. The derivative is
 found with the complex step, which is exact to rounding. All functions, layers and models are checked, with all their
@@ -30,6 +31,7 @@ settings. The table shows the largest error of an entry, relative to the largest
   minitransformer gradcheck softmax SelfAttention   some rows of the table
   minitransformer gradcheck --quick                 the whole table along random directions (faster)
   minitransformer gradcheck base                    all 63 million gradients of the paper's base model at once
+  minitransformer gradcheck --second-order          the Hessians: is the derivative of each backward symmetric?
   minitransformer gradcheck path/to/file.py:MyLayer a layer of your own
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
@@ -40,6 +42,11 @@ The complex step is used for your layer only where real differences agree with i
 modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
 bound: a mistake smaller than that is not found. The verdict is "cannot tell" where neither gives a derivative: the
 output is random or computed in float32, or there are kinks everywhere.
+
+A backward pass is itself a function, so --second-order applies the complex step to it: the result is the product H v
+of the Hessian with a random vector v. A Hessian is symmetric, u.Hv = v.Hu. A backward pass whose derivative is not
+symmetric is the gradient of no function, so it is wrong, and this needs no derivative of the forward. The table shows
+|u.Hv - v.Hu| / |Hv|, and how far u.Hv is from differences of the gradient.
 
 Exit status: 0 if all gradients are right, 1 if any is WRONG, 3 if none is WRONG but the check cannot tell for some,
 2 for bad input.
@@ -60,6 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="check three random directions per tensor instead of all its entries"
     )
+    parser.add_argument(
+        "--second-order", action="store_true", help="check that the Hessian is symmetric, instead of the gradients"
+    )
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
 
 
@@ -73,15 +83,15 @@ def run(arguments: argparse.Namespace) -> int:
             bar.set_postfix_str(name)
             report = check()
             reports.append(report)
-            tqdm.write(str(report) if arguments.verbose or not report.passed else row(report))
+            tqdm.write(str(report) if arguments.verbose or not report.passed else report.row())
     seconds = time.perf_counter() - start
     failed = sum(report.verdict == WRONG for report in reports)
     unclear = sum(report.verdict == CANNOT_TELL for report in reports)
-    errors = [report.worst.error for report in reports if not math.isinf(report.worst.tolerance)]
+    errors = [report.error for report in reports if report.verdict != CANNOT_TELL]
     worst = max(errors, key=lambda error: (error != error, error), default=math.nan)
     counts = [f"{failed} WRONG"] * bool(failed) + [f"cannot tell for {unclear}"] * bool(unclear)
     count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"
-    shown = f"worst relative error {worst:.1e}; " if errors else ""
+    shown = f"worst {'asymmetry' if arguments.second_order else 'relative error'} {worst:.1e}; " if errors else ""
     print(f"\n{count}, {', '.join(counts) or 'all passed'}; {shown}{seconds:.1f} s")
     if arguments.json:
         result = {
@@ -95,26 +105,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 3 if unclear else 0
 
 
-def row(report: Report) -> str:
-    """One line of the table. It names the method only if that is not the usual one."""
-    worst = report.worst
-    bounds = [check.bound for check in report.checks if check.method == RICHARDSON]
-    method = "" if worst.method == COMPLEX_STEP else f", {worst.method}"
-    if bounds:
-        method = f", {RICHARDSON}, bound {max(bounds):.0e}"
-    return f"{report.name:<64} {worst.error:8.1e}  ok{method}"
-
-
-def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], Report]]]:
+def collect(arguments: argparse.Namespace) -> list[tuple[str, Callable[[], AnyReport]]]:
     """(name, check) for everything that the command line names."""
     own = [name for name in arguments.names if ".py:" in name]
     names = [name for name in arguments.names if name not in own and name != "base"]
     subjects = select_subjects(names) if names or not arguments.names else []
     options = {"max_entries": 0} if arguments.quick else {}
-    checks: list[tuple[str, Callable[[], Report]]]
-    checks = [(subject.name, functools.partial(subject.check, **options)) for subject in subjects]
+    checks: list[tuple[str, Callable[[], AnyReport]]] = []
+    for subject in subjects:
+        check = subject.check_second_order if arguments.second_order else functools.partial(subject.check, **options)
+        checks.append((subject.name, check))
     if "base" in arguments.names:
-        checks.append(("base", lambda: check_base(arguments.seed)))
+        seed = arguments.seed
+        second_order = functools.partial(BASE.check_second_order, differences=False, seed=seed)  # they take a minute
+        first_order = functools.partial(BASE.check, together=True, seed=seed)
+        checks.append(("base", second_order if arguments.second_order else first_order))
     return checks + [(name, load_own(name, arguments)) for name in own]
 
 
@@ -132,7 +137,7 @@ def load_module(path: str) -> ModuleType:
     return module
 
 
-def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
+def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport]:
     """The check of a layer in a user's own file, given as path/to/file.py:ClassName."""
     path, _, class_name = name.rpartition(":")
     cls = getattr(load_module(path), class_name, None) if class_name else None
@@ -153,4 +158,5 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], Report]:
     context = [array for array, is_discrete in zip(inputs, discrete, strict=True) if is_discrete]
     takes_rng = "rng" in inspect.signature(layer.forward).parameters
     seed = arguments.seed if takes_rng else None
-    return lambda: check_layer(layer, *arrays, context=context, dropout_seed=seed, name=name)
+    check = check_layer_second_order if arguments.second_order else check_layer
+    return lambda: check(layer, *arrays, context=context, dropout_seed=seed, name=name)

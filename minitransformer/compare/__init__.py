@@ -12,4 +12,4 @@ and a name in EXPERIMENTS. `tracing` counts while the code runs, `training` trai
 """
 
 # in the order in which they run
-EXPERIMENTS = ("table1", "gradient-reach", "one-vector", "alignment", "recall", "attention", "translation")
+EXPERIMENTS = ("table1", "gradient-reach", "one-vector", "alignment", "recall", "attention", "translation", "sharpness")

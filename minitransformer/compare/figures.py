@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from minitransformer.plotting import COLORS, GREY, mark_powers, pyplot, save_figure
+from minitransformer.plotting import COLORS, GREY, count_steps, mark_powers, plot_line, pyplot, save_figure
 
 
 def plot_table1(
@@ -124,4 +124,21 @@ def plot_translation(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str
         axis.plot(middles, [group["bleu"] for group in groups], "o-", color=color, markersize=4, label=label)
     axis.set(title="Translation, German to English", xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), ncols=3, loc="outside lower center")
+    save_figure(figure, path)
+
+
+def plot_sharpness(rows: Sequence[Mapping[str, Any]], path: str | PathLike[str]) -> None:
+    """Draw the largest eigenvalue over the steps with the line 2 / lr of every learning rate, and the losses below."""
+    figure, (top, bottom) = pyplot().subplots(2, 1, figsize=(6.4, 5.6), sharex=True, height_ratios=(3, 2))
+    for color, row in zip(COLORS, rows, strict=False):
+        lr = row["lr"]
+        top.semilogy(row["steps"], row["sharpness"], color=color, linewidth=1, label=f"lr = {lr:g}")
+        top.axhline(2 / lr, color=color, linewidth=1, linestyle="--")
+        top.annotate(f"2 / {lr:g}", (1.01, 2 / lr), xycoords=("axes fraction", "data"), color=color, va="center")
+        plot_line(bottom, range(len(row["losses"])), row["losses"], color=color, linewidth=1)
+    top.set(title="Gradient descent at the edge of stability", ylabel="largest eigenvalue of the Hessian")
+    mark_powers(top)
+    top.legend(loc="lower right")
+    bottom.set(ylabel="loss (nats per token)")
+    count_steps(bottom)
     save_figure(figure, path)

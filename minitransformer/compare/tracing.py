@@ -52,19 +52,16 @@ class Trace:
     @contextlib.contextmanager
     def recording(self, layer: Layer | None = None) -> Iterator["Trace"]:
         """Inside a `with` block the library's functions, and the parameters of `layer`, make Traced arrays."""
-        before = [(parameter, parameter.data) for parameter in (layer.parameters() if layer else ())]
-        for name, parameter in layer.named_parameters() if layer else ():
-            self._weights[id(_owner(parameter.data))] = name
-            parameter.data = self.watch(parameter.data)
         active, Traced.recorder = Traced.recorder, self
         try:
-            with use_backend(_TracingNumPy()):
-                yield self
+            with contextlib.ExitStack() as stack:
+                for name, parameter in layer.named_parameters() if layer else ():
+                    self._weights[id(_owner(parameter.data))] = name
+                    stack.enter_context(parameter.holding(self.watch(parameter.data)))
+                with use_backend(_TracingNumPy()):
+                    yield self
         finally:
             Traced.recorder = active
-            for parameter, data in before:
-                parameter.data = data
-                parameter.take_grad()
 
     def watch(self, array: np.ndarray) -> "Traced":
         """`array` as a Traced array whose chains begin here."""

@@ -31,14 +31,16 @@ class PairCorpus(NamedTuple):
         return digest.hexdigest()
 
 
-def load_pairs(path: str | os.PathLike) -> PairCorpus:
+def load_pairs(path: str | os.PathLike, swap: bool = False) -> PairCorpus:
     """The pairs in the file at `path`, see `read_pairs`. A hash of its source decides whether a pair is held out.
 
-    So pairs with the same source are on the same side, and a pair that is added to the file moves no other. Raises what
-    `read_pairs` raises, and ValueError for a file with too few pairs to hold any out.
+    With `swap`, the second column is the source. Pairs with the same source are on the same side, and a pair that is
+    added to the file moves no other. Raises what `read_pairs` raises, and ValueError for a file with too few pairs to
+    hold any out.
     """
     parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
-    for pair in read_pairs(path):
+    for first, second in read_pairs(path):
+        pair = (second, first) if swap else (first, second)
         share = int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
         held_out = "test" if share < TEST_SHARE else "validation" if share < TEST_SHARE + VALIDATION_SHARE else "train"
         parts[held_out].append(pair)

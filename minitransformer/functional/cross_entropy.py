@@ -88,15 +88,23 @@ def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
 def _softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> xp.ndarray:
     """Turn the logits z (n, V) into softmax(z) in place, and return each row's loss (n,).
 
-    -sum_v q_v log p_v, with log p_v = z_v - log(total) and q written out.
+    -sum_v q_v log p_v, with log p_v = z_v - log(total) and q written out. Where the right word is nearly sure, total is
+    1 + others with small others, most of whose digits are rounded off. What is lost is added to the logarithm, whose
+    slope is 1 / total: so a loss of 1e-9 has all its digits.
     """
     z -= row_max(z)
-    right = z[xp.arange(len(z)), targets]
+    at_targets = xp.arange(len(z)), targets
+    right = z[at_targets]
     mean = row_mean(z)[:, 0] if smoothing else 0.0
     xp.exp(z, out=z)
-    total = row_sum(z)
-    z /= total
-    return xp.log(total[:, 0]) - (1.0 - smoothing) * right - smoothing * mean
+    likely = z[at_targets]
+    z[at_targets] = 0
+    others = row_sum(z)[:, 0]
+    z[at_targets] = likely
+    total = likely + others
+    z /= total[:, None]
+    lost = others - (total - likely)
+    return xp.log(total) + lost / total - (1.0 - smoothing) * right - smoothing * mean
 
 
 def _blocks(rows: xp.ndarray) -> list[slice]:

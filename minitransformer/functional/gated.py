@@ -15,12 +15,19 @@ from minitransformer.functional.activations import (
 )
 
 
+class SigmoidCache(NamedTuple):
+    """What the sigmoid of `glu` remembers."""
+
+    share: xp.ndarray  # sigma(x)
+    rest: xp.ndarray  # sigma(-x) = 1 - sigma(x); where sigma is nearly 1, the subtraction would lose all digits
+
+
 class GatedCache(NamedTuple):
     """What the gated activations remember."""
 
     up: xp.ndarray  # (..., F)
     gate: xp.ndarray  # (..., F), after its activation
-    activation: ShareCache  # what the activation itself remembers
+    activation: ShareCache | SigmoidCache  # what the activation itself remembers
 
 
 def geglu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
@@ -71,31 +78,35 @@ def glu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
 
 
 def glu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
-    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation, with a' = sigma (1 - sigma)."""
+    """dx (..., 2F) from dy (..., F); see `geglu` for the derivation, with a'(x) = sigma(x) sigma(-x)."""
     return _gated_backward(dy, cache, _sigmoid_backward)
 
 
-def _sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, ShareCache]:
-    _, cache = silu(x)
-    return cache.share, cache
+def _sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, SigmoidCache]:
+    """sigma(x), written as in `silu`; sigma(-x) has the same denominator."""
+    share = xp.minimum(x, 0)
+    rest = share - x
+    xp.exp(share, out=share)
+    xp.exp(rest, out=rest)
+    total = share + rest
+    share /= total
+    rest /= total
+    return share, SigmoidCache(share, rest)
 
 
-def _sigmoid_backward(dy: xp.ndarray, cache: ShareCache) -> xp.ndarray:
-    slope = 1.0 - cache.share
-    slope *= cache.share
+def _sigmoid_backward(dy: xp.ndarray, cache: SigmoidCache) -> xp.ndarray:
+    slope = cache.share * cache.rest
     slope *= dy
     return slope
 
 
-def _gated(x: xp.ndarray, activation: Callable[[Any], tuple[Any, ShareCache]]) -> tuple[xp.ndarray, GatedCache]:
+def _gated(x: xp.ndarray, activation: Callable[[Any], tuple[Any, Any]]) -> tuple[xp.ndarray, GatedCache]:
     gate, up = xp.split(x, 2, axis=-1)
     a, cache = activation(gate)
     return a * up, GatedCache(up, a, cache)
 
 
-def _gated_backward(
-    dy: xp.ndarray, cache: GatedCache, activation_backward: Callable[[Any, ShareCache], Any]
-) -> xp.ndarray:
+def _gated_backward(dy: xp.ndarray, cache: GatedCache, activation_backward: Callable[[Any, Any], Any]) -> xp.ndarray:
     up, a, cache_activation = cache
     dgate = activation_backward(dy, cache_activation)
     dgate *= up  # after the slope: where that is 0, the product cannot overflow

@@ -4,6 +4,8 @@
     print(report)                # a line for each tensor, with the worst entry
     assert report.passed         # or look at report.verdict: "ok", "WRONG" or "cannot tell"
 
+`check_second_order` goes one step further: the derivative of the backward pass must be symmetric, as a Hessian is.
+
 See `derivatives` for how the numbers are found, `check` for what is compared, `examine` for which number is trusted
 where, and `subjects` for the library's own table. `relative_error` is the measure that the whole project uses.
 """
@@ -17,14 +19,24 @@ from minitransformer.gradcheck.derivatives import (
     richardson_directional,
 )
 from minitransformer.gradcheck.report import Report, TensorCheck
+from minitransformer.gradcheck.second_order import (
+    SecondOrderReport,
+    check_layer_second_order,
+    check_second_order,
+    hessian_vector_product,
+)
 
 __all__ = [
     "Report",
+    "SecondOrderReport",
     "TensorCheck",
     "check_gradients",
     "check_layer",
+    "check_layer_second_order",
+    "check_second_order",
     "complex_step",
     "complex_step_directional",
+    "hessian_vector_product",
     "relative_error",
     "richardson",
     "richardson_directional",

@@ -16,7 +16,7 @@ Everything is compared on the host; a forward and a backward run on the device i
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,9 +52,20 @@ def check_layer(
     with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
     because initial weights (gamma = 1, b = 0) hide mistakes. `options` go to `check_gradients`.
     """
+    arguments = layer_arguments(layer, inputs, context, dropout_seed, randomize)
+    return check_gradients(*arguments, name=name or type(layer).__name__, **options)
+
+
+def layer_arguments(
+    layer: Layer,
+    inputs: Sequence[np.ndarray],
+    context: Iterable[Any] = (),
+    dropout_seed: int | None = None,
+    randomize: bool = True,
+) -> tuple[Callable[..., tuple], Callable[..., Any], dict[str, np.ndarray], dict[str, Parameter]]:
+    """(forward, backward, inputs, parameters) of a layer for `check_gradients`, from the arguments of `check_layer`."""
     if randomize:
         randomize_parameters(layer)
-
     context = masks_to_device(context)
 
     def forward(*arrays):
@@ -62,9 +73,7 @@ def check_layer(
         return layer.forward(*arrays, *context, **options)
 
     named_inputs = {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(inputs)}
-    name = name or type(layer).__name__
-    parameters = dict(layer.named_parameters())
-    return check_gradients(forward, layer.backward, named_inputs, parameters, name=name, **options)
+    return forward, layer.backward, named_inputs, dict(layer.named_parameters())
 
 
 def randomize_parameters(layer: Layer, rng: np.random.Generator | None = None) -> None:

@@ -84,6 +84,11 @@ class Report:
         return max(self.checks, key=_badness)
 
     @property
+    def error(self) -> float:
+        """The largest error, NaN if there is no derivative to compare with."""
+        return math.nan if math.isinf(self.worst.tolerance) else self.worst.error
+
+    @property
     def failures(self) -> tuple[TensorCheck, ...]:
         """The checks that are WRONG."""
         return tuple(check for check in self.checks if check.verdict == WRONG)
@@ -101,10 +106,18 @@ class Report:
             verdict = f"cannot tell for {len(self.unclear)} of {len(self.checks)} gradients"
         return "\n".join([f"{self.name}: {verdict} ({self.reason})", *(f"  {check}" for check in self.checks)])
 
+    def row(self) -> str:
+        """One line of a table. It names the method only if that is not the usual one."""
+        bounds = [check.bound for check in self.checks if check.method == RICHARDSON]
+        method = "" if self.worst.method == COMPLEX_STEP else f", {self.worst.method}"
+        if bounds:
+            method = f", {RICHARDSON}, bound {max(bounds):.0e}"
+        return f"{self.name:<64} {self.worst.error:8.1e}  ok{method}"
+
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""
         checks = [
-            {**_finite(dataclasses.asdict(check)), "passed": check.passed, "verdict": check.verdict}
+            {**finite(dataclasses.asdict(check)), "passed": check.passed, "verdict": check.verdict}
             for check in self.checks
         ]
         return {
@@ -122,7 +135,7 @@ def _badness(check: TensorCheck) -> float:
     return math.inf if math.isnan(check.error) else check.error
 
 
-def _finite(fields: dict[str, Any]) -> dict[str, Any]:
+def finite(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with None for NaN and infinity, which JSON lacks."""
     strange = {key for key, value in fields.items() if isinstance(value, float) and not math.isfinite(value)}
     return {key: None if key in strange else value for key, value in fields.items()}

@@ -9,7 +9,8 @@ extern "C" __global__ void share_of_tokens(const long long* targets, real* share
 // p = softmax(z)    loss = -sum_v q_v log p_v,  q_v = (1 - smoothing) 1[v = target] + smoothing / V        by rows of V
 //
 // With z less its largest entry, log p_v = z_v - log(total), so loss = log(total) - (1 - smoothing) z_target -
-// smoothing mean(z): no logarithm of a small p is taken. The thread that meets the target's entry on its way writes the
+// smoothing mean(z): no logarithm of a small p is taken. What total = likely + others has rounded off is added to its
+// logarithm, for a total near 1, where the right word is nearly sure. The thread that meets the target's entry on its way writes the
 // loss. Without smoothing the mean is left out, for it may be -inf, and 0 times that is NaN.
 // p may be the logits' own array: a thread writes only entries that it alone has read.
 extern "C" __global__ void cross_entropy(const real* logits, const long long* targets, real* p, real* losses,
@@ -23,18 +24,20 @@ extern "C" __global__ void cross_entropy(const real* logits, const long long* ta
     for (long long v = threadIdx.x; v < V; v += blockDim.x) largest = fmax(largest, logits[v]);
     largest = team_max(largest);
 
-    real total = 0, mean = 0;
+    real likely = 0, others = 0, mean = 0;
     for (long long v = threadIdx.x; v < V; v += blockDim.x) {
         real z = logits[v] - largest;
-        total += exp(z);
+        (v == targets[row] ? likely : others) += exp(z);
         if (smoothing) mean += z;
     }
-    total = team_sum(total);
+    likely = team_sum(likely);
+    others = team_sum(others);
     mean = team_sum(mean) / V;
+    real total = likely + others, lost = others - (total - likely);
 
     for (long long v = threadIdx.x; v < V; v += blockDim.x) {
         real z = logits[v] - largest;
-        if (v == targets[row]) losses[row] = log(total) - (1 - smoothing) * z - smoothing * mean;
+        if (v == targets[row]) losses[row] = log(total) + lost / total - (1 - smoothing) * z - smoothing * mean;
         p[v] = exp(z) / total;
     }
 }

@@ -58,6 +58,7 @@ class TranslationOptions(TrainOptions):
         "with --resume its new place",
         resumable=True,
     )
+    swap: bool = option(False, "translate the second column of --text into the first")
     source: str = option(
         "german", f"language of the Bible that is translated: {', '.join(LANGUAGES)}", one_of(LANGUAGES)
     )
@@ -86,6 +87,8 @@ class TranslationOptions(TrainOptions):
         for name in ("source", "target"):
             if self.text is not None and getattr(self, name) != getattr(TranslationOptions, name):
                 raise ValueError(f"--{name} chooses a language of the Bible: with --text it has no meaning")
+        if self.swap and self.text is None:
+            raise ValueError("--swap is for pairs of your own (--text); for the Bible use --source and --target")
         if self.source == self.target:
             raise ValueError(f"--source and --target must be two languages, got {self.source} twice")
 
@@ -108,7 +111,10 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
 
     def data(self, options: TranslationOptions) -> TranslationTask:
         """The pairs, and the byte pairs that their training part has most often."""
-        corpus = load_bible(options.source, options.target) if options.text is None else load_pairs(options.text)
+        if options.text is None:
+            corpus = load_bible(options.source, options.target)
+        else:
+            corpus = load_pairs(options.text, options.swap)
         text = "\n".join(sentence for pair in corpus.train for sentence in pair)
         return TranslationTask(corpus, BytePairTokenizer.train(text, options.vocab_size), MAX_LEN)
 

@@ -18,6 +18,7 @@ ARGUMENTS = {
     "gradcheck": ["relu"],
     "bench": ["tiny"],
     "generate": ["x"],
+    "sharpness": ["x"],
     "translate": ["x", "y"],
     "init": ["course"],
     "solution": ["06"],

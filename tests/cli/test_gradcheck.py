@@ -226,3 +226,27 @@ def test_json_prints_every_report_in_the_last_line(capsys):
     assert [check["passed"] for check in scale["checks"]] == [False, True]
     assert result["worst"] == scale["checks"][0]["error"]
     assert np.isclose(result["worst"], 0.5, rtol=1e-12)
+
+
+def test_second_order_prints_the_asymmetry_of_each_row(capsys):
+    status, out, err = run(capsys, "gradcheck", "--second-order", "relu", "tanh", "LayerNorm")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["relu", "-", "ok,", "linear:", "the", "Hessian", "is", "0"]
+    assert lines[1].startswith("tanh ")
+    assert "  ok, differences " in lines[1]
+    assert ", all passed; worst asymmetry " in lines[-1]
+
+
+def test_second_order_finds_a_wrong_layer_of_your_own(capsys):
+    status, out, err = run(capsys, "gradcheck", "--second-order", "wrong.py:Scale", "right.py:Scale", "--json")
+    assert (status, err) == (1, "")
+    assert "wrong.py:Scale: WRONG: u.Hv and v.Hu differ by" in out
+    wrong, right = json.loads(out.splitlines()[-1])["reports"]
+    assert (wrong["passed"], right["passed"]) == (False, True)
+
+
+def test_second_order_cannot_tell_for_a_layer_whose_backward_is_not_analytic(capsys):
+    status, out, _ = run(capsys, "gradcheck", "--second-order", "sub/others.py:Abs")
+    assert status == 3
+    assert "sub/others.py:Abs: cannot tell (the backward pass is not analytic" in out

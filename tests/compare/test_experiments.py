@@ -23,7 +23,7 @@ def test_an_experiment_has_what_the_command_needs(module):
 
 
 def test_all_experiments_together_stay_within_the_promised_time():
-    assert sum(module.SECONDS[True] for module in MODULES) <= 3 * 60
+    assert sum(module.SECONDS[True] for module in MODULES) <= 4 * 60
     assert sum(module.SECONDS[False] for module in MODULES) <= 40 * 60
 
 

@@ -45,6 +45,13 @@ def loaded(folder, pairs):
     return load_pairs(write(folder, lines_of(pairs)))
 
 
+def test_swapped_pairs_are_those_of_a_file_with_its_columns_swapped(tmp_path):
+    pairs = many_pairs(500)
+    swapped = load_pairs(write(tmp_path, lines_of(pairs)), swap=True)
+    assert swapped == loaded(tmp_path, [(target, source) for source, target in pairs])
+    assert swapped.train[0][0].startswith("sentence")
+
+
 @pytest.mark.parametrize(("line", "pair"), LINES.values(), ids=LINES)
 def test_a_line_is_a_pair_of_tidy_sentences(line, pair, tmp_path):
     assert read_pairs(write(tmp_path, line)) == [pair]

@@ -110,6 +110,15 @@ def test_the_loss_stays_right_where_the_probability_underflows_to_zero():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lead", [5.0, 12.0, 20.0, 60.0])
+def test_the_loss_of_a_nearly_sure_word_has_all_its_digits(lead, dtype):
+    logits = np.array([[[0.0, lead, 0.0, -1.0]]], dtype)
+    loss, _ = cross_entropy(device(logits), device(np.array([[1]])))
+    right = math.log1p((2 + math.exp(-1)) * math.exp(-lead))
+    assert math.isclose(loss, right, rel_tol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_loss_and_gradient_keep_the_dtype_and_write_to_no_input(smoothing, dtype):
     logits, targets = example(dtype), TARGETS.copy()  # the logits are read-only

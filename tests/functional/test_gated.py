@@ -77,3 +77,13 @@ def test_the_dtype_is_kept_and_no_input_written(name, dtype):
     first, again = backward(dy, cache), backward(dy, cache)  # the cache is unchanged
     assert y.dtype == first.dtype == dtype
     assert same(first, again)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slope_of_a_gate_that_is_nearly_open_has_all_its_digits(dtype):
+    gates = np.array([5.0, 12.0, 20.0, 60.0])
+    x = np.concatenate([gates, np.ones(4)]).astype(dtype)
+    _, cache = functional.glu(device(x))
+    dgate = host(functional.glu_backward(device(np.ones(4, dtype)), cache))[:4]
+    right = [math.exp(-gate) / (1 + math.exp(-gate)) ** 2 for gate in gates]
+    np.testing.assert_allclose(dgate, right, rtol=4 * np.finfo(dtype).eps)

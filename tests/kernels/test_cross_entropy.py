@@ -1,5 +1,7 @@
 """The cross-entropy kernels give what the plain formulas give, smoothed and padded, for a vocabulary of any size."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,15 @@ def test_cross_entropy_of_arrays_that_are_not_contiguous(device):
     assert_same(fused("cross_entropy", logits, targets, 0.1), expected, np.float64)
     turned = to_device(np.ones((7, 30))).T
     assert kernels.cross_entropy(turned, to_device(targets.ravel()), 0.1, 0, True) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("lead", [5.0, 12.0, 20.0, 60.0])
+def test_the_loss_of_a_nearly_sure_word_has_all_its_digits(device, lead, dtype):
+    logits = np.zeros((1, 1025), dtype)
+    logits[0, 3] = lead
+    loss, _ = fused("cross_entropy", logits, np.array([3]))
+    assert math.isclose(loss, math.log1p(1024 * math.exp(-lead)), rel_tol=10 * np.finfo(dtype).eps)
 
 
 def test_no_tokens_have_loss_zero(device):

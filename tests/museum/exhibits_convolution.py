@@ -94,10 +94,10 @@ EXHIBITS = (
     ),
     Exhibit(
         "the gate of a gated linear unit has the slope of its own output squared",
-        "sigma' = sigma (1 - sigma), with sigma as it was in the forward pass.",
+        "sigma'(x) = sigma(x) sigma(-x), with sigma as it was in the forward pass.",
         gated._sigmoid_backward,
-        "1.0 - cache.share",
-        "1.0 - cache.share * cache.share",
+        "cache.share * cache.rest",
+        "cache.share * cache.share",
     ),
     Exhibit(
         "a convolution's buffer keeps the first inputs instead of the last",

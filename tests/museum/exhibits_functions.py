@@ -213,7 +213,7 @@ LOSS = (
         "the loss takes the logarithm of a probability that is zero",
         "log(softmax(z)) underflows where z - log(sum(exp(z))) does not; with smoothing every token's log is needed.",
         _softmax_and_losses,
-        "return xp.log(total[:, 0]) - (1.0 - smoothing) * right - smoothing * mean",
+        "return xp.log(total) + lost / total - (1.0 - smoothing) * right - smoothing * mean",
         """uniform = row_mean(xp.log(z))[:, 0] if smoothing else 0.0
     return -(1.0 - smoothing) * xp.log(z[xp.arange(len(z)), targets]) - smoothing * uniform""",
     ),

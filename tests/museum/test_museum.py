@@ -10,6 +10,7 @@ from minitransformer.exercises.planting import PARTS
 from tests.museum.checks import find_check
 from tests.museum.exhibits import EQUIVALENT, EXHIBITS
 from tests.museum.search import catch, plain, read_table, search
+from tests.museum.second_order import STILL_A_GRADIENT, verdicts
 
 TABLE = read_table()
 
@@ -56,6 +57,18 @@ def test_the_bug_is_found_without_the_table(exhibit):
 def test_a_change_that_changes_nothing_sets_off_no_alarm_of_its_level(exhibit):
     """Tests of other levels may compare the last bit with that of another way to compute the same."""
     assert [name for name in search(exhibit) if find_check(name).level == exhibit.level] == []
+
+
+@pytest.mark.exhaustive
+@each_exhibit
+def test_a_wrong_gradient_is_not_symmetric_unless_it_is_that_of_another_function(exhibit):
+    """Only bugs that the first-order check of the same rows finds are wrong gradients."""
+    wrong, asymmetric = verdicts(exhibit)
+    assert (wrong is not None and asymmetric is None) == (exhibit.name in STILL_A_GRADIENT)
+
+
+def test_every_gradient_of_another_function_is_an_exhibit():
+    assert STILL_A_GRADIENT.keys() <= {exhibit.name for exhibit in EXHIBITS}
 
 
 def test_every_exhibit_has_a_name_and_a_change_of_its_own():

@@ -108,6 +108,7 @@ def test_minutes_and_steps_exclude_each_other(capsys):
             ("--text", "pairs.tsv", "--source", "french"),
             "--source chooses a language of the Bible: with --text it has no",
         ),
+        (("--swap",), "--swap is for pairs of your own (--text); for the Bible use --source and --target"),
         (("--source", "english"), "--source and --target must be two languages, got english twice"),
         (("--source", "klingon"), "--source must be one of german, french, english, got 'klingon'"),
         (("--vocab-size", 258), "--vocab-size must be at least 259, got 258"),

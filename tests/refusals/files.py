@@ -120,6 +120,21 @@ PROMPTS = [
 ]
 
 
+def sharpness(wrong, path, *options):
+    """A case of the eigenvalues of a model."""
+    return command("sharpness", wrong, "sharpness", path, *options)
+
+
+EIGENVALUES = [
+    sharpness("a model that is missing", "missing"),
+    sharpness("a language model", "gpt.safetensors"),
+    sharpness("no eigenvalues", "toy.safetensors", "--eigenvalues", 0),
+    sharpness("more eigenvalues than weights", "toy.safetensors", "--eigenvalues", 10**6),
+    sharpness("no sequences in the batch", "toy.safetensors", "--batch-size", 0),
+    sharpness("a label smoothing of 1", "toy.safetensors", "--label-smoothing", 1),
+]
+
+
 def translation(wrong, path, *options, **more):
     """A case of a translation."""
     return command("translate", wrong, "translate", path, *options, **more)
@@ -183,4 +198,4 @@ FROM_THE_LIBRARY = [
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
 ]
 
-CASES = [*TEXTS, *MODELS, *PROMPTS, *TRANSLATIONS, *FROM_THE_LIBRARY]
+CASES = [*TEXTS, *MODELS, *PROMPTS, *EIGENVALUES, *TRANSLATIONS, *FROM_THE_LIBRARY]

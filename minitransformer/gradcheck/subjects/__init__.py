@@ -6,15 +6,15 @@ rows are used by the property tests, the protocol tests and the comparison with 
 """
 
 from minitransformer.gradcheck.subjects import convolution, functions, layers, models, positions, recurrent
-from minitransformer.gradcheck.subjects.models import check_base
+from minitransformer.gradcheck.subjects.models import BASE
 from minitransformer.gradcheck.subjects.table import SUBJECTS, Problem, Sizes, Subject, select_subjects
 
 __all__ = [
+    "BASE",
     "SUBJECTS",
     "Problem",
     "Sizes",
     "Subject",
-    "check_base",
     "convolution",
     "functions",
     "layers",

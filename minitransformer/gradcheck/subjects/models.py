@@ -11,16 +11,15 @@ from minitransformer.backend import to_device
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters
-from minitransformer.gradcheck.report import COMPLEX_STEP, Report
+from minitransformer.gradcheck.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
-from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
+from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import (
     BERT,
     GPT,
     Transformer,
-    TransformerConfig,
     bert_config,
     gpt_config,
     named_config,
@@ -224,20 +223,20 @@ register("MaskedHead", MaskedHead, masked_head, dropout=DROPOUT)
 register("ClassifierHead", ClassifierHead, classifier_head, dropout=DROPOUT)
 
 
-def check_base(seed: int = 0, directions: int = 3) -> Report:
-    """Every gradient of the paper's base model at its full size (63.1M parameters), each forward along one direction.
+def base(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """The paper's base model at its full size (63.1M parameters), whatever `n` is, up to the loss.
 
     A short batch is enough, because it reaches every parameter: the matrix of embeddings is also the output
     projection, so tokens that are absent from the input have a gradient too. Dropout, label smoothing and padding are
     on.
     """
-    base: TransformerConfig = named_config("base", 37000)
-    model = Transformer(base, dtype=np.float64)
-    rng = np.random.default_rng(seed)
+    model = Transformer(named_config("base", 37000), dtype=dtype)
     source, target = rng.integers(3, 37000, size=(2, 7)), rng.integers(3, 37000, size=(2, 6))
     source[0, 5:] = target[1, 4:] = 0
     for name, parameter in model.named_parameters():
         if name.endswith((".b", ".beta", ".gamma")):  # initially 0, 0 and 1, which hides mistakes
             parameter.data += to_device(0.3 * rng.standard_normal(parameter.data.shape))
-    ids = (source, target[:, :-1], target[:, 1:])
-    return check_loss(model, *ids, name="base", method=COMPLEX_STEP, together=True, directions=directions, seed=seed)
+    return loss_problem(model, {"source": source, "target": target[:, :-1]}, target[:, 1:])
+
+
+BASE = Subject("base", Transformer, base, {})  # no row of the table, because it takes so long

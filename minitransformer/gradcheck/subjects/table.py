@@ -16,6 +16,7 @@ from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, masks_to_device, randomize_parameters
 from minitransformer.gradcheck.loss import as_tuple
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
+from minitransformer.gradcheck.second_order import SecondOrderReport, check_second_order
 
 
 class Sizes(NamedTuple):
@@ -97,6 +98,12 @@ class Subject:
         problem = self.build()
         options = {"name": self.name, "method": COMPLEX_STEP, "max_entries": self.max_entries, **options}
         return check_gradients(problem.forward, problem.backward, problem.inputs, problem.parameters, **options)
+
+    def check_second_order(self, **options: Any) -> SecondOrderReport:
+        """Check that the Hessian is symmetric; `options` are those of `gradcheck.check_second_order`."""
+        problem = self.build()
+        options = {"name": self.name, **options}
+        return check_second_order(problem.forward, problem.backward, problem.inputs, problem.parameters, **options)
 
     def without_dropout(self) -> "Subject":
         """The same row with dropout off, for comparisons between two generators of random numbers."""

@@ -1,0 +1,339 @@
+"""The cases of functions that act on each entry, each token or each position."""
+
+import importlib
+import math
+from unittest import mock
+
+import numpy as np
+import sympy
+
+from minitransformer import functional as F
+from minitransformer.functional import activations
+from minitransformer.functional.diagonals import diagonal_sums, toeplitz
+from tests.algebra import names, symbols
+from tests.algebra.pairs import Case, Signed, variables
+
+EPS = symbols.Open("eps", positive=True)
+RATE = symbols.Open("smoothing", real=True)
+SCALE = sympy.Symbol("scale", positive=True)
+MASK = np.array([[True, False, True], [False, False, False]])  # the second row may attend to nothing
+CONSTANTS = {"LINEAR": sympy.Symbol("linear", real=True), "CUBIC": sympy.Symbol("cubic", real=True)}
+
+
+def normal_cdf(x):
+    """The function whose derivative is exp(-x^2 / 2) / sqrt(2 pi), with the constant rounded as in the code."""
+    return symbols.wrap(np.vectorize(lambda a: names.named("normal_cdf", a), otypes=[object])(x))
+
+
+names.RULES["normal_cdf"] = lambda value, a: names.exp(-(a**2) / 2) * symbols.exact(1.0 / math.sqrt(2.0 * math.pi))
+
+
+def with_exact_cdf(function):
+    """`function` with `normal_cdf` itself instead of the fit that computes it."""
+
+    def patched(*arguments):
+        with mock.patch.object(activations, "normal_cdf", normal_cdf):
+            return function(*arguments)
+
+    return patched
+
+
+def with_any_constants(function):
+    """`function` with symbols for the two constants of GELU's tanh form."""
+
+    def patched(*arguments):
+        with mock.patch.multiple(activations, **CONSTANTS):
+            return function(*arguments)
+
+    return patched
+
+
+def added(function, shape):
+    """The gradient that a function adds to a table, where there has been another one."""
+
+    def backward(dy, cache):
+        before = variables("before", shape)
+        table = before.copy()
+        function(dy, cache, table)
+        return table - before
+
+    return backward
+
+
+def in_blocks(function):
+    """`function` with blocks of two tokens instead of thousands."""
+    module = importlib.import_module("minitransformer.functional.cross_entropy")  # the package has a function there
+
+    def patched(*arguments):
+        with mock.patch.object(module, "BLOCK", 6):
+            return function(*arguments)
+
+    return patched
+
+
+TARGETS = symbols.wrap(np.array([[1, 0, 2]]))  # 0 is padding
+IDS = np.array([[1, 3, 1], [0, 1, 1]])  # 1 occurs four times, 2 never
+BUCKETS = F.relative_buckets(2, 3, num_buckets=4, max_distance=3)
+TOKENS = np.array([[True, True], [False, True]])
+COS, SIN = variables("cos", (2, 2)), variables("sin", (2, 2))
+Q, K = variables("q", (1, 4, 2, 1)), variables("k", (1, 2, 3, 1))
+
+CASES = (
+    Case(
+        "relu",
+        "for x above and below 0",
+        F.relu,
+        F.relu_backward,
+        {"x": Signed((2, 3))},
+        "ReLU's backward opens its gate at zero",
+    ),
+    Case(
+        "gelu",
+        "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
+        with_exact_cdf(F.gelu),
+        F.gelu_backward,
+        {"x": (2, 3)},
+        "GELU's derivative is the share alone",
+    ),
+    Case(
+        "gelu_tanh",
+        "for |x| <= 10 and any two constants",
+        with_any_constants(F.gelu_tanh),
+        with_any_constants(F.gelu_tanh_backward),
+        {"x": (2, 3)},
+        "the derivative of GELU's tanh form has the cube without its factor 3",
+        answer=True,
+    ),
+    Case(
+        "silu",
+        "for x above and below 0",
+        F.silu,
+        F.silu_backward,
+        {"x": Signed((2, 3))},
+        "SiLU's derivative is the sigmoid alone",
+    ),
+    Case(
+        "tanh",
+        "",
+        F.tanh,
+        F.tanh_backward,
+        {"x": (2, 3)},
+        "the derivative of tanh is one less its value",
+    ),
+    Case(
+        "geglu",
+        "where the derivative of normal_cdf is exp(-x^2 / 2) / sqrt(2 pi)",
+        with_exact_cdf(F.geglu),
+        F.geglu_backward,
+        {"x": (2, 6)},
+        "gate and up are swapped, backward",
+    ),
+    Case(
+        "geglu_tanh",
+        "for |x| <= 10 and any two constants",
+        with_any_constants(F.geglu_tanh),
+        with_any_constants(F.geglu_tanh_backward),
+        {"x": (2, 6)},
+        "the gate's gradient forgets what it lets up",
+        answer=True,
+    ),
+    Case(
+        "swiglu",
+        "for gates above and below 0",
+        F.swiglu,
+        F.swiglu_backward,
+        {"x": Signed((2, 6))},
+        "the gradient of up passes through the activation",
+    ),
+    Case(
+        "glu",
+        "for gates above and below 0",
+        F.glu,
+        F.glu_backward,
+        {"x": Signed((2, 6))},
+        "the gate of a gated linear unit has the slope of its own output squared",
+    ),
+    Case(
+        "linear",
+        "",
+        F.linear,
+        F.linear_backward,
+        {"x": (2, 3, 2), "W": (2, 4), "b": (4,)},
+        "the bias gradient is that of the last token alone",
+    ),
+    Case(
+        "conv1d",
+        "causal, with gaps",
+        lambda x, W, b: F.conv1d(x, W, b, dilation=2),
+        F.conv1d_backward,
+        {"x": (2, 4, 1), "W": (3, 1, 2), "b": (2,)},
+        "dilation is ignored in the convolution's backward",
+    ),
+    Case(
+        "conv1d",
+        "in both directions, with padding",
+        lambda x, W, b: F.conv1d(x, W, b, causal=False, mask=TOKENS),
+        F.conv1d_backward,
+        {"x": (2, 2, 3), "W": (3, 3, 2), "b": (2,)},
+        "padding gets a gradient from the convolution",
+    ),
+    Case(
+        "layer_norm",
+        "as on a CPU, for any eps",
+        lambda *inputs: F.layer_norm(*inputs, eps=EPS),
+        F.layer_norm_backward,
+        {"x": (2, 3), "gamma": (3,), "beta": (3,)},
+        "LayerNorm's backward forgets the path through the variance",
+        answer=True,
+        backend="numpy",
+    ),
+    Case(
+        "layer_norm",
+        "as on a GPU, with means near 0",
+        lambda *inputs: F.layer_norm(*inputs, eps=EPS),
+        F.layer_norm_backward,
+        {"x": (2, 3), "gamma": (3,), "beta": (3,)},
+        "LayerNorm's backward forgets the path through the mean",
+        answer=False,
+    ),
+    Case(
+        "layer_norm",
+        "as on a GPU, with means far from 0",
+        lambda *inputs: F.layer_norm(*inputs, eps=EPS),
+        F.layer_norm_backward,
+        {"x": (2, 3), "gamma": (3,), "beta": (3,)},
+        "the gradient of beta is a mean over the tokens",
+        answer=True,
+    ),
+    Case(
+        "rms_norm",
+        "as on a CPU, for any eps",
+        lambda *inputs: F.rms_norm(*inputs, eps=EPS),
+        F.rms_norm_backward,
+        {"x": (2, 3), "gamma": (3,)},
+        "RMSNorm's gamma is taken outside the sum",
+        answer=True,
+        backend="numpy",
+    ),
+    Case(
+        "rms_norm",
+        "as on a GPU, for any eps",
+        lambda *inputs: F.rms_norm(*inputs, eps=EPS),
+        F.rms_norm_backward,
+        {"x": (2, 3), "gamma": (3,)},
+        "a token is scaled before it is squared, and its eps is not",
+    ),
+    Case(
+        "softmax",
+        "",
+        F.softmax,
+        F.softmax_backward,
+        {"scores": (2, 3)},
+        "the softmax's Jacobian is taken as elementwise",
+    ),
+    Case(
+        "softmax",
+        "with a mask and an empty row",
+        lambda scores: F.softmax(scores, MASK),
+        F.softmax_backward,
+        {"scores": (2, 3)},
+        "the softmax's backward divides by the batch size",
+    ),
+    Case(
+        "cross_entropy",
+        "with padding, and any smoothing",
+        in_blocks(lambda logits: F.cross_entropy(logits, TARGETS, smoothing=RATE)),
+        in_blocks(F.cross_entropy_backward),
+        {"logits": (1, 3, 3)},
+        "label smoothing is left out of the backward",
+        answer=True,
+    ),
+    Case(
+        "cross_entropy",
+        "without smoothing",
+        lambda logits: F.cross_entropy(logits, TARGETS),
+        F.cross_entropy_backward,
+        {"logits": (1, 3, 3)},
+        "the loss's gradient is divided by the number of tokens twice",
+    ),
+    Case(
+        "dropout",
+        "for one mask",
+        lambda x: F.dropout(x, 0.4, np.random.default_rng(2)),
+        F.dropout_backward,
+        {"x": (2, 3)},
+        "dropout draws a second mask for its backward",
+    ),
+    Case(
+        "embedding",
+        "with a token that occurs four times, and any scale",
+        lambda E: F.embedding(IDS, E, SCALE),
+        added(F.embedding_backward, (4, 2)),
+        {"E": (4, 2)},
+        "the embedding's backward starts its table's gradient again from zero",
+    ),
+    Case(
+        "relative_bias",
+        "",
+        lambda table: F.relative_bias(table, BUCKETS),
+        added(F.relative_bias_backward, (4, 2)),
+        {"table": (4, 2)},
+        "repeated buckets lose gradient",
+    ),
+    Case(
+        "rotate",
+        "for any numbers instead of cosines and sines",
+        lambda x: F.rotate(x, COS, SIN),
+        F.rotate_backward,
+        {"x": (1, 2, 2, 4)},
+        "the rotation's backward turns the same way as its forward",
+    ),
+    Case(
+        "split_heads",
+        "whose backward is merge_heads",
+        lambda x: (F.split_heads(x, 2), None),
+        lambda dy, _: F.merge_heads(dy),
+        {"x": (2, 3, 4)},
+        "heads are merged without being transposed back",
+    ),
+    Case(
+        "merge_heads",
+        "whose backward is split_heads",
+        lambda x: (F.merge_heads(x), 2),
+        F.split_heads,
+        {"x": (1, 2, 3, 4)},
+        "heads are merged without being transposed back",
+    ),
+    Case(
+        "group_heads",
+        "whose backward is ungroup_heads",
+        lambda x: (F.group_heads(x, K), None),
+        lambda dy, _: F.ungroup_heads(dy, Q),
+        {"x": (1, 4, 2, 3)},
+        "the heads of a group are taken apart token by token",
+    ),
+    Case(
+        "ungroup_heads",
+        "whose backward is group_heads",
+        lambda x: (F.ungroup_heads(x, Q), None),
+        lambda dy, _: F.group_heads(dy, K),
+        {"x": (1, 2, 4, 3)},
+        "the heads of a group are taken apart token by token",
+    ),
+    Case(
+        "repeat_heads",
+        "",
+        lambda x: (F.repeat_heads(x, Q), (2,)),
+        F.repeat_heads_backward,
+        {"x": (1, 2, 3, 1)},
+        "the gradient of grouped keys and values is that of one head of the group",
+    ),
+    Case(
+        "toeplitz",
+        "whose backward is diagonal_sums",
+        lambda values: (toeplitz(values, 2, 3), None),
+        lambda dy, _: diagonal_sums(dy),
+        {"values": (2, 4)},
+        "the diagonals of relative positions lean the wrong way",
+    ),
+)

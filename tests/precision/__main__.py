@@ -1,0 +1,33 @@
+"""`python -m tests.precision`: measure how exact the functions are, and write docs/floating-point.md."""
+
+import argparse
+import warnings
+
+from minitransformer.progress import tqdm
+from tests.precision.cases import CASES
+from tests.precision.page import PAGE, lines_of, make_page, row
+
+
+def main():
+    """Measure all cases and write the page, or print those of some functions."""
+    parser = argparse.ArgumentParser(prog="python -m tests.precision", description=__doc__.partition(": ")[2])
+    parser.add_argument("functions", nargs="*", metavar="FUNCTION", help="print only these and leave the page as it is")
+    names = parser.parse_args().functions
+    unknown = set(names) - {case.function for case in CASES}
+    if unknown:
+        parser.error(f"there are no cases for {', '.join(sorted(unknown))}")
+    cases = [case for case in CASES if not names or case.function in names]
+    lines = []
+    with tqdm(cases, unit="case") as bar, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for case in bar:
+            lines += lines_of(case)
+    for line in lines:
+        print(row(line))
+    if not names:
+        PAGE.write_text(make_page(lines), encoding="utf8")
+        print(f"wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""How exact the functions are: no worse than docs/floating-point.md says, and what is inexact there has a reason."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+from minitransformer import functional as F
+from tests.precision import definitions
+from tests.precision.cases import CASES
+from tests.precision.exact import DIGITS, Exact, array_of, differentiate, dot, exp, log, normal_cdf, sqrt, tanh
+from tests.precision.measure import DOUBLE, SINGLE, measure
+from tests.precision.page import REASONS, lines_of, read_page, reason_of
+
+BY_NAME = {case.name: case for case in CASES}
+SHORT = [case.name for case in CASES if not case.long]
+WITHOUT_BACKWARD = {"alibi_bias", "erf", "normal_cdf", "normal_pdf", "rotary_tables", "sinusoidal_positions"}
+
+
+@functools.cache
+def page():
+    return read_page()
+
+
+def written(case):
+    """The rows of the page for a case, by result."""
+    return {line.result: line for line in page() if (line.function, line.hard) == (case.function, case.hard)}
+
+
+def assert_at_most(error, line, form):
+    """Other processors and libraries round differently. What stands out is nothing but such rounding errors."""
+    assert line.stands_out or error <= 2 * (line.single if form is SINGLE else line.double) + 1, line
+
+
+def test_every_function_with_a_backward_is_measured():
+    names = {name.removesuffix("_backward") for name in F.__all__ if name.endswith("_backward")}
+    assert {case.function for case in CASES} == names | WITHOUT_BACKWARD
+
+
+def test_functions_that_stand_out_have_rows_of_absolute_errors():
+    absolute = {line.function for line in page() if line.unit == "one"}
+    assert all(absolute & set(functions) for functions in set(REASONS) - {("linear_attention",)})
+
+
+def test_the_page_has_a_row_for_each_case_and_no_other():
+    assert len(BY_NAME) == len(CASES)
+    assert {(line.function, line.hard) for line in page()} == {(case.function, case.hard) for case in CASES}
+
+
+def test_what_stands_out_has_a_reason_and_every_reason_is_needed():
+    out = [line.function for line in page() if line.stands_out]
+    assert {reason_of(function) for function in out} == set(REASONS)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_errors_in_float32_are_those_of_the_page(name):
+    case = BY_NAME[name]
+    got, lines = measure(case, SINGLE, draws=0), written(case)
+    assert got.keys() == lines.keys()
+    for result, measured in got.items():
+        assert_at_most(measured.error, lines[result], SINGLE)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", BY_NAME)
+def test_all_errors_are_those_of_the_page(name):
+    case = BY_NAME[name]
+    lines = written(case)
+    for line in lines_of(case):
+        assert_at_most(line.single, lines[line.result], SINGLE)
+        assert_at_most(line.double, lines[line.result], DOUBLE)
+        assert not line.stands_out or reason_of(line.function), line
+
+
+def test_gradients_of_exact_numbers_are_derivatives():
+    def function(x, y):
+        return dot([x, y], [exp(x), tanh(y)]) / sqrt(x * x + y) - log(y) * normal_cdf(x) + (1 - x)
+
+    with mp.workdps(DIGITS):
+        x, y = Exact("0.7"), Exact("1.9")
+        differentiate(np.array([function(x, y)]), [mp.mpf(3)])
+        for number, derivative in (
+            (x, mp.diff(lambda t: function(Exact(t), y).value, x.value)),
+            (y, mp.diff(lambda t: function(x, Exact(t)).value, y.value)),
+        ):
+            assert abs(number.gradient - 3 * derivative) < mp.mpf(10) ** -40
+
+
+def test_size_of_a_sum_is_that_of_its_terms():
+    with mp.workdps(DIGITS):
+        x, y = Exact(3), Exact(-2)
+        assert dot([x, y], [Exact(5), Exact(7)]).size == 29
+        difference = x - 3 * x
+        differentiate(np.array([difference]), [mp.one])
+        assert (x.gradient, x.gradient_size) == (-2, 4)
+
+
+@pytest.mark.parametrize("form", [SINGLE, DOUBLE], ids=["float32", "float64"])
+def test_ulps_are_the_distances_between_neighbours(form):
+    for x in (1.0, 0.75, 1e-30, 1.5e4, float(np.finfo(form.dtype).tiny) / 3, float(np.finfo(form.dtype).tiny)):
+        number = form.dtype(x)
+        assert float(form.ulp(mp.mpf(float(number)))) == float(np.nextafter(number, form.dtype(np.inf)) - number)
+
+
+def test_definitions_give_known_values():
+    with mp.workdps(DIGITS):
+        x = array_of(np.array([[mp.log(1), mp.log(2), mp.log(5)]]))
+        assert [float(p.value) for p in definitions.softmax(x)[0]] == [0.125, 0.25, 0.625]
+        loss = definitions.cross_entropy(x, np.array([2]))
+        assert float(loss[()].value) == pytest.approx(math.log(1.6), rel=1e-15)
+        (gelu,) = definitions.gelu(array_of(np.array([mp.mpf(1)])))
+        assert float(gelu.value) == pytest.approx(0.8413447460685429, rel=1e-15)
