@@ -116,6 +116,10 @@ def test_it_learns_to_copy_short_sources_through_the_usual_training_step():
         ({"norm": "none"}, "norm must be one of post, pre, got 'none'"),
         ({"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
         ({"tie_embeddings": 1}, "tie_embeddings must be True or False, got 1"),
+        ({"d_model": 0}, "d_model must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"norm_eps": np.inf}, "norm_eps must be at least 0 and finite, got inf"),
+        ({"norm_eps": np.nan}, "norm_eps must be at least 0 and finite, got nan"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes, complaint):
@@ -126,3 +130,17 @@ def test_what_does_not_fit_is_refused(changes, complaint):
 def test_ids_that_are_not_in_the_vocabulary_are_refused():
     with pytest.raises(IndexError, match="ids has the token id 11"):
         build()(IDS + 1)
+
+
+def test_the_smallest_values_are_accepted():
+    sizes = dict.fromkeys(("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"), 1)
+    assert ConvConfig(**sizes, norm_eps=0.0).receptive_field == 1
+
+
+def test_ids_that_are_no_batch_or_no_integers_are_refused():
+    with pytest.raises(ValueError, match=r"^ids must be a batch of sequences of shape \(B, T\), got \(8,\)"):
+        build()(IDS[0])
+    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
+        build()(IDS * 1.0)
+    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
+        build().decoding_state(IDS, 0)

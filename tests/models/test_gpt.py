@@ -191,3 +191,30 @@ def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
 def test_ids_of_a_wrong_shape_or_length_are_refused(shape):
     with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
         build()(np.ones(shape, int))
+
+
+def test_with_scaled_output_the_logits_are_divided_by_the_root_of_the_width():
+    plain, scaled = build_random(), build_random(scale_output=True)
+    assert relative_error(scaled(IDS), host(plain(IDS)) / math.sqrt(C)) <= 1e-14
+
+
+def test_ids_that_are_not_integers_are_refused():
+    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
+        build()(IDS * 1.0)
+
+
+def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_first():
+    model = build_random(num_layers=3)
+    weights = [host(layer) for layer in model.attention_weights(IDS)]
+    assert [layer.shape for layer in weights] == [(2, H, 5, 5)] * 3
+    assert all(relative_error(layer.sum(axis=-1), np.ones((2, H, 5))) <= 1e-14 for layer in weights)
+    first = randomize(build(num_layers=1))
+    first.load_state_dict(
+        {name: array for name, array in model.state_dict().items() if name in dict(first.named_parameters())}
+    )
+    assert same(first.attention_weights(IDS)[0], weights[0])
+
+
+def test_decoding_no_token_at_all_is_refused():
+    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
+        build().decoding_state(IDS, 0)

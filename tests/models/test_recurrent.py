@@ -1,5 +1,6 @@
 """A recurrent encoder-decoder in its four forms: what may influence what, decoding, saving, and its refusals."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from minitransformer.decoding import beam_search, greedy_decode
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
+from minitransformer.models.recurrent import reversed_order
 from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import BOS
@@ -176,11 +178,15 @@ def test_new_models_are_equal_for_equal_seeds_and_zero_without():
         ({"hidden_size": 5, "bidirectional": True}, "hidden_size must be even for two directions, got 5"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
         ({"forget_bias": np.inf}, "forget_bias must be finite, got inf"),
+        *(
+            ({name: 0}, f"{name} must be at least 1, got 0")
+            for name in ("vocab_size", "d_model", "num_layers", "max_len")
+        ),
     ],
 )
 def test_impossible_configurations_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
-        Seq2SeqConfig(V, **fields)
+        Seq2SeqConfig(**{"vocab_size": V, **fields})
 
 
 def test_a_named_configuration_that_does_not_exist_is_refused():
@@ -198,3 +204,48 @@ def test_sequences_that_do_not_fit_are_refused():
         model(SOURCE, TARGET_IN + 10)
     with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
         model.decoding_state(SOURCE, 0)
+
+
+@pytest.mark.parametrize("name", ["bidirectional", "reverse_source"])
+def test_a_switch_is_true_or_false_and_nothing_like_it(name):
+    with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 1$"):
+        Seq2SeqConfig(V, **{name: 1})
+
+
+def test_the_smallest_sizes_and_an_odd_one_for_a_single_direction_are_accepted():
+    names = ("vocab_size", "d_model", "hidden_size", "num_layers", "max_len")
+    config = Seq2SeqConfig(**dict.fromkeys(names, 1))
+    assert [getattr(config, name) for name in names] == [1] * 5
+
+
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_named_configurations_take_their_changes_and_keep_the_rest(name):
+    plain = named_seq2seq_config(name, V)
+    assert named_seq2seq_config(name, V, cell="gru", d_model=8) == dataclasses.replace(plain, cell="gru", d_model=8)
+    assert plain.vocab_size == V
+
+
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_ids_that_no_model_can_read_are_refused_by_their_name(which):
+    model = build()
+    for ids, error, message in (
+        (np.full((3, 4), V), IndexError, f"{which} has the token id 11, but the vocabulary has the ids 0 to 10"),
+        (np.full((3, 21), 3), ValueError, f"^{which} is 21 tokens long, but the model has only 20 positions"),
+        (np.full(3, 3), ValueError, f"^{which} must be a batch of sequences of shape"),
+        (np.full((3, 4), 3.0), TypeError, f"^{which} must be integer token ids, got an array of float64"),
+    ):
+        with pytest.raises(error, match=message):
+            model(*(ids if name == which else good for name, good in (("source", SOURCE), ("target", TARGET_IN))))
+    longest = np.full((3, 20), 3)
+    assert model(longest, longest).shape == (3, 20, V)
+
+
+def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
+    model = build()
+    encoded, _ = model.encode(SOURCE[:1])
+    with pytest.raises(ValueError, match="must have the same batch size, got 3, 3 and 1 sequences"):
+        model.decode(TARGET_IN, encoded, SOURCE)
+
+
+def test_the_reversed_order_leaves_padding_where_it_is():
+    assert reversed_order(SOURCE).tolist() == [[2, 1, 0, 3, 4], [4, 3, 2, 1, 0], [1, 0, 2, 3, 4]]
