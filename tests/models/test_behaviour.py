@@ -303,3 +303,24 @@ def test_an_invalid_configuration_is_refused_by_its_field(changes, message):
 def test_an_unknown_dtype_is_refused_with_the_known_ones(dtype):
     with pytest.raises(ValueError, match=f"dtype must be one of float32, float64, complex128, got {dtype}"):
         build("post", True, dtype=dtype)
+
+
+KINDS = {
+    "tiled": {},
+    "windowed": {"window": 2, "num_global": 1},
+    "strided": {"window": 2, "stride": 3},
+    "linear": {},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_attention_sees_a_later_target_token_or_padding(kind):
+    model = build_random("pre", True, attention=kind, **KINDS[kind], num_layers=3)
+    target = np.array([[1, 6, 3, 8, 9], [1, 5, 9, 4, 7]])
+    logits = host(model(SOURCE, target))
+    for t in range(1, target.shape[1]):
+        other = target.copy()
+        other[:, t] = 10
+        assert relative_error(host(model(SOURCE, other))[:, :t], logits[:, :t]) <= 1e-14
+    assert relative_error(model(pad(SOURCE, 3), target), logits) <= 1e-13
+    assert relative_error(model(SOURCE, pad(target, 2))[:, :5], logits) <= 1e-13

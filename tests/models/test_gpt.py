@@ -218,3 +218,29 @@ def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_firs
 def test_decoding_no_token_at_all_is_refused():
     with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
         build().decoding_state(IDS, 0)
+
+
+KINDS = {
+    "tiled": {},
+    "windowed": {"window": 2, "num_global": 1},
+    "strided": {"window": 2, "stride": 3},
+    "linear": {},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_attention_sees_a_later_token(kind):
+    model = build_random(attention=kind, **KINDS[kind], num_layers=3)
+    logits = host(model(IDS))
+    for t in range(1, IDS.shape[1]):
+        other = IDS.copy()
+        other[:, t] = 2
+        changed = host(model(other))
+        assert relative_error(changed[:, :t], logits[:, :t]) <= 1e-14
+        assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
+
+
+@every_position
+def test_a_window_as_long_as_the_sequence_is_full_attention(positions):
+    full, windowed = build_random(positions), build_random(positions, attention="windowed", window=IDS.shape[1])
+    assert relative_error(windowed(IDS), full(IDS)) <= 1e-13
