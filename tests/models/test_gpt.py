@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data import TextBatch
+from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
 from minitransformer.layers import EncoderLayer
@@ -244,3 +245,14 @@ def test_no_kind_of_attention_sees_a_later_token(kind):
 def test_a_window_as_long_as_the_sequence_is_full_attention(positions):
     full, windowed = build_random(positions), build_random(positions, attention="windowed", window=IDS.shape[1])
     assert relative_error(windowed(IDS), full(IDS)) <= 1e-13
+
+
+def test_prompts_are_continued_by_their_likeliest_tokens():
+    model, prompts = build_random(), np.array([[3, 8, 4], [7, 5, 0]])
+    state = model.decoding_state(prompts, 4)
+    said = generate(state, state.prompt, 4, eos=None).ids
+    for row, prompt in enumerate(prompts):
+        ids = prompt[prompt != 0]
+        for _ in range(4):
+            ids = np.append(ids, host(model(ids[None]))[0, -1].argmax())
+        assert said[row].tolist() == ids[-4:].tolist()
