@@ -297,3 +297,13 @@ def test_the_gradient_alone_may_be_strided():
 
 def test_an_update_of_no_numbers_changes_nothing():
     assert all(array.size == 0 for array in _update(**{name: np.ones((0, 3)) for name in ("data", "grad", "m", "v")}))
+
+
+def test_after_one_step_m_and_v_hold_their_shares_of_the_gradient_and_of_its_square():
+    gradient = np.array([3.0, -4.0])
+    parameter = Parameter(np.ones(2))
+    parameter.grad[...] = device(gradient)
+    optimizer = Adam([parameter], betas=(0.7, 0.95))
+    optimizer.step()
+    assert relative_error(optimizer.m, 0.3 * gradient) < 1e-15
+    assert relative_error(optimizer.v, 0.05 * gradient**2) < 1e-15

@@ -169,10 +169,10 @@ def test_training_starts_as_many_threads_as_its_largest_batch_keeps_busy(
     assert parallel.default_threads(config, batch_size) == 8
 
 
-@pytest.mark.parametrize("seed", [7, [7]])
-def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed):
+@pytest.mark.parametrize(("seed", "seeds"), [(7, [7]), ([7], [7]), ([7, 1, 2, 3, 4], [7, 1, 2, 3, 4])])
+def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed, seeds):
     workers = DataParallel(build(), CrossEntropyLoss(), 3, seed)
-    expected = [make_generator(entropy).random() for entropy in ([7], [7, 1], [7, 2])]
+    expected = [make_generator(entropy).random() for entropy in (seeds, [*seeds, 1], [*seeds, 2])]
     assert [rng.random() for rng in workers.rngs] == expected
 
 
