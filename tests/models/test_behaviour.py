@@ -303,3 +303,46 @@ def test_an_invalid_configuration_is_refused_by_its_field(changes, message):
 def test_an_unknown_dtype_is_refused_with_the_known_ones(dtype):
     with pytest.raises(ValueError, match=f"dtype must be one of float32, float64, complex128, got {dtype}"):
         build("post", True, dtype=dtype)
+
+
+KINDS = {
+    "tiled": {},
+    "windowed": {"window": 2, "num_global": 1},
+    "strided": {"window": 2, "stride": 3},
+    "linear": {},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_attention_sees_a_later_target_token_or_padding(kind):
+    model = build_random("pre", True, attention=kind, **KINDS[kind], num_layers=3)
+    target = np.array([[1, 6, 3, 8, 9], [1, 5, 9, 4, 7]])
+    logits = host(model(SOURCE, target))
+    for t in range(1, target.shape[1]):
+        other = target.copy()
+        other[:, t] = 10
+        assert relative_error(host(model(SOURCE, other))[:, :t], logits[:, :t]) <= 1e-14
+    assert relative_error(model(pad(SOURCE, 3), target), logits) <= 1e-13
+    assert relative_error(model(SOURCE, pad(target, 2))[:, :5], logits) <= 1e-13
+
+
+def test_token_vectors_are_multiplied_by_the_root_of_the_width_before_positions_are_added():
+    model = build("post", True)
+    for embedding, ids in ((model.source_embedding, SOURCE), (model.target_embedding, TARGET_IN)):
+        vectors = host(embedding.tokens.E.data)[ids] * math.sqrt(C)
+        positions = host(embedding.positions.table)[: ids.shape[1]]
+        assert relative_error(embedding(ids), vectors + positions) <= 1e-14
+
+
+def test_attention_weights_are_those_of_every_layer_of_each_kind():
+    model = build_random("post", True, num_layers=3)
+    weights = model.attention_weights(SOURCE, TARGET_IN)
+    real, seen = SOURCE != 0, np.tril(np.ones((4, 4), bool)) & (TARGET_IN != 0)[:, None]
+    for got, allowed in (
+        (weights.encoder, np.broadcast_to(real[:, None, None], (2, H, 5, 5))),
+        (weights.decoder, np.broadcast_to(seen[:, None], (2, H, 4, 4))),
+        (weights.cross, np.broadcast_to(real[:, None, None], (2, H, 4, 5))),
+    ):
+        assert len(got) == 3
+        assert all(same(layer > 0, allowed) for layer in got)
+        assert all(relative_error(host(layer).sum(axis=-1), np.ones(allowed.shape[:3])) <= 1e-14 for layer in got)

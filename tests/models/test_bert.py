@@ -221,3 +221,62 @@ def test_an_unknown_segment_is_refused():
 def test_segments_of_another_shape_are_refused_instead_of_being_broadcast(shape):
     with pytest.raises(ValueError, match=r"^segments must have the same shape as ids, \(2, 5\), got \("):
         build()(IDS, np.zeros(shape, int))
+
+
+def test_there_are_two_segments_by_default_and_one_is_enough():
+    config = bert_config(V, d_model=C, num_heads=H, d_ff=F, num_layers=1, max_len=9)
+    assert BERT(config).embedding.segments.E.data.shape == (2, C)
+    assert BERT(config, num_segments=1, num_classes=1)(IDS).shape == (2, 1)
+
+
+@pytest.mark.parametrize("name", ["num_segments", "num_classes"])
+def test_a_model_without_segments_or_classes_is_refused(name):
+    with pytest.raises(ValueError, match=rf"^{name} must be at least 1, got 0$"):
+        BERT(bert_config(V, d_model=C, num_heads=H, d_ff=F, num_layers=1), **{name: 0})
+
+
+def test_segments_that_are_negative_or_no_integers_are_refused():
+    with pytest.raises(IndexError, match="segments has the token id -1"):
+        build()(IDS, np.full_like(IDS, -1))
+    with pytest.raises(TypeError, match=r"^segments must be integer token ids, got an array of float64$"):
+        build()(IDS, np.zeros(IDS.shape))
+
+
+def test_ids_that_no_model_can_read_are_refused():
+    model = build()
+    with pytest.raises(IndexError, match="ids has the token id 11"):
+        model(np.full_like(IDS, V))
+    with pytest.raises(ValueError, match=r"^ids is 41 tokens long, but the model has only 40 positions"):
+        model(np.ones((1, 41), int))
+    with pytest.raises(ValueError, match=r"^ids must be a batch of sequences of shape \(B, T\), got \(4,\)"):
+        model(np.ones(4, int))
+
+
+def test_tokens_of_any_number_of_axes_have_the_logits_that_they_have_in_a_batch():
+    model, x = build_random(), device(np.random.default_rng(3).standard_normal((2, 5, C)))
+    assert relative_error(model.head(x.reshape(10, C)), host(model.head(x)).reshape(10, V)) <= 1e-14
+
+
+@every_head
+def test_attention_weights_are_those_of_every_layer_and_depend_on_the_segments(num_classes):
+    model = build_random(num_classes, num_layers=3)
+    weights, others = ([host(layer) for layer in model.attention_weights(IDS, s)] for s in (SEGMENT_IDS, None))
+    assert [layer.shape for layer in weights] == [(2, H, 5, 5)] * 3
+    for layer, other in zip(weights, others, strict=True):
+        assert same(layer > 0, np.broadcast_to((IDS != 0)[:, None, None], layer.shape))
+        assert relative_error(other, layer) > 1e-3
+
+
+@every_head
+@pytest.mark.parametrize("positions", ["none", "learned"])
+def test_backward_adds_the_gradient_of_every_tensor_to_what_is_there(num_classes, positions):
+    model = build_random(num_classes, positions=positions)
+    dlogits, sums = device(np.random.default_rng(4).standard_normal(model(IDS, SEGMENT_IDS).shape)), []
+    for _ in range(2):
+        _, cache = model.forward(IDS, SEGMENT_IDS)
+        model.backward(dlogits, cache)
+        sums.append({name: host(parameter.grad).copy() for name, parameter in model.named_parameters()})
+    for name, gradient in sums[0].items():
+        if not name.endswith("qkv.b"):  # a third of it is rounding noise
+            assert gradient.any(), name
+            assert relative_error(sums[1][name], 2.0 * gradient) <= 1e-13, name

@@ -5,7 +5,19 @@ import math
 
 import pytest
 
-from minitransformer.models import TransformerConfig, config_names, named_config
+from minitransformer.models import (
+    BERT,
+    GPT,
+    ConvConfig,
+    ConvLM,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+    config_names,
+    named_config,
+)
+from minitransformer.models.config import SWITCHES
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 pytestmark = pytest.mark.host_only  # no arrays
@@ -71,14 +83,14 @@ def test_a_configuration_cannot_be_changed_after_its_checks():
 @pytest.mark.parametrize("value", [0, -1])
 @pytest.mark.parametrize("field", ["vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"])
 def test_a_size_below_one_is_refused_by_its_field(field, value):
-    with pytest.raises(ValueError, match=f"^{field} must be at least 1, got {value}$"):
+    with pytest.raises(ValueError, match=rf"^{field} must be at least 1, got {value}$"):
         TransformerConfig(**{**SMALL, field: value})
 
 
 @pytest.mark.parametrize("value", [1.0, 1.5, -0.1, math.nan])
 @pytest.mark.parametrize("field", ["dropout", "attention_dropout", "ffn_dropout"])
 def test_a_rate_outside_0_to_1_is_refused_by_its_field(field, value):
-    with pytest.raises(ValueError, match=f"^{field} must be at least 0 and less than 1, got {value}$"):
+    with pytest.raises(ValueError, match=rf"^{field} must be at least 0 and less than 1, got {value}$"):
         TransformerConfig(**{**SMALL, field: value})
 
 
@@ -91,3 +103,98 @@ def test_every_number_of_heads_that_divides_d_model_is_accepted(heads):
 def test_heads_that_do_not_divide_d_model_are_refused_with_both_numbers(heads):
     with pytest.raises(ValueError, match=f"got d_model = 12 and num_heads = {heads}$"):
         TransformerConfig(**{**SMALL, "num_heads": heads})
+
+
+# a field with a value that no model can have -> the error, and what it says
+IMPOSSIBLE = [
+    ({"norm": "middle"}, ValueError, "^norm must be one of post, pre, got 'middle'$"),
+    ({"normalization": "batch"}, ValueError, "^normalization must be one of .*, got 'batch'$"),
+    ({"activation": "sine"}, ValueError, "^activation must be one of .*, got 'sine'$"),
+    ({"positions": "spiral"}, ValueError, "^positions must be one of .*, got 'spiral'$"),
+    ({"attention": "hard"}, ValueError, "^attention must be one of .*, got 'hard'$"),
+    ({"norm_eps": -1e-9}, ValueError, "^norm_eps must be at least 0, got -1e-09$"),
+    ({"norm_eps": math.nan}, ValueError, "^norm_eps must be at least 0, got nan$"),
+    ({"norm_eps": math.inf}, ValueError, "^norm_eps must be finite, got inf$"),
+    ({"norm_eps": "1e-5"}, TypeError, "^norm_eps must be a number"),
+    ({"final_norm": 1}, TypeError, "^final_norm must be True or False, got 1$"),
+    ({"num_kv_heads": 2}, ValueError, "num_kv_heads"),
+    ({"num_kv_heads": 0}, ValueError, "num_kv_heads"),
+    ({"num_global": -1}, ValueError, "^num_global must be at least 0, got -1$"),
+    ({"num_global": 1}, ValueError, "^attention='full' has no num_global, got 1$"),
+    ({"window": 3}, ValueError, "^attention='full' has no window, got 3$"),
+    ({"stride": 3}, ValueError, "^attention='full' has no stride, got 3$"),
+    ({"attention": "windowed"}, ValueError, "^attention='windowed' needs window, got None$"),
+    ({"attention": "windowed", "window": 0}, ValueError, "^window must be at least 1, got 0$"),
+    ({"attention": "windowed", "window": 3, "stride": 2}, ValueError, "^attention='windowed' has no stride, got 2$"),
+    ({"attention": "strided", "window": 3}, ValueError, "^attention='strided' needs stride, got None$"),
+    ({"attention": "strided", "window": 3, "stride": 0}, ValueError, "^stride must be at least 1, got 0$"),
+    ({"attention": "linear", "attention_dropout": 0.1}, ValueError, "^linear attention has no attention_dropout"),
+    ({"attention": "linear", "positions": "relative"}, ValueError, "^linear attention .* positions='relative'"),
+    ({"attention": "linear", "positions": "rope"}, ValueError, "^linear attention .* positions='rope'"),
+    ({"attention": "linear", "positions": "alibi"}, ValueError, "^linear attention .* positions='alibi'"),
+    ({"attention": "linear", "scale_scores": False}, ValueError, "^linear attention .* scale_scores"),
+    ({"d_model": 9}, ValueError, "^d_model must be even for sinusoidal positions, got 9$"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), IMPOSSIBLE, ids=str)
+def test_what_no_model_can_have_is_refused_by_its_field(changes, error, message):
+    with pytest.raises(error, match=message):
+        TransformerConfig(**{**SMALL, **changes})
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_is_true_or_false_and_nothing_like_it(name):
+    with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 0$"):
+        TransformerConfig(**SMALL, **{name: 0})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: 1} for name in ("vocab_size", "num_heads", "d_ff", "num_layers", "max_len")),
+        {"d_model": 1, "num_heads": 1, "positions": "none"},
+        {"d_model": 9, "positions": "learned"},
+        {"norm_eps": 0.0},
+        {"num_kv_heads": 1},
+        {"attention": "windowed", "window": 1, "num_global": 1},
+        {"attention": "strided", "window": 1, "stride": 1, "num_global": 2},
+        {"attention": "linear", "positions": "learned"},
+        {"final_norm": True},
+    ],
+    ids=str,
+)
+def test_the_smallest_values_and_all_that_fits_together_are_accepted(changes):
+    config = TransformerConfig(**{**SMALL, **changes})
+    assert {name: getattr(config, name) for name in changes} == changes
+
+
+@pytest.mark.parametrize(
+    ("attention", "needed"), [("full", True), ("tiled", False), ("windowed", False), ("linear", False)]
+)
+def test_full_attention_alone_must_be_told_the_order_of_the_tokens(attention, needed):
+    window = {"window": 2} if attention == "windowed" else {}
+    assert TransformerConfig(**SMALL, attention=attention, **window).needs_causal_mask is needed
+
+
+@pytest.mark.parametrize(("tie_embeddings", "tie_output"), [(True, True), (True, False), (False, True), (False, False)])
+def test_the_output_is_tied_only_if_the_embeddings_are(tie_embeddings, tie_output):
+    config = TransformerConfig(**SMALL, tie_embeddings=tie_embeddings, tie_output=tie_output)
+    assert config.has_tied_output is (tie_embeddings and tie_output)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        *((kind, TransformerConfig(**SMALL)) for kind in (Transformer, GPT, BERT)),
+        (ConvLM, ConvConfig(11, d_model=12, num_layers=2, kernel_size=5)),
+        (Seq2Seq, Seq2SeqConfig(11, d_model=12, hidden_size=7, num_layers=3, cell="gru", attention="none")),
+    ],
+)
+def test_the_least_numbers_are_the_products_that_they_are_called_and_no_model_has_fewer(kind, config):
+    fields, model = dataclasses.asdict(config), kind(config, seed=None)
+    for claims in (config.least_weights(), config.table_sizes()):
+        assert claims == {product: math.prod(fields[name] for name in product.split(" * ")) for product in claims}
+    assert len(config.least_weights()) == 2
+    assert all(number <= model.num_parameters() for number in config.least_weights().values())
+    assert set(config.table_sizes()) == ({"max_len * d_model"} if isinstance(config, TransformerConfig) else set())

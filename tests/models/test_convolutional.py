@@ -8,6 +8,8 @@ from minitransformer.data.prompted import PromptedTask
 from minitransformer.decoding import generate
 from minitransformer.decoding.convolutional import ConvState
 from minitransformer.evaluation import decode_and_score
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import summarize
 from minitransformer.models import ConvConfig, ConvLM
 from minitransformer.training import load_checkpoint, save_checkpoint
@@ -116,6 +118,10 @@ def test_it_learns_to_copy_short_sources_through_the_usual_training_step():
         ({"norm": "none"}, "norm must be one of post, pre, got 'none'"),
         ({"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
         ({"tie_embeddings": 1}, "tie_embeddings must be True or False, got 1"),
+        ({"d_model": 0}, "d_model must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"norm_eps": np.inf}, "norm_eps must be at least 0 and finite, got inf"),
+        ({"norm_eps": np.nan}, "norm_eps must be at least 0 and finite, got nan"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes, complaint):
@@ -126,3 +132,40 @@ def test_what_does_not_fit_is_refused(changes, complaint):
 def test_ids_that_are_not_in_the_vocabulary_are_refused():
     with pytest.raises(IndexError, match="ids has the token id 11"):
         build()(IDS + 1)
+
+
+def test_the_smallest_values_are_accepted():
+    sizes = dict.fromkeys(("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"), 1)
+    assert ConvConfig(**sizes, norm_eps=0.0).receptive_field == 1
+
+
+def test_ids_that_are_no_batch_or_no_integers_are_refused():
+    with pytest.raises(ValueError, match=r"^ids must be a batch of sequences of shape \(B, T\), got \(8,\)"):
+        build()(IDS[0])
+    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
+        build()(IDS * 1.0)
+    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
+        build().decoding_state(IDS, 0)
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "tie_embeddings": False}], ids=str)
+def test_every_gradient_of_the_model_equals_a_complex_step(changes):
+    model = build(**changes, dropout=0.25)
+    report = check_loss(model, IDS[:, :-1], IDS[:, 1:], name="ConvLM", method=COMPLEX_STEP, together=True, directions=2)
+    assert report.worst.error <= 1e-12, str(report)
+
+
+def test_pre_norm_has_one_more_norm_after_the_last_layer():
+    names = {norm: dict(build(norm=norm).named_parameters()) for norm in ("post", "pre")}
+    assert names["pre"].keys() - names["post"].keys() == {"norm.gamma", "norm.beta"}
+
+
+def test_the_tied_matrix_is_one_and_an_untied_one_is_another():
+    tied, untied = build(), build(tie_embeddings=False)
+    assert tied.output.E is tied.embedding.tokens.E
+    assert untied.num_parameters() - tied.num_parameters() == V * C
+
+
+def test_no_sequence_is_too_long():
+    longer = np.tile(IDS, (1, 4))
+    assert relative_error(build()(longer)[:, : IDS.shape[1]], build()(IDS)) <= 1e-13

@@ -7,7 +7,18 @@ import pytest
 
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.generators import make_generator
-from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.models import (
+    BERT,
+    GPT,
+    ConvConfig,
+    ConvLM,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    gpt_config,
+)
 from tests.helpers import host
 
 V = 11
@@ -20,6 +31,8 @@ PLACES = {
     "GPT": (1 + 2 * 2, 2, 2),
     "BERT": (1 + 2 * 2, 2, 2),
     "BERT, classes": (1 + 2 * 2 + 1, 2, 2),  # and one before the classes
+    "ConvLM": (1 + 2, 0, 0),
+    "Seq2Seq": (2 * (1 + 1) + 1, 0, 0),  # in each stack on the tokens and between the layers, and before the output
 }
 
 
@@ -28,11 +41,15 @@ def build(name):
         return Transformer(TransformerConfig(V, **SIZES, **RATES))
     if name == "GPT":
         return GPT(gpt_config(V, **SIZES, **RATES))
+    if name == "ConvLM":
+        return ConvLM(ConvConfig(V, d_model=12, num_layers=2, dropout=RATES["dropout"]))
+    if name == "Seq2Seq":
+        return Seq2Seq(Seq2SeqConfig(V, d_model=12, hidden_size=14, num_layers=2, dropout=RATES["dropout"]))
     return BERT(bert_config(V, **SIZES, **RATES), num_classes=4 if "classes" in name else None)
 
 
 def inputs(name):
-    return (IDS, IDS[:, :4]) if name == "Transformer" else (IDS,)
+    return (IDS, IDS[:, :4]) if name in ("Transformer", "Seq2Seq") else (IDS,)
 
 
 def masks(cache):
@@ -48,7 +65,9 @@ def masks(cache):
 def test_each_place_has_dropout_of_its_own_rate_in_training(name):
     _, cache = build(name).forward(*inputs(name), rng=make_generator(3))
     found = list(masks(cache))
-    assert Counter(1.0 - 1.0 / mask.scale for mask in found) == dict(zip(RATES.values(), PLACES[name], strict=True))
+    assert Counter(1.0 - 1.0 / mask.scale for mask in found) == Counter(
+        dict(zip(RATES.values(), PLACES[name], strict=True))
+    )
     drawn = {host(mask.keep).tobytes() for mask in found if mask.keep.size >= 64}
     assert len(drawn) == sum(mask.keep.size >= 64 for mask in found), "each place draws a mask of its own"
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data import TextBatch
+from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
 from minitransformer.layers import EncoderLayer
@@ -191,3 +192,67 @@ def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
 def test_ids_of_a_wrong_shape_or_length_are_refused(shape):
     with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
         build()(np.ones(shape, int))
+
+
+def test_with_scaled_output_the_logits_are_divided_by_the_root_of_the_width():
+    plain, scaled = build_random(), build_random(scale_output=True)
+    assert relative_error(scaled(IDS), host(plain(IDS)) / math.sqrt(C)) <= 1e-14
+
+
+def test_ids_that_are_not_integers_are_refused():
+    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
+        build()(IDS * 1.0)
+
+
+def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_first():
+    model = build_random(num_layers=3)
+    weights = [host(layer) for layer in model.attention_weights(IDS)]
+    assert [layer.shape for layer in weights] == [(2, H, 5, 5)] * 3
+    assert all(relative_error(layer.sum(axis=-1), np.ones((2, H, 5))) <= 1e-14 for layer in weights)
+    first = randomize(build(num_layers=1))
+    first.load_state_dict(
+        {name: array for name, array in model.state_dict().items() if name in dict(first.named_parameters())}
+    )
+    assert same(first.attention_weights(IDS)[0], weights[0])
+
+
+def test_decoding_no_token_at_all_is_refused():
+    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
+        build().decoding_state(IDS, 0)
+
+
+KINDS = {
+    "tiled": {},
+    "windowed": {"window": 2, "num_global": 1},
+    "strided": {"window": 2, "stride": 3},
+    "linear": {},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_attention_sees_a_later_token(kind):
+    model = build_random(attention=kind, **KINDS[kind], num_layers=3)
+    logits = host(model(IDS))
+    for t in range(1, IDS.shape[1]):
+        other = IDS.copy()
+        other[:, t] = 2
+        changed = host(model(other))
+        assert relative_error(changed[:, :t], logits[:, :t]) <= 1e-14
+        assert (changed[:, t] != logits[:, t]).any(axis=-1).all()
+
+
+@every_position
+def test_a_window_as_long_as_the_sequence_is_full_attention(positions):
+    full, windowed = build_random(positions), build_random(positions, attention="windowed", window=IDS.shape[1])
+    assert relative_error(windowed(IDS), full(IDS)) <= 1e-13
+
+
+def test_prompts_are_continued_by_their_likeliest_tokens():
+    model, prompts = build_random(), np.array([[3, 8, 4], [7, 5, 0]])
+    state = model.decoding_state(prompts, 4)
+    said = generate(state, state.prompt, 4, eos=None).ids
+    for row, prompt in enumerate(prompts):
+        ids = prompt[prompt != 0]
+        for _ in range(4):
+            ids = np.append(ids, host(model(ids[None]))[0, -1].argmax())
+        assert said[row].tolist() == ids[-4:].tolist()

@@ -1,5 +1,6 @@
 """A recurrent encoder-decoder in its four forms: what may influence what, decoding, saving, and its refusals."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -7,7 +8,11 @@ import pytest
 
 from minitransformer.decoding import beam_search, greedy_decode
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.subjects.models import check_loss
+from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
+from minitransformer.models.recurrent import reversed_order
 from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import BOS
@@ -174,13 +179,18 @@ def test_new_models_are_equal_for_equal_seeds_and_zero_without():
         ({"cell": "rnn"}, "cell must be one of lstm, gru, got 'rnn'"),
         ({"attention": "concat"}, "attention must be one of none, additive, dot, general, got 'concat'"),
         ({"hidden_size": 5, "bidirectional": True}, "hidden_size must be even for two directions, got 5"),
+        ({"hidden_size": 9, "bidirectional": True}, "hidden_size must be even for two directions, got 9"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
         ({"forget_bias": np.inf}, "forget_bias must be finite, got inf"),
+        *(
+            ({name: 0}, f"{name} must be at least 1, got 0")
+            for name in ("vocab_size", "d_model", "num_layers", "max_len")
+        ),
     ],
 )
 def test_impossible_configurations_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
-        Seq2SeqConfig(V, **fields)
+        Seq2SeqConfig(**{"vocab_size": V, **fields})
 
 
 def test_a_named_configuration_that_does_not_exist_is_refused():
@@ -198,3 +208,88 @@ def test_sequences_that_do_not_fit_are_refused():
         model(SOURCE, TARGET_IN + 10)
     with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
         model.decoding_state(SOURCE, 0)
+
+
+@pytest.mark.parametrize("name", ["bidirectional", "reverse_source"])
+def test_a_switch_is_true_or_false_and_nothing_like_it(name):
+    with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 1$"):
+        Seq2SeqConfig(V, **{name: 1})
+
+
+def test_the_smallest_sizes_and_an_odd_one_for_a_single_direction_are_accepted():
+    names = ("vocab_size", "d_model", "hidden_size", "num_layers", "max_len")
+    config = Seq2SeqConfig(**dict.fromkeys(names, 1))
+    assert [getattr(config, name) for name in names] == [1] * 5
+
+
+@pytest.mark.parametrize("name", ["base", "big"])
+def test_named_configurations_take_their_changes_and_keep_the_rest(name):
+    plain = named_seq2seq_config(name, V)
+    assert named_seq2seq_config(name, V, cell="gru", d_model=8) == dataclasses.replace(plain, cell="gru", d_model=8)
+    assert plain.vocab_size == V
+
+
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_ids_that_no_model_can_read_are_refused_by_their_name(which):
+    model = build()
+    for ids, error, message in (
+        (np.full((3, 4), V), IndexError, f"{which} has the token id 11, but the vocabulary has the ids 0 to 10"),
+        (np.full((3, 21), 3), ValueError, f"^{which} is 21 tokens long, but the model has only 20 positions"),
+        (np.full(3, 3), ValueError, f"^{which} must be a batch of sequences of shape"),
+        (np.full((3, 4), 3.0), TypeError, f"^{which} must be integer token ids, got an array of float64"),
+    ):
+        with pytest.raises(error, match=message):
+            model(*(ids if name == which else good for name, good in (("source", SOURCE), ("target", TARGET_IN))))
+    longest = np.full((3, 20), 3)
+    assert model(longest, longest).shape == (3, 20, V)
+
+
+def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
+    model = build()
+    encoded, _ = model.encode(SOURCE[:1])
+    with pytest.raises(ValueError, match="must have the same batch size, got 3, 3 and 1 sequences"):
+        model.decode(TARGET_IN, encoded, SOURCE)
+
+
+def test_the_reversed_order_leaves_padding_where_it_is():
+    assert reversed_order(SOURCE).tolist() == [[2, 1, 0, 3, 4], [4, 3, 2, 1, 0], [1, 0, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"attention": "none"}, {"reverse_source": True, "bidirectional": True}, {"cell": "gru"}], ids=str
+)
+def test_every_gradient_of_the_model_equals_a_complex_step(fields):
+    model = build(**fields, dropout=0.25)
+    ids = (SOURCE, TARGET_IN, TARGET_OUT)
+    report = check_loss(model, *ids, name="Seq2Seq", method=COMPLEX_STEP, together=True, directions=2)
+    assert report.worst.error <= 1e-12, str(report)
+
+
+@pytest.mark.parametrize(("cell", "kind"), [("lstm", LSTM), ("gru", GRU)])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_both_stacks_have_the_cell_and_the_encoder_alone_has_two_directions(cell, kind, bidirectional):
+    model = build(cell=cell, bidirectional=bidirectional, hidden_size=8, num_layers=3)
+    assert (type(model.encoder), type(model.decoder)) == (kind, kind)
+    assert (len(model.encoder.directions), len(model.decoder.directions)) == (6 if bidirectional else 3, 3)
+
+
+def test_token_vectors_are_not_scaled_in_the_input():
+    model = build()
+    for embedding, ids in ((model.source_embedding, SOURCE), (model.target_embedding, TARGET_IN)):
+        assert same(embedding(ids), host(embedding.tokens.E.data)[ids])
+
+
+@pytest.mark.parametrize("reverse_source", [False, True])
+def test_the_encoder_begins_with_the_first_token_or_reversed_with_the_last(reverse_source):
+    model = build(reverse_source=reverse_source)
+    memory, other = host(model.encode(SOURCE)[0].memory), SOURCE.copy()
+    other[:, 0] = 2  # the first token of each source
+    changed = (host(model.encode(other)[0].memory) != memory).any(axis=-1)
+    for row, length in enumerate(LENGTHS):
+        assert changed[row, :length].tolist() == [not reverse_source] * (length - 1) + [True]
+
+
+def test_the_attention_weights_of_a_source_that_is_not_reversed_are_those_of_the_layer():
+    model = build(attention="dot")
+    (weights,) = model.attention_weights(SOURCE, TARGET_IN).cross
+    assert same(weights[:, 0], model.features(SOURCE, TARGET_IN)[1].decode.attention.attention.weights)

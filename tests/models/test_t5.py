@@ -175,3 +175,7 @@ def test_the_papers_model_has_none_of_t5s_choices():
         "norm", "normalization", "norm_eps", "bias", "positions",
         "scale_embeddings", "scale_scores", "scale_output", "starts_with_padding",
     }  # fmt: skip
+
+
+def test_the_eps_of_its_norms_is_a_millionth():
+    assert t5_config(V).norm_eps == 1e-6

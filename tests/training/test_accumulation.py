@@ -227,3 +227,15 @@ def test_micro_batch_size_is_that_of_the_largest(steps, size):
 
 def test_a_batch_with_too_few_sequences_is_computed_one_by_one():
     assert_same(computed(ragged_batch(2), 3), computed(ragged_batch(2), 2))
+
+
+def test_by_default_the_batch_is_one_micro_batch_and_nothing_is_measured():
+    accumulation = GradientAccumulation(DataParallel(build(), CrossEntropyLoss(), 1))
+    assert accumulation.steps == 1
+    for steps in (1, 2):
+        assert workers_of(build(), steps).map(forward_backward, ragged_batch())[1] is None
+
+
+def test_the_team_is_that_of_the_workers():
+    accumulation = workers_of(build(), 2, threads=2)
+    assert accumulation.team is accumulation.workers.team

@@ -160,3 +160,30 @@ def test_the_state_of_an_average_is_on_the_host():
         arrays, facts = averaging.state()
         assert {type(array) for array in arrays.values()} == {np.ndarray}
         assert json.loads(json.dumps(facts)) == facts
+
+
+def test_the_smallest_numbers_are_accepted():
+    averaging = AverageOfLast(steps=1, count=1, interval=1)
+    averaging.update(1, device(np.array([3.0])))
+    assert averaging.value().tolist() == [3.0]
+    last = ExponentialAverage(0.0)  # forgets all but the last
+    for step in (1, 2):
+        last.update(step, device(np.array([float(step)])))
+    assert last.value().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("make", [lambda: AverageOfLast(3, interval=1), lambda: ExponentialAverage(0.7)])
+def test_the_state_before_the_first_update_has_no_arrays(make):
+    arrays, facts = make().state()
+    assert arrays == {}
+    other = make()
+    other.load_state(arrays, facts)
+    assert other.value() is None
+
+
+def test_no_step_after_the_last_one_is_averaged():
+    averaging = AverageOfLast(4, count=2, interval=1)
+    for step in range(1, 7):
+        averaging.update(step, device(np.array([float(step)])))
+    assert averaging.value().tolist() == [3.5]
+    assert [averaging.includes(step) for step in range(1, 7)] == [False, False, True, True, False, False]

@@ -205,6 +205,7 @@ def test_training_shows_its_progress_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     history, _ = _trained()
     assert f"loss {history.losses[-1]:.3f}, accuracy {history.accuracies[-1]:.1%}" in sys.stderr.getvalue()
+    assert " 6/6 " in sys.stderr.getvalue()
 
 
 def test_without_a_schedule_the_optimizer_keeps_its_learning_rate_and_is_adam_as_in_the_paper():
@@ -334,3 +335,33 @@ def test_settings_refuse_counts_that_are_not_integers(name, value):
 def test_settings_take_an_infinite_norm_and_a_seed_of_zero():
     settings = TrainingSettings(steps=1, batch_size=2, max_norm=math.inf, seed=0)
     assert len(_trained(settings)[0].losses) == 1
+
+
+def test_the_gradient_of_a_step_is_clipped_to_norm_1_by_default():
+    batch, moments = get_task("copy").batch(np.random.default_rng(0), 4), []
+    for options in ({}, {"max_norm": 1.0}):
+        trainer = Trainer(randomize(_model(dropout=0.0)), seed=1)
+        _, norm, _ = training_step(batch, trainer.optimizer, trainer.workers, **options)
+        assert float(norm) > 2.0
+        moments.append(host(trainer.optimizer.m))
+    assert same(*moments)
+
+
+def test_without_settings_a_run_has_those_of_the_class():
+    class Enough(Exception):
+        """Two steps say enough."""
+
+    class Recording(RecordingTask):
+        def batch(self, rng, size):
+            if len(self.batches) == 2:
+                raise Enough
+            return super().batch(rng, size)
+
+    runs = []
+    for settings in (None, TrainingSettings()):
+        task = Recording()
+        with pytest.raises(Enough):
+            train(_model(), task, settings=settings)
+        runs.append(task.batches)
+    assert all(same(a.source, b.source) for a, b in zip(*runs, strict=True))
+    assert {len(batch.source) for batch in runs[0]} == {TrainingSettings().batch_size}

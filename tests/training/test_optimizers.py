@@ -7,6 +7,7 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.training import Adam, optimizers
+from minitransformer.training.optimizers import adam_update
 from tests.helpers import device, host, relative_error
 
 SHAPES = [(2, 3), (5,), (), (1, 4, 2)]
@@ -215,3 +216,94 @@ def test_weight_decay_of_zero_changes_no_bit(dtype):
 def test_weight_decay_below_zero_is_refused(weight_decay):
     with pytest.raises(ValueError, match="weight_decay must be at least 0"):
         Adam(_parameters(np.random.default_rng(0)), weight_decay=weight_decay)
+
+
+def test_the_papers_numbers_are_the_defaults():
+    optimizer = Adam(_parameters(np.random.default_rng(0)))
+    assert (optimizer.lr, optimizer.betas, optimizer.eps, optimizer.weight_decay) == (1e-3, (0.9, 0.98), 1e-9, 0.0)
+
+
+@pytest.mark.parametrize("betas", [(1.0, 0.98), (0.9, 1.0), (-0.1, 0.98), (0.9, math.nan)])
+def test_betas_outside_0_to_1_are_refused(betas):
+    with pytest.raises(ValueError, match=r"^betas must be at least 0 and less than 1, got "):
+        Adam(_parameters(np.random.default_rng(0)), betas=betas)
+
+
+def test_betas_of_zero_are_a_step_of_the_learning_rate_along_the_sign():
+    parameter = Parameter(np.array([3.0, 4.0]))
+    optimizer = Adam([parameter], lr=0.5, betas=(0.0, 0.0), eps=0.0)
+    for gradient in ([2.0, -7.0], [-0.1, -30.0]):
+        parameter.grad[...] = device(np.array(gradient))
+        optimizer.step()
+    assert host(parameter.data).tolist() == [3.0, 5.0]
+
+
+@pytest.mark.parametrize("kind", [float, np.asarray], ids=["number", "0-d array"])
+@pytest.mark.parametrize("scale", [0.25, 3.0])
+def test_a_scaled_step_is_that_of_the_scaled_gradient(scale, kind):
+    after = []
+    for factor, options in ((scale, {}), (1.0, {"scale": kind(scale)})):
+        rng = np.random.default_rng(10)
+        parameter = Parameter(rng.standard_normal((3, 4)))
+        optimizer = Adam([parameter], lr=0.1, eps=0.2)
+        for _ in range(3):
+            parameter.grad[...] = device(factor * rng.standard_normal((3, 4)))
+            optimizer.step(**options)
+        after.append(host(parameter.data))
+    assert relative_error(after[1], after[0]) < 1e-14
+
+
+def _update(**changes):
+    """One step of `adam_update` on arrays of one shape, or with changes -> data, m and v."""
+    rng = np.random.default_rng(11)
+    arrays = {name: device(rng.standard_normal((2, 3)) ** 2) for name in ("data", "grad", "m", "v")}
+    arrays |= {name: value for name, value in changes.items() if name in arrays}
+    options = {name: value for name, value in changes.items() if name not in arrays}
+    adam_update(*arrays.values(), 0.1, (0.7, 0.9), 0.3, 2, **options)
+    return [host(arrays[name]) for name in ("data", "m", "v")]
+
+
+def test_one_update_is_the_formula_and_its_scale_is_1_by_default():
+    rng = np.random.default_rng(11)
+    data, g, m, v = (rng.standard_normal((2, 3)) ** 2 for _ in range(4))
+    m, v = 0.7 * m + 0.3 * g, 0.9 * v + 0.1 * g**2
+    data = data - 0.1 * (m / (1 - 0.7**2)) / (np.sqrt(v / (1 - 0.9**2)) + 0.3)
+    for got, expected in zip(_update(), (data, m, v), strict=True):
+        assert relative_error(got, expected) < 1e-14
+
+
+@pytest.mark.parametrize("name", ["grad", "m", "v"])
+def test_an_update_with_arrays_of_different_shapes_is_refused_by_the_name(name):
+    with pytest.raises(ValueError, match=rf"^{name} must be of shape \(2, 3\), got \(3, 2\)"):
+        _update(**{name: device(np.ones((3, 2)))})
+
+
+def test_a_scale_that_is_no_single_number_is_refused():
+    with pytest.raises(ValueError, match=r"^scale must be of shape \(\), got \(2, 3\)"):
+        _update(scale=device(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("name", ["data", "m", "v"])
+def test_an_array_that_cannot_be_changed_in_place_as_one_vector_is_refused(name):
+    with pytest.raises(ValueError, match=f"^{name} must be contiguous to be changed in place$"):
+        _update(**{name: device(np.ones((3, 2))).T})
+
+
+def test_the_gradient_alone_may_be_strided():
+    gradient = device(np.random.default_rng(12).standard_normal((3, 2)))
+    for got, expected in zip(_update(grad=gradient.T), _update(grad=gradient.T.copy()), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_an_update_of_no_numbers_changes_nothing():
+    assert all(array.size == 0 for array in _update(**{name: np.ones((0, 3)) for name in ("data", "grad", "m", "v")}))
+
+
+def test_after_one_step_m_and_v_hold_their_shares_of_the_gradient_and_of_its_square():
+    gradient = np.array([3.0, -4.0])
+    parameter = Parameter(np.ones(2))
+    parameter.grad[...] = device(gradient)
+    optimizer = Adam([parameter], betas=(0.7, 0.95))
+    optimizer.step()
+    assert relative_error(optimizer.m, 0.3 * gradient) < 1e-15
+    assert relative_error(optimizer.v, 0.05 * gradient**2) < 1e-15

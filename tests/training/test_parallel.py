@@ -169,10 +169,10 @@ def test_training_starts_as_many_threads_as_its_largest_batch_keeps_busy(
     assert parallel.default_threads(config, batch_size) == 8
 
 
-@pytest.mark.parametrize("seed", [7, [7]])
-def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed):
+@pytest.mark.parametrize(("seed", "seeds"), [(7, [7]), ([7], [7]), ([7, 1, 2, 3, 4], [7, 1, 2, 3, 4])])
+def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed, seeds):
     workers = DataParallel(build(), CrossEntropyLoss(), 3, seed)
-    expected = [make_generator(entropy).random() for entropy in ([7], [7, 1], [7, 2])]
+    expected = [make_generator(entropy).random() for entropy in (seeds, [*seeds, 1], [*seeds, 2])]
     assert [rng.random() for rng in workers.rngs] == expected
 
 
@@ -222,3 +222,47 @@ def test_adam_moves_the_same_with_any_number_of_threads():
     for trainer in (one, three):
         trainer.step(ragged_batch(), lr=0.1)
     np.testing.assert_array_equal(one.optimizer.weights, three.optimizer.weights)
+
+
+def test_the_weights_of_parts_are_their_shares_of_the_tokens_and_zero_where_there_are_none():
+    loss_fn, batch = CrossEntropyLoss(), ragged_batch()
+    halves = parallel.split_batch(batch, 2)
+    assert [len(part.targets) for part in halves] == [4, 3]
+    assert [type(part) for part in halves] == [Batch, Batch]
+    counts = [int((part.targets != 0).sum()) for part in halves]
+    assert parallel.part_weights(loss_fn, halves) == [count / sum(counts) for count in counts]
+    batch.target_out[:] = 0
+    assert parallel.part_weights(loss_fn, parallel.split_batch(batch, 2)) == [0.0, 0.0]
+    batch.target_out[0, 0] = 3
+    assert parallel.part_weights(loss_fn, parallel.split_batch(batch, 2)) == [1.0, 0.0]
+
+
+def test_a_weighted_sum_is_that_of_the_products_and_refuses_lists_of_different_lengths():
+    assert parallel.weighted_sum([2.0, 0.5], [3.0, 8.0]) == 10.0
+    with pytest.raises(ValueError, match="argument 2 is "):
+        parallel.weighted_sum([2.0, 0.5], [3.0])
+
+
+@even_small_parts
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_seed_is_0_and_the_weight_1_by_default_and_nothing_is_measured(threads):
+    def computed(options, **seed):
+        model = build(dropout=0.3)
+        loss, accuracy = DataParallel(model, CrossEntropyLoss(), threads, **seed).map(
+            forward_backward, ragged_batch(), **options
+        )
+        return float(loss), accuracy, model.output.E.grad
+
+    loss, accuracy, gradient = computed({})
+    expected, measured, same_gradient = computed({"measure": True, "weight": 1.0}, seed=0)
+    assert (loss, accuracy) == (expected, None)
+    assert 0.0 <= float(measured) <= 1.0
+    np.testing.assert_array_equal(gradient, same_gradient)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_team_has_as_many_threads_and_replicas_as_asked_for_or_as_blas_has(threads, monkeypatch):
+    workers = DataParallel(build(), CrossEntropyLoss(), threads)
+    assert (workers.team.size, len(workers.replicas), len(workers.rngs)) == (threads,) * 3
+    monkeypatch.setattr(parallel, "blas_threads", lambda: threads)
+    assert DataParallel(build(), CrossEntropyLoss()).team.size == threads

@@ -63,3 +63,17 @@ def test_cosine_stays_at_zero_after_the_last_step_and_has_no_step_zero():
     assert cosine(500, 120, 0.5) < 1e-16
     with pytest.raises(ValueError, match="counts from 1"):
         cosine(0, 120, 0.5)
+
+
+def test_the_papers_numbers_are_the_defaults():
+    assert noam(123, 512) == noam(123, 512, warmup=4000, factor=1.0)
+    assert cosine(100, 300, 0.5) == 0.5 > cosine(101, 300, 0.5)
+    assert cosine(99, 300, 0.5) == pytest.approx(0.5 * 99 / 100)
+
+
+def test_cosine_ends_at_zero_also_where_its_fall_is_one_step_or_none():
+    assert cosine(20, 21, 0.5, warmup=20) == 0.5
+    assert cosine(21, 21, 0.5, warmup=20) < 1e-16
+    for steps in (20, 5):  # the rise takes the whole run; what would come after it is 0
+        assert cosine(20, steps, 0.5, warmup=20) == 0.5
+        assert cosine(21, steps, 0.5, warmup=20) < 1e-16
