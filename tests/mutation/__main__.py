@@ -32,8 +32,8 @@ from tests.mutation.judging import SURVIVED, Judge
 from tests.mutation.mutants import modules_of, mutants_of
 
 TESTS = (
-    "own: those of the same folder, and the refusals; near (default): also the gradient checks and the tests with "
-    "drawn examples; all: of all folders, which takes longest to measure"
+    "own: those of the same folder, the gradient checks of its level, and the refusals; near (default): also the other "
+    "gradient checks and the tests with drawn examples; all: of all folders, which takes longest to measure"
 )
 
 

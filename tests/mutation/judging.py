@@ -87,8 +87,8 @@ class Judge:
         rank, cost = collections.Counter(), {}
         for check in sorted(fitting, key=lambda check: check.seconds):
             # different tests before more cases of the same one; those of the module itself, and its gradients, first
-            test = check.name.partition("[")[0] if check.group != GRADIENT_CHECKS else check.name
-            likely = check.group == file or (check.group == GRADIENT_CHECKS and check.level == level)
+            test = check.name.partition("[")[0] if not check.group.startswith(GRADIENT_CHECKS) else check.name
+            likely = check.group == file or check.group == GRADIENT_CHECKS + level
             rank[test] += 1
             cost[check.name] = (check.seconds + 0.001) * rank[test] * (0.1 if likely else 1.0)
         killers = self.killers[name]

@@ -29,7 +29,7 @@ from tests.museum import checks
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "minitransformer"
 KEPT = ROOT / "runs" / "mutation" / "measured"
-GRADIENT_CHECKS = "gradient checks"  # a group of checks, as every file of tests is one
+GRADIENT_CHECKS = "gradient checks of "  # with a level: groups of checks, as every file of tests is one
 INPUT_ERRORS = "tests.refusals.test_refusals"
 ELSEWHERE = (
     INPUT_ERRORS,
@@ -64,21 +64,24 @@ def mask(lines):
 def all_groups():
     """{name of a group: level of the package} in the order of the levels; without the kernels, which need a GPU."""
     modules = {module: level for level in checks.LEVELS if level != "kernels" for module in checks._test_modules(level)}
-    return {GRADIENT_CHECKS: "functional", **modules, **dict.fromkeys(ELSEWHERE, "recipes")}
+    rows = {GRADIENT_CHECKS + level: level for level in ("functional", "layers", "models")}
+    return {**rows, **modules, **dict.fromkeys(ELSEWHERE, "recipes")}
 
 
 def groups_of(levels, which):
     """The groups that try the mutants of these levels: "own", "near" or "all"."""
     groups = all_groups()
-    own = [group for group, level in groups.items() if level in levels and group not in (GRADIENT_CHECKS, *ELSEWHERE)]
-    return {"own": [*own, INPUT_ERRORS], "near": [*own, GRADIENT_CHECKS, *ELSEWHERE], "all": list(groups)}[which]
+    own = [group for group, level in groups.items() if level in levels and group not in ELSEWHERE]
+    rows = [group for group in groups if group.startswith(GRADIENT_CHECKS) and group not in own]
+    return {"own": [*own, INPUT_ERRORS], "near": [*own, *rows, *ELSEWHERE], "all": list(groups)}[which]
 
 
 @functools.cache
 def checks_of(group):
     """{name: Check} of one group; imports its file."""
-    if group == GRADIENT_CHECKS:
-        found = [checks._gradient_check(subject) for subject in SUBJECTS.values()]
+    if group.startswith(GRADIENT_CHECKS):
+        rows = [checks._gradient_check(subject) for subject in SUBJECTS.values()]
+        found = [row for row in rows if GRADIENT_CHECKS + row.level == group]
     else:
         found = checks._checks_of(all_groups()[group], group, drawn=True)
     if group == INPUT_ERRORS:  # those of the command line run whole programs
@@ -92,7 +95,7 @@ def measure(groups):
     before = digest([*sorted(PACKAGE.rglob("*.py")), *helpers()])
     with tqdm(groups, desc="measuring the checks", unit="file", disable=None, leave=False) as bar:
         for group in bar:
-            own = [] if group == GRADIENT_CHECKS else [ROOT / (group.replace(".", "/") + ".py")]
+            own = [] if group.startswith(GRADIENT_CHECKS) else [ROOT / (group.replace(".", "/") + ".py")]
             path = KEPT / f"{group.replace(' ', '-')}-{digest(own, before)}.json"
             if not path.exists():
                 bar.set_postfix_str(group)

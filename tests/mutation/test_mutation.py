@@ -278,7 +278,7 @@ def test_help_says_what_the_outcomes_mean(capsys):
 @needs_linux
 @pytest.mark.exhaustive
 def test_a_sample_of_the_mutants_of_functional_leaves_no_survivor():
-    """Another sample whenever the number of mutants changes; tried by the tests of the folder and the refusals."""
+    """Another sample whenever the number of mutants changes; tried by the tests and gradient checks of the folder."""
     number = sum(len(mutants_of(module)) for module in modules_of("functional"))
     options = ["--tests", "own", "--sample", "60", "--seed", str(number)]
     command = [sys.executable, "-m", "tests.mutation", "functional", *options]
