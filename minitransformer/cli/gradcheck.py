@@ -64,10 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[2, 3, 4],
         help="shape of your layer's input (default 2 3 4)",
     )
-    parser.add_argument(
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
         "--quick", action="store_true", help="check three random directions per tensor instead of all its entries"
     )
-    parser.add_argument(
+    kinds.add_argument(
         "--second-order", action="store_true", help="check that the Hessian is symmetric, instead of the gradients"
     )
     parser.add_argument("--verbose", action="store_true", help="show every tensor of every row")
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     failed = sum(report.verdict == WRONG for report in reports)
     unclear = sum(report.verdict == CANNOT_TELL for report in reports)
-    errors = [report.error for report in reports if report.verdict != CANNOT_TELL]
+    errors = [report.error for report in reports if report.is_measured]
     worst = max(errors, key=lambda error: (error != error, error), default=math.nan)
     counts = [f"{failed} WRONG"] * bool(failed) + [f"cannot tell for {unclear}"] * bool(unclear)
     count = f"{len(reports)} check{'s' if len(reports) != 1 else ''}"

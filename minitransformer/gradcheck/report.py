@@ -85,8 +85,13 @@ class Report:
 
     @property
     def error(self) -> float:
-        """The largest error, NaN if there is no derivative to compare with."""
-        return math.nan if math.isinf(self.worst.tolerance) else self.worst.error
+        """The largest error. It means nothing unless `is_measured`."""
+        return self.worst.error
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there was a derivative to compare with."""
+        return not math.isinf(self.worst.tolerance)
 
     @property
     def failures(self) -> tuple[TensorCheck, ...]:

@@ -100,9 +100,10 @@ class SecondOrderReport:
     """The symmetry of one Hessian along a pair of random directions u and v, and a second witness of H v."""
 
     name: str
-    error: float  # |u.Hv - v.Hu| / |Hv|
+    # the scale of `error` and `witness` is the larger of |Hv| and |Hu|, but at least SMALL |gradient|
+    error: float  # |u.Hv - v.Hu|
     size: float  # |Hv| / |gradient|, 0 for a function that is linear in all its inputs together
-    witness: float  # |u.Hv - (differences of the gradient)| / |Hv|
+    witness: float  # |u.Hv - (differences of the gradient)|
     bound: float  # the largest `witness` that passes
     reason: str = ""  # why the check cannot tell
 
@@ -118,6 +119,11 @@ class SecondOrderReport:
         """Whether the verdict is OK."""
         return self.verdict == OK
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether `error` means something."""
+        return not self.reason
+
     def __str__(self) -> str:
         if self.reason:
             return f"{self.name}: cannot tell ({self.reason})"
@@ -125,12 +131,12 @@ class SecondOrderReport:
             return (
                 f"{self.name}: WRONG: u.Hv and v.Hu differ by {self.error:.1e}, so this is the gradient of no function"
             )
-        return f"{self.name}: the Hessian is symmetric"
+        return self.row()
 
     def row(self) -> str:
         """One line of a table."""
         if not self.size:
-            return f"{self.name:<64} {'-':>8}  ok, linear: the Hessian is 0"
+            return f"{self.name:<64} {'-':>8}  ok, the Hessian is 0"
         witness = f", differences {self.witness:.0e} (bound {self.bound:.0e})" if math.isfinite(self.bound) else ""
         return f"{self.name:<64} {self.error:8.1e}  ok{witness}"
 
