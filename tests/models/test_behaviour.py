@@ -10,6 +10,7 @@ import pytest
 
 from minitransformer.data.tasks import Batch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
@@ -305,17 +306,9 @@ def test_an_unknown_dtype_is_refused_with_the_known_ones(dtype):
         build("post", True, dtype=dtype)
 
 
-KINDS = {
-    "tiled": {},
-    "windowed": {"window": 2, "num_global": 1},
-    "strided": {"window": 2, "stride": 3},
-    "linear": {},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_no_kind_of_attention_sees_a_later_target_token_or_padding(kind):
-    model = build_random("pre", True, attention=kind, **KINDS[kind], num_layers=3)
+    model = build_random("pre", True, **ATTENTION_KINDS[kind], num_layers=3)
     target = np.array([[1, 6, 3, 8, 9], [1, 5, 9, 4, 7]])
     logits = host(model(SOURCE, target))
     for t in range(1, target.shape[1]):

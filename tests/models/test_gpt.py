@@ -9,6 +9,7 @@ from minitransformer.data import TextBatch
 from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
+from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.stack import LayerStack
@@ -221,17 +222,9 @@ def test_decoding_no_token_at_all_is_refused():
         build().decoding_state(IDS, 0)
 
 
-KINDS = {
-    "tiled": {},
-    "windowed": {"window": 2, "num_global": 1},
-    "strided": {"window": 2, "stride": 3},
-    "linear": {},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_no_kind_of_attention_sees_a_later_token(kind):
-    model = build_random(attention=kind, **KINDS[kind], num_layers=3)
+    model = build_random(**ATTENTION_KINDS[kind], num_layers=3)
     logits = host(model(IDS))
     for t in range(1, IDS.shape[1]):
         other = IDS.copy()
