@@ -26,7 +26,7 @@ LAYERING = [
     {"layers"},
     {"decoding"},
     {"models"},
-    {"data", "evaluation", "inspection", "interop"},
+    {"data", "evaluation", "example", "inspection", "interop"},
     {"training", "gradcheck", "plotting"},
     {"exercises"},
     {"recipes"},

@@ -1,0 +1,124 @@
+"""The running example: its model works, and its numbers are those of the library's model."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from minitransformer.example import load_example, numbers
+from minitransformer.example.model import LETTERS
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.vocabulary import EOS
+
+C, H, D, F, V = 6, 2, 3, 8, 7
+LIBRARY = {  # some of the library's tensors, and what they are made of
+    "source_embedding.tokens.E": ("dE",),
+    "encoder.layers.0.self_attention.sublayer.qkv.W": ("encoder.self.dW_q", "encoder.self.dW_k", "encoder.self.dW_v"),
+    "encoder.layers.0.self_attention.sublayer.qkv.b": ("encoder.self.db_q", "encoder.self.db_k", "encoder.self.db_v"),
+    "encoder.layers.0.self_attention.sublayer.output.W": ("encoder.self.dW_o",),
+    "encoder.layers.0.self_attention.sublayer.output.b": ("encoder.self.db_o",),
+    "encoder.layers.0.self_attention.norm.gamma": ("encoder.norm1.dgamma",),
+    "encoder.layers.0.self_attention.norm.beta": ("encoder.norm1.dbeta",),
+    "encoder.layers.0.feed_forward.sublayer.expand.W": ("encoder.ffn.dW_1",),
+    "encoder.layers.0.feed_forward.sublayer.expand.b": ("encoder.ffn.db_1",),
+    "encoder.layers.0.feed_forward.sublayer.contract.W": ("encoder.ffn.dW_2",),
+    "encoder.layers.0.feed_forward.sublayer.contract.b": ("encoder.ffn.db_2",),
+    "encoder.layers.0.feed_forward.norm.gamma": ("encoder.norm2.dgamma",),
+    "encoder.layers.0.feed_forward.norm.beta": ("encoder.norm2.dbeta",),
+    "decoder.layers.0.self_attention.sublayer.qkv.W": ("decoder.self.dW_q", "decoder.self.dW_k", "decoder.self.dW_v"),
+    "decoder.layers.0.self_attention.sublayer.qkv.b": ("decoder.self.db_q", "decoder.self.db_k", "decoder.self.db_v"),
+    "decoder.layers.0.self_attention.sublayer.output.W": ("decoder.self.dW_o",),
+    "decoder.layers.0.self_attention.sublayer.output.b": ("decoder.self.db_o",),
+    "decoder.layers.0.self_attention.norm.gamma": ("decoder.norm1.dgamma",),
+    "decoder.layers.0.self_attention.norm.beta": ("decoder.norm1.dbeta",),
+    "decoder.layers.0.cross_attention.sublayer.q.W": ("cross.dW_q",),
+    "decoder.layers.0.cross_attention.sublayer.q.b": ("cross.db_q",),
+    "decoder.layers.0.cross_attention.sublayer.kv.W": ("cross.dW_k", "cross.dW_v"),
+    "decoder.layers.0.cross_attention.sublayer.kv.b": ("cross.db_k", "cross.db_v"),
+    "decoder.layers.0.cross_attention.sublayer.output.W": ("cross.dW_o",),
+    "decoder.layers.0.cross_attention.sublayer.output.b": ("cross.db_o",),
+    "decoder.layers.0.cross_attention.norm.gamma": ("decoder.norm2.dgamma",),
+    "decoder.layers.0.cross_attention.norm.beta": ("decoder.norm2.dbeta",),
+    "decoder.layers.0.feed_forward.sublayer.expand.W": ("decoder.ffn.dW_1",),
+    "decoder.layers.0.feed_forward.sublayer.expand.b": ("decoder.ffn.db_1",),
+    "decoder.layers.0.feed_forward.sublayer.contract.W": ("decoder.ffn.dW_2",),
+    "decoder.layers.0.feed_forward.sublayer.contract.b": ("decoder.ffn.db_2",),
+    "decoder.layers.0.feed_forward.norm.gamma": ("decoder.norm3.dgamma",),
+    "decoder.layers.0.feed_forward.norm.beta": ("decoder.norm3.dbeta",),
+}
+
+
+@pytest.fixture(scope="module")
+def example():
+    return load_example()
+
+
+@pytest.fixture(scope="module")
+def values(example):
+    return numbers(example)
+
+
+def test_sizes_of_the_example_are_all_different(example, values):
+    S, T = example.source.shape[1], example.target_in.shape[1]
+    assert len({S, T, C, H, D, F, V}) == 7
+    assert values["source.x"].shape == (S, C)
+    assert values["cross.q"].shape == (H, T, D)
+    assert values["cross.s"].shape == (H, T, S)
+    assert values["decoder.ffn.a"].shape == (T, F)
+    assert values["output.z"].shape == (T, V)
+
+
+def test_example_reverses_332_of_all_340_words():
+    right = 0
+    for length in range(1, 5):
+        for letters in itertools.product(LETTERS, repeat=length):
+            example = load_example("".join(letters))
+            z = example.model(example.source, example.target_in)
+            right += bool((z.argmax(axis=-1) == example.target_out).all())
+    assert right == 332
+
+
+def test_example_writes_pots(example):
+    z = example.model(example.source, example.target_in)[0]
+    assert [example.tokens[i] for i in z.argmax(axis=-1)] == [*"pots", example.tokens[EOS]]
+
+
+@pytest.mark.parametrize("word", ["stop", "pot", "to", "o"])
+def test_numbers_are_those_of_the_library(word):
+    example = load_example(word)
+    values = numbers(example)
+    z, cache = example.model.forward(example.source, example.target_in)
+    loss, cache_loss = cross_entropy(z, example.target_out)
+    example.model.zero_grad()
+    example.model.backward(cross_entropy_backward(1.0, cache_loss), cache)
+    np.testing.assert_allclose(values["output.z"], z[0], atol=1e-13)
+    np.testing.assert_allclose(values["output.L"], loss, atol=1e-14)
+    gradients = dict(example.model.named_parameters())
+    assert set(gradients) == set(LIBRARY)
+    for name, parts in LIBRARY.items():
+        ours = np.concatenate([values[part] for part in parts], axis=-1)
+        np.testing.assert_allclose(ours, gradients[name].grad, atol=1e-14, err_msg=name)
+
+
+def test_each_gradient_has_the_shape_of_its_value(values):
+    for name, value in values.items():
+        place, _, symbol = name.rpartition(".")
+        if symbol.startswith("d") and len(symbol) > 1:
+            assert value.shape == values[f"{place}.{symbol[1:]}".lstrip(".")].shape, name
+
+
+def test_numbers_of_one_place_fit_together(values):
+    v = values
+    for at in ("encoder.self", "decoder.self", "cross"):
+        np.testing.assert_allclose(v[f"{at}.p"] @ v[f"{at}.v"], v[f"{at}.o"], atol=1e-14)
+        np.testing.assert_allclose(v[f"{at}.ds"].sum(axis=-1), 0.0, atol=1e-16)
+        np.testing.assert_allclose(v[f"{at}.ds"] @ v[f"{at}.k"] / D**0.5, v[f"{at}.dq"], atol=1e-15)
+    for at in ("encoder.norm1", "decoder.norm3"):
+        np.testing.assert_allclose((v[f"{at}.x"] - v[f"{at}.mu"]) / v[f"{at}.sigma"], v[f"{at}.x_hat"], atol=1e-14)
+    np.testing.assert_allclose(v["decoder.ffn.r"], np.maximum(v["decoder.ffn.a"], 0))
+
+
+@pytest.mark.parametrize("word", ["", "stops", "stair", "STOP"])
+def test_words_that_the_model_cannot_read_are_refused(word):
+    with pytest.raises(ValueError, match="word must have 1 to 4 of the letters o, p, s, t, got"):
+        load_example(word)
