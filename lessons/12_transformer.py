@@ -3,7 +3,8 @@
 #
 # * Question: what is new when the pieces stand together, and how do I know that all 63 million gradients are right?
 # * You derive: both gradients of cross-attention; the memory's; the tied matrix's; the parameters of Table 3's rows
-# * Time: 20 s (fast: 8 s)
+# * Reading: 34 min, going deeper 0 min
+# * Run: 20 s (fast: 8 s)
 # * Needs: 01 to 11
 # * Difficulty: 4 of 5
 # * Paper: sections 3.1, 3.2.3, 3.4 and 6.2, figure 1, table 3

@@ -3,7 +3,8 @@
 #
 # * Question: a model learns, so is it right? And if not, which test finds which mistake?
 # * You derive: what six tools must show for a right model, and what each of them can never see
-# * Time: 60 s (fast: 8 s)
+# * Reading: 28 min, going deeper 0 min
+# * Run: 60 s (fast: 8 s)
 # * Needs: 00, 01, 03, 07, 09, 10, 14
 # * Difficulty: 3 of 5
 # * Paper: section 3

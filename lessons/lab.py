@@ -1,25 +1,36 @@
-"""What every lesson uses and none teaches: fast mode, checks, quoted numbers, the style of figures, a run's record.
+"""What every lesson uses and none teaches: fast mode, checks, printed matrices, figures, a run's record.
 
     lesson = begin("05_scaled_dot_product")
     steps = lesson.pick(full=400, fast=40)
+    show("p (T, S)", p, rows=target, columns=source)
     lesson.check("rows of the softmax sum to 1", error(p.sum(-1), 1.0), 1e-15)
-    lesson.quote("the loss begins at 2.77 nats", loss)
     lesson.save(figure)
-    lesson.finish()
+    lesson.finish(globals())
 
 `python lessons/NN_name.py --fast`, or MINITRANSFORMER_FAST=1 in the environment, shortens training and measurements;
-claims that are exact stay as they are. The figure and the record of a run go to runs/lessons/full/, in fast mode to
+exact claims stay as they are. Figures and the record of a run go to runs/lessons/full/, in fast mode to
 runs/lessons/fast/.
+
+At its end a lesson is held to what it says: `finish` runs checks/NN_name.py, whose `verify(lesson, run)` compares the
+numbers in the prose with those that the lesson computed (`run.loss` is the lesson's variable `loss`):
+
+    lesson.quote("the loss begins at 2.77 nats", run.loss)
+    lesson.example("cross.p", run.p)
+    lesson.claim("attention is permutation-invariant", "half right", "equivariant: ...", said="blog posts")
 """
 
 import argparse
+import functools
 import json
 import os
 import platform
 import re
+import runpy
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parent
@@ -38,8 +49,10 @@ if SCRIPT.parent == HERE:
     FAST = parser.parse_args().fast or FAST
 
 import numpy as np
+from architecture import MAPS, architecture
 
 from minitransformer.course import workplace
+from minitransformer.example import load_example, numbers
 from minitransformer.files import atomic_write
 from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
@@ -57,12 +70,18 @@ __all__ = [
     "PINK",
     "ROOT",
     "SKY",
+    "SOURCE",
+    "TARGET_IN",
+    "TARGET_OUT",
+    "VOCABULARY",
     "YELLOW",
     "Lesson",
     "begin",
     "error",
     "plt",
     "prose",
+    "running_example",
+    "show",
 ]
 
 ROOT = workplace(HERE)
@@ -70,11 +89,39 @@ RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 plt = pyplot()
 
+# the running example's tokens, as names of rows and columns: it reads "stop" and writes "pots"
+SOURCE, TARGET_IN, TARGET_OUT = [*"stop"], ["bos", *"pots"], [*"pots", "eos"]
+VOCABULARY = ["pad", "bos", "eos", *"opst"]
+
 
 def error(got: Any, expected: Any) -> float:
-    """`relative_error` of two arrays; `expected` may also be a number that all entries should equal."""
+    """The largest difference of two arrays, relative to the largest entry of `expected`, which may be one number."""
     expected = np.full(np.shape(got), expected) if np.ndim(expected) == 0 else expected
     return relative_error(got, expected)
+
+
+@functools.cache
+def running_example() -> dict[str, Any]:
+    """All numbers of the running example, "cross.p" and the like; `minitransformer.example.numbers` has the list."""
+    return numbers(load_example())
+
+
+def show(
+    title: str,
+    values: Any,
+    rows: Sequence[Any] | None = None,
+    columns: Sequence[Any] | None = None,
+    digits: int = 3,
+) -> None:
+    """Print a matrix or a vector as a table, with the names of its rows and columns if given."""
+    table = [[f"{value + 0.0:.{digits}f}" for value in row] for row in np.atleast_2d(np.round(values, digits))]
+    names = ["" if rows is None else str(rows[i]) for i in range(len(table))]
+    head = [[str(name) for name in columns]] if columns is not None else []
+    width = max(len(text) for row in head + table for text in row)
+    indent = max(map(len, names)) + 4
+    print(title)
+    for name, row in zip([""] * len(head) + names, head + table, strict=True):
+        print(name.rjust(indent), *(text.rjust(width) for text in row), sep="  ")
 
 
 def begin(name: str, threads: int | None = 1) -> "Lesson":
@@ -89,10 +136,12 @@ class Lesson:
         keep_freed_memory()
         self._threads = limit_threads(threads)
         self.name, self.fast = name, FAST
+        self.quiet = False  # whether checks that pass are not printed
         self.started = time.perf_counter()
         self.checks: list[dict[str, Any]] = []
         self.claims: list[dict[str, str]] = []
-        self.figure: str | None = None  # its path below ROOT
+        self.examples: list[str] = []  # names of the running example's numbers that this lesson has computed
+        self.figures: list[str] = []  # their paths below ROOT
         self.prose = prose((HERE / f"{name}.py").read_text("utf-8"))
 
     def pick(self, full: Any, fast: Any) -> Any:
@@ -106,7 +155,8 @@ class Lesson:
             raise ValueError("give either at_most or at_least")
         bound = f"at most {at_most:.3g}" if at_least is None else f"at least {at_least:.3g}"
         passed = measured <= at_most if at_least is None else measured >= at_least
-        print(wrap(f"{claim}: {measured:.4g} ({bound})", f"  {'ok' if passed else 'NO'}  ", " " * 6))
+        if not self.quiet:
+            print(wrap(f"{claim}: {measured:.4g} ({bound})", f"  {'ok' if passed else 'NO'}  ", " " * 6))
         self.checks.append({"claim": claim, "measured": measured, "bound": bound})
         assert passed, f"{claim}: measured {measured:.6g}, must be {bound}"
 
@@ -130,33 +180,68 @@ class Lesson:
             slack = 0.5001 * last + within * abs(float(text))
             assert abs(float(value) - float(text)) <= slack, f"{sentence!r} says {text}, measured {float(value):.6g}"
 
-    def claim(self, popular: str, verdict: str, found: str) -> None:
-        """Record the verdict on something that popular texts say, for CLAIMS.md. `found`: what was measured."""
-        self.claims.append({"claim": popular, "verdict": verdict, "found": found})
-        print(wrap(popular, "  claim: ", " " * 9))
-        print(wrap(f"{verdict}: {found}", "  -> ", " " * 5))
+    def example(self, name: str, computed: Any) -> None:
+        """Check that the lesson has computed the running example's number `name`; see `minitransformer.example`.
 
-    def save(self, figure: "Figure") -> None:
-        """Write the lesson's figure beside its record, as NAME.png."""
-        path = RECORDS / f"{self.name}.png"
+        For one head alone, `name` ends in its number: "cross.p[0]".
+        """
+        place, _, head = name.partition("[")
+        expected = running_example()[place]
+        difference = error(computed, expected[int(head.removesuffix("]"))] if head else expected)
+        assert difference <= 1e-12, f"{name} differs from the running example by {difference:.2g}"
+        self.examples.append(name)
+
+    def claim(self, popular: str, verdict: str, found: str, said: str = "") -> None:
+        """Record the verdict on something that popular texts say, for CLAIMS.md.
+
+        `found` is what was measured, `said` the kind of text that says it, such as "blog posts and lecture notes".
+        """
+        self.claims.append({"claim": popular, "verdict": verdict, "found": found, "said": said})
+
+    def save(self, figure: "Figure", part: str = "") -> None:
+        """Write a figure of the lesson beside its record, as NAME.png, or as NAME_part.png."""
+        path = RECORDS / f"{self.name}{'_' * bool(part)}{part}.png"
         save_figure(figure, path)
-        self.figure = path.relative_to(ROOT).as_posix()
+        self.figures.append(path.relative_to(ROOT).as_posix())
 
-    def finish(self) -> None:
-        """Print how many checks passed, and write the record of this run."""
+    def finish(self, variables: Mapping[str, Any]) -> None:
+        """Hold the lesson to what its prose says, say how many checks passed, and write the record of this run.
+
+        `variables` are the lesson's own, `globals()`.
+        """
+        check_notation(variables)
+        printed, self.quiet = len(self.checks), True
+        runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))["verify"](self, SimpleNamespace(**variables))
+        self.save(architecture(MAPS[self.name[:2]]), "map")
         seconds = time.perf_counter() - self.started
         record = {
             "seconds": round(seconds, 2),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}",
             "checks": self.checks,
+            "printed": printed,
             "claims": self.claims,
-            "figure": self.figure,
+            "examples": self.examples,
+            "figures": self.figures,
         }
         with atomic_write(RECORDS / f"{self.name}.json") as partial:
             partial.write_text(json.dumps(record, indent=1, ensure_ascii=False), "utf-8")
         mode = " in fast mode" if self.fast else ""
         print(f"\n{self.name}: {len(self.checks)} checks passed{mode}, {seconds:.1f} s")
-        print(f"figure: {self.figure}")
+        print("figures:", *self.figures)
+
+
+NOTATION = {  # what a letter is in every lesson's code; NOTATION.md says what it means
+    **dict.fromkeys("BCDFHNSTV", int),
+    **dict.fromkeys(("E", "M", "PE", "W", "q", "k", "v", "s", "p", "o", "z"), np.ndarray),
+}
+
+
+def check_notation(variables: Mapping[str, Any]) -> None:
+    """AssertionError if a letter of a lesson is something else than NOTATION.md says."""
+    for name, kind in NOTATION.items():
+        if name in variables:
+            found = type(variables[name]).__name__
+            assert isinstance(variables[name], kind), f"{name} is a {found}, but NOTATION.md says {kind.__name__}"
 
 
 def prose(text: str) -> str:

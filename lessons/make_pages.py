@@ -19,11 +19,12 @@ BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table --
 CLAIMS = """\
 # Claims we tested
 
-What popular texts say about the Transformer, and what our own measurements say. Each row comes from the lesson that it
-names, which measures it again whenever it runs. `make_pages.py` writes this page from the lessons' results.
+What popular texts say about the Transformer, where they say it, and what we measured. Each row comes from the lesson in
+its last column, which repeats the measurement whenever it runs. `make_pages.py` writes this page from the lessons'
+results.
 
-| claim | verdict | what we found | lesson |
-| --- | --- | --- | --- |
+| claim | said in | verdict | what we found | lesson |
+| --- | --- | --- | --- | --- |
 """
 
 
@@ -33,15 +34,16 @@ def cell(text: str) -> str:
 
 
 def table(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
-    """One row per lesson: its figure, its question, its time."""
-    rows = ["| figure | lesson | question | time | measured |", "| --- | --- | --- | --- | --- |"]
+    """One row per lesson: its figure, its question, its times."""
+    rows = ["| figure | lesson | question | read | run | measured |", "| --- | --- | --- | --- | --- | --- |"]
     for lesson in lessons:
         record = records[lesson.name]
         picture = f'<img src="../plots/{lesson.name}.png" width="220" alt="the figure of lesson {lesson.number}">'
         title = f"**[{lesson.number}]({lesson.name}.py)** {cell(lesson.title)}, difficulty {lesson.difficulty} of 5"
-        time = f"{lesson.seconds} s" + (", long" if lesson.long else "")
+        read = f"{lesson.minutes} min + {lesson.deeper_minutes} min"
+        run = f"{lesson.seconds} s" + (", long" if lesson.long else "")
         measured = f"{len(record['checks'])} checks in {record['seconds']:.0f} s"
-        rows.append(f"| {picture} | {title} | {cell(lesson.question)} | {time} | {measured} |")
+        rows.append(f"| {picture} | {title} | {cell(lesson.question)} | {read} | {run} | {measured} |")
     return "\n".join(rows) + "\n"
 
 
@@ -51,7 +53,8 @@ def claims(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
     for lesson in lessons:
         link = f"[{lesson.number}]({lesson.name}.py)"
         for claim in records[lesson.name]["claims"]:
-            rows.append(f"| {cell(claim['claim'])} | {claim['verdict']} | {cell(claim['found'])} | {link} |")
+            said, found = cell(claim["said"]), cell(claim["found"])
+            rows.append(f"| {cell(claim['claim'])} | {said} | {claim['verdict']} | {found} | {link} |")
     return CLAIMS + "\n".join(rows) + "\n"
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from setuptools.command.build_py import build_py
 
 ROOT = Path()  # setuptools builds in the root of the checkout
-LESSONS = ("lessons/[0-9]*.py", "lessons/lab.py", "lessons/patients.py", "lessons/*.md")
+TOOLS = ("lessons/lab.py", "lessons/pictures.py", "lessons/architecture.py", "lessons/patients.py")
+LESSONS = ("lessons/[0-9]*.py", "lessons/checks/*.py", *TOOLS, "lessons/*.md")
 PATTERNS = (*LESSONS, "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 
 

@@ -16,8 +16,10 @@ FOLDER = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "lessons"
 EXERCISES = FOLDER / "exercises"  # always the package's own, so that a learner's changes cannot mislead the checker
 MARKER = ".minitransformer"
 TITLE = re.compile(r"^# # Lesson (\d\d): (.+)$")
-FIELD = re.compile(r"^# \* (Question|You derive|Time|Needs|Difficulty|Paper): (.+)$")
-TIME = re.compile(r"^(\d+) s(, long)? \(fast: (\d+) s\)$")
+FIELD = re.compile(r"^# \* (Question|You derive|Reading|Run|Needs|Difficulty|Paper): (.+)$")
+READING = re.compile(r"^(\d+) min, going deeper (\d+) min$")
+RUN = re.compile(r"^(\d+) s(, long)? \(fast: (\d+) s\)$")
+FIGURE = re.compile(r"\]\(\.\./plots/([\w.]+\.png)\)")
 DIFFICULTY = re.compile(r"^([1-5]) of 5$")
 
 
@@ -29,16 +31,19 @@ class LessonInfo(NamedTuple):
     title: str
     question: str
     derives: str
-    seconds: int  # at most, on two cores
+    minutes: int  # to read the core
+    deeper_minutes: int  # to read the rest, which may be skipped
+    seconds: int  # to run it, at most, on two cores
     fast_seconds: int
     long: bool  # whether it may take more than a minute
     needs: tuple[str, ...]  # numbers of the lessons before it that it builds on
     difficulty: int  # of 5
     paper: str
+    figures: tuple[str, ...]  # file names of the pictures that it shows, in order; they are in plots/
 
     @property
     def name(self) -> str:
-        """The file's name without .py, which the figure and the record share."""
+        """The file's name without .py, with which the names of its figures and of its record begin."""
         return self.path.stem
 
 
@@ -77,25 +82,30 @@ def read_header(path: Path) -> LessonInfo:
 
     Lines that are indented by more than "# " continue the line before them.
     """
-    lines = path.read_text("utf-8").partition("\n# %%\n")[0].replace("\n#   ", " ").splitlines()
+    text = path.read_text("utf-8")
+    lines = text.partition("\n# %%\n")[0].replace("\n#   ", " ").splitlines()
     titles = [match.groups() for line in lines if (match := TITLE.match(line))]
     fields = {match[1]: match[2] for line in lines if (match := FIELD.match(line))}
-    time, difficulty = TIME.match(fields.get("Time", "")), DIFFICULTY.match(fields.get("Difficulty", ""))
-    if len(titles) != 1 or len(fields) != 6 or not time or not difficulty or titles[0][0] != path.name[:2]:
-        raise ValueError(f"{path} has no header of a lesson: title, question, what you derive, time and so on")
-    (number, title), (seconds, long, fast) = titles[0], time.groups()
+    reading, run = READING.match(fields.get("Reading", "")), RUN.match(fields.get("Run", ""))
+    difficulty = DIFFICULTY.match(fields.get("Difficulty", ""))
+    if len(titles) != 1 or len(fields) != 7 or not (reading and run and difficulty) or titles[0][0] != path.name[:2]:
+        raise ValueError(f"{path} has no header of a lesson: title, question, what you derive, reading time and so on")
+    (number, title), (seconds, long, fast) = titles[0], run.groups()
     return LessonInfo(
         path,
         number,
         title,
         question=fields["Question"],
         derives=fields["You derive"],
+        minutes=int(reading[1]),
+        deeper_minutes=int(reading[2]),
         seconds=int(seconds),
         fast_seconds=int(fast),
         long=long is not None,
         needs=tuple(re.findall(r"\d\d", fields["Needs"])),
         difficulty=int(difficulty[1]),
         paper=fields["Paper"],
+        figures=tuple(dict.fromkeys(FIGURE.findall(text))),
     )
 
 

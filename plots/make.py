@@ -34,8 +34,9 @@ class Source(NamedTuple):
 SENTENCE = "Am dritten Tag kamen die Boten des Königs zurück."  # the attention of its translation is drawn
 FIGURES = {
     **{
-        f"{lesson.name}.png": Source(f"lesson {lesson.number}", f"runs/lessons/full/{lesson.name}.png")
+        name: Source(f"lesson {lesson.number}", f"runs/lessons/full/{name}")
         for lesson in find_lessons(ROOT / "lessons")
+        for name in lesson.figures
     },
     "bench.png": Source("bench", "runs/bench/bench.png"),
     "bench_attention.png": Source("bench --attention", "runs/bench/bench_attention.png"),

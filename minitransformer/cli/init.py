@@ -26,7 +26,11 @@ FILES = {  # what is copied: patterns
     "lessons": ("lessons/[0-9]*.py",),
     "figures": ("plots/[0-9]*.png",),
     "exercises": ("lessons/exercises/*/exercise.py",),
-    "other files": ("lessons/*.md", "lessons/lab.py", "lessons/patients.py"),
+    "other files": (
+        "lessons/*.md",
+        "lessons/checks/*.py",
+        *(f"lessons/{name}.py" for name in ("architecture", "lab", "patients", "pictures")),
+    ),
 }
 NOTE = "The lessons and exercises of minitransformer. Its commands find this folder by this file.\n"
 

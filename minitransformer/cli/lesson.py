@@ -12,10 +12,10 @@ from minitransformer.terminal import wrap
 
 DESCRIPTION = """\
 List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a
-lesson, it prints its checks with the measured values. Its figure goes to runs/lessons/full/, or to runs/lessons/fast/
+lesson, it prints its checks with the measured values. Its figures go to runs/lessons/full/, or to runs/lessons/fast/
 with --fast.
 
-  minitransformer lesson              list the lessons with the time they take, and which ones you have run
+  minitransformer lesson              list the lessons with their reading times, and which ones you have run
   minitransformer lesson 05           run lesson 05
   minitransformer lesson 05 06 07     run several lessons
   minitransformer lesson all          run all lessons
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_lesson(lesson: LessonInfo, fast: bool) -> int:
     """Run it as its reader would -> exit status."""
     print(f"Lesson {lesson.number}: {lesson.title}", flush=True)
-    print(f"takes about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
+    print(f"runs in about {lesson.fast_seconds if fast else lesson.seconds} s; read it in {lesson.path}\n", flush=True)
     environment = dict(os.environ, MINITRANSFORMER_FAST="1" if fast else "")
     status = run_child([sys.executable, str(lesson.path)], env=environment)
     print(flush=True)
@@ -78,7 +78,7 @@ def show_list(as_json: bool) -> int:
             state = f"run: {len(record['checks'])} checks passed in {record['seconds']:.0f} s"
         print(f"{lesson.number}  {lesson.title}")
         print(wrap(lesson.question, "    ", "    "))
-        print(f"    {lesson.seconds} s, difficulty {lesson.difficulty} of 5 · {state}\n")
+        print(f"    {lesson.minutes} min to read, difficulty {lesson.difficulty} of 5 · {state}\n")
     print(wrap("Run one with `minitransformer lesson NN`, and read its file in an editor next to the output."))
     if lessons[0].path.parent == INSTALLED:
         print("To have the files in a folder of your own: minitransformer init FOLDER")

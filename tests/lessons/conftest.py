@@ -1,17 +1,33 @@
-"""Runs lessons in fast mode and as their reader would."""
+"""Runs lessons in fast mode and as their reader would, and lessons' tools in a checkout of their own."""
 
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from minitransformer.course import find_lessons, read_record, record_path
+from minitransformer.course import FOLDER, find_lessons, read_record, record_path
 
 LESSONS = find_lessons()
 CHECKED = Path(__file__).with_name("checked.py")
 TIMEOUT = 600  # seconds; a lesson that needs them hangs
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A fresh lab in a checkout of its own, which has no lessons yet."""
+    folder = tmp_path / "lessons"
+    (folder / "checks").mkdir(parents=True)
+    shutil.copy(FOLDER / "lab.py", folder)
+    monkeypatch.syspath_prepend(FOLDER)  # for its drawing tools
+    spec = importlib.util.spec_from_file_location("lab_of_a_test", folder / "lab.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setenv("MINITRANSFORMER_FAST", "")
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every lesson has the form of a lesson: header, sections, short prose, a committed figure, a place in the table."""
+"""Every lesson has the form of a lesson: a short core, a part to skip, pictures, honest times, a place in the table."""
 
 import re
 
@@ -7,32 +7,94 @@ import pytest
 
 from tests.lessons.conftest import LESSONS
 
-SECTIONS = (
-    "Predict",
-    "Small numbers",
-    "The derivation",
-    "From scratch",
-    "Checked",
-    "The picture",
-    "The surprise",
-    "Exercise",
-    "Questions",
-    "In the wild",
-    "Answers",
-)
+LAST_SECTIONS = ("Exercise", "Questions", "Answers")
+MOST_WORDS, MOST_MINUTES, MOST_MINUTES_OF_ALL = 1600, 15, 300  # of the cores
+WORDS_A_MINUTE, LINES_A_MINUTE = 220, 25
 LONGEST_PROSE = 25  # lines between two pieces of code
 LARGEST_FIGURE = 130_000  # bytes
+HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 
 
-def cells(lesson):
-    """The cells of a lesson -> [(whether it is prose, its lines)]."""
-    _, *parts = re.split(r"^# %%", "\n" + lesson.path.read_text("utf-8"), flags=re.MULTILINE)
+def cells(text):
+    """The cells of a lesson's source -> [(whether it is prose, its lines)]."""
+    _, *parts = re.split(r"^# %%", "\n" + text, flags=re.MULTILINE)
     return [(part.startswith(" [markdown]"), part.splitlines()[1:]) for part in parts]
+
+
+def halves(lesson):
+    """The sources of a lesson's core and of the rest."""
+    text = lesson.path.read_text("utf-8")
+    core, mark, rest = text.partition("# %% [markdown]\n# ## Going deeper\n")
+    assert mark, "there is no cell that begins with ## Going deeper"
+    return core, mark + rest
+
+
+def length(text):
+    """(words of prose, lines of code) of a lesson's source; pictures are not read."""
+    words = lines = 0
+    for is_prose, content in cells(text):
+        if is_prose:
+            words += sum(len(line.lstrip("# ").split()) for line in content if "](../plots/" not in line)
+        else:
+            lines += sum(1 for line in content if line.strip())
+    return words, lines
+
+
+def minutes(text):
+    """How long it takes to read."""
+    words, lines = length(text)
+    return words / WORDS_A_MINUTE + lines / LINES_A_MINUTE
+
+
+def headings(text):
+    """The headings of second order, in order."""
+    prose = [line for is_prose, lines in cells(text) if is_prose for line in lines]
+    return [line.removeprefix("# ## ") for line in prose if line.startswith("# ## ")]
 
 
 def test_there_are_seventeen_lessons_in_order():
     assert [lesson.number for lesson in LESSONS] == [f"{number:02d}" for number in range(17)]
+
+
+def test_all_cores_can_be_read_in_five_hours():
+    assert sum(lesson.minutes for lesson in LESSONS) <= MOST_MINUTES_OF_ALL
+
+
+def test_the_path_for_an_hour_fits_into_an_hour():
+    readme = (LESSONS[0].path.parent / "README.md").read_text("utf-8")
+    path = readme.partition("## If you only have an hour\n")[2].partition("\n## ")[0]
+    numbers = re.findall(r"^\* \*\*(\d\d)\*\*", path, flags=re.MULTILINE)
+    chosen = [lesson for lesson in LESSONS if lesson.number in numbers]
+    assert len(chosen) >= 3
+    assert sum(lesson.minutes + lesson.fast_seconds / 60 for lesson in chosen) <= 60
+
+
+@every_lesson
+def test_core_is_short(lesson):
+    core, _ = halves(lesson)
+    words, lines = length(core)
+    assert words <= MOST_WORDS
+    assert minutes(core) <= MOST_MINUTES + 0.5, f"{words} words and {lines} lines of code"
+
+
+@every_lesson
+def test_header_says_how_long_it_takes_to_read(lesson):
+    core, rest = halves(lesson)
+    assert (lesson.minutes, lesson.deeper_minutes) == (round(minutes(core)), round(minutes(rest)))
+
+
+@every_lesson
+def test_checks_of_the_prose_are_out_of_sight(lesson):
+    assert not HIDDEN.search(lesson.path.read_text("utf-8"))
+    sidecar = lesson.path.parent / "checks" / lesson.path.name
+    assert HIDDEN.search(sidecar.read_text("utf-8"))
+
+
+@every_lesson
+def test_each_lesson_computes_numbers_of_the_running_example(lesson):
+    sidecar = lesson.path.parent / "checks" / lesson.path.name
+    assert "lesson.example(" in sidecar.read_text("utf-8")
 
 
 @every_lesson
@@ -47,22 +109,34 @@ def test_lesson_ends_within_a_minute_unless_it_says_that_it_is_long(lesson):
 
 
 @every_lesson
-def test_lesson_has_all_sections_in_order(lesson):
-    prose = [line for is_prose, lines in cells(lesson) if is_prose for line in lines]
-    found = [line.removeprefix("# ## ") for line in prose if line.startswith("# ## ")]
-    assert [section for section in found if section in SECTIONS] == list(SECTIONS)
+def test_lesson_ends_with_exercise_questions_and_answers(lesson):
+    core, rest = halves(lesson)
+    found = headings(rest)
+    assert found[0] == "Going deeper"
+    assert [section for section in found if section in LAST_SECTIONS] == list(LAST_SECTIONS)
+    assert not set(LAST_SECTIONS) & set(headings(core))
+
+
+@every_lesson
+def test_core_begins_with_the_map_and_shows_a_picture(lesson):
+    core, _ = halves(lesson)
+    assert lesson.figures[0] == f"{lesson.name}_map.png"
+    assert f"{lesson.name}.png" in lesson.figures
+    shown = re.findall(r"\]\(\.\./plots/([\w.]+)\)", core)
+    assert shown[0] == lesson.figures[0]
+    assert len(shown) >= 2
 
 
 @every_lesson
 def test_prose_between_two_pieces_of_code_is_short(lesson):
-    for is_prose, lines in cells(lesson)[1:-1]:  # the header and the answers may be longer
+    for is_prose, lines in cells(lesson.path.read_text("utf-8"))[1:-1]:  # the header and the answers may be longer
         text = [line for line in lines if line.strip("# ")]
         assert not is_prose or len(text) <= LONGEST_PROSE, text[0]
 
 
 @every_lesson
 def test_prose_is_a_comment_and_code_is_none(lesson):
-    for is_prose, lines in cells(lesson):
+    for is_prose, lines in cells(lesson.path.read_text("utf-8")):
         assert not is_prose or all(line.startswith("#") or not line for line in lines)
         assert is_prose or any(line and not line.startswith("#") for line in lines)
 
@@ -73,28 +147,21 @@ def test_lesson_says_what_the_reader_should_see(lesson):
 
 
 @every_lesson
-def test_answers_come_last_and_no_code_behind_them(lesson):
-    is_prose, lines = cells(lesson)[-1]
-    assert is_prose
-    assert any(line.startswith("# ## Answers") for line in lines) or any(
-        line.startswith("# ## Answers") for _, lines in cells(lesson)[-3:] for line in lines
-    )
-
-
-@every_lesson
-def test_figure_is_committed_small_and_not_blank(lesson):
-    path = lesson.path.parent.parent / "plots" / f"{lesson.name}.png"
-    assert path.stat().st_size <= LARGEST_FIGURE
-    assert matplotlib.image.imread(path)[..., :3].std() > 0.02
+def test_figures_are_committed_small_and_not_blank(lesson):
+    for name in lesson.figures:
+        path = lesson.path.parent.parent / "plots" / name
+        assert path.stat().st_size <= LARGEST_FIGURE, name
+        assert matplotlib.image.imread(path)[..., :3].std() > 0.02, name
 
 
 @every_lesson
 def test_readme_has_the_header_and_a_measured_time_within_it(lesson):
     readme = (lesson.path.parent / "README.md").read_text("utf-8")
     (row,) = (line for line in readme.splitlines() if line.startswith("| <img") and f"({lesson.name}.py)" in line)
-    _, figure, title, question, time, measured, _ = (part.strip() for part in re.split(r"(?<!\\)\|", row))
+    _, figure, title, question, read, run, measured, _ = (part.strip() for part in re.split(r"(?<!\\)\|", row))
     assert f"plots/{lesson.name}.png" in figure
     assert lesson.title in title.replace("\\|", "|")
     assert question.replace("\\|", "|") == " ".join(lesson.question.split())
-    assert time == f"{lesson.seconds} s" + (", long" if lesson.long else "")
+    assert read == f"{lesson.minutes} min + {lesson.deeper_minutes} min"
+    assert run == f"{lesson.seconds} s" + (", long" if lesson.long else "")
     assert int(re.search(r"in (\d+) s", measured)[1]) <= lesson.seconds

@@ -1,13 +1,12 @@
 """The lessons' helper: its checks can fail, its quotes can be wrong, and no run writes outside runs/lessons/."""
 
-import importlib.util
 import json
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from minitransformer.course import FOLDER
+from minitransformer.example import load_example, numbers
 
 PROSE = """\
 # %% [markdown]
@@ -19,25 +18,21 @@ PROSE = """\
 # %%
 text = "it ends at 9.99"
 """
+NUMBER = "05"  # a lesson that the table of maps knows
+NAME = f"{NUMBER}_test"
+CHECKS = """\
+def verify(lesson, run):
+    lesson.check("the sidecar sees the lesson's variables", run.loss, 3.0)
+    lesson.quote("The loss begins at 2.77 nats", run.loss)
+    lesson.claim("so they say", "wrong", "it is 3", said="blog posts")
+"""
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
-    """A fresh lab in a checkout of its own, with one lesson: 99_test."""
-    folder = tmp_path / "lessons"
-    folder.mkdir()
-    (folder / "99_test.py").write_text(PROSE, "utf-8")
-    (folder / "lab.py").write_text((FOLDER / "lab.py").read_text("utf-8"), "utf-8")
-    spec = importlib.util.spec_from_file_location("lab_of_a_test", folder / "lab.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setenv("MINITRANSFORMER_FAST", "")
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def lesson(lab):
-    return lab.begin("99_test", threads=None)
+def lesson(lab, tmp_path):
+    (tmp_path / "lessons" / f"{NAME}.py").write_text(PROSE, "utf-8")
+    (tmp_path / "lessons" / "checks" / f"{NAME}.py").write_text(CHECKS, "utf-8")
+    return lab.begin(NAME, threads=None)
 
 
 def test_check_that_holds_is_printed_with_its_value(lesson, capsys):
@@ -90,28 +85,53 @@ def test_error_is_relative_to_the_largest_entry_expected(lab):
         lab.error(np.ones((2, 3)), np.ones((3, 2)))
 
 
-def test_full_run_leaves_figure_and_record(lab, lesson, capsys):
+def test_matrices_are_printed_with_the_names_of_rows_and_columns(lab, capsys):
+    lab.show("p (T, S)", np.array([[0.5, -0.25], [-1e-9, 12.0]]), rows=["a", "bos"], columns="st", digits=2)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["p", "(T,", "S)"],
+        ["s", "t"],
+        ["a", "0.50", "-0.25"],
+        ["bos", "0.00", "12.00"],
+    ]
+
+
+def test_number_of_the_running_example_is_compared(lesson):
+    p = numbers(load_example())["cross.p"]
+    lesson.example("cross.p", p)
+    lesson.example("cross.p[1]", p[1])
+    assert lesson.examples == ["cross.p", "cross.p[1]"]
+    with pytest.raises(AssertionError, match=r"cross\.p\[0\] differs from the running example"):
+        lesson.example("cross.p[0]", p[1])
+
+
+def test_full_run_leaves_figures_and_record(lab, lesson, capsys):
     figure = Figure()
     figure.add_subplot().plot([1, 2])
-    lesson.save(figure)
+    lesson.save(figure, "graph")
     lesson.check("it holds", 0.0, 1.0)
-    lesson.claim("so they say", "wrong", "it is 3")
-    lesson.finish()
-    record = json.loads((lab.ROOT / "runs/lessons/full/99_test.json").read_text("utf-8"))
-    assert record["figure"] == "runs/lessons/full/99_test.png"
-    assert (lab.ROOT / record["figure"]).stat().st_size > 1000
+    lesson.finish({"loss": 2.77})
+    record = json.loads((lab.ROOT / f"runs/lessons/full/{NAME}.json").read_text("utf-8"))
+    assert record["figures"] == [f"runs/lessons/full/{NAME}_{part}.png" for part in ("graph", "map")]
+    assert all((lab.ROOT / path).stat().st_size > 1000 for path in record["figures"])
     assert {path.name for path in lab.ROOT.iterdir()} == {"lessons", "runs"}
-    assert record["claims"] == [{"claim": "so they say", "verdict": "wrong", "found": "it is 3"}]
-    assert "99_test: 1 checks passed, " in capsys.readouterr().out
+    assert record["claims"] == [{"claim": "so they say", "verdict": "wrong", "found": "it is 3", "said": "blog posts"}]
+    assert [check["claim"] for check in record["checks"]] == ["it holds", "the sidecar sees the lesson's variables"]
+    printed = capsys.readouterr().out
+    assert f"{NAME}: 2 checks passed, " in printed
+    assert "sidecar" not in printed
 
 
-def test_fast_run_leaves_the_full_run_as_it_is(lab, monkeypatch):
-    monkeypatch.setattr(lab, "FAST", True)
+def test_prose_that_says_something_else_stops_the_lesson(lesson):
+    with pytest.raises(AssertionError, match=r"says 2\.77, measured 2\.9"):
+        lesson.finish({"loss": 2.9})
+
+
+def test_fast_run_leaves_the_full_run_as_it_is(lab, lesson, monkeypatch):
     monkeypatch.setattr(lab, "RECORDS", lab.ROOT / "runs" / "lessons" / "fast")
-    lesson = lab.begin("99_test", threads=None)
+    lesson.fast = True
     assert lesson.pick(full=400, fast=4) == 4
     lesson.quote("begins at 2.77 nats", 1.0, full_only=True)
     lesson.save(Figure())
-    lesson.finish()
+    lesson.finish({"loss": 2.77})
     written = {path.relative_to(lab.ROOT / "runs").as_posix() for path in (lab.ROOT / "runs").rglob("*.*")}
-    assert written == {"lessons/fast/99_test.json", "lessons/fast/99_test.png"}
+    assert written == {f"lessons/fast/{NAME}{end}" for end in (".json", ".png", "_map.png")}
