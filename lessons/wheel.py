@@ -9,7 +9,8 @@ from pathlib import Path
 from setuptools.command.build_py import build_py
 
 ROOT = Path()  # setuptools builds in the root of the checkout
-LESSONS = ("lessons/[0-9]*.py", "lessons/lab.py", "lessons/patients.py", "lessons/*.md")
+HELPERS = ("architecture", "graph", "lab", "patients", "pictures")  # what the lessons import
+LESSONS = ("lessons/[0-9]*.py", *(f"lessons/{name}.py" for name in HELPERS), "lessons/*.md")
 PATTERNS = (*LESSONS, "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 
 
