@@ -22,15 +22,12 @@ Files that are already there are never overwritten. To get a fresh copy of a fil
 again.
 """
 ROOT = FOLDER.parent
+HELPERS = ("architecture", "graph", "lab", "patients", "pictures")  # what the lessons import
 FILES = {  # what is copied: patterns
     "lessons": ("lessons/[0-9]*.py",),
     "figures": ("plots/[0-9]*.png",),
     "exercises": ("lessons/exercises/*/exercise.py",),
-    "other files": (
-        "lessons/*.md",
-        "lessons/checks/*.py",
-        *(f"lessons/{name}.py" for name in ("architecture", "lab", "patients", "pictures")),
-    ),
+    "other files": ("lessons/*.md", "lessons/checks/*.py", *(f"lessons/{name}.py" for name in HELPERS)),
 }
 NOTE = "The lessons and exercises of minitransformer. Its commands find this folder by this file.\n"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.cli import main
+from minitransformer.cli.init import HELPERS
 from minitransformer.course import FOLDER, MARKER, find_lessons, own_folder, read_record
 from minitransformer.exercises import find_exercise, find_exercises
 from tests.cli.run import assert_refused, run
@@ -58,6 +59,13 @@ def test_copied_lessons_import_nothing_that_is_not_there(course):
     for path in Path("lessons").glob("*.py"):
         imported = set(re.findall(r"^(?:from|import) (\w+)", path.read_text("utf-8"), flags=re.MULTILINE))
         assert all((path.parent / f"{name}.py").exists() for name in imported & modules)
+
+
+def test_the_wheel_ships_the_helpers_that_init_copies_and_the_course_has_no_others(course):
+    wheel = re.search(r"^HELPERS = .*$", (FOLDER / "wheel.py").read_text("utf-8"), flags=re.MULTILINE)[0]
+    assert re.findall(r'"(\w+)"', wheel) == list(HELPERS)
+    copied = {path.stem for path in Path("lessons").glob("[a-z]*.py")}
+    assert copied == {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"make_pages", "wheel"} == set(HELPERS)
 
 
 def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept(course, capsys):

@@ -1,0 +1,293 @@
+"""The drawing tools of the lessons: every picture can be read, and shows the names and numbers that it was given."""
+
+import importlib
+import io
+import math
+
+import numpy as np
+import pytest
+from matplotlib import colors, pyplot
+
+from minitransformer.course import FOLDER, find_lessons
+from minitransformer.plotting import BLUE, ORANGE, YELLOW, save_figure
+from tests.drawing import drawn_texts, faults
+
+MATRIX = np.array([[0.5, -1.25, 0.0], [-0.004, 2.0, 10.0]])
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """module("pictures"): that file of the lessons. All figures are closed afterwards."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    pyplot.close("all")
+
+
+def texts(figure):
+    return [text.get_text() for text in drawn_texts(figure)]
+
+
+def filled(figure):
+    """The names of the boxes that have the colour of light."""
+    boxes = [patch for patch in figure.axes[0].patches if patch.get_gid()]
+    return sorted(box.get_gid() for box in boxes if box.get_facecolor() == colors.to_rgba(YELLOW))
+
+
+def bold(figure):
+    return [text.get_text() for text in figure.axes[0].texts if text.get_weight() == "bold"]
+
+
+def strong(figure, color):
+    """How many thick lines of that colour there are."""
+    lines = [line for line in figure.axes[0].lines if line.get_color() == color]
+    return sum(line.get_linewidth() > 2 for line in lines)
+
+
+def test_a_lit_box_is_filled_and_bold_and_no_other(module):
+    architecture = module("architecture")
+    for name, (_, _, text) in architecture.BOXES.items():
+        figure = architecture.architecture([name])
+        assert filled(figure) == [name]
+        assert bold(figure).count(text) == 1
+        pyplot.close(figure)
+
+
+def test_without_light_no_box_is_filled_and_with_everything_all_are(module):
+    architecture = module("architecture")
+    assert filled(architecture.architecture()) == []
+    assert filled(architecture.architecture(["everything"])) == sorted(architecture.BOXES)
+
+
+def test_every_box_of_the_architecture_is_drawn_once(module):
+    architecture = module("architecture")
+    names = [patch.get_gid() for patch in architecture.architecture().axes[0].patches if patch.get_gid()]
+    assert sorted(names) == sorted(architecture.BOXES)
+    assert len(names) == 19
+
+
+def test_no_two_boxes_of_the_architecture_overlap(module):
+    boxes = [patch for patch in module("architecture").architecture().axes[0].patches if patch.get_gid()]
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            assert not one.get_bbox().overlaps(other.get_bbox()), (one.get_gid(), other.get_gid())
+
+
+def test_an_unknown_box_is_refused_with_the_names_that_there_are(module):
+    with pytest.raises(ValueError, match=r"no box 'attention'.*cross-attention.*optimizer.*residual paths"):
+        module("architecture").architecture(["attention"])
+
+
+def test_gradients_light_the_orange_arrows_at_lit_boxes_only(module):
+    architecture = module("architecture").architecture
+    assert strong(architecture(["cross-attention"]), ORANGE) == 0
+    assert strong(architecture(["gradients"]), ORANGE) == 0
+    assert strong(architecture(["cross-attention", "gradients"]), ORANGE) > 0
+
+
+def test_residual_paths_light_five_lines_around_sub_layers(module):
+    architecture = module("architecture").architecture
+    assert strong(architecture(), BLUE) == 0
+    assert strong(architecture(["residual paths"]), BLUE) == 5
+
+
+def test_maps_cover_all_lessons_and_name_known_boxes_only(module):
+    architecture = module("architecture")
+    assert list(architecture.MAPS) == [lesson.number for lesson in find_lessons(FOLDER)]
+    known = {*architecture.BOXES, *architecture.PATHS, *architecture.EVERYTHING}
+    for number, lit in architecture.MAPS.items():
+        assert lit, number
+        assert set(lit) <= known, number
+
+
+def test_every_map_can_be_read_and_is_a_small_file(module, tmp_path):
+    architecture = module("architecture")
+    for lit in dict.fromkeys(architecture.MAPS.values()):
+        figure = architecture.architecture(lit)
+        assert faults(figure) == []
+        assert min(text.get_fontsize() for text in drawn_texts(figure)) >= 8
+        save_figure(figure, tmp_path / "map.png")
+        assert (tmp_path / "map.png").stat().st_size < 100_000
+
+
+def test_a_figure_of_a_given_layout_stays_as_it_is_when_it_is_saved_twice(module):
+    figure, axes = module("pictures").canvas(3.0, 2.0)
+    for _ in range(2):
+        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+        assert axes.get_position().bounds == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (-0.451, 2, "−0.45"),
+        (-0.004, 2, "0.00"),
+        (0.0, 1, "0.0"),
+        (12.345, 0, "12"),
+        (np.int64(-3), 2, "−3"),
+        (True, 2, "1"),
+        (-np.inf, 2, "−∞"),
+        (np.inf, 2, "∞"),
+        (math.nan, 2, "nan"),
+    ],
+)
+def test_a_number_is_written_with_its_digits_and_a_minus_sign(module, value, digits, text):
+    assert module("pictures").number(value, digits) == text
+
+
+def test_a_matrix_as_text_has_its_rows_as_lines_and_aligned_columns(module):
+    text = module("pictures").matrix_text(MATRIX)
+    assert text == " 0.50 −1.25  0.00\n 0.00  2.00 10.00"
+
+
+def test_a_grid_shows_its_numbers_and_labels(module):
+    figure, axes = pyplot.subplots()
+    module("pictures").grid(axes, MATRIX, rows=["c", "a"], columns=["x", "y", "$"], title="q")
+    expected = ["0.50", "−1.25", "0.00", "0.00", "2.00", "10.00", "c", "a", "x", "y", "$", "q"]
+    assert sorted(texts(figure)) == sorted(expected)
+
+
+def test_a_grid_shows_the_sign_by_the_colour_and_the_size_by_its_strength(module):
+    _, axes = pyplot.subplots()
+    module("pictures").grid(axes, [[1.0, 2.0, -2.0, 0.0, -np.inf]], color=ORANGE)
+    small, large, negative, zero, infinite = (cell.get_facecolor()[:3] for cell in axes.patches[:5])
+    assert zero == (1, 1, 1)
+    assert large[2] < small[2] < 1
+    assert large[0] > large[2]  # orange
+    assert np.ptp(negative) < 1e-12
+    assert np.ptp(infinite) < 1e-12  # both are grey
+    assert negative != infinite
+
+
+def test_a_grid_frames_the_highlighted_cells(module):
+    _, axes = pyplot.subplots()
+    module("pictures").grid(axes, MATRIX, highlight=[(1, 2)])
+    thick = [patch.get_xy() for patch in axes.patches if not patch.get_fill() and patch.get_linewidth() > 1]
+    assert thick == [(2, 1)]
+
+
+@pytest.mark.parametrize("names", [{"rows": ["a"]}, {"columns": ["a", "b"]}])
+def test_a_grid_wants_a_name_for_each_row_and_column(module, names):
+    with pytest.raises(ValueError, match=r"names for \d (rows|columns)"):
+        module("pictures").grid(None, MATRIX, **names)
+
+
+def test_grids_name_every_matrix_with_its_shape_and_can_be_read(module):
+    values = {"q (T, D)": MATRIX, "kᵀ (D, S)": np.ones((3, 4)), "scores (T, S)": MATRIX @ np.ones((3, 4))}
+    figure = module("pictures").grids(values, {"T": ["c", "a"]}, between="×=", gradients={"scores"}, title="A head")
+    assert faults(figure) == []
+    found = texts(figure)
+    assert {"q", "(T, D) = 2 × 3", "kᵀ", "(D, S) = 3 × 4", "(T, S) = 2 × 4", "×", "=", "A head"} <= set(found)
+    assert found.count("c") == 2  # the rows of q and of the scores
+    assert found.count("10.00") == 1
+
+
+@pytest.mark.parametrize("between", [(), "++++++"])
+def test_many_grids_stand_in_several_lines_that_fit_the_width(module, between):
+    values = {f"x{i} (T, C)": np.full((3, 8), -i) for i in range(7)}
+    figure = module("pictures").grids(values, {"C": [f"feature {i}" for i in range(8)]}, between=between)
+    assert faults(figure) == []
+    assert figure.get_figwidth() <= 9
+    assert len(figure.axes) == 8
+
+
+def test_a_vector_and_a_matrix_without_letters_are_drawn_too(module):
+    figure = module("pictures").grids({"b (C)": np.arange(3), "x": MATRIX}, {"C": ["a", "b", "c"]})
+    assert faults(figure) == []
+    assert {"(C) = 3", "2 × 3", "a", "b", "c"} <= set(texts(figure))
+
+
+def attention_backward(module):
+    graph, text = module("graph").Graph(), module("pictures").matrix_text(MATRIX)
+    for name, xy in {"dy": (0, 0), "dp": (2.6, 0), "ds": (5.2, 0), "dq": (7.2, 1), "dk": (7.2, -1)}.items():
+        graph.node(name, xy, lit=name == "ds")
+    for a, b in (("dy", "dp"), ("dp", "ds"), ("ds", "dq"), ("ds", "dk")):
+        graph.edge(a, b, gradient=text, label=f"{a} to {b}", flip=b == "dk")
+    return graph
+
+
+def test_a_graph_shows_the_numbers_as_given_and_can_be_read(module):
+    graph = module("graph").Graph()
+    for name, xy in {
+        "x": (0, 1.2),
+        "y": (0, 0),
+        "z": (1.6, -0.6),
+        "+": (1.6, 0.6),
+        "×": (3.2, 0),
+        "L": (4.6, 0),
+    }.items():
+        graph.node(name, xy)
+    graph.edge("x", "+", "−2.00", "−4.00", "x")
+    graph.edge("y", "+", "5.00", "−4.000")
+    graph.edge("z", "×", "−4", "3.00")
+    graph.edge("+", "×", "3.0", "−4.0")
+    graph.edge("×", "L", "−12.00", "1.00")
+    figure = graph.draw("(x + y) z")
+    assert faults(figure) == []
+    assert {"−2.00", "−4.00", "5.00", "−4.000", "−4", "−12.00", "1.00", "(x + y) z"} <= set(texts(figure))
+    hues = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
+    assert (hues["5.00"], hues["−4.000"]) == (BLUE, ORANGE)
+
+
+def test_a_graph_of_gradients_alone_has_orange_arrows_and_matrices_in_columns(module):
+    figure = attention_backward(module).draw()
+    assert faults(figure) == []
+    arrows = [text.arrow_patch for text in figure.axes[0].texts if getattr(text, "arrow_patch", None)]
+    assert [arrow.get_edgecolor() for arrow in arrows] == [colors.to_rgba(ORANGE)] * 4
+    matrices = [text for text in figure.axes[0].texts if "\n" in text.get_text()]
+    assert {text.get_family()[0] for text in matrices} == {"monospace"}
+    assert len(matrices) == 4
+
+
+@pytest.mark.parametrize("angle", range(0, 360, 30))
+def test_the_numbers_of_an_edge_lie_on_neither_side_on_its_arrow(module, angle):
+    graph = module("graph").Graph()
+    graph.node("a", (0, 0))
+    graph.node("b", (3 * math.cos(math.radians(angle)), 3 * math.sin(math.radians(angle))))
+    graph.edge("a", "b", forward="−12.00", gradient="1.00\n2.00", label="value")
+    figure = graph.draw()
+    assert faults(figure) == []
+    (arrow,) = (text.arrow_patch for text in figure.axes[0].texts if getattr(text, "arrow_patch", None))
+    points = arrow.get_transform().transform(arrow.get_path().interpolated(50).vertices)
+    for text in drawn_texts(figure):
+        box = text.get_window_extent()
+        assert text.get_text() in "ab" or not any(box.contains(*point) for point in points), text.get_text()
+
+
+def test_an_edge_to_a_node_that_is_not_there_is_refused(module):
+    graph = module("graph").Graph()
+    graph.node("a", (0, 0))
+    with pytest.raises(ValueError, match="no node 'b': nodes are a"):
+        graph.edge("a", "b")
+
+
+def test_rectangles_are_to_scale_with_letters_on_their_sides(module):
+    parts = [("q", "T", "D"), "×", ("kᵀ", "D", "S"), "=", ("scores", "T", "S")]
+    figure = module("pictures").rectangles(parts, {"T": 20, "D": 8, "S": 40}, gradients={"scores"}, title="Scores")
+    assert faults(figure) == []
+    frames = [patch for patch in figure.axes[0].patches if patch.get_linewidth() > 1]
+    unit = frames[0].get_width() / 8
+    sides = [(frame.get_height() / unit, frame.get_width() / unit) for frame in frames]
+    assert np.allclose(sides, [(20, 8), (8, 40), (20, 40)])
+    assert [frame.get_edgecolor() == colors.to_rgba(ORANGE) for frame in frames] == [False, False, True]
+    found = texts(figure)
+    assert [found.count(text) for text in ("T = 20", "D = 8", "S = 40", "×", "=", "q", "Scores")] == [
+        2,
+        2,
+        2,
+        1,
+        1,
+        1,
+        1,
+    ]
+
+
+def test_a_bias_is_a_rectangle_of_height_1(module):
+    figure = module("pictures").rectangles([("b", "1", "C")], {"C": 4})
+    assert faults(figure) == []
+    assert sorted(texts(figure)) == ["1", "C = 4", "b"]
+    assert len(figure.axes[0].patches) == 4 + 1
+
+
+def test_a_letter_without_a_length_is_refused(module):
+    with pytest.raises(KeyError, match="C"):
+        module("pictures").rectangles([("b", "1", "C")], {"D": 4})
