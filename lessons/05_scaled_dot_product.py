@@ -3,7 +3,7 @@
 #
 # * Question: how does a token find the other token that it needs, and why are the scores divided by √D?
 # * You derive: attention as a dictionary that always answers; Var(q·k) = D; what large scores do to the gradient
-# * Reading: 11 min, going deeper 7 min
+# * Reading: 9 min, going deeper 4 min
 # * Run: 2 s (fast: 2 s)
 # * Needs: 03
 # * Difficulty: 2 of 5
@@ -12,7 +12,7 @@
 # ![The Transformer, with cross-attention lit](../plots/05_scaled_dot_product_map.png)
 
 # %%
-from lab import BLUE, ORANGE, SOURCE, TARGET_IN, begin, error, plt, running_example, show
+from lab import BLUE, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
 from pictures import grids
 
 import numpy as np
@@ -36,7 +36,8 @@ example = running_example()
 # A dictionary works like that. It stores pairs of a key and a value; you bring a query, it finds the equal key and
 # returns that key's value. Two things are wrong with a dictionary for our purpose. If no key is equal to the query, it
 # returns nothing. And it has no derivative: move the query a little, and the answer stays the same or jumps.
-#
+
+# %% [markdown]
 # Attention is a dictionary that always answers. It compares the query with *all* keys, and returns a mean of *all*
 # values, in which the better a key fits, the more its value counts. This changes smoothly with the query, so gradient
 # descent can teach it what to ask.
@@ -66,7 +67,7 @@ example = running_example()
 # their dot product, which is large when they point the same way. Row 1 asks with q = (0.714, 0.028, −1.451). The key of
 # the letter o is (4.908, 0.708, 0.228), so
 #
-#     q·k = 0.714 · 4.908 + 0.028 · 0.708 − 1.451 · 0.228 = 3.193
+#     q·k = 0.714 · 4.908 + 0.028 · 0.708 − 1.451 · 0.228 = 3.19
 #
 # Divided by √D = √3 this is the score 1.844. (The rest of this lesson is about that division.) The other three letters
 # get −0.703, 0.893 and 0.664. The softmax of lesson 03 turns the four scores into weights that are positive and sum
@@ -87,17 +88,17 @@ def softmax(s):
 s = q @ k.T / np.sqrt(D)
 p = softmax(s)
 o = p @ v
-show("scores s (T, S)", s, TARGET_IN, SOURCE)
-show("weights p (T, S)", p, TARGET_IN, SOURCE)
-show("answers o (T, D)", o, TARGET_IN)
-figure = grids({"q (T, D)": q, "k (S, D)": k, "s (T, S)": s, "p (T, S)": p}, labels={"T": TARGET_IN, "S": SOURCE})
+show("scores s (T, S)", s, ROWS, SOURCE)
+show("weights p (T, S)", p, ROWS, SOURCE)
+show("answers o (T, D)", o, ROWS)
+figure = grids({"q (T, D)": q, "k (S, D)": k, "s (T, S)": s, "p (T, S)": p}, labels={"T": ROWS, "S": SOURCE})
 lesson.save(figure, "numbers")
 
 # %% [markdown]
 # ![q, k, scores and weights of the running example](../plots/05_scaled_dot_product_numbers.png)
 #
-# Read the weights row by row. The row that has read bos must write p, and looks at p. The next must write o, and looks
-# mostly at o. Then t at t, and s at s: the bright cells run from the upper right to the lower left, which is what
+# A row is named by the letter that it reads and the letter that it must write. The row bos→p looks at p. The row p→o,
+# ours, looks mostly at o. Then o→t looks at t, and t→s at s: the bright cells run from the upper right to the lower left, which is what
 # reversing means. Nobody programmed this; it was learned. (The last row has to write eos, and no letter helps it.)
 #
 # For all rows at once, the three steps are equation 1 of the paper:
@@ -133,7 +134,7 @@ lesson.save(figure, "numbers")
 rng = np.random.default_rng(55)
 
 
-def raw_scores(keys, width, sets=40, queries=100):
+def raw_scores(keys, width, sets=400, queries=10):
     """q·k for independent normal entries -> (sets * queries, keys)."""
     draws = [rng.standard_normal((queries, width)) @ rng.standard_normal((keys, width)).T for _ in range(sets)]
     return np.concatenate(draws)
@@ -238,8 +239,8 @@ lesson.save(figure)
 # ## The surprise
 #
 # The usual sentence is "without √D the gradient vanishes". With 4 keys at D = 64 that is right: the median of ‖J‖ falls
-# from 0.43 to 0.02. With 16 keys it falls from 0.30 to 0.11. With 64 keys nothing is lost: 0.18 against 0.19. And with
-# 256 keys *more* gradient passes without the division: 0.26 against 0.10. Many keys that fit about equally well share
+# from 0.43 to 0.02. With 16 keys it falls from 0.30 to 0.12. With 64 keys nothing is lost: 0.18 against 0.20. And with
+# 256 keys *more* gradient passes without the division: 0.25 against 0.10. Many keys that fit about equally well share
 # the weight, every weight is small, and ‖J‖ is small with them. A little sharpness helps there.
 #
 # So √D does not save the gradient in every case. It makes the size of the scores independent of D. How sharp the
@@ -269,13 +270,13 @@ lesson.save(figure)
 # %% [markdown]
 # ### Typical query and mean over queries
 #
-# The picture shows medians. The means tell another story: at D = 64 with 4 keys the median falls by a factor of 26, but
-# the mean of ‖J‖ only from 0.40 to 0.11. A query keeps its gradient if its two best scores happen to be close, and
+# The picture shows medians. The means tell another story: at D = 64 with 4 keys the median falls by a factor of 24, but
+# the mean of ‖J‖ only from 0.40 to 0.12. A query keeps its gradient if its two best scores happen to be close, and
 # this happens to some queries at any width. Without the division, a few queries get nearly all of the gradient and the
 # rest get next to none. With it, all get their share.
 #
 # And the division has a price of its own. The dot products get ddots = ds/√D, so what reaches them is 0.40/8 = 0.05
-# with the division, and 0.11 without it. In the mean, *more* gradient reaches the dot products without √D, as long as
+# with the division, and 0.12 without it. In the mean, *more* gradient reaches the dot products without √D, as long as
 # you do not ask which queries get it.
 
 # %%

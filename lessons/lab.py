@@ -69,6 +69,7 @@ __all__ = [
     "ORANGE",
     "PINK",
     "ROOT",
+    "ROWS",
     "SKY",
     "SOURCE",
     "TARGET_IN",
@@ -91,6 +92,7 @@ plt = pyplot()
 
 # the running example's tokens, as names of rows and columns: it reads "stop" and writes "pots"
 SOURCE, TARGET_IN, TARGET_OUT = [*"stop"], ["bos", *"pots"], [*"pots", "eos"]
+ROWS = [f"{read}→{write}" for read, write in zip(TARGET_IN, TARGET_OUT, strict=True)]  # of the decoder
 VOCABULARY = ["pad", "bos", "eos", *"opst"]
 
 
