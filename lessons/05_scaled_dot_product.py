@@ -98,8 +98,9 @@ lesson.save(figure, "numbers")
 # ![q, k, scores and weights of the running example](../plots/05_scaled_dot_product_numbers.png)
 #
 # A row is named by the letter that it reads and the letter that it must write. The row bos→p looks at p. The row p→o,
-# ours, looks mostly at o. Then o→t looks at t, and t→s at s: the bright cells run from the upper right to the lower left, which is what
-# reversing means. Nobody programmed this; it was learned. (The last row has to write eos, and no letter helps it.)
+# ours, looks mostly at o. Then o→t looks at t, and t→s at s. The bright cells run from the upper right to the lower
+# left, which is what reversing means. Nobody programmed this; it was learned. (The last row must write eos, the end,
+# and no letter helps it.)
 #
 # For all rows at once, the three steps are equation 1 of the paper:
 #

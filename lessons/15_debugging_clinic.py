@@ -13,9 +13,9 @@
 import contextlib
 import zlib
 from lab import begin, plt
+from patients import PATIENTS
 
 import numpy as np
-from patients import PATIENTS
 
 from minitransformer.data import get_task, tasks
 from minitransformer.decoding import greedy_decode

@@ -7,9 +7,8 @@ Forward is blue and gradient orange, as in all pictures of the course.
 
 import itertools
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
-
 from pictures import BLACK, canvas, mix, plt
+from typing import TYPE_CHECKING, Any
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW
 

@@ -8,9 +8,8 @@ lesson.save(graph.draw())
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 from pictures import BLACK, canvas, mix, plt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW, text_width
 

@@ -48,8 +48,9 @@ if SCRIPT.parent == HERE:
     parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
     FAST = parser.parse_args().fast or FAST
 
-import numpy as np
 from architecture import MAPS, architecture
+
+import numpy as np
 
 from minitransformer.course import workplace
 from minitransformer.example import load_example, numbers

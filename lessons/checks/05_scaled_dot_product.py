@@ -60,7 +60,7 @@ def verify(lesson, run):
     lesson.claim(
         "without the division by √d_k the softmax's gradient vanishes",
         "half right",
-        "it depends on the number of keys: at d_k = 64 the median norm of the softmax Jacobian, with and without it, is "
+        "it depends on the number of keys: at d_k = 64 the median norm of the softmax Jacobian with and without it is "
         + "; ".join(f"{median[n, 64][0]:.2f} and {median[n, 64][1]:.2f} with {n} keys" for n in (4, 16, 64, 256)),
         said="the paper (as a suspicion), textbooks and most tutorials",
     )

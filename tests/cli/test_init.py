@@ -33,7 +33,8 @@ def course(here, monkeypatch):
 def test_lessons_figures_and_exercises_are_copied_without_the_solutions(capsys, here):
     status, out, err = run(capsys, "init", "my course")
     assert (status, err) == (0, "")
-    assert f"copied to my course: 17 lessons, 17 figures, {len(find_exercises())} exercises" in out
+    figures = len(list((FOLDER.parent / "plots").glob("[0-9]*.png")))
+    assert f"copied to my course: 17 lessons, {figures} figures, {len(find_exercises())} exercises" in out
     assert "\n  cd 'my course'\n" in out
     copied = {path.relative_to("my course") for path in Path("my course").rglob("*.*")}
     assert {

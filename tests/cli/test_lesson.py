@@ -14,7 +14,8 @@ HEADER = """\
 # * Question: what is {word}, and why does everybody
 #   ask?
 # * You derive: all of it
-# * Time: {time}
+# * Reading: 8 min, going deeper 5 min
+# * Run: {time}
 # * Needs: {needs}
 # * Difficulty: 2 of 5
 # * Paper: section 3.2.1
@@ -40,15 +41,15 @@ def lessons(tmp_path, monkeypatch):
 
 
 def test_list_says_what_there_is_and_what_was_run(lessons, capsys):
-    record = {"seconds": 2.6, "checks": [{}, {}], "claims": [], "figure": "plots/00_one.png"}
+    record = {"seconds": 2.6, "checks": [{}, {}], "claims": [], "figures": ["plots/00_one.png"]}
     (lessons.parent / "runs/lessons/full").mkdir(parents=True)
     (lessons.parent / "runs/lessons/full/00_one.json").write_text(json.dumps(record), "utf-8")
     status, out, err = run(capsys, "lesson", "--json")
     assert (status, err) == (0, "")
     assert "00  Of one" in out
     assert "what is one, and why does everybody ask?" in out
-    assert "3 s, difficulty 2 of 5 · run: 2 checks passed in 3 s" in out
-    assert "95 s, difficulty 2 of 5 · not run yet" in out
+    assert "8 min to read, difficulty 2 of 5 · run: 2 checks passed in 3 s" in out
+    assert "8 min to read, difficulty 2 of 5 · not run yet" in out
     rows = json.loads(out.splitlines()[-1])
     assert [(row["number"], row["long"], row["needs"]) for row in rows] == [("00", False, []), ("01", True, ["00"])]
     assert rows[0]["record"] == record
@@ -94,7 +95,13 @@ def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("# * Time: 3 s", "# * Time: soon"), ("# * Paper", "# * Book"), ("Lesson 00", "Lesson 07"), ("2 of 5", "6 of 5")],
+    [
+        ("# * Run: 3 s", "# * Run: soon"),
+        ("# * Reading: 8 min", "# * Reading: long"),
+        ("# * Paper", "# * Book"),
+        ("Lesson 00", "Lesson 07"),
+        ("2 of 5", "6 of 5"),
+    ],
 )
 def test_header_that_is_none_is_named(old, new, lessons, capsys):
     path = lessons / "00_one.py"
