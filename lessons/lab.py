@@ -190,7 +190,9 @@ class Lesson:
         """
         place, _, head = name.partition("[")
         expected = running_example()[place]
-        difference = error(computed, expected[int(head.removesuffix("]"))] if head else expected)
+        expected = np.asarray(expected[int(head.removesuffix("]"))] if head else expected)
+        assert np.shape(computed) == expected.shape, f"{name} has the shape {expected.shape}, not {np.shape(computed)}"
+        difference = np.abs(computed - expected).max()
         assert difference <= 1e-12, f"{name} differs from the running example by {difference:.2g}"
         self.examples.append(name)
 

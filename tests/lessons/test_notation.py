@@ -46,7 +46,7 @@ def formulas(text):
 
 def symbols(formula):
     """The symbols of a formula that are single letters, without their indices and without d for a gradient."""
-    for word in WORD.findall(re.sub(r'"[^"]*"|`[^`]*`', "", formula)):
+    for word in WORD.findall(re.sub(r'"[^"]*"|`[^`]*`|[ᵀ²³]', "", formula)):
         base, *indices = word.rstrip("'").split("_")
         if len(base) == 2 and base[0] in "d∂δΔ" and base[1].isalpha():
             base = base[1]
