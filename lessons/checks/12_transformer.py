@@ -1,0 +1,85 @@
+"""What lesson 12 says, against what it computed."""
+
+import numpy as np
+
+from minitransformer.models import Transformer, TransformerConfig
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    lesson.example("output.p", run.p)
+    lesson.example("output.L", run.L)
+    for name, gradient in run.trained_grads.items():
+        place, _, symbol = name.removeprefix("0.").rpartition(".")
+        lesson.example(f"{place}.d{symbol}".lstrip("."), gradient)
+    o, p = run.VOCABULARY.index("o"), run.VOCABULARY.index("p")
+    lesson.quote("gives o 70 % and p 30 %", 100 * run.p[1, o], 100 * run.p[1, p])
+    lesson.quote("the loss is 0.1108", run.L)
+    lesson.quote("Move each of the 826 parameters", sum(value.size for value in run.trained.values()))
+    entries = run.model.num_parameters()
+    lesson.quote("all 63,082,496 gradients of the paper's base model", entries, full_only=True)
+    lesson.quote("is typically ‖g‖ / 8,000", entries**0.5, within=0.01, full_only=True)
+    parts = [run.size(run.uses[use]) for use in ("source", "target", "output")]
+    lesson.quote(
+        "2.045 (source), 0.990 (target) and 0.438 (output), and dE has 2.288", *parts, run.size(run.trained_grads["E"])
+    )
+    total = sum(run.uses.values()) - run.trained_grads["E"]
+    lesson.check("the three uses of E add up to dE", np.abs(total).max(), 1e-13)
+
+    lesson.quote("dM is off by 57 % of its size", 100 * run.missing, within=0.05, full_only=True)
+    lesson.quote("has a cosine of 0.82", run.cosine, within=0.03, full_only=True)
+    lesson.quote("8.7 million of the 63.1 million", run.zeros / 1e6, entries / 1e6, within=0.03, full_only=True)
+    if not lesson.fast:
+        lesson.check("shares of dM grow from layer to layer", np.diff(run.sizes).min(), at_least=0.0)
+    lesson.check("with two layers, dM has two shares, the smaller", min(map(run.size, run.two_shares)), at_least=1e-3)
+    lesson.check("rows before a changed token move by", run.moved[run.right_attend], 1e-15)
+    lesson.check("and if queries and keys come from the encoder by", run.moved[run.swapped], at_least=0.01)
+    check_counts(lesson, run)
+
+
+def check_counts(lesson, run):
+    """The parameters of Table 3."""
+    count, table, fits = run.count, run.TABLE, run.fits
+    encoder, decoder = 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512, 0
+    decoder = encoder + 4 * (512**2 + 512) + 2 * 512
+    lesson.quote(
+        "3,152,384 and six times 4,204,032: 18.9 million in the encoder and 25.2 million",
+        encoder,
+        decoder,
+        6 * encoder / 1e6,
+        6 * decoder / 1e6,
+    )
+    lesson.quote("With 37,000 rows of E the total is 63,082,496", 37000, count(37000))
+    lesson.check(
+        "encoder, decoder and E make up the total", abs(6 * (encoder + decoder) + 37000 * 512 - count(37000)), 0
+    )
+    ten = [fits[row] for row in table if row != "big"]
+    low, high = max(low for low, _ in ten), min(high for _, high in ten)
+    lesson.quote("a vocabulary of 40,932 to 41,160 tokens", low, high)
+    lesson.check(
+        "the big model's row asks for a smaller vocabulary than the other ten", low - fits["big"][1], at_least=1
+    )
+    lesson.check("rows that 37,000 explains", sum(a <= 37000 <= b for a, b in fits.values()), 0)
+    differences = []
+    for row, (_, what) in table.items():
+        if row[:3] != "(B)":
+            config = TransformerConfig(
+                1000, what.get("C", 512), what.get("heads", 8), what.get("F", 2048), what.get("layers", 6)
+            )
+            differences.append(count(1000, **what) - Transformer(config, seed=None).num_parameters())
+    lesson.check("formula equal to the library in nine rows", max(map(abs, differences)), 0)
+    lesson.quote("only 18.9 million more parameters", 37000 * 512 / 1e6)
+    lesson.claim(
+        "the base model has 65 million parameters",
+        "half right",
+        f"{count(37000):,} with V = 37,000; ten rows of Table 3 agree on a vocabulary of {low:,} to {high:,}; "
+        "the text says about 37,000",
+        said="the paper (Table 3), and most texts after it",
+    )
+    lesson.claim(
+        "encoder and decoder are built alike, so each has half of the parameters",
+        "wrong",
+        f"in base the encoder has {6 * encoder / 1e6:.1f} million parameters and the decoder {6 * decoder / 1e6:.1f} "
+        "million: each decoder layer has a second attention",
+        said="overview articles and slides",
+    )
