@@ -1,6 +1,6 @@
 """Exercise 06: the backward pass of attention.
 
-Difficulty 3 of 5, 30 minutes. See lesson 06, parts 1 to 5.
+Difficulty 3 of 5, 30 minutes. See lesson 06.
 
 The forward is given, for one head: scores s = q kᵀ / √D, weights p = softmax(s), outputs o = p v. Write its backward.
 If that is too much at once, begin with 06_attention_steps, which goes back through one step at a time.

@@ -56,7 +56,7 @@ def flat_heads(x):
 
 EXERCISE = Exercise(
     name="06_attention_backward",
-    see="lesson 06, parts 1 to 5",
+    see="lesson 06",
     hints=(
         "Which of q, k and v does each of the three steps (scores, softmax, mean of the values) depend on?",
         "dq and dk both begin at ds, and ds at dp. All weights of a row share one sum: which term of ds comes from it?",

@@ -1,6 +1,6 @@
 """Exercise 06: attention backward, one step at a time.
 
-Difficulty 2 of 5, 25 minutes. See lesson 06, parts 1 to 5.
+Difficulty 2 of 5, 25 minutes. See lesson 06.
 
 The three steps of attention are given, for one head: the scores of queries and keys, the softmax, and the mean of the
 values. Write the backward of each, from the last step to the first, as the gradient comes in. Each is checked alone.

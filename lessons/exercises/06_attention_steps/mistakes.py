@@ -126,7 +126,7 @@ SCORES_MISTAKES = (
 
 EXERCISE = Exercise(
     name="06_attention_steps",
-    see="lesson 06, parts 1 to 5",
+    see="lesson 06",
     hints=(
         "Of each step ask: which outputs does one entry of this input reach, and with which factor?",
         "A value is read by all queries and a key is scored by all: sums over T. A weight feels all scores of its row.",
