@@ -11,7 +11,7 @@ from tests.lessons.conftest import LESSONS
 
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 ROW = re.compile(r"^\| ([^|]+?) \| ([^|]+?) \|(?: ([^|]+?) \|)?$", re.MULTILINE)
-WORD = re.compile(r"[A-Za-zΑ-ωℓ]+[\u0300-\u036f]?(?:_[^\W_]+|[₀-₉])*[*']?")  # x, x̂, W_q, β₁, p*, dx_nc, sum
+WORD = re.compile(r"[A-Za-zΑ-ωℓ]+[\u0300-\u036f]?(?:_[^\W_ᵀ]+|[₀-₉])*[*']?")  # x, x̂, W_q, β₁, p*, dx_nc, sum
 ENGLISH = {"A", "I"}
 NAMED_INDICES = {"hat", "max", "min"}  # x_hat
 
@@ -78,7 +78,7 @@ def unknown_names(text, known_letters):
 
 
 def test_the_search_finds_a_letter_that_is_not_in_the_table():
-    text = "# %% [markdown]\n#\n#     s_tj = q_t·k_j / √D      for every row\n#     R = s ∘ u\n"
+    text = "# %% [markdown]\n#\n#     s_tj = q_t·k_j / √D      for every row\n#     x W_qᵀ\n#     R = s ∘ u\n"
     assert unknown_letters(text, COMMON) == [("R = s ∘ u", "R"), ("R = s ∘ u", "u")]
     assert unknown_names("Q = 1\ndef f(u):\n    return [x for x in u]", COMMON) == ["Q", "u"]
 
