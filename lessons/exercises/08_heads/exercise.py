@@ -1,6 +1,6 @@
 """Exercise 08: features to heads, and back.
 
-Difficulty 2 of 5, 15 minutes. See lesson 08, parts 1, 2 and 5.
+Difficulty 2 of 5, 15 minutes. See lesson 08.
 
 H heads share the C = H·D features of a token: head h owns the features hD ... hD + D-1. Write the two functions that
 give the heads an axis of their own and take it away again, and the backward of each. Many maps fit the shapes, and only

@@ -149,7 +149,7 @@ def of_several_parts(mine):
 
 EXERCISE = Exercise(
     name="08_heads",
-    see="lesson 08, parts 1, 2 and 5",
+    see='lesson 08, from "Small products side by side" on',
     hints=(
         "x[b, t, c] becomes heads[b, h, t, d]. What are h and d for c = 0, for c = D-1, for c = D?",
         "One step cuts the last axis in two, another makes the heads come before the tokens. Which have you got? And a "

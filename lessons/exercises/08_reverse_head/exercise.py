@@ -1,6 +1,6 @@
 """Exercise 08: a head, set by hand, that looks into the mirror, with two features only.
 
-Difficulty 4 of 5, 25 minutes. See lesson 08, part 1 and "Two heads by hand".
+Difficulty 4 of 5, 25 minutes. See lesson 08, "Two heads by hand".
 
 The tokens are those of 08_shift_head: a one for the letter, then a one in n places for the position. Choose W_q and W_k
 so that position t attends to its mirror image n - 1 - t: first to last, last to first. The lesson's head needs D = n

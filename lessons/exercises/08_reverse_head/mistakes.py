@@ -28,7 +28,7 @@ def keys_lie_on_no_line(outputs, problem):
 
 EXERCISE = Exercise(
     name="08_reverse_head",
-    see='lesson 08, part 1 and "Two heads by hand"',
+    see='lesson 08, "Two heads by hand"',
     hints=(
         "A query is a direction in the plane. Of all keys, which one has the largest product with it?",
         "Points on a line: only the two ends are ever farthest in some direction. For which shapes is every point "

@@ -1,6 +1,6 @@
 """Exercise 08: a head, set by hand, that looks at the token before.
 
-Difficulty 2 of 5, 10 minutes. See lesson 08, part 1 and "Two heads by hand".
+Difficulty 2 of 5, 10 minutes. See lesson 08, "Two heads by hand".
 
 A token is a one in as many places as there are letters, for which letter it is, and behind them a one in n places, for
 where it stands. Choose W_q and W_k so that each position attends to the one before it, whatever the word is. Position 0

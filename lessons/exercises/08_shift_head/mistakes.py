@@ -13,7 +13,7 @@ def make_shift(rng, given, letters, n):
 
 EXERCISE = Exercise(
     name="08_shift_head",
-    see='lesson 08, part 1 and "Two heads by hand"',
+    see='lesson 08, "Two heads by hand"',
     hints=(
         "The query of position t and the key of position s meet in one product. When is it to be large, when 0?",
         "x W picks rows of W: the row of the letter plus the row of the position. Which rows must be 0, so that "

@@ -1,0 +1,181 @@
+"""What lesson 08 says, against what it computed."""
+
+import itertools
+
+import numpy as np
+
+from minitransformer.example import load_example, numbers
+from minitransformer.gradcheck import complex_step
+from minitransformer.layers import CrossAttention, SelfAttention
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    check_the_example(lesson, run)
+    check_the_library(lesson, run)
+    quote_the_heads(lesson, run)
+    quote_costs(lesson, run)
+    check_by_hand(lesson, run)
+    check_the_tests(lesson, run)
+    check_the_copied_line(lesson, run)
+
+
+def check_the_example(lesson, run):
+    """Cross-attention of the running example, forward and backward, with the lesson's own code."""
+    example = run.example
+    x, M, dy = (example[name][None] for name in ("cross.x", "M", "cross.dy"))
+    layer = {name: example[f"cross.{name}"] for name in run.SHAPES}
+    y, cache = run.forward(x, M, layer, 2)
+    for name, value in zip(("q", "k", "v", "p"), cache, strict=False):
+        lesson.example(f"cross.{name}", value[0])
+    lesson.example("cross.y", y[0])
+    gradients = run.backward(dy, x, M, layer, cache)
+    lesson.example("dM", gradients["M"][0])
+    for name in ("W_q", "W_k", "W_v", "W_o", "b_q", "b_v", "b_o"):
+        lesson.example(f"cross.d{name}", gradients[name])
+    lesson.quote("(0.714, 0.028, −1.451, −0.984, 0.327, −0.563)", *cache[0][0, :, 1].reshape(-1))
+
+
+def check_the_library(lesson, run):
+    """Its layer, with the lesson's parameters."""
+    given = run.inputs
+    layer = CrossAttention(run.C, run.H, dtype="float64")
+    layer.q.W.data[...], layer.q.b.data[...] = given["W_q"], given["b_q"]
+    layer.kv.W.data[...] = np.hstack([given["W_k"], given["W_v"]])
+    layer.kv.b.data[...] = np.hstack([given["b_k"], given["b_v"]])
+    layer.output.W.data[...], layer.output.b.data[...] = given["W_o"], given["b_o"]
+    y, cache = layer.forward(given["x"], given["M"])
+    lesson.check("y equals that of the library's CrossAttention", run.error(y, run.y), 1e-13)
+    dx, dM = layer.backward(run.dy, cache)
+    lesson.check("dx, too", run.error(run.gradients["x"], dx), 1e-12)
+    lesson.check("dM, too", run.error(run.gradients["M"], dM), 1e-12)
+
+
+def quote_the_heads(lesson, run):
+    """What the two heads of cross-attention look at, and what the model does without one of them."""
+    p = run.example["cross.p"]
+    last_two = p[1, :, 2:].sum(-1)
+    lesson.check("head 1, first three rows: weight on the last two letters", last_two[:3].min(), at_least=0.75)
+    lesson.check("... and in the others it is about half", np.abs(last_two[3:] - 0.5).max(), 0.06)
+    words = ["".join(letters) for letters in itertools.product("opst", repeat=4)]
+    weights = np.array([numbers(load_example(word))["cross.p"][1] for word in words])
+    lesson.quote("its first four rows spend 0.78 of their weight", weights[:, :4, 2:].sum(-1).mean())
+    both, alone_0, alone_1 = run.right.values()
+    lesson.quote(
+        "reverses 139 of its 340 words instead of 332. Without head 0 it reverses 4", alone_0, 340, both, 0, alone_1
+    )
+    lesson.quote("it makes the difference between 139 and 332 words", alone_0, both)
+    word = load_example()
+    before = numbers(word)["output.p"][1, 3]
+    word.model.decoder.layers[0].cross_attention.sublayer.output.W.data[3:] = 0
+    lesson.quote("the o gets 0.95 instead of 0.70", numbers(word)["output.p"][1, 3], before)
+    lesson.claim(
+        "each head learns one relation that can be named",
+        "half right",
+        f"of two heads in a small model, one reverses the word; the other looks at its end, whatever the row, and "
+        f"without it {alone_0} words are right instead of {both}",
+        said="blog posts and lecture slides that show attention maps",
+    )
+
+
+def quote_costs(lesson, run):
+    """Parameters, and products."""
+    one, eight, sixteen = (SelfAttention(512, heads, rng=None).num_parameters() for heads in (1, 8, 16))
+    lesson.quote("With C = 512 it is 1,050,624, for 1 head and for 8", 512, one, 1, eight and 8)
+    lesson.check("parameters with 8 heads, less those with 1", abs(eight - one), 0)
+    lesson.quote("4 · 512² + 4 · 512 = 1,050,624", 4, 512, 4, 512, sixteen)
+    lesson.quote("With D = 64 and H = 16 it is 2,100,736", 64, 16, 4 * 512 * 1024 + 3 * 1024 + 512)
+    lesson.claim(
+        "multi-head attention has more parameters than one head",
+        "wrong",
+        f"at d_model = 512, {one:,} with 1 head and {eight:,} with 8: it does not depend on the number of heads",
+        said="blog posts and answers in forums",
+    )
+
+
+def check_by_hand(lesson, run):
+    """The two heads made by hand, against one head that asks for both letters, and exercise 1."""
+    match = np.exp(10) / (np.exp(10) + 3)
+    lesson.quote("exp(10) / (exp(10) + 3) = 0.99986", 10, 10, 3, match)
+    p = run.p_hand[0]
+    lesson.check("head 0: weight of the letter before", run.error(np.diagonal(p[0], -1), match), 1e-13)
+    lesson.check("head 1: weight of the mirror image", run.error(np.diagonal(p[1][:, ::-1]), match), 1e-13)
+    lesson.check("head 0, first row: one quarter of each letter", run.error(p[0, 0], 0.25), 1e-15)
+    parts = np.split(run.y_hand[0], 2, axis=-1)
+    assert [read_letters(part) for part in parts] == ["?sto", "pots"]
+    eye, before, mirror, after = np.eye(4), np.eye(4, k=-1), np.eye(4)[::-1], np.eye(4, k=1)
+    stop, swapped = (np.hstack([letters, eye])[None] for letters in (eye, eye[[2, 1, 0, 3]]))
+    change = {}
+    for count, asks in ((1, [before + mirror]), (2, [before, mirror])):
+        layer = make_by_hand(asks)
+        change[count] = np.abs(
+            run.forward(stop, stop, layer, count)[0] - run.forward(swapped, swapped, layer, count)[0]
+        )
+    lesson.check("one head: what t gets when s and o change places", change[1][0, 1].max(), 1e-15)
+    lesson.check("two heads", change[2][0, 1].max(), at_least=0.99)
+    y = run.forward(stop, stop, make_by_hand([before, mirror, after]), 3)[0][0, :, 8:]
+    assert read_letters(y) == "top?"
+
+
+def read_letters(y):
+    """What a head has read, from its features of each token (4, 4)."""
+    return "".join("stop"[row.argmax()] if row.max() > 0.5 else "?" for row in y)
+
+
+def make_by_hand(asks):
+    """The layer whose heads look for the positions in the rows of `asks`, one (4, 4) for each head."""
+    nothing, heads = np.zeros((4, 4)), len(asks)
+    return {
+        "W_q": np.vstack([np.hstack([nothing] * heads), 20 * np.hstack(asks)]),
+        "W_k": np.vstack([np.hstack([nothing] * heads), np.hstack([np.eye(4)] * heads)]),
+        "W_v": np.vstack([np.hstack([np.eye(4)] * heads), np.hstack([nothing] * heads)]),
+        "W_o": np.eye(4 * heads),
+        **dict.fromkeys(("b_q", "b_k", "b_v", "b_o"), 0.0),
+    }
+
+
+def check_the_tests(lesson, run):
+    """Which of three tests notice a reshape without a transpose."""
+    found = run.found
+    lesson.check("gradient test, all four layers: worst error", max(values[0] for values in found.values()), 1e-12)
+    one_wrong = found["bare right"], found["right bare"]
+    lesson.check("leak test, right layer: change", found["right right"][1], 0.0)
+    lesson.check("leak test, both bare: change", found["bare bare"][1], 0.0)
+    lesson.check("leak test, one bare: least change", min(values[1] for values in one_wrong), at_least=0.05)
+    lesson.check("permutation test, right layer: change", found["right right"][2], 1e-13)
+    least = min(values[2] for values in (found["bare bare"], *one_wrong))
+    lesson.check("permutation test, the three wrong layers: least change", least, at_least=0.1)
+    lesson.check("right split: every letter moves every output", run.reach.min(), at_least=0.05)
+    lesson.check(
+        "bare reshape: nothing between the two squares", max(run.islands[:2, 2:].max(), run.islands[2:, :2].max()), 0.0
+    )
+    lesson.check(
+        "... and something within them", min(run.islands[:2, :2].min(), run.islands[2:, 2:].min()), at_least=0.05
+    )
+    tokens = np.repeat(np.arange(8), 6).reshape(1, 8, 6)  # each number is the token that it comes from
+    rows = run.bare_split(tokens, 2)[0].reshape(16, 3)
+    assert (rows == (np.arange(16) // 2)[:, None]).all()  # "row i is piece i mod H of token ⌊i/H⌋"
+    lesson.claim(
+        "a leak test and a gradient check together show that attention is right",
+        "wrong",
+        "with bare reshapes for split and merge both pass (change 0, error "
+        f"{found['bare bare'][0]:.0e}); a permutation of the tokens changes the output by {found['bare bare'][2]:.0%}",
+        said="common practice in tests of attention code",
+    )
+
+
+def check_the_copied_line(lesson, run):
+    """Values made with W_k and b_k: who gets a gradient?"""
+
+    def loss(moved):
+        given = {**run.inputs, **moved}
+        copied = {**given, "W_v": given["W_k"], "b_v": given["b_k"]}
+        return (run.dy * run.forward(given["x"], given["M"], copied, run.H)[0]).sum()
+
+    largest = {
+        name: np.abs(complex_step(lambda value, name=name: loss({name: value}), run.inputs[name])).max()
+        for name in ("W_v", "b_k")
+    }
+    lesson.check("copied line: gradient of W_v", largest["W_v"], 0.0)
+    lesson.check("... and of b_k", largest["b_k"], at_least=0.1)
+    lesson.check("the right layer: gradient of b_k", np.abs(run.gradients["b_k"]).max(), 1e-13)
