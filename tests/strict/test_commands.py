@@ -4,7 +4,7 @@ import pytest
 
 from minitransformer.backend import use_backend
 from minitransformer.recipes import toy
-from tests.cli.run import run
+from tests.cli.run import assert_refused, run
 from tests.strict.strict import strict
 
 
@@ -24,3 +24,8 @@ def test_a_model_of_a_toy_task_is_trained_drawn_and_asked(capsys, tmp_path, mode
     assert (tmp_path / "runs" / "gpu" / "attention.png").stat().st_size > 10_000
     answer = run(capsys, "generate", "runs/gpu", "--prompt", "abc")
     assert answer.status == 0, answer.err
+
+
+def test_benchmarks_of_numpy_are_refused(capsys):
+    for option in ("tiny", "--scaling", "--decoding", "--recurrent", "--attention"):
+        assert_refused(run(capsys, "bench", option), "--backend must be numpy", "--device-report")
