@@ -7,7 +7,8 @@ from minitransformer import functional as F
 from minitransformer.backend import to_device, use_backend
 from minitransformer.core import Parameter
 from minitransformer.functional.attention import Pattern
-from minitransformer.layers import embedding
+from minitransformer.layers import embedding, losses
+from minitransformer.models import GPT, gpt_config
 from tests.strict.meter import measured
 from tests.strict.strict import strict
 
@@ -36,6 +37,15 @@ def test_attention_to_a_long_text_takes_few_launches(attend):
             for T in (64, 512)
         )
     assert few == many < 100
+
+
+def test_the_loss_of_a_large_vocabulary_is_computed_in_one_block(monkeypatch):
+    monkeypatch.setattr(losses, "LOGITS", 50)  # those of one token
+    targets = np.ones((2, 9), int)
+    with use_backend(strict):
+        model = GPT(gpt_config(50, d_model=4, num_heads=2, d_ff=4, num_layers=1, max_len=9))
+        y = strict.ones((2, 9, 4), np.float32)
+        assert arrays_made(losses.blockwise_loss, model, y, targets, losses.CrossEntropyLoss(), 1.0) < 40
 
 
 def test_the_gradient_of_a_large_vocabulary_is_added_in_one_piece(monkeypatch):
