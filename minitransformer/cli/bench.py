@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+from minitransformer.backend import backend_name
 from minitransformer.bench import (
     attention,
     curves,
@@ -75,6 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the benchmark that was asked for -> exit status."""
     check(arguments.sizes, arguments.dropout, arguments.seconds)
+    if backend_name() != "numpy" and not (arguments.curves or arguments.device_report):
+        raise ValueError("bench times what NumPy does, so --backend must be numpy; on a GPU, use --device-report")
     folder = arguments.runs / "bench"
     if arguments.curves:
         result = curves.run(arguments.curves, arguments.seed, folder)

@@ -6,7 +6,7 @@ they are 3 to 10 times faster for rows of 13 to 512 floats. Every docstring give
 
 import math
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 
 LONG = 1024  # features: longer rows are not short
 FEW = 4096  # numbers: in smaller arrays only the number of calls counts
@@ -70,8 +70,8 @@ def row_max(x: xp.ndarray) -> xp.ndarray:
 
 
 def column_sum(x: xp.ndarray) -> xp.ndarray:
-    """x.sum(axis=0)        x (N, C) -> (C,)"""
-    return xp.ones(len(x), x.dtype) @ x
+    """x.sum(axis=0)        x (N, C) -> (C,)        with CuPy one launch instead of four"""
+    return x.sum(axis=0) if backend_name() == "cupy" else xp.ones(len(x), x.dtype) @ x
 
 
 def column_dot(x: xp.ndarray, y: xp.ndarray) -> xp.ndarray:

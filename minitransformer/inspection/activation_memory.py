@@ -19,8 +19,8 @@ from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 from minitransformer.vocabulary import PAD
 
-# lengths of a small model to try, chosen so that each length, and each product of two, identifies its letters
-PRIMES = {"B": 2, "S": 3, "T": 5, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 19}
+# lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters
+SMALL = {"B": 2, "S": 3, "T": 19, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 29}
 
 
 class Kept(NamedTuple):
@@ -100,13 +100,15 @@ def _real_sizes(config):
 
 
 def _small_sizes(config):
-    """PRIMES, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
-    heads = {None: PRIMES["H"], config.num_heads: PRIMES["H"], 1: 1}.get(config.num_kv_heads)
-    return {**PRIMES, "G": heads} if heads else {**PRIMES, "H": 3 * PRIMES["G"]}
+    """SMALL, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
+    heads = {None: SMALL["H"], config.num_heads: SMALL["H"], 1: 1}.get(config.num_kv_heads)
+    return {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
 
 
 def _with_products(lengths):
-    """The lengths, and products of them: C = H D, 2C, 3C, 2F, D/2, the flattened B T and B S, and others.
+    """The lengths, and what is made of them: C = H D, 2C, 3C, 2F, D/2, the flattened B T and B S, and others.
+
+    A bias by distance has one number for each of the 2T - 1 distances between T tokens.
 
     Of two names for the same length, the later one counts: the features of all keys, G D, are C without groups.
     """
@@ -124,6 +126,8 @@ def _with_products(lengths):
         "D/2": lengths["D"] // 2,
         "BT": lengths["B"] * lengths["T"],
         "BS": lengths["B"] * lengths["S"],
+        "2T-1": 2 * lengths["T"] - 1,
+        "2S-1": 2 * lengths["S"] - 1,
     }
     return {**made, **{letter: length for letter, length in lengths.items() if letter != "G"}}
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from minitransformer.core import Layer
 from minitransformer.functional.cross_entropy import BLOCK
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
-from minitransformer.layers.losses import LOGITS
+from minitransformer.layers.losses import most_logits
 from minitransformer.models.config import TransformerConfig
 from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
@@ -84,7 +84,7 @@ def _work(config, rows, length, num_threads):
         if config.attention != "full":
             attention = C
         layer = N * (2 * max(config.d_ff, attention) + 6 * C)
-    tokens = min(N, num_threads * max(1, LOGITS // V))  # in the threads' blocks
+    tokens = min(N, num_threads * max(1, most_logits() // V))  # in the threads' blocks
     loss = tokens * V + min(num_threads * BLOCK, tokens * V) + 5 * tokens * C + N * C
     return FLOAT * int(max(layer, loss))
 

@@ -21,7 +21,7 @@ FILES = (
     "scatter.cu",
     "adam.cu",
 )
-C_TYPES = {"float32": "float", "float64": "double"}
+C_TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 NULL = 0  # the null pointer: there is no such array
 
 WARP_ROWS, BLOCK = (32, 8), (256, 1)  # threads per block for short and for long rows, as in rows.cuh
@@ -35,25 +35,25 @@ def source() -> str:
     return "".join(f'#line 1 "{name}"\n{text}' for name, text in zip(FILES, texts, strict=True))
 
 
-def options(dtype_name: str) -> tuple[str, ...]:
-    """The compiler's options for "float32" or "float64"."""
-    return ("-std=c++17", f"-DREAL={C_TYPES[dtype_name]}")
+def options(dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """The compiler's options for float32 or float64."""
+    return ("-std=c++17", f"-DREAL={C_TYPES[dtype]}")
 
 
 @functools.cache
-def _module(dtype_name: str) -> Any:
-    return xp.RawModule(code=source(), options=options(dtype_name))  # type: ignore[attr-defined]
+def _module(dtype: np.dtype[Any]) -> Any:
+    return xp.RawModule(code=source(), options=options(dtype))  # type: ignore[attr-defined]
 
 
 @functools.cache
-def _kernel(name: str, dtype_name: str) -> Any:
-    return _module(dtype_name).get_function(name)
+def _kernel(name: str, dtype: np.dtype[Any]) -> Any:
+    return _module(dtype).get_function(name)
 
 
 def common_real(*arrays: xp.ndarray) -> np.dtype[Any] | None:
     """The common dtype of all `arrays` if it is float32 or float64, in which the kernels compute; else None."""
     dtype = arrays[0].dtype
-    return dtype if dtype.name in C_TYPES and all(array.dtype == dtype for array in arrays) else None
+    return dtype if dtype in C_TYPES and all(array.dtype == dtype for array in arrays) else None
 
 
 def launch(name: str, dtype: np.dtype[Any], grid: tuple[int, ...], block: tuple[int, ...], *args: Any) -> None:
@@ -63,7 +63,7 @@ def launch(name: str, dtype: np.dtype[Any], grid: tuple[int, ...], block: tuple[
     `dtype.type(number)` for `real`.
     """
     if 0 not in grid:
-        _kernel(name, dtype.name)(grid, block, args)
+        _kernel(name, dtype)(grid, block, args)
 
 
 def launch_rows(name: str, dtype: np.dtype[Any], rows: int, length: int, *args: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import embedding, embedding_backward
@@ -107,13 +107,14 @@ class OutputProjection(Layer):
         """dE += dlogits^T y, for dlogits (N, V) and y (N, C).
 
         A gradient that is zero is overwritten. To one that is not, such as that of an earlier block of tokens, dE is
-        added a slice of the vocabulary at a time, so that no other array of its size is made.
+        added. On a CPU this is done a slice of the vocabulary at a time, so that no other array of its size is made.
         """
         zero = self.E.overwritable()
         if zero is not None:
             self.E.add_grad(xp.matmul(dlogits.T, y, out=zero))
             return
-        dE, size = self.E.grad, max(1, SLICE // y.shape[-1])
+        dE = self.E.grad
+        size = max(1, SLICE // y.shape[-1]) if backend_name() == "numpy" else len(dE)  # a GPU wants few launches
         for start in range(0, len(dE), size):
             rows = slice(start, start + size)
             dE[rows] += dlogits[:, rows].T @ y

@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.checks import check_ids, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.vocabulary import PAD
 
 LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
+GPU_LOGITS = 2**27  # 537 MB, for few launches
 
 
 class CrossEntropyLoss:
@@ -72,6 +73,11 @@ class BlockwiseLoss(NamedTuple):
     accuracy: xp.ndarray | None  # 0-d, the share of targets whose logit is the largest
 
 
+def most_logits() -> int:
+    """How many logits are computed at a time."""
+    return LOGITS if backend_name() == "numpy" else GPU_LOGITS
+
+
 def blockwise_loss(
     model: Any,
     y: xp.ndarray,
@@ -80,7 +86,7 @@ def blockwise_loss(
     weight: float | None = None,
     rng: np.random.Generator | None = None,
     measure: bool = False,
-    max_logits: int = LOGITS,
+    max_logits: int | None = None,
 ) -> BlockwiseLoss:
     """The loss of a model's features y, and its gradient, without an array of all logits.
 
@@ -97,13 +103,14 @@ def blockwise_loss(
 
     With `weight`, weight times the gradient is added to the head's parameters and returned as dy; with None there is
     no backward pass. `loss_fn` is a `CrossEntropyLoss` or has its three methods. `rng` is for dropout in the head. A
-    block has at most `max_logits` logits, or those of one token. Also returns the accuracy if `measure`. Raises
-    IndexError for targets outside the vocabulary.
+    block has at most `max_logits` logits, by default `most_logits()`, or those of one token. Also returns the accuracy
+    if `measure`. Raises IndexError for targets outside the vocabulary.
     """
     _, _, head = features_and_head(model)
     tokens, targets_n = y.reshape(targets.size, *y.shape[targets.ndim :]), targets.reshape(-1)
     total = max(loss_fn.num_terms(targets), 1)
     loss, right, dy = xp.zeros((), y.dtype), 0, None if weight is None else xp.zeros_like(tokens)
+    max_logits = most_logits() if max_logits is None else max_logits
     for rows, block in _blocks(targets_n, max(1, max_logits // model.config.vocab_size)):
         share = loss_fn.num_terms(block) / total
         loss_of_block, dy_rows, is_right = _loss_of_block(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import to_host
 from minitransformer.checks import check_integer, check_rate
 from minitransformer.data import Task, ToyTask, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
@@ -189,16 +190,19 @@ class RecallRecipe(ToyRecipe):
         return Recall(options.pairs)
 
 
-def last_attention(model: Any, example: Batch) -> tuple[Any, np.ndarray, np.ndarray]:
+def last_attention(model: Any, example: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the last layer attends for each token of the answer -> weights (H, T, S), T tokens, and S attended to.
 
-    `example` has one pair without padding. A decoder-only model attends to the source and to the answer so far.
+    All three are on the host. `example` has one pair without padding. A decoder-only model attends to the source and to
+    the answer so far.
     """
     if isinstance(model, GPT):
         sequence = prompted(example)
         first = example.source.shape[1] - 1
-        return model.attention_weights(*sequence.inputs)[-1][0][:, first:], example.target_out[0], sequence.ids[0]
-    return model.attention_weights(*example.inputs).cross[-1][0], example.target_out[0], example.source[0]
+        weights = model.attention_weights(*sequence.inputs)[-1][0][:, first:]
+        return to_host(weights), example.target_out[0], sequence.ids[0]
+    weights = model.attention_weights(*example.inputs).cross[-1][0]
+    return to_host(weights), example.target_out[0], example.source[0]
 
 
 def smoothed_loss_floor(eps: float, V: int) -> float:

@@ -71,9 +71,19 @@ def traced(function):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("kind", "positions"), [(GPT, "rope"), (GPT, "relative"), (BERT, "learned"), (BERT, "alibi")])
-def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positions):
-    config = config_of(positions=positions, dropout=0.1, attention_dropout=0.1)
+@pytest.mark.parametrize(
+    ("kind", "positions", "attention"),
+    [
+        (GPT, "rope", "full"),
+        (GPT, "relative", "full"),
+        (GPT, "relative", "tiled"),
+        (BERT, "learned", "full"),
+        (BERT, "alibi", "full"),
+        (BERT, "alibi", "tiled"),
+    ],
+)
+def test_kept_activations_of_gpt_and_bert_are_those_in_their_caches(kind, positions, attention):
+    config = config_of(positions=positions, attention=attention, dropout=0.1, attention_dropout=0.1)
     model, batch = kind(config), batch_for(kind, config, 9, 40)
     rng = np.random.default_rng(0)
     model.features(*batch.inputs, rng=rng)

@@ -8,6 +8,7 @@ import fnmatch
 import functools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from minitransformer.kernels import launch
@@ -20,7 +21,7 @@ needs_nvrtc = pytest.mark.skipif(LIBRARY is None, reason="NVRTC is not here: pip
 
 @functools.cache
 def compiled(dtype_name):
-    return nvrtc.compile_to_ptx(LIBRARY, launch.source(), launch.options(dtype_name))
+    return nvrtc.compile_to_ptx(LIBRARY, launch.source(), launch.options(np.dtype(dtype_name)))
 
 
 @needs_nvrtc
@@ -43,7 +44,7 @@ def test_float32_kernels_compute_nothing_in_float64():
 def test_compiler_names_the_file_and_line_of_an_error():
     name = launch.FILES[-1]
     lines = Path(launch.__file__).with_name(name).read_text("utf-8").count("\n")
-    ptx, log = nvrtc.compile_to_ptx(LIBRARY, launch.source() + "oops", launch.options("float32"))
+    ptx, log = nvrtc.compile_to_ptx(LIBRARY, launch.source() + "oops", launch.options(np.dtype(np.float32)))
     assert ptx is None
     assert f"{name}({lines + 1})" in log
 

@@ -181,7 +181,7 @@ RIGHT = [
 def launched(monkeypatch):
     """The names of the kernels that are launched: a kernel that notes its name stands for each."""
     names = []
-    monkeypatch.setattr(launch, "_kernel", lambda name, dtype_name: lambda grid, block, args: names.append(name))
+    monkeypatch.setattr(launch, "_kernel", lambda name, dtype: lambda grid, block, args: names.append(name))
     return names
 
 

@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from tests.strict.indexing import check_range, check_reading, check_writing, plain_index
+from tests.strict.indexing import check_copied, check_range, check_reading, check_writing, plain_index
 from tests.strict.meter import count, count_array
 from tests.strict.signatures import API, VERSION, bound
 
@@ -114,6 +114,7 @@ class ndarray:
         value = unwrap(value, "the value")
         keys = plain_index(key, self.shape, unwrap)
         check_writing(keys, value)
+        check_copied(self._host[keys], value)
         self._host[keys] = value
 
     # methods whose calls need more than passing on ---------------------------------------------------------------

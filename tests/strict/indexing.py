@@ -52,6 +52,19 @@ def check_writing(keys, value):
         raise ValueError("array[indices] = value with an index that comes twice is undefined on a GPU; use add.at")
 
 
+def check_copied(target, value):
+    """ValueError if `value` is another view of its own target, such as the real part: CuPy copies nothing then.
+
+    It takes two arrays for the same if they have the same place, shape and strides, whatever their dtypes.
+    """
+    if _is_array(value) and value.dtype != target.dtype and _layout(value) == _layout(target):
+        raise ValueError("array[...] = a view of the same numbers in another dtype does nothing in CuPy; copy the view")
+
+
+def _layout(array):
+    return array.ctypes.data, array.shape, array.strides
+
+
 def _is_array(part):
     return isinstance(part, np.ndarray)
 

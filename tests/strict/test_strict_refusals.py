@@ -91,6 +91,16 @@ def test_plain_negative_numbers_are_known_on_the_host_and_welcome(x, host):
     np.testing.assert_array_equal(x[-1, :-1].get(), host[-1, :-1])
 
 
+def test_assigning_the_real_part_to_its_own_array_is_refused():
+    """CuPy sees one place, shape and stride, and leaves the imaginary part as it is."""
+    z = device([1 + 2j, 3 + 4j])
+    for key in (0, ...):
+        with pytest.raises(ValueError, match="does nothing in CuPy"):
+            z[key] = z[key].real
+    z[...] = z.real.copy()
+    np.testing.assert_array_equal(z.get(), [1, 3])
+
+
 def test_assigning_twice_to_one_place_is_refused(x):
     """Which of the two threads is last?"""
     for indices, places in [([1, 1], slice(None)), ([0, 1, 0], device([2, 0, 2]))]:

@@ -12,12 +12,13 @@ network, whose size does not depend on the length of the text.
 
 from typing import NamedTuple
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 from minitransformer.checks import check_attention, check_integer, check_mask, check_numbers, check_shape, check_switch
 from minitransformer.functional.heads import group_heads, ungroup_heads
 from minitransformer.functional.reductions import row_dot
 
 CHUNK = 64  # tokens; the work per token is proportional to CHUNK + D
+GPU_CHUNK = 512  # more work in fewer launches
 
 
 class LinearAttentionCache(NamedTuple):
@@ -69,7 +70,7 @@ def linear_attention(
     v: xp.ndarray,
     allowed: xp.ndarray | None = None,
     causal: bool = False,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     state: xp.ndarray | None = None,
 ) -> tuple[xp.ndarray, LinearAttentionCache]:
     """Each query takes the mean of the values, weighted by phi(q) . phi(k) instead of exp(q . k).
@@ -78,11 +79,11 @@ def linear_attention(
     (B, 1, 1, S) or (1, 1, 1, S), leaves out keys, for all queries alike; a mask of single pairs would bring back the
     T S weights. A query that may attend to nothing gets y = 0.
 
-    With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a time. All
-    chunks give the same y: with `chunk` = T it is the parallel form, attention with other weights; with 1 the recurrent
-    form, one token after the other. The default lies between. `state` (B, G, D, D + 1) is the `cache.state` of an
-    earlier call, whose sequences go on in decoding; backward does not go through it. Raises TypeError or ValueError for
-    arrays that do not fit together.
+    With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a time, by
+    default CHUNK. All chunks give the same y: with `chunk` = T it is the parallel form, attention with other weights;
+    with 1 the recurrent form, one token after the other. The default lies between. `state` (B, G, D, D + 1) is the
+    `cache.state` of an earlier call, whose sequences go on in decoding; backward does not go through it. Raises
+    TypeError or ValueError for arrays that do not fit together.
 
     Forward    n_t = sum_s (phi(q_t) . phi(k_s)) v_s        l_t = sum_s phi(q_t) . phi(k_s)        y_t = n_t / l_t
                l is n for a value of 1, so v gets a feature of ones, v' = [v, 1] and n' = [n, l]. A chunk c of a causal
@@ -96,6 +97,8 @@ def linear_attention(
     Remember   phi(q), phi(k), v, y and l: nothing of the size T S, and no state
     Check      y does not depend on `chunk`; the sum of the weights is 1, so equal values give themselves
     """
+    if chunk is None:
+        chunk = CHUNK if backend_name() == "numpy" else GPU_CHUNK
     _check(q, k, v, allowed, causal, chunk)
     queries, _ = elu_plus_one(q)
     keys, _ = elu_plus_one(k)

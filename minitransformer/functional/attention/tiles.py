@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.backend import to_device, xp
+from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.functional.attention.patterns import Tile, TilePattern
 from minitransformer.functional.diagonals import diagonal_sums, toeplitz
 from minitransformer.functional.dropout import DropoutCache, dropout
 from minitransformer.generators import make_generator
 
 NUMBERS = 2**16  # scores that are computed at one time: a tile of one head, or of several, in the processor's cache
+GPU_NUMBERS = 2**24  # 67 MB in float32, for few launches
 
 
 class TiledAttentionCache(NamedTuple):
@@ -122,7 +123,8 @@ def parts(cache: TiledAttentionCache) -> Iterator[Part]:
     """Cut batch and heads into parts."""
     (B, H, T, _), (G, S) = cache.q.shape, cache.k.shape[1:3]
     numbers = min(T, cache.tile[0]) * min(S, cache.tile[1])  # in a tile
-    pairs = max(1, NUMBERS // (numbers * (H // G)))  # of a sequence and a key head
+    most = NUMBERS if backend_name() == "numpy" else GPU_NUMBERS
+    pairs = max(1, most // (numbers * (H // G)))  # of a sequence and a key head
     for batch in slices(B, max(1, pairs // G)):
         for groups in slices(G, min(G, pairs)):
             yield Part(cache, batch.start * G + groups.start, batch, groups)
