@@ -1,494 +1,447 @@
 # %% [markdown]
 # # Lesson 01: How do I know that a derivative is right?
 #
-# * Question: how far can a number found by trying be trusted, as a witness against a formula found by thinking?
-# * You derive: the best step of a one-sided and a two-sided difference; the complex step; the test for whole arrays
-# * Reading: 20 min, going deeper 0 min
-# * Run: 3 s (fast: 3 s)
+# * Question: how can you trust a gradient that you have derived by hand?
+# * You derive: the best step of a difference; the complex step; one test for all gradients of a model
+# * Reading: 11 min, going deeper 5 min
+# * Run: 6 s (fast: 6 s)
 # * Needs: none
 # * Difficulty: 2 of 5
-# * Paper: none; this is the ground that the other lessons stand on
+# * Paper: none; this lesson makes the tool that all others use
+#
+# ![The Transformer, with the loss and its gradient lit](../plots/01_derivatives_map.png)
 
 # %%
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, SKY, begin, error, plt
+from graph import Graph
+from lab import GREEN, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
 
 import numpy as np
 
-from minitransformer import gradcheck as library
-
 lesson = begin("01_derivatives")
+example = running_example()
 
 # %% [markdown]
-# From the next lesson on you derive gradients by hand, some of them long. Each can be wrong in a way that shows
-# nowhere: the code runs, the loss falls, the model is only a little worse than it should be. So before the first
-# derivation we build the judge. It takes a function's forward, tries it at points nearby, and says what the derivative
-# is. It must be so good that a disagreement is always *your* mistake, never the judge's.
+# ## A mistake that makes no noise
 #
-# ## Predict
+# From the next lesson on you derive the gradient of every part of the Transformer by hand. You will make mistakes. (We
+# did.) And a wrong gradient makes no noise: the code runs, the loss falls, and the model stays a little worse than it
+# could be.
 #
-# The plainest judge is the difference quotient (f(x + h) − f(x)) / h with a small h. Write down:
-# 1. In float64 there are about 16 digits. How many digits of f'(x) can you get at best, with the best h?
-# 2. Which h is that? Is 1e-15 better than 1e-8?
-# 3. Someone adds 1,000,000 to f. The derivative stays what it was. What happens to your digits?
+# Let us catch one alive. Our tiny model reads "stop" and writes "pots". In each of T = 5 rows it gives a score z,
+# called a logit, to each of its V = 7 tokens. A row is named by what it reads and what it must write: bos→p, p→o, and
+# so on. (bos and eos mark beginning and end.) The logits become probabilities, positive with sum 1:
 #
-# (1 and 2 are answered under "The picture", 3 under "The surprise".)
-
-# %% [markdown]
-# ## Small numbers
+#     p_w = exp(z_w) / Σ_j exp(z_j)
 #
-# f(x) = x³ at x = 2. We know f'(x) = 3x² = 12. Take the large step h = 0.1, so that you can do it by hand.
-#
-#     one-sided     (2.1³ − 2³) / 0.1       = (9.261 − 8) / 0.1     = 12.61      off by 0.61
-#     two-sided     (2.1³ − 1.9³) / 0.2     = (9.261 − 6.859) / 0.2 = 12.01      off by 0.01
-#
-# Now a step that leaves the real line: x + ih, with i² = −1. Multiply out, as for any sum of two terms:
-#
-#     (2 + 0.1i)³ = 2³ + 3·2²·(0.1i) + 3·2·(0.1i)² + (0.1i)³
-#                 = 8  + 1.2i        − 0.06        − 0.001i     = 7.94 + 1.199i
-#
-# The imaginary part, divided by h, is 11.99: as near as the two-sided difference, from one evaluation. Look at what
-# was *not* done: nothing was subtracted from anything of its own size. That will be the point of this lesson.
+# The loss L is the mean of −ln p over the five right tokens. It is near 0 if the model is sure of them. That is all you
+# need to know today.
 
 # %%
-x, h = 2.0, 0.1
-one, two = ((x + h) ** 3 - x**3) / h, ((x + h) ** 3 - (x - h) ** 3) / (2 * h)
-z = (x + 1j * h) ** 3
-print(f"one-sided {one:.2f}   two-sided {two:.2f}   complex step {z.imag / h:.2f}   exact {3 * x**2:.2f}")
-lesson.quote("= 12.61      off by 0.61", one, one - 12)
-lesson.quote("= 12.01      off by 0.01", two, two - 12)
-lesson.quote("= 7.94 + 1.199i", z.real, z.imag)
-lesson.quote("divided by h, is 11.99", z.imag / h)
+z = example["output.z"]
+T, V = z.shape
+right = [VOCABULARY.index(token) for token in TARGET_OUT]
+
+
+def loss(z):
+    """Logits z (T, V) -> L, the mean of −ln p over the right tokens."""
+    p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+    return -np.log(p[np.arange(T), right]).mean()
+
+
+show("logits z (T, V)", z, ROWS, VOCABULARY)
+print(f"L = {loss(z):.6f}")
 
 # %% [markdown]
-# ## The derivation
+# In the row p→o, the right letter o has the logit 5.559, but the wrong letter p has 4.705, and o gets only 70 %. How
+# much would it help to raise z_o, the logit of o? We need ∂L/∂z_o. These lessons call it dz_o: a `d` before a name
+# means the gradient of the loss with respect to it.
 #
-# ### Part 1: what is left out (truncation)
+# Two colleagues have derived dz_o for you. One says −0.0605, the other −0.1211. The signs agree, so with either number
+# gradient descent raises z_o, and the loss falls. Who is right?
 #
-# Taylor's series of a smooth f around x, with all derivatives taken at x:
+# ## Guess first
+#
+# Write your guesses down.
+#
+# 1. You move z_o by h and look how much L changes. In float64 a number has 16 digits. With the best h, how many digits
+#    of the derivative do you get: 4, 8 or 16?
+# 2. Which h is better, 1e-8 or 1e-15?
+# 3. The whole model has 826 parameters. How many times must you compute L to test all of their gradients?
+
+# %% [markdown]
+# ## Just try it
+#
+# Move z_o by h = 0.1 and look:
+#
+#     L(z_o)        = 0.110752
+#     L(z_o + 0.1)  = 0.104907       one-sided   (0.104907 − 0.110752) / 0.1 = −0.0585
+#     L(z_o − 0.1)  = 0.117019       two-sided   (0.104907 − 0.117019) / 0.2 = −0.0606
+#
+# So the first colleague seems to be right. Here is the derivation: follow the way from z_o to L, and multiply the
+# derivatives on it, from right to left. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
+#
+#     dz_o = 1 · 1/5 · (−1/p_o) · p_o (1 − p_o) = −(1 − p_o)/5 = −0.0605
+#
+# ![The way from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
+
+# %%
+place = (1, VOCABULARY.index("o"))
+p = example["output.p"]
+parts = -np.log(p[np.arange(T), right])  # each row's −ln p
+
+graph = Graph()
+graph.node("z", (0, 0), "logit", lit=True)
+graph.node("p", (1.9, 0), "softmax")
+graph.node("ln", (3.8, 0), "−ln")
+graph.node("mean", (5.6, 0), "mean of 5")
+graph.node("L", (7.2, 0))
+graph.node("tokens", (1.9, 0.9), "6 other tokens")
+graph.node("rows", (5.6, 0.9), "4 other rows")
+graph.edge("z", "p", f"{z[place]:.3f}", f"−{(1 - p[place]) / 5:.4f}", "z_o")
+graph.edge("p", "ln", f"{p[place]:.3f}", f"−{1 / p[place] / 5:.3f}", "p_o")
+graph.edge("ln", "mean", f"{parts[1]:.3f}", "0.2")
+graph.edge("mean", "L", f"{parts.mean():.4f}", "1")
+graph.edge("tokens", "p")
+graph.edge("rows", "mean")
+lesson.save(graph.draw(), "graph")
+
+# %% [markdown]
+# But the formula gives −0.0605, and trying gives −0.0585 or −0.0606. A judge like this catches a factor 2. It misses a
+# forgotten term that is worth 1 %. We want a judge so sharp that every disagreement is *your* mistake. Should we make h
+# smaller?
+#
+# ## What a step leaves out
+#
+# Let f be the loss as a function of the number x that we move. Taylor's series, with all derivatives at x, is
 #
 #     f(x + h) = f + h f' + (h²/2) f'' + (h³/6) f''' + ...
 #     f(x − h) = f − h f' + (h²/2) f'' − (h³/6) f''' + ...
 #
-# Solve the first line for f': subtract f, divide by h. Then subtract the second line from the first and divide by 2h:
-# the even terms are the same in both and go.
+# Solve the first line for f'. Or subtract the second line from the first; then the even terms cancel.
 #
-#     one-sided    (f(x + h) − f(x)) / h         = f' + (h/2) f''   + ...       error of order h
-#     two-sided    (f(x + h) − f(x − h)) / 2h    = f' + (h²/6) f''' + ...       error of order h²
+#     one-sided    (f(x + h) − f(x)) / h        = f' + (h/2) f'' + ...       error of order h
+#     two-sided    (f(x + h) − f(x − h)) / 2h   = f' + (h²/6) f''' + ...     error of order h²
 #
-# For x³ at 2: f'' = 12 and f''' = 6, so the errors begin with 0.05·12 = 0.6 and (0.01/6)·6 = 0.01, as above.
-# So far: the smaller h, the better.
+# For z_o, f'' = p_o (1 − p_o)/5 = 0.0422. With h = 0.1 the one-sided error is about 0.05 · 0.0422 = 0.0021, as we saw.
+# So far, a smaller h is better.
 
 # %% [markdown]
-# ### Part 2: what is rounded off
+# ## What a step rounds off
 #
-# A computer keeps f only to about eps·|f|, where eps is the distance from 1 to the next number: 2.2e-16 in float64,
-# 1.2e-7 in float32. Each value is wrong by up to about half of that, a difference of two by up to about eps·|f|, and
-# then we divide by a small number. (x + h is rounded, too; that adds an error of the same kind.)
+# The computer rounds f, with an error of about eps |f|. Here eps is the distance from 1 to the next number: 2.2e-16 in
+# float64, 1.2e-7 in float32. Now subtract two numbers that agree in their first 8 digits. The good digits cancel, the
+# rounding error stays, and dividing by a small h makes it large:
 #
-#     one-sided    E(h) ≈ (h/2)|f''|   + eps |f| / h
-#     two-sided    E(h) ≈ (h²/6)|f'''| + eps |f| / 2h
+#     one-sided    error(h) ≈ (h/2) |f''| + eps |f| / h
 #
-# Truncation falls as h shrinks, rounding grows: over h, on logarithmic axes, the error is a V. Its bottom is where
-# dE/dh = 0:
+# The first term falls with h, and the second grows. On logarithmic axes this is a V. At its bottom the derivative is 0:
 #
-#     one-sided    |f''|/2 − eps|f|/h² = 0         h* = √(2 eps |f|/|f''|)          E* = 2 eps |f| / h*
-#     two-sided    h|f'''|/3 − eps|f|/2h² = 0      h* = ∛(3 eps |f|/(2|f'''|))      E* = (3/4) eps |f| / h*
+#     |f''|/2 − eps |f| / h² = 0      and so      h = √(2 eps |f| / |f''|)
 #
-# (E*: one-sided, both terms are equal at the bottom. Two-sided, h*³ |f'''|/3 = eps|f|/2 says that truncation is half
-# of rounding.) If f and its derivatives are of order one, only eps matters:
-#
-#     one-sided    h* ~ √eps, E* ~ √eps:                      1.5e-8 in float64,    3.5e-4 in float32
-#     two-sided    h* ~ ∛eps = 6.1e-6, E* ~ eps^(2/3):        3.7e-11 in float64,   2.4e-5 in float32
-#
-# One-sided differences keep half of the digits, two-sided ones two thirds. No choice of h brings back the rest.
-
-# %%
-eps, eps32 = np.finfo(np.float64).eps, float(np.finfo(np.float32).eps)
-lesson.quote("2.2e-16 in float64, 1.2e-7 in float32", eps, 64, eps32, 32)
-lesson.quote("1.5e-8 in float64, 3.5e-4 in float32", eps**0.5, 64, eps32**0.5, 32)
-lesson.quote("h* ~ ∛eps = 6.1e-6", eps ** (1 / 3))
-lesson.quote("3.7e-11 in float64, 2.4e-5 in float32", eps ** (2 / 3), 64, eps32 ** (2 / 3), 32)
+# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8. Half of the 16 digits are
+# lost. The two-sided difference keeps two thirds: its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11
+# (see Going deeper). No choice of h brings back the rest.
 
 # %% [markdown]
-# ### Part 3: the complex step
+# ## A step to the side
 #
-# The loss came from subtracting two nearly equal numbers. Put ih in the place of h, with i² = −1, i³ = −i:
+# The digits are lost in the subtraction. To avoid it, step in a direction in which f is 0: the imaginary one. We write
+# ih for h times the imaginary unit, so (ih)² = −h². Taylor's series still holds:
 #
-#     f(x + ih) = f + ih f' − (h²/2) f'' − i(h³/6) f''' + ...
+#     f(x + ih) = f + ih f' − (h²/2) f'' − ih (h²/6) f''' + ...
 #
-# f, f', f'', ... are real. So the imaginary part holds the odd terms only:
+# f and its derivatives are real. So f is in the real part, and f' is in the imaginary part:
 #
 #     Im f(x + ih) / h = f' − (h²/6) f''' + ...
 #
-# The truncation is as small as that of the two-sided difference, but nothing was subtracted: f itself sits in the real
-# part, and h f' in the imaginary part, a float of its own with an exponent of its own. So h may be as small as we like.
-# At h = 1e-30 the truncation is of order 1e-60, which is 0 beside 1e-16. One call, no choice of h, full precision.
+# With h = 0.1 the loss is 0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605. Now nothing is subtracted. The computer
+# keeps the two parts apart, each with 16 digits of its own, and h may be as small as you like. At h = 1e-30 the error
+# is of order 1e-60.
 #
-# Why does the arithmetic itself not spoil it? Watch one product, (a + ib)(c + id) with b and d of order h:
-#
-#     real part          ac − bd        bd is of order 1e-60: gone, and rightly so
-#     imaginary part     ad + bc        b is h a', d is h c':  h (a c' + a' c)
-#
-# That is the product rule. Every complex operation carries out the rule of differentiation that belongs to it.
-#
-# The condition: f must be analytic, that is, it must have such a series in complex x. Sums, products, divisions, exp,
-# log, sqrt, sin, tanh all do. What does not: |x| as complex numbers have it (√(re² + im²): the result is real, and the
-# derivative is lost), the conjugate (it turns the sign of the imaginary part), and what is built on them.
-
-# %% [markdown]
-# ## From scratch
-#
-# Three judges of a scalar f at an array x, entry by entry, and a fourth that we derive under "All entries at once".
-# Later lessons write `complex_step` out again, in the same few lines.
+# The code of the three judges is their formulas. u is the direction of the step: 1 for the entry of x that moves, and 0
+# for all others.
 
 
 # %%
-def one_sided(f, x, h):
-    """(f(x + h) - f(x)) / h for each entry of x."""
-    grad = np.zeros(x.shape)
-    for i in np.ndindex(*x.shape):
-        step = np.zeros(x.shape)
-        step[i] = h
-        grad[i] = (f(x + step) - f(x)) / h
-    return grad
+def one_sided(f, x, h, u):
+    return (f(x + h * u) - f(x)) / h
 
 
-def two_sided(f, x, h):
-    """(f(x + h) - f(x - h)) / 2h for each entry of x."""
-    grad = np.zeros(x.shape)
-    for i in np.ndindex(*x.shape):
-        step = np.zeros(x.shape)
-        step[i] = h
-        grad[i] = (f(x + step) - f(x - step)) / (2 * h)
-    return grad
+def two_sided(f, x, h, u):
+    return (f(x + h * u) - f(x - h * u)) / (2 * h)
 
 
-def complex_step(f, x):
-    """The gradient of the scalar f at the array x, exact to rounding; f must take complex numbers."""
-    grad = np.zeros(x.shape)
-    for i in np.ndindex(*x.shape):
-        z = x.astype(complex)
-        z[i] += 1e-30j
-        grad[i] = f(z).imag / 1e-30
-    return grad
+def complex_step(f, x, h, u):
+    return f(x + 1j * h * u).imag / h
 
 
-def directional(f, x, v):
-    """Sum over all entries of gradient times v, from one call of f."""
-    return f(x + 1e-30j * v).imag / 1e-30
+def each_entry(judge, f, x, h):
+    """Ask the judge for the derivative with respect to each entry of x."""
+    found = np.empty(x.shape)
+    for index in np.ndindex(x.shape):
+        u = np.zeros_like(x)
+        u[index] = 1
+        found[index] = judge(f, x, h, u)
+    return found
 
 
 # %% [markdown]
-# ### Whole arrays
+# ## The picture
 #
-# A layer turns an array x into an array y, and its backward turns dy into dx. (`dy` is short for ∂L/∂y, `dx` for ∂L/∂x,
-# with L the loss.) Which scalar shall the judge differentiate? Draw a random array dy of y's shape, once, and take
-#
-#     L(x) = Σᵢ dyᵢ yᵢ(x)            i runs over all entries of y
-#
-# Then ∂L/∂yᵢ = dyᵢ, so dy is indeed the gradient that arrives from above, and by the chain rule
-#
-#     dxⱼ = ∂L/∂xⱼ = Σᵢ dyᵢ ∂yᵢ/∂xⱼ.
-#
-# This is just what backward(dy) has to return. dy must be random. With dy = 1 everywhere, L is the plain sum of y, and
-# some layers have outputs whose sum is always the same: then L is constant, the judge says 0, and any backward that
-# returns 0 passes.
-#
-# Example: subtract the mean, yᵢ = xᵢ − m with m = (1/n) Σⱼ xⱼ, for n entries. Its Jacobian is ∂yᵢ/∂xⱼ = 1[i = j] − 1/n
-# (1[i = j] is 1 if i = j, and else 0; under a sum over i it picks the term i = j), so
-#
-#     dxⱼ = Σᵢ dyᵢ (1[i = j] − 1/n) = dyⱼ − (1/n) Σᵢ dyᵢ.
-#
-# The sum of y is 0, always. With dy = 1 the right dx is 1 − 1 = 0, and twice that is 0 as well.
-
+# Now ask all three about all 35 logits. The error is that of the worst derivative, divided by the largest one.
 
 # %%
-def centre(x):
-    return x - x.sum() / x.size
+dz = example["output.dz"]
+STEPS = 10.0 ** -np.arange(0, 20.1, 0.25)
+JUDGES = {one_sided: GREY, two_sided: ORANGE, complex_step: GREEN}
 
 
-def centre_backward(dy):
-    return dy - dy.sum() / dy.size
+def errors(judge, dtype, constant=0.0):
+    """The error of the judge for each step, if everything is computed in `dtype`."""
+    found = [each_entry(judge, lambda x: loss(x) + dtype(constant), z.astype(dtype), dtype(h)) for h in STEPS]
+    return np.array([error(each, dz) for each in found])
 
 
-def doubled_backward(dy):  # a wrong one
-    return 2 * centre_backward(dy)
-
-
-rng = np.random.default_rng(0)
-x, dy, ones = rng.standard_normal(7), rng.standard_normal(7), np.ones(7)
-judged = complex_step(lambda x: (dy * centre(x)).sum(), x)
-judged_blind = complex_step(lambda x: (ones * centre(x)).sum(), x)
-print("dx by backward ", centre_backward(dy).round(4))
-print("dx by the judge", judged.round(4))
+curves = {(judge, dtype): errors(judge, dtype) for judge in JUDGES for dtype in (np.float64, np.float32)}
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharex=True, sharey=True)
+for panel, dtype in zip(axes, (np.float64, np.float32), strict=True):
+    for judge, color in JUDGES.items():
+        panel.loglog(STEPS, curves[judge, dtype], color=color, label=judge.__name__.replace("_", " "))
+    eps = float(np.finfo(dtype).eps)
+    panel.plot([eps ** (1 / 2), eps ** (1 / 3)], [eps ** (1 / 2), eps ** (2 / 3)], "k*", label="derived best step")
+    panel.set(title=dtype.__name__, xlabel="step h (smaller to the right)", ylim=(1e-17, 30))
+axes[0].invert_xaxis()
+axes[0].set_ylabel("error of the worst of 35 derivatives")
+axes[1].legend(loc="lower left")
+lesson.save(figure)
 
 # %% [markdown]
-# ### All entries at once
+# ![The error of three judges over the step](../plots/01_derivatives.png)
 #
-# With n entries, complex_step calls f n times. One call is enough for a verdict on all of them. Move x along a random
-# direction v and differentiate in h; by the chain rule
+# You should see two V's in each panel, with a smooth left arm (Taylor) and a ragged right arm (rounding). The complex
+# step falls, too, and then stays down. If it rises again, something in f drops the imaginary part.
 #
-#     d/dh L(x + hv) = Σⱼ (∂L/∂xⱼ) vⱼ = Σⱼ dxⱼ vⱼ.
+# At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
+# At h = 1e-15 both differences are wrong by about 20 %. And in float32 even the best difference has only five digits.
+# So test gradients in float64.
 #
-# If dx is wrong by e (an array), the two sides differ by Σⱼ eⱼ vⱼ, which for a random v is 0 with probability 0. So one
-# forward pass tests every gradient of a model of any size. What it does not tell is *where* the mistake is.
+# ## The signature of a factor 2
 #
-# ### How to compare two numbers
+# Compare the colleagues with the judge, entry by entry, by |yours − true| / (|yours| + |true|). If yours = 2 true, then
 #
-# Two common measures, for your value a and the judge's b:
+#     |2 − 1| / (2 + 1) = 1/3
 #
-#     |a − b| / max|b|         relative to the largest entry of the true array (used in these lessons)
-#     |a − b| / (|a| + |b|)    entry by entry; never more than 1
-#
-# The second has a telling habit. If you are off by a constant factor, a = k b with k > 0, then
-#
-#     |kb − b| / (|kb| + |b|) = |k − 1| / (k + 1):        k = 2 gives 1/3,  k = 1/2 gives 1/3,  k = 3 gives 1/2
-#
-# whatever b is. With k = −1 it is 2/2 = 1, and so it is if a = 0. So 0.3333 in every entry means: a factor 2 is missing
-# or is too many. A number that is the same everywhere is a mistake in a constant. If it varies, a term is wrong.
-
+# for every entry. (The factor 1/2 gives 1/3, too, and a wrong sign gives 1.) The first colleague agrees with the judge
+# to the last digit. The second has 0.3333 in all 35 entries, the signature of a factor 2. The *same* number everywhere
+# means a wrong constant. If the numbers vary, a term is wrong.
 
 # %%
-def relative_difference(a, b):
-    return np.abs(a - b) / (np.abs(a) + np.abs(b))
-
-
-print("a factor 2 too many:", relative_difference(doubled_backward(dy), judged).round(4))
-print("a wrong sign:       ", relative_difference(-centre_backward(dy), judged).round(4))
-print("1/n forgotten:      ", relative_difference(dy - dy.sum(), judged).round(4))
+true = each_entry(complex_step, loss, z, 1e-30)
+lesson.check("the first colleague, against the complex step", error(dz, true), 1e-14)
+second = 2 * dz
+signature = np.abs(second - true) / (np.abs(second) + np.abs(true))
+show("the second colleague", signature, ROWS, VOCABULARY, digits=4)
+lesson.check("the second colleague has 1/3 in each entry", error(signature, 1 / 3), 1e-9)
 
 # %% [markdown]
-# ## Checked
+# ## All gradients at once
 #
-# First the judges themselves, on a function whose derivative is known: f(x) = eˣ sin x, f'(x) = eˣ (sin x + cos x).
-# Then the judgements: a right backward passes, a wrong one is caught, and dy = 1 is blind to it.
-
+# So far each entry costs one computation of the loss. But u may be any direction. Write all parameters of a model in
+# one long vector θ, and draw a random u. The chain rule says
+#
+#     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j = Σ_j g_j u_j
+#
+# where g is the gradient that the backward pass returns. If an entry of g is wrong, the two sides differ, unless a very
+# unlikely accident hides it. So here is the library's whole Transformer. You do not know it yet, and its backward pass
+# was written by hand. One forward pass judges all of it.
 
 # %%
-def f(x):
-    return np.exp(x) * np.sin(x)
+from minitransformer.example import load_example
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+
+model, _, source, target_in, target_out = load_example()
+parameters = model.parameters()
+theta = np.concatenate([parameter.data.ravel() for parameter in parameters])
 
 
-def df(x):
-    return np.exp(x) * (np.sin(x) + np.cos(x))
+def loss_of_model(theta):
+    """Write θ into the model and run it -> L."""
+    taken = 0
+    for parameter in parameters:
+        size, shape = parameter.data.size, parameter.data.shape
+        parameter.data = theta[taken : taken + size].reshape(shape)
+        taken += size
+    return cross_entropy(model(source, target_in), target_out)[0]
 
 
-x6 = rng.uniform(0.5, 1.5, (2, 3))
-
-
-def total(x):
-    return f(x).sum()
-
-
-v = rng.standard_normal(x6.shape)
-lesson.check("one-sided, h = 1e-8", error(one_sided(total, x6, 1e-8), df(x6)), 2e-7)
-lesson.check("two-sided, h = 6e-6", error(two_sided(total, x6, 6e-6), df(x6)), 2e-9)
-lesson.check("complex step", error(complex_step(total, x6), df(x6)), 2e-15)
-lesson.check("complex step = the library's", error(complex_step(total, x6), library.complex_step(total, x6)), 1e-15)
-lesson.check("directional = sum of gradient times v", error(directional(total, x6, v), (df(x6) * v).sum()), 1e-13)
-by_library = library.complex_step_directional(total, x6, v)
-lesson.check("directional = the library's", error(directional(total, x6, v), by_library), 1e-15)
-lesson.check("backward of centre", error(centre_backward(dy), judged), 1e-14)
-lesson.check("a doubled backward is caught: error", error(doubled_backward(dy), judged), at_least=0.9)
-thirds = relative_difference(doubled_backward(dy), judged)
-lesson.check("a doubled backward: relative difference is 1/3 in each entry", error(thirds, np.full(7, 1 / 3)), 1e-13)
-lesson.check("with dy = 1 the judge sees nothing", np.abs(judged_blind).max(), 1e-15)
-lesson.check("with dy = 1 the doubled one passes", np.abs(doubled_backward(ones) - judged_blind).max(), 1e-15)
-report = library.check_gradients(
-    lambda x: (centre(x), None), lambda dy, _: centre_backward(dy), {"x": x}, name="centre"
-)
-lesson.check("centre in the library's own gradient check", report.worst.error, 1e-14)
+logits, cache = model.forward(source, target_in)
+L, loss_cache = cross_entropy(logits, target_out)
+model.backward(cross_entropy_backward(1.0, loss_cache), cache)
+g = np.concatenate([parameter.grad.ravel() for parameter in parameters])
+u = np.random.default_rng(1).standard_normal(theta.size)
+judged = complex_step(loss_of_model, theta, 1e-30, u)
+print(f"one forward pass {judged:.12f}, the backward pass {g @ u:.12f}")
+lesson.check(f"all {g.size} gradients agree along a random direction", error(g @ u, judged), 1e-12)
 
 # %% [markdown]
-# Now what breaks the complex step. Each function below is harmless on real numbers; the derivative at x = −0.7 by the
-# complex step is right for the last three only. The remedies: write x·x in place of |x|² or x·conj(x); ask `.real`
-# where you compare; transpose with `.T`, never with `.conj().T` (which is what the sign ' means in MATLAB); never store
-# into a real array, which drops the imaginary part.
+# One pass, and twelve digits agree: −1.969017336827. Now forget the constant factor in the gradient of one attention
+# (lesson 06). Then 42 of the 826 entries are wrong, and the backward pass gives −1.698. Caught.
 #
-# A comparison looks at a complex number, and NumPy orders complex numbers by their real parts first. As the imaginary
-# part is 1e-30, max(0, x) goes the same way as for real x. Only where the real parts are equal, at the kink x = 0
-# itself, does the imaginary part decide. ReLU's kink is a story of its own, in lesson 02.
+# A layer alone has no loss, only an output y. Then draw random numbers dy and take L = Σ_i dy_i y_i. Now ∂L/∂y_i =
+# dy_i, as if it came from a real loss. Later lessons test each layer in this way.
 
 # %%
-table = {  # name: (function, its true derivative at x)
+wrong = []
+for name, parameter in model.named_parameters():
+    factor = np.sqrt(3) if ".cross_attention.sublayer.q." in name else 1.0
+    wrong.append(factor * parameter.grad.ravel())
+mistaken = np.concatenate(wrong) @ u
+lesson.check("a forgotten factor is caught", error(mistaken, judged), at_least=0.1)
+
+# %% [markdown]
+# ## The surprise
+#
+# Add 1,000,000 to the loss. No derivative changes. But the rounding error is eps |f|, and now |f| is large. The best
+# two-sided difference falls from 11 digits to 6. The complex step keeps all 16: the million is in the real part, the
+# derivative in the imaginary part.
+#
+# This is no trick. A single weight moves a tiny part of a real loss, and the rest is such a constant. That is why tests
+# of whole networks often tolerate 1e-4, and small wrong terms slip through.
+
+# %%
+million = {judge: errors(judge, np.float64, 1e6).min() for judge in JUDGES}
+for judge, best in million.items():
+    print(f"{judge.__name__:12} best error {curves[judge, np.float64].min():.1e}, with the million {best:.1e}")
+
+# %% [markdown]
+# ## Going deeper
+#
+# You can skip the rest and go on with lesson 02.
+#
+# ### The bottom of the other V
+#
+# Two-sided, the error of each of the two values of f is divided by 2h:
+#
+#     error(h) ≈ (h²/6) |f'''| + eps |f| / 2h
+#     h |f'''|/3 − eps |f| / 2h² = 0      and so      h = ∛(3 eps |f| / 2|f'''|)
+#
+# At the bottom the first term is half of the second, and the error is (3/4) eps |f| / h. For z_o this gives h = 1.3e-5
+# and an error of 2.3e-11 relative to dz_o. The best in the picture is 1.5e-11.
+#
+# ### What complex numbers do with a product
+#
+# Let x' and y' be the derivatives of x and y. Multiply two numbers that carry theirs in the imaginary part:
+#
+#     (x + ih x')(y + ih y') = x y − h² x' y' + ih (x y' + x' y)
+#
+# The imaginary part is the product rule, and at h = 1e-30 the term with h² is far below the last digit. It is the same
+# with division, exp and log: every complex operation carries out its own rule of differentiation. Numbers that do
+# exactly this, with (ih)² = 0, are called dual numbers. Automatic differentiation in forward mode computes with them.
+
+# %% [markdown]
+# ### Corners
+#
+# The Transformer contains ReLU, max(0, a), which has a corner at a = 0. One of its inputs in row p→o is a = −0.052,
+# where the slope is 0. A two-sided difference with h = 0.1 ends at 0.048, beyond the corner, and finds the slope
+# 0.048/0.2 = 0.24. In a large network some input is always that close to 0. The complex step does not move along the
+# real line, and crosses no corner.
+#
+# ### What breaks the complex step
+#
+# f must be built from operations that have a Taylor series in complex numbers. Most have one, but some do not. At x =
+# −0.7 the complex step is right for the last three of these only.
+
+# %%
+TABLE = {  # name: (function, its true derivative at −0.7)
     "np.abs(x)": (np.abs, -1.0),
-    "(x * np.conj(x)).sum()": (lambda x: (x * np.conj(x)).sum(), -1.4),
     "np.conj(x)": (np.conj, 1.0),
+    "x * np.conj(x)": (lambda x: x * np.conj(x), -1.4),
     "np.linalg.norm(x)": (np.linalg.norm, -1.0),
     "np.sqrt(x * x)": (lambda x: np.sqrt(x * x), -1.0),
     "np.maximum(x, 0)": (lambda x: np.maximum(x, 0), 0.0),
     "np.where(x.real < 0, -x, x)": (lambda x: np.where(x.real < 0, -x, x), -1.0),
 }
-point = np.array([-0.7 + 1e-30j])
-steps = {name: float(np.sum(g(point)).imag / 1e-30) for name, (g, _) in table.items()}
-for name, (_, true) in table.items():
-    verdict = "" if abs(steps[name] - true) < 1e-12 else "   WRONG"
-    print(f"  {name:<28} complex step {steps[name]:5.2f}   true {true:5.2f}{verdict}")
-wrong = [name for name, (_, true) in table.items() if abs(steps[name] - true) > 1e-12]
-lesson.check("functions in the table that mislead the complex step", len(wrong), at_least=4)
-lesson.check("and the last three are right", max(abs(steps[name] - table[name][1]) for name in [*table][4:]), 1e-15)
+one = np.ones(1)
+slopes = {name: float(np.sum(complex_step(f, -0.7 * one, 1e-30, one))) for name, (f, _) in TABLE.items()}
+for name, (_, slope) in TABLE.items():
+    print(f"  {name:<28} complex step {slopes[name]:5.2f}   true {slope:5.2f}")
 
 # %% [markdown]
-# ## The picture
+# So write x·x for the square, look at `.real` when you compare, transpose with `.T` and never with `.conj().T`, and
+# never store into a real array, which drops the imaginary part. NumPy orders complex numbers by their real parts first,
+# so max(0, x) goes the right way. Only exactly at the corner does the imaginary part decide.
 #
-# The worst relative error over 200 points x between 0.5 and 1.5, for each method and each h.
+# ### Why dy must be random
+#
+# Take dy = 1 everywhere, and some layers have an output whose sum is always the same. Then L is constant, and the judge
+# sees nothing. Subtract the mean, y_i = x_i − (1/N) Σ_j x_j for N numbers:
+#
+#     ∂y_i/∂x_j = 1[i = j] − 1/N      and so      dx_j = Σ_i dy_i ∂y_i/∂x_j = dy_j − (1/N) Σ_i dy_i
+#
+# The sum of y is 0, always. With dy = 1 the right dx is 0, and so is the doubled one.
+
 
 # %%
-points = rng.uniform(0.5, 1.5, 200)
+def centre_backward(dy):
+    return dy - dy.mean()
 
 
-def worst(kind, h, dtype, constant=0.0):
-    """The worst relative error over the points of f + constant's derivative, all computed in dtype."""
-    x, h, c = points.astype(dtype), dtype(h), dtype(constant)
-    if kind == "one-sided":
-        d = ((f(x + h) + c) - (f(x) + c)) / h
-    elif kind == "two-sided":
-        d = ((f(x + h) + c) - (f(x - h) + c)) / (2 * h)
-    else:
-        d = (f(x + h * np.complex64(1j)) + c).imag / h
-    exact = df(x.astype(np.float64))
-    return np.abs(d / exact - 1).max()
-
-
-hs = 10.0 ** -np.arange(0, 20.1, 0.25)
-lines = [("one-sided", np.float32), ("two-sided", np.float32), ("one-sided", np.float64), ("two-sided", np.float64)]
-lines += [("complex step", np.float32), ("complex step", np.float64)]
-errors = {line: np.array([worst(line[0], h, line[1]) for h in hs]) for line in lines}
-best = {line: (hs[np.argmin(e)], e.min()) for line, e in errors.items()}
-for (kind, dtype), (h, e) in best.items():
-    print(f"  {kind:<13} {dtype.__name__}   best error {e:.1e} at h = {h:.1e}")
-
-# %%
-figure, axis = plt.subplots(figsize=(6.8, 4.2))
-for line, color in zip(lines, (SKY, PINK, BLUE, ORANGE, GREY, GREEN), strict=True):
-    style = "--" if line[1] is np.float32 else "-"
-    axis.loglog(hs, errors[line], style, color=color, linewidth=1.4, label=f"{line[0]}, {line[1].__name__}")
-for line, power, share in zip(lines[:4], (1 / 2, 1 / 3) * 2, (1 / 2, 2 / 3) * 2, strict=True):
-    e = np.finfo(line[1]).eps
-    axis.plot(float(e) ** power, float(e) ** share, "k*", markersize=9, label="derived best step" if e < 1e-9 else None)
-handles, labels = axis.get_legend_handles_labels()
-unique = dict(zip(labels, handles, strict=True))
-axis.legend(unique.values(), unique.keys(), fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-axis.invert_xaxis()
-axis.set(xlabel="step h (smaller to the right)", ylabel="worst relative error of 200 derivatives", ylim=(1e-17, 30))
-axis.set_title("Differences lose a third or a half of the digits; the complex step loses none")
-lesson.save(figure)
+rng = np.random.default_rng(0)
+x, dy, ones = rng.standard_normal(7), rng.standard_normal(7), np.ones(7)
+judged_dx = each_entry(complex_step, lambda x: (dy * (x - x.mean())).sum(), x, 1e-30)
+blind_dx = each_entry(complex_step, lambda x: (ones * (x - x.mean())).sum(), x, 1e-30)
+lesson.check("random dy: the right dx passes", error(centre_backward(dy), judged_dx), 1e-14)
+lesson.check("random dy: the doubled one is caught", error(2 * centre_backward(dy), judged_dx), at_least=0.9)
+lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) - blind_dx).max(), 1e-15)
 
 # %% [markdown]
-# You should see four V's, with a slope of 1 or 2 on the left where truncation rules and a ragged slope of −1 on the
-# right where rounding rules. The stars are the bottoms that we derived from eps alone, √eps and so on, without factors.
-# On the far right the error of the differences is 1, that is 100 %: x + h rounds to x, and the quotient is 0. The
-# complex step falls with h² as the two-sided difference does, reaches rounding and stays there, however small h is.
-# If the dashed lines lie on the solid ones, then something has turned float32 into float64 on the way. If the complex
-# step has a right arm, too, then the imaginary part was lost or mixed with the real part inside f.
+# ### In the wild
 #
-# So the answers to the first two guesses: with the best h a one-sided difference is right to about 2e-8, a two-sided
-# one to about 2e-11, the complex step to about 2e-16. At h = 1e-15 the one-sided difference is off by more than 10 %.
-# And in float32 the best two-sided difference is good to about 2e-5, no better: which is why gradients are checked in
-# float64. (Complex numbers of two float32 would do as well: 1e-7, all the digits that float32 has.)
-
-# %%
-f64, f32 = np.float64, np.float32
-lesson.quote("a one-sided difference is right to about 2e-8", best["one-sided", f64][1], within=0.5)
-lesson.quote("one to about 2e-11", best["two-sided", f64][1], within=0.5)
-lesson.quote("the complex step to about 2e-16", best["complex step", f64][1], within=2.0)  # rounding
-off = worst("one-sided", 1e-15, f64)
-lesson.quote("At h = 1e-15 the one-sided difference is off by more than 10 %", 1e-15, min(10, 100 * off))
-lesson.quote("two-sided difference is good to about 2e-5", best["two-sided", f32][1], within=0.5)
-lesson.quote("would do as well: 1e-7", best["complex step", f32][1], within=0.5)
-flat = max(worst("complex step", h, f64) for h in 10.0 ** -np.arange(8, 301, 4.0))
-lesson.check("complex step, worst error for any h from 1e-8 to 1e-300", flat, 2e-15)
-
-# %% [markdown]
-# ## The surprise
+# * These lessons measure the error of an array by max |yours − true| / max |true|. Divided by the entry itself, an
+#   entry that is nearly 0 would look wrong.
+# * Stanford's CS231n recommends two-sided differences with h = 1e-5, near the bottom of the V. It divides by the larger
+#   of |yours| and |true|, and then a factor 2 shows as 0.5.
+# * PyTorch's `torch.autograd.gradcheck` takes two-sided differences with 1e-6 and tolerates 0.1 %.
+# * The complex step is from Lyness and Moler (1967), in this form from Squire and Trapp (1998).
 #
-# Add 1,000,000 to f. Nobody's derivative changes. But rounding acts on eps·|f|, and |f| has grown; the derivation says
-# that the best error grows as |f|^(1/2) for the one-sided and as |f|^(2/3) for the two-sided difference. Measured: the
-# best one-sided error goes from 2e-8 to 1e-5, the best two-sided one from 2e-11 to 7e-8. About three digits gone, by
-# adding a constant. The complex step does not notice: the constant goes to the real part, the derivative is in the
-# imaginary part. It still has its 2e-16.
-#
-# This is not a trick with numbers. A loss is a sum over thousands of tokens, and the one entry of the one matrix whose
-# gradient you check moves a millionth of it. For differences, all the rest of the loss is such a constant.
-# That is why gradient checks of whole networks by differences come with tolerances like 1e-4, and why a wrong term
-# that happens to be small goes through.
-
-# %%
-million = {kind: min(worst(kind, h, f64, 1e6) for h in hs) for kind in ("one-sided", "two-sided", "complex step")}
-print("with 1,000,000 added:", {kind: f"{e:.1e}" for kind, e in million.items()})
-lesson.quote("from 2e-8 to 1e-5", best["one-sided", f64][1], million["one-sided"], within=0.5)
-lesson.quote("from 2e-11 to 7e-8", best["two-sided", f64][1], million["two-sided"], within=0.5)
-lesson.quote("It still has its 2e-16", million["complex step"], within=2.0)  # rounding
-lesson.check("complex step with 1,000,000 added", million["complex step"], 2e-15)
-lesson.claim(
-    "the smaller the step h, the better the numerical derivative",
-    "wrong",
-    "two-sided in float64 it is best near h = {:.0e} (error {:.0e}), at h = 1e-15 the error is {:.0%}; only for the "
-    "complex step it is right".format(*best["two-sided", f64], worst("two-sided", 1e-15, f64)),
-)
-lesson.claim(
-    "to check a gradient in float32, a tolerance of 1e-6 will do",
-    "wrong",
-    f"the best two-sided difference in float32 is itself wrong by {best['two-sided', f32][1]:.0e}",
-)
-
-# %% [markdown]
 # ## Exercise
 #
-# 1. *Four points* (20 minutes, pencil, then keyboard). Show with Taylor's series that
-#    `(−f(x + 2h) + 8 f(x + h) − 8 f(x − h) + f(x − 2h)) / 12h` is f' up to an error of order h⁴. Which power of eps
-#    are its best h and its best error? You pass if you find an error below 3e-12 near h = eps^(1/5) = 7e-4.
-# 2. *Your own layer* (15 minutes). Write a file my.py with a class MyLayer that subtracts the mean over the last axis
-#    (derive `minitransformer.core.Layer`; forward(x) returns y and a cache, backward(dy, cache) returns dx), and run
-#    `minitransformer gradcheck my.py:MyLayer`. Then put a factor 2 into its backward, and read what it says.
+# 1. Pencil, then keyboard, 20 minutes. Show with Taylor's series that (−f(x + 2h) + 8 f(x + h) − 8 f(x − h) + f(x −
+#    2h)) / 12h is f' up to an error of order h⁴. What are its best h and best error in powers of eps?
+# 2. Keyboard, 15 minutes. Write a file my.py with a class MyLayer that subtracts the mean over the last axis. (Derive
+#    it from `minitransformer.core.Layer`. Its forward(x) returns y and a cache, its backward(dy, cache) returns dx.)
+#    Run `minitransformer gradcheck my.py:MyLayer`. Then put a factor 2 into its backward and run it again.
 #
-# Checked exercises on this lesson: `minitransformer start 01`.
-
-
-# %%
-def four_point_error(h):
-    d = (-f(points + 2 * h) + 8 * f(points + h) - 8 * f(points - h) + f(points - 2 * h)) / (12 * h)
-    return np.abs(d / df(points) - 1).max()
-
-
-lesson.quote("near h = eps^(1/5) = 7e-4", 1, 5, eps**0.2)
-lesson.check("exercise 1: best error of the four-point difference", min(map(four_point_error, hs)), 3e-12)
-
-# %% [markdown]
+# Exercises with a checker: `minitransformer start 01`.
+#
 # ## Questions
 #
-# 1. Why has a two-sided difference an error of order h² and not h?
-# 2. You find a relative difference |a − b|/(|a| + |b|) of 0.5 in every entry. What are the candidates?
-# 3. Why may h be 1e-30 in the complex step, although 1 + 1e-30 is 1 in float64?
-# 4. Your directional check passes for one random v. Can a gradient entry still be wrong?
-# 5. A function has `if x > 0:` inside. Is the complex step still allowed?
-#
-# ## In the wild
-#
-# * CS231n's notes recommend two-sided differences with h = 1e-5 in float64, which the picture confirms, and the
-#   relative error |a − b|/max(|a|, |b|). Under that measure a factor 2 is 0.5, not 0.333.
-# * PyTorch's `torch.autograd.gradcheck` takes two-sided differences with eps = 1e-6, atol = 1e-5 and rtol = 1e-3, and
-#   asks for float64 inputs. A gradient that is wrong by less than a tenth of a per cent passes there.
-# * JAX derives by itself, but `jax.test_util.check_grads` still compares with differences: nobody should be his own
-#   witness.
-# * The complex step is from Lyness and Moler (1967), in the form used here from Squire and Trapp (1998).
-# * Automatic differentiation in forward mode carries the pair (value, derivative) through the same rules. Numbers with
-#   ε² = 0 in place of i² = −1 are called dual numbers; with h = 1e-30, i behaves like ε to all 16 digits.
-
-# %%
-lesson.quote("a factor 2 is 0.5, not 0.333", 2, abs(2 - 1) / max(2, 1), abs(2 - 1) / (2 + 1))
-lesson.finish()
+# 1. You find |yours − true| / (|yours| + |true|) = 0.5 in every entry. What are the candidates?
+# 2. Why may h be 1e-30, although 1 + 1e-30 is 1 in float64?
+# 3. A test along one random direction passes. Can an entry of the gradient still be wrong?
+# 4. A function has `if x > 0:` inside. Is the complex step still allowed?
 
 # %% [markdown]
 # ## Answers
 #
-# 1. f(x + h) and f(x − h) have the same even terms, so they go in the difference; the first term left behind h f' is
-#    h³ f'''/6 in each, and dividing by h leaves h².
-# 2. |k − 1|/(k + 1) = 1/2 gives k = 3 or k = 1/3: a factor 3. If the axis that you average over has 3 entries, look
+# 1. |factor − 1| / (factor + 1) = 1/2 gives the factors 3 and 1/3. If you take a mean over an axis of length 3, look
 #    there first.
-# 3. It is never added to 1. The 1 sits in the real part and the 1e-30 in the imaginary part, each a float of its own
-#    whose relative precision is 1e-16.
-# 4. In exact arithmetic with probability 0: the errors would have to be orthogonal to a random v. In practice the error
-#    may be too small to see beside the sum of all the right ones. Take three directions, or go entry by entry.
-# 5. Yes, if the comparison looks at the real part and x is not exactly at the border. Each branch is analytic, and a
-#    step of 1e-30 in the imaginary direction never changes the branch.
+# 2. It is never added to 1. The 1 is in the real part and 1e-30 in the imaginary part.
+# 3. In exact arithmetic only by an accident of probability 0. In floating point, a mistake that is tiny compared with
+#    the whole sum can hide. Then use several directions, or go entry by entry.
+# 4. Yes, if the comparison looks at the real part and x is not exactly 0. The step never changes the branch.
+#
+# The exercise. The terms with h², h³ and h⁴ cancel in the sum. What is left is of order h⁵, and the division makes it
+# h⁴. The V is lowest about where h⁴ = eps / h, so h = eps^(1/5) = 7e-4, and the error is eps^(4/5) = 3e-13. The
+# gradcheck says WRONG, and what it got is twice what it expected.
+
+
+# %%
+def four_points(f, x, h, u):
+    near, far = h * u, 2 * h * u
+    return (-f(x + far) + 8 * f(x + near) - 8 * f(x - near) + f(x - far)) / (12 * h)
+
+
+best_of_four = errors(four_points, np.float64).min()
+print(f"four points: best error {best_of_four:.1e}")
+lesson.finish(globals())

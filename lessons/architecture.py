@@ -62,7 +62,7 @@ MAPS: dict[str, tuple[str, ...]] = {  # the lit boxes of each lesson
     "10": tuple(SUBLAYERS.values()),
     "11": (*SUBLAYERS.values(), "residual paths"),
     "12": EVERYTHING,
-    "13": ("optimizer",),
+    "13": ("optimizer", "gradients"),
     "14": ("target embedding", "loss", "decoding"),
     "15": EVERYTHING,
     "16": ("decoding",),

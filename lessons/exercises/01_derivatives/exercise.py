@@ -1,6 +1,6 @@
 """Exercise 01: two judges of a derivative.
 
-Difficulty 1 of 5, 20 minutes. See lesson 01, parts 1 to 3.
+Difficulty 1 of 5, 20 minutes. See lesson 01.
 
 Given is any function f that takes an array and returns one number. Write two ways to find its gradient by trying:
 the two-sided (central) difference, and the complex step. Neither may know anything of f but its values.

@@ -98,7 +98,7 @@ COMPLEX_MISTAKES = (
 
 EXERCISE = Exercise(
     name="01_derivatives",
-    see="lesson 01, parts 1 to 3",
+    see='lesson 01, "What a step leaves out" and "A step to the side"',
     hints=(
         "A gradient has one number for each entry of x. What must stay where it is while one of them is tried?",
         "Two-sided: two calls of f an entry. Complex: one call, and the change sits in the part that was 0 before.",

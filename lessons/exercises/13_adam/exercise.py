@@ -1,6 +1,6 @@
 """Exercise 13: one step of Adam.
 
-Difficulty 2 of 5, 20 minutes. See lesson 13, parts 2 and 3.
+Difficulty 2 of 5, 20 minutes. See lesson 13.
 
 Nothing is given but the paper's numbers (section 5.3). Write the step that moves the weights θ by the gradient g, with
 a running mean m of the gradients and a running mean v of their squares. m and v begin as zeros, and t counts from 1.

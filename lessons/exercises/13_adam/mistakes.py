@@ -45,7 +45,7 @@ def adapt_adam(mine):
 
 EXERCISE = Exercise(
     name="13_adam",
-    see="lesson 13, parts 2 and 3",
+    see='lesson 13, "Divide by its own size"',
     replaces={"adam_step": Replacement(adam_update, adapt_adam)},
     hints=(
         "Let the gradient be 4 at the first step. What are m and v then, and of which numbers are they to be the mean?",

@@ -1,6 +1,6 @@
 """Exercise 13: clipping the gradient.
 
-Difficulty 1 of 5, 10 minutes. See lesson 13, part 5.
+Difficulty 1 of 5, 10 minutes. See lesson 13, "Clipping".
 
 All gradients of a model, taken together, are one long vector with a direction and a length |g|. If it is longer than
 c, make it c long. The direction stays, and so does a vector that is short enough.

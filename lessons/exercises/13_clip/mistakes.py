@@ -55,7 +55,7 @@ def adapt_clip(mine):
 
 EXERCISE = Exercise(
     name="13_clip",
-    see="lesson 13, part 5",
+    see='lesson 13, "Clipping"',
     replaces={"clip_each": Replacement(clip_factor, adapt_clip)},
     hints=(
         "Two gradients of the lengths 3 and 4, and c = 1. How long are they together, and how long is each to become?",

@@ -1,6 +1,6 @@
 """Exercise 13: the Noam curve.
 
-Difficulty 1 of 5, 10 minutes. See lesson 13, part 4.
+Difficulty 1 of 5, 10 minutes. See lesson 13, "The Noam schedule".
 
 The paper's learning rate (section 5.3, equation 3) rises in a straight line for w steps, and then falls as 1/√s. Wider
 models get a smaller one. `factor` is not in the paper: it multiplies the whole curve, and much code calls it "lr".

@@ -32,7 +32,7 @@ def adapt_noam(mine):
 
 EXERCISE = Exercise(
     name="13_noam",
-    see="lesson 13, part 4",
+    see='lesson 13, "The Noam schedule"',
     replaces={"noam": Replacement(noam, adapt_noam)},
     hints=(
         "At which step is the rate to be largest? What are the two branches there?",

@@ -1,0 +1,94 @@
+"""What lesson 01 says, against what it computed."""
+
+import numpy as np
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    z, p, place, dz, loss = run.z, run.p, run.place, run.dz, run.loss
+    f64, f32 = np.float64, np.float32
+    one_sided, two_sided, complex_step = run.one_sided, run.two_sided, run.complex_step
+    lesson.example("output.L", loss(z))
+    lesson.example("output.dz", run.true)
+    lesson.example("output.p", np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))
+
+    u = np.zeros(z.shape)
+    u[place] = 1
+    here, above, below, side = (loss(z + h * u) for h in (0.0, 0.1, -0.1, 0.1j))
+    lesson.quote(
+        "o has the logit 5.559, but the wrong letter p has 4.705, and o gets only 70 %", *z[1, 3:5], 100 * p[place]
+    )
+    lesson.quote("One says −0.0605, the other −0.1211", dz[place], run.second[place])
+    lesson.quote("L(z_o) = 0.110752", here)
+    lesson.quote("(0.104907 − 0.110752) / 0.1 = −0.0585", above, here, 0.1, one_sided(loss, z, 0.1, u))
+    lesson.quote("(0.104907 − 0.117019) / 0.2 = −0.0606", above, below, 0.2, two_sided(loss, z, 0.1, u))
+    lesson.quote("−(1 − p_o)/5 = −0.0605", 1, 5, -(1 - p[place]) / 5)
+    second_derivative = p[place] * (1 - p[place]) / 5
+    third_derivative = second_derivative * (1 - 2 * p[place])
+    lesson.quote("p_o (1 − p_o)/5 = 0.0422", 1, 5, second_derivative)
+    lesson.quote("0.05 · 0.0422 = 0.0021, as we saw", 0.05, second_derivative, one_sided(loss, z, 0.1, u) - dz[place])
+    eps, eps32 = float(np.finfo(f64).eps), float(np.finfo(f32).eps)
+    lesson.quote("2.2e-16 in float64, 1.2e-7 in float32", eps, 64, eps32, 32)
+    lesson.quote("are both about √eps = 1.5e-8. Half of the 16 digits", eps**0.5, 16)
+    lesson.quote("its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11", eps ** (1 / 3), eps ** (2 / 3))
+    lesson.quote(
+        "0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605", side.real, -side.imag, side.imag, 0.1, side.imag / 0.1
+    )
+
+    curves = run.curves
+    best = {(judge, dtype): curve.min() for (judge, dtype), curve in curves.items()}
+    lesson.quote(
+        "the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16",
+        *(-np.log10(best[judge, f64]) for judge in run.JUDGES),
+        within=0.1,
+    )
+    lesson.check("one-sided, best error in float64", best[one_sided, f64], 5e-8)
+    lesson.check("two-sided, best error in float64", best[two_sided, f64], 5e-11)
+    lesson.check("complex step, worst error for h below 1e-8", curves[complex_step, f64][33:].max(), 3e-15)
+    at_1e_15 = {judge: curves[judge, f64][60] for judge in (one_sided, two_sided)}
+    lesson.quote(
+        "At h = 1e-15 both differences are wrong by about 20 %", 1e-15, 100 * max(at_1e_15.values()), within=0.7
+    )
+    lesson.check("h = 1e-15: both differences are useless", min(at_1e_15.values()), at_least=0.05)
+    lesson.check("float32: the best difference has five digits", best[two_sided, f32], 1e-4)
+    lesson.check("float32: and not six", best[two_sided, f32], at_least=3e-6)
+    lesson.quote("twelve digits agree: −1.969017336827", run.judged)
+    lesson.check("42 entries are wrong", np.count_nonzero(np.concatenate(run.wrong) != run.g), at_least=42)
+    lesson.quote("42 of the 826 entries are wrong, and the backward pass gives −1.698", 42, run.g.size, run.mistaken)
+    lesson.quote("The whole model has 826 parameters", run.g.size)
+
+    a = run.example["decoder.ffn.a"][1, 0]
+    lesson.quote("in row p→o is a = −0.052, where the slope is 0", a, 0)
+    lesson.quote(
+        "ends at 0.048, beyond the corner, and finds the slope 0.048/0.2 = 0.24", a + 0.1, a + 0.1, 0.2, (a + 0.1) / 0.2
+    )
+    million = run.million
+    lesson.quote("difference falls from 11 digits to 6", 11, -np.log10(million[two_sided]), within=0.1)
+    lesson.check("complex step with 1,000,000 added", million[complex_step], 3e-15)
+    lesson.check("two-sided with 1,000,000 added, best error", million[two_sided], at_least=1e-7)
+
+    h = np.cbrt(3 * eps * here / (2 * abs(third_derivative)))
+    derived = 0.75 * eps * here / h / abs(dz[place])
+    lesson.quote("For z_o this gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o", h, derived)
+    lesson.quote("The best in the picture is 1.5e-11", best[two_sided, f64], within=0.7)
+    slopes, TABLE = run.slopes, run.TABLE
+    off = [abs(slopes[name] - TABLE[name][1]) for name in TABLE]
+    lesson.check("the first four of the table mislead the complex step", min(off[:4]), at_least=0.9)
+    lesson.check("the last three do not", max(off[4:]), 1e-15)
+    lesson.quote("a factor 2 shows as 0.5", 2, abs(2 - 1) / max(2, 1))
+    lesson.quote("h = eps^(1/5) = 7e-4, and the error is eps^(4/5) = 3e-13", 1, 5, eps**0.2, 4, 5, eps**0.8)
+    lesson.check("exercise 1: best error of the four-point difference", run.best_of_four, 1e-12)
+    lesson.claim(
+        "the smaller the step h, the better the numerical derivative",
+        "wrong",
+        f"two-sided in float64 it is best near h = {run.STEPS[curves[two_sided, f64].argmin()]:.0e} (error "
+        f"{best[two_sided, f64]:.0e}), at h = 1e-15 the error is {at_1e_15[two_sided]:.0%}; the sentence holds for the "
+        "complex step only",
+        said="calculus courses, and first attempts at a gradient check",
+    )
+    lesson.claim(
+        "to check a gradient in float32, a tolerance of 1e-6 will do",
+        "wrong",
+        f"the best two-sided difference in float32 is itself wrong by {best[two_sided, f32]:.0e}",
+        said="gradient checks in forum posts and repositories",
+    )

@@ -1,0 +1,236 @@
+"""What lesson 13 says, against what it computed."""
+
+import numpy as np
+
+from minitransformer.core import Parameter
+from minitransformer.training import clip_grad_norm
+from minitransformer.training import noam as library_noam
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    L, g, start, noam, adam_step = run.L, run.g, run.start, run.noam, run.adam_step
+    lesson.example("output.L", np.array(L))
+    lesson.example("dE", run.dE)
+    size, known = np.abs(g), np.abs(g) > 1e-9
+    largest = size.argmax()
+    lesson.quote("Our model has 826 parameters", g.size)
+    lesson.quote("The largest is −1.35", g[largest])
+    lesson.quote(
+        "is not 0 is 0.0000115, 118,000 times smaller",
+        0,
+        size[known].min(),
+        size.max() / size[known].min(),
+        within=0.01,
+    )
+    lesson.quote("moves by 0.00135, and the other one by 0.00000001", 0.001 * size.max(), 0.001 * size[known].min())
+    first_steps(lesson, run, largest)
+    lesson.quote("= −74.8 lr", -size.sum())
+    after = run.after
+    lesson.quote("With lr = 0.001 the loss falls from 0.111 to 0.070", 0.001, L, after[0.001])
+    lesson.quote("With lr = 0.01 it *rises* to 2.15", 0.01, after[0.01])
+    lesson.quote("this step was −0.64, and", L - 0.01 * size.sum())
+    lesson.check(
+        "the smallest rate: the loss falls as predicted", abs(1 - (L - after[1e-4]) / (1e-4 * size.sum())), 0.1
+    )
+    x = np.random.default_rng(0).standard_normal((1000, 512))
+    change = np.abs(x).sum(axis=1).mean()
+    lesson.quote("about 0.8 C lr for normal", change / 512)
+    lesson.quote(
+        "6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7",
+        *(noam(4000, 512), 512, noam(4000, 1024), 1024, 1, noam(1, 512)),
+    )
+    lesson.quote(
+        "a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7 changes it by 0.00007",
+        *(noam(4000, 512), change * noam(4000, 512), noam(1, 512), change * noam(1, 512)),
+    )
+    lesson.quote('"lr = 2" means twice this curve, with a peak of 1.40e-3', 2, noam(4000, 512, factor=2))
+    at = (1, 7, 3999, 4000, 4001, 10**6)
+    both = [[f(step, 512, 4000, 2.0) for step in at] for f in (noam, library_noam)]
+    lesson.check("the schedule is the library's", np.abs(np.subtract(*both)).max(), 0)
+    try:
+        noam(0, 512)
+    except ZeroDivisionError:
+        pass
+    else:
+        raise AssertionError("step 0 does not divide by zero")
+    key_biases(lesson, run, start)
+    deeper(lesson, run)
+    claims(lesson, run, adam_step)
+
+
+def first_steps(lesson, run, largest):
+    """The small numbers: the first two steps of the parameter with the largest gradient."""
+    model, weights, theta, m1, m2, rows = run.model, run.weights, run.start, 0.0, 0.0, []
+    for step in (1, 2):
+        weights.data[:] = theta
+        _, g = run.loss_and_gradient(model, weights)
+        new, m1, m2 = run.adam_step(theta, g, m1, m2, step, lr=0.001)
+        rows.append([each[largest] for each in (theta, g, m1, m2, new - theta)])
+        theta = new
+    (at1, g1, m11, m21, moved1), (at2, g2, m12, m22, moved2) = rows
+    lesson.quote("largest gradient, −1.351. It is in the row of E for the letter o, and its value is 0.27", g1, at1)
+    lesson.quote("m₁ = 0.1 · (−1.351) = −0.1351", 0.1, g1, m11)
+    lesson.quote("m₂ = 0.02 · 1.351² = 0.0365", 0.02, -g1, m21)
+    lesson.quote("m̂₁ = −0.1351/0.1 = −1.351", m11, 0.1, m11 / 0.1)
+    lesson.quote("m̂₂ = 0.0365/0.02 = 1.824", m21, 0.02, m21 / 0.02)
+    lesson.quote("θ = 0.27 + 0.001 · 1.351/√1.824 = 0.27 + 0.001", at1, 0.001, -g1, m21 / 0.02, at1, moved1)
+    lesson.quote("(the gradient is now −0.4847)", g2)
+    lesson.quote("m₁ = 0.9 · (−0.1351) + 0.1 · (−0.4847) = −0.1700", 0.9, m11, 0.1, g2, m12)
+    lesson.quote("m₂ = 0.98 · 0.0365 + 0.02 · 0.4847² = 0.0405", 0.98, m21, 0.02, -g2, m22)
+    lesson.quote("m̂₁ = −0.1700/0.19 = −0.895", m12, 0.19, m12 / 0.19)
+    lesson.quote("m̂₂ = 0.0405/0.0396 = 1.022", m22, 1 - 0.98**2, m22 / 0.0396)
+    lesson.quote(
+        "θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885", at2, 0.001, -m12 / 0.19, m22 / 0.0396, at2, moved2
+    )
+    lesson.check("E: each entry moves by lr", np.abs(np.abs(run.moved) - 1).max(), 1e-4)
+
+
+def key_biases(lesson, run, start):
+    """The surprise. Its numbers are rounding noise, so the bounds are wide."""
+    (key64, _), (key32, query32) = run.noise["float64"], run.noise["float32"]
+    moved_key64, moved_query64 = run.moved_by["float64"]
+    moved_key32, moved_query32 = run.moved_by["float32"]
+    lesson.check("float64: the first gradient of the key biases", key64, 1e-15)
+    lesson.quote("the noise is about 5e-9", key32, within=2.0)
+    lesson.quote("of the query biases (0.11)", query32)
+    lesson.check("float32: millions of times smaller than the query biases'", query32 / key32, at_least=2e6)
+    lesson.quote("So the key biases move by about 0.004", moved_key32, within=2.0)
+    lesson.quote("the query biases, which move by 0.005", moved_query32, within=0.2)
+    lesson.check(
+        "float32: how far the key biases move, over the query biases", moved_key32 / moved_query32, at_least=0.25
+    )
+    lesson.check("float64: the same", moved_key64 / moved_query64, 1e-7)
+    model, weights = run.model, run.weights
+    names = [name for name, each in model.named_parameters() for _ in range(each.data.size)]
+    key = [i for i, name in enumerate(names) if name.endswith((".qkv.b", ".kv.b"))]
+    key = np.array(key)[[*range(6, 12), *range(24, 30), *range(36, 42)]]
+    weights.data[:] = start
+    weights.data[key] += 5.0
+    loss, gradient = run.loss_and_gradient(model, weights)
+    lesson.check("5 added to all key biases: the loss changes by", abs(loss - run.L), 1e-13)
+    off = np.abs(run.g) < 1e-9
+    lesson.quote("18 parameters have no influence", off[key].sum())
+    lesson.quote("(13 more gradients", off.sum() - off[key].sum())
+    rest = np.setdiff1d(np.flatnonzero(off), key)
+    lesson.check("they belong to the feed-forward network", all("feed_forward" in names[i] for i in rest), at_least=1)
+    lesson.check("and are 0 without noise", np.abs(run.g[rest]).max(), 0)
+    lesson.check("no gradient of a key bias is more than noise", np.abs(gradient[key]).max(), 1e-15)
+
+
+def deeper(lesson, run):
+    """What stands in Going deeper."""
+    longest = run.longest
+    lesson.quote(
+        "at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999", *longest.values(), 0.999
+    )
+    lesson.quote("grows by β₂/β₁ = 1.089 in every step", 0.98 / 0.9)
+    hump = run.uncorrected
+    for beta2, sentence in (
+        (0.98, "begins with 0.71 lr and rises to 1.55 lr at step 14"),
+        (0.999, "begins with 3.16 lr and rises to 6.57 lr at step 12"),
+    ):
+        lesson.quote(sentence, hump[beta2][0], hump[beta2].max(), hump[beta2].argmax() + 1)
+    flat = {name: left for name, (_, left) in run.valleys.items()}
+    lesson.quote("it still has 0.93 of its way along the flat axis to go", flat["SGD"])
+    lesson.quote("Adam, too, has 0.97 left", flat["Adam, turned"])
+    lesson.check("Adam in the straight valley: distance left", flat["Adam"], 1e-6)
+
+    end = run.end
+    cold, warm, slow, sgd = (
+        end[each] for each in (("Adam", 0.02, 0), ("Adam", 0.02, 100), ("Adam", 0.003, 0), ("SGD", 0.5, 0))
+    )
+    lesson.quote(
+        "ends at about 3.2, where guessing one of 27 tokens costs 3.30",
+        cold,
+        27,
+        np.log(27),
+        within=0.2,
+        full_only=True,
+    )
+    lesson.quote("With warm-up it ends at about 0.3", warm, within=2.0, full_only=True)
+    lesson.quote("and ends at about 0.2", slow, within=2.0, full_only=True)
+    lesson.quote("(SGD ends at about 1.6", sgd, within=0.5, full_only=True)
+    if not lesson.fast:
+        lesson.check("lr = 0.02: the loss with warm-up, over that without it", warm / cold, 0.3)
+
+    arrays = [np.array([0.3, 0.4]), np.array([3.0, -4.0, 12.0])]
+    parameters = [Parameter(array) for array in arrays]
+    for parameter, array in zip(parameters, arrays, strict=True):
+        parameter.grad = array
+    clip_grad_norm(parameters, 1.0)
+    length = np.sqrt(sum((array**2).sum() for array in arrays))
+    clipped = max(np.abs(p.grad - array / length).max() for p, array in zip(parameters, arrays, strict=True))
+    lesson.check("clipping multiplies all by limit/|g|, as in the library", clipped, 1e-6)
+
+    (base, counted), (big, counted_big) = run.cost["base"], run.cost["big"]
+    lesson.quote(
+        "3.3e18 floating-point operations for the base model and 2.3e19 for the big one",
+        round(base, -17),
+        round(big, -18),
+    )
+    lesson.quote("12 hours · 8 GPUs · 9.5e12 operations a second = 3.28e18", 12, 8, 9.5e12, base)
+    lesson.quote("3.5 days give 2.30e19", 3.5, big)
+    lesson.quote("It finds 9.5e17 and 9.7e18", counted, counted_big)
+    lesson.quote("So the table has 3.4 times and 2.4 times", base / counted, big / counted_big)
+
+    without = run.without
+    lesson.quote("the steps are 0.71 lr and 3.16 lr long, and the losses are 0.076 and 0.172",
+                 hump[0.98][0], hump[0.999][0], without[0.98], without[0.999])  # fmt: skip
+    lesson.quote("the corrections are 1: about 0.71 lr", 1, 0.1 / 0.02**0.5)
+    lesson.quote("√(0.1/1.9) = 0.23 lr", 0.1, 1.9, (0.1 / 1.9) ** 0.5)
+    rate = run.noam(400_000, 512) / run.noam(4000, 512)
+    lesson.quote("√100 = 10 times too small", 1 / rate**2, 1 / rate)
+
+
+def claims(lesson, run, adam_step):
+    """What popular texts say."""
+    moves = [-adam_step(0.0, size, 0.0, 0.0, 1, lr=0.01)[0] for size in (1e3, 1e-3, 1e-9)]
+    lesson.check(
+        "gradients of 1000 and 0.001: the first step is lr", max(abs(each / 0.01 - 1) for each in moves[:2]), 3e-6
+    )
+    lesson.check("a gradient as small as ε: half of it", abs(moves[2] / 0.005 - 1), 1e-14)
+    lesson.claim(
+        "Adam's first step has the size lr whatever the gradient",
+        "right",
+        f"gradients of 1000 and 0.001 move a weight by {moves[0]:.5f} and {moves[1]:.5f} at lr = 0.01, one as small as "
+        "ε by half of that",
+        said="tutorials on Adam",
+    )
+    lesson.claim(
+        "a step of Adam is at most lr long",
+        "wrong",
+        f"a steadily growing gradient makes steps of {run.longest[0.98]:.2f} lr (the paper's β₂) or "
+        f"{run.longest[0.999]:.2f} lr (β₂ = 0.999)",
+        said="tutorials; Adam's own paper, section 2.1, for the β of the Transformer",
+    )
+    lesson.claim(
+        '"lr = 2" under the Noam schedule is a learning rate of 2',
+        "wrong",
+        f"it is a factor; the base model's largest rate is then {run.noam(4000, 512, factor=2):.2e}",
+        said="questions about the recipes of well-known code",
+    )
+    flat = {name: left for name, (_, left) in run.valleys.items()}
+    lesson.claim(
+        "Adam cures badly scaled problems",
+        "half right",
+        f"if the scales are those of single weights ({flat['Adam']:.0e} of the way left); with the axes turned by 45 "
+        f"degrees {flat['Adam, turned']:.2f} is left, as with SGD ({flat['SGD']:.2f})",
+        said="lecture notes on optimizers",
+    )
+    (key64, _), (key32, query32) = run.moved_by["float64"], run.moved_by["float32"]
+    lesson.claim(
+        "a weight without influence on the loss stays where it is",
+        "wrong",
+        f"in float32 rounding noise of {run.noise['float32'][0]:.0e} moved the key biases {key32 / query32:.1f} times "
+        f"as far as the query biases in 100 steps; in float64 they stay (moved by {key64:.0e})",
+        said="intuition, and tests that compare trained weights",
+    )
+    (base, counted), (big, counted_big) = run.cost["base"], run.cost["big"]
+    lesson.claim(
+        "training the Transformer took 3.3e18 (base) and 2.3e19 (big) floating-point operations",
+        "half right",
+        f"this is time times the capacity of 8 GPUs, {base:.2e} and {big:.2e}; counted are {counted:.1e} and "
+        f"{counted_big:.1e}, less by factors of {base / counted:.1f} and {big / counted_big:.1f}",
+        said="table 2 of the paper (which says so), and texts that quote it",
+    )
