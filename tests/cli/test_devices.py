@@ -115,10 +115,10 @@ def test_the_report_is_written_and_decides_the_exit_status(passed, expected, cap
 
 
 def test_a_step_slower_than_its_limit_does_not_pass(monkeypatch):
-    rows = [{"size": "tiny", "tf32": False, "ours": 1.0, "pytorch": 0.6, "ratio": 0.6}]
+    rows = [{"size": "tiny", "tf32": False, "ours": 1.0, "pytorch": 0.9, "ratio": 0.9}]
     monkeypatch.setattr(device_report, "measure_steps", lambda names, tf32: rows)
     assert not device_report.measure_speed(lambda share: None)[2]
-    rows[0] |= {"pytorch": 0.7, "ratio": 0.7}
+    rows[0] |= {"pytorch": 1.1, "ratio": 1.1}
     assert device_report.measure_speed(lambda share: None)[2]
 
 
