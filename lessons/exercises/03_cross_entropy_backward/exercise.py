@@ -25,4 +25,4 @@ def cross_entropy(z, targets, eps, pad):
 def cross_entropy_backward(dloss, cache):
     """dloss, a number: the gradient that arrives at the loss -> dz (N, V)."""
     p, targets, eps, pad = cache
-    raise NotImplementedError("begin with one row that counts: which distribution q does the loss compare p with?")
+    raise NotImplementedError("begin with one row that counts: which p* does the loss want instead of p?")
