@@ -50,7 +50,7 @@ def adapt_cross_entropy(mine):
 
 EXERCISE = Exercise(
     name="03_cross_entropy_backward",
-    see="lesson 03, parts 3 to 5",
+    see='lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0"',
     hints=(
         "Write the loss of one row as −Σ_i p*_i ln p_i. Which p* does the forward have, and does it sum to 1?",
         "Three things multiply what each row gets: dloss, whether the row counts, and the mean. Are all of them there?",
