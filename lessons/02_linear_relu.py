@@ -1,531 +1,433 @@
 # %% [markdown]
-# # Lesson 02: The linear layer and ReLU
+# # Lesson 02: Which of 110 numbers is to blame?
 #
-# * Question: how much of a gradient do the shapes alone tell me, and what happens where they tell nothing?
-# * You derive: dx, dW and db of y = xW + b from indices; ReLU's backward; the paper's feed-forward network
-# * Reading: 21 min, going deeper 0 min
+# * Question: the output of a layer should change; how much of that is up to each weight, each bias and each input?
+# * You derive: dx = dy Wᵀ, dW = xᵀ dy and db of a linear layer; ReLU's gate; the feed-forward network, backward
+# * Reading: 12 min, going deeper 4 min
 # * Run: 60 s (fast: 5 s)
 # * Needs: 01
 # * Difficulty: 2 of 5
 # * Paper: section 3.3, equation 2
+#
+# ![The Transformer, with the feed-forward networks lit](../plots/02_linear_relu_map.png)
 
 # %%
-import importlib
-import itertools
 from functools import partial
-from lab import BLUE, GREY, ORANGE, PINK, begin, error, plt
+from graph import Graph
+from itertools import pairwise, product
+from lab import BLUE, GREY, ORANGE, PINK, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from pictures import matrix_text, rectangles
 
 import numpy as np
 
-from minitransformer import functional
-from minitransformer.data import get_task
-from minitransformer.evaluation import decode_and_score
-from minitransformer.layers import FeedForward, Linear
-from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import AverageOfLast, TrainingSettings, cosine, train
-
 lesson = begin("02_linear_relu")
+example = running_example()
 
 # %% [markdown]
-# Nearly all of a Transformer's arithmetic is one operation, y = xW + b, and nearly all of its non-linearity outside
-# attention is another, max(0, x). This lesson derives both, and puts them together to equation 2 of the paper.
+# ## 110 numbers and one complaint
 #
-# As in lesson 01, dy is short for ∂L/∂y, the gradient that arrives from above (L is the loss), and dx, dW, db are what
-# backward returns.
+# Our tiny model reads "stop" and should write "pots". Its decoder works on five rows at once. A row is named by the
+# letter that it has just read and the letter that it must write next. Four of the rows do well. The row p→o does not:
+# it gives the letter o 70 %, and the letter p 30 %.
 #
-# ## Predict
+# The loss turns this into a complaint (lesson 03), which travels back through the model. Soon it reaches the
+# feed-forward network of the decoder. There, for the row p→o, it has become six numbers, one for each output of the
+# network:
 #
-# 1. Take x (N, I) and dy (N, O), transpose none, one or both, and multiply them in either order: eight products, if the
-#    shapes fit. How many have the shape (I, O) that dW must have? How many if N = I = O? (Under "Shapes".)
-# 2. What is ReLU's derivative at 0 exactly? Ask a one-sided difference, a two-sided one, and the complex step.
-#    (Under "The kink".)
-# 3. In a Transformer that learns to reverse words, somebody transposes dW in every square matrix. Will it still learn?
-#    (Under "Does a wrong gradient show?".)
+#     dy = (0.075, −0.007, −0.025, −0.078, 0.054, −0.019)
+#
+# The first one says: if output 0 grows by a little, the loss grows by 0.075 times as much. So output 0 should fall, and
+# output 3 should rise. But we cannot set outputs. They are computed from 110 numbers, which are two matrices and two
+# biases, and only those can be changed. Which of the 110 is to blame, and how much?
 
 # %% [markdown]
-# ## Small numbers
+# The network is equation 2 of the paper, max(0, x W_1 + b_1) W_2 + b_2. Here it is in three steps, for N tokens, each
+# on its own:
 #
-# One row x with two features, a layer with three outputs, then ReLU (a = max(0, y), entry by entry):
+#     a = x W_1 + b_1      (N, F)     F = 8 hidden units, each a weighted sum of the C = 6 features of x
+#     r = max(0, a)        (N, F)     ReLU: a unit whose sum is negative is off
+#     y = r W_2 + b_2      (N, C)     each unit that is on adds its row of W_2, times r
 #
-#     x = [1, 2]      W = [1  0  −1]      b = [0, 1, −2]
-#                         [2  1   0]
+# Why the max? Without it, two matrices in a row do nothing that the one matrix W_1 W_2 could not do.
 #
-#     y = [1·1 + 2·2 + 0,  1·0 + 2·1 + 1,  1·(−1) + 2·0 − 2] = [5, 3, −3]         a = [5, 3, 0]
+# ## Guess first
 #
-# From above arrives da = [1, −2, 4]: if a₀ grows by a little, the loss grows by 1 times that; if a₁ grows, the loss
-# falls by 2 times that; and so on. Go back.
-#
-#     dy = [1, −2, 0]                ReLU was off in the last place: the 4 cannot pass
-#     db = [1, −2, 0]                b is added to y, so what changes y changes b alike
-#     dW = [1·1  1·(−2)  0]          the weight from feature i to output o multiplies xᵢ,
-#          [2·1  2·(−2)  0]          so its gradient is xᵢ dyₒ
-#     dx = [1·1 + 0·(−2) + 0,  2·1 + 1·(−2) + 0] = [1, 0]     feature i reaches the loss through row i of W
-#
-# Try one: raise the weight 2 at the lower left by 0.01. Then y₀ grows by 2·0.01, and the loss by 0.02, at the rate 2.
-
-# %%
-x, b = np.array([[1.0, 2.0]]), np.array([0.0, 1.0, -2.0])
-W = np.array([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]])
-y, da = x @ W + b, np.array([[1.0, -2.0, 4.0]])
-dy = da * (y > 0)
-print("y ", y[0], "\ndy", dy[0], "\ndW", *(x.T @ dy), "\ndx", (dy @ W.T)[0])
-by_hand = np.array([5, 3, -3, 1, -2, 0, 1, -2, 0, 2, -4, 0, 1, 0])
-lesson.check(
-    "the example by hand", np.abs(np.hstack([y[0], dy[0], (x.T @ dy).ravel(), (dy @ W.T)[0]]) - by_hand).max(), 0
-)
+# 1. A layer multiplies x (N, C) by W (C, F), and dy (N, F) comes back. Multiply x and dy in either order, transposing
+#    none, one or both. How many of these eight products have the shape of W? How many if N = C = F?
+# 2. What is the slope of max(0, a) at exactly a = 0? And what does a two-sided difference (lesson 01) give?
+# 3. Somebody transposes dW in every square matrix of a Transformer. Will it still learn to reverse words?
 
 # %% [markdown]
-# ## The derivation
+# ## Four units of eight are on
 #
-# ### Part 1: forward, with every index
+# Take unit 1 in the row p→o. Its sum has a term for each feature, and the bias:
 #
-# x has N rows (tokens) of I features, W has I rows and O columns, b has O entries:
+#     a = 0.175 · (−0.62) + 1.020 · 0.79 + 1.544 · 0.13 + 1.118 · 0.35 − 1.190 · 0.74 + 0.581 · 0.26 + 0.05 = 0.610
 #
-#     yₙₒ = Σᵢ xₙᵢ Wᵢₒ + bₒ            n = 1..N, o = 1..O, the sum over i = 1..I
-#
-# The loss depends on any number θ (an entry of x, W or b) only through the y, so by the chain rule
-#
-#     ∂L/∂θ = Σₙ Σₒ dyₙₒ ∂yₙₒ/∂θ.
-#
-# That is the only rule we need. Below, 1[n = m] is 1 if n = m, and else 0: under a sum over n it picks the term n = m.
-#
-# ### Part 2: dx
-#
-# Take θ = xₘⱼ. It occurs in yₙₒ only if n = m, in the one term i = j, with the factor Wⱼₒ:
-#
-#     ∂yₙₒ/∂xₘⱼ = 1[n = m] Wⱼₒ
-#     dxₘⱼ = Σₙ Σₒ dyₙₒ 1[n = m] Wⱼₒ = Σₒ dyₘₒ Wⱼₒ = Σₒ dyₘₒ (Wᵀ)ₒⱼ
-#
-# The sum runs over the inner indices of a matrix product, once W is turned: dx = dy Wᵀ. Rows do not mix, neither
-# forward nor backward.
-
-# %% [markdown]
-# ### Part 3: dW
-#
-# Take θ = Wⱼₖ. It occurs in yₙₒ only if o = k, with the factor xₙⱼ, but in *every* row n:
-#
-#     ∂yₙₒ/∂Wⱼₖ = xₙⱼ 1[o = k]
-#     dWⱼₖ = Σₙ Σₒ dyₙₒ xₙⱼ 1[o = k] = Σₙ xₙⱼ dyₙₖ = Σₙ (xᵀ)ⱼₙ dyₙₖ
-#
-# So dW = xᵀ dy. Here the rows do mix: each token that used the weight adds its share.
-#
-# ### Part 4: db, and the leading axes
-#
-# Take θ = bₖ. ∂yₙₒ/∂bₖ = 1[o = k], in every row, so dbₖ = Σₙ dyₙₖ: the column sums of dy.
-#
-# In a Transformer x is (B, T, I), with B sequences of T tokens. Nothing changes: each token is a row. Number the tokens
-# of all sequences from 1 to N = B·T, do the above, and put the shape back. In particular dW and db sum over *all*
-# leading axes. Summing db over the first axis only leaves (T, O), a shape that NumPy would happily broadcast against b.
-#
-# ### Part 5: ReLU
-#
-#     yᵢ = max(0, xᵢ)            ∂yᵢ/∂xⱼ = 1[i = j] 1[xᵢ > 0]            dxᵢ = dyᵢ 1[xᵢ > 0]
-#
-# Each entry stands alone: where x is positive the slope is 1, where it is negative the slope is 0, and at 0 there is no
-# derivative; we take 0 there. As yᵢ > 0 exactly where xᵢ > 0, it is enough to remember y.
-
-# %% [markdown]
-# ### Part 6: the feed-forward network of the paper
-#
-# Equation 2: FFN(x) = max(0, x W₁ + b₁) W₂ + b₂, for each token alone. C = d_model features go in and out, F = d_ff are
-# in between; in the paper's base model C = 512 and F = 2048. It is three lines forward, and backward the same lines
-# read upwards:
-#
-#     h = x W₁ + b₁        (N, F)        dx, dW₁, db₁  from dh
-#     a = max(0, h)        (N, F)        dh = da 1[a > 0]
-#     y = a W₂ + b₂        (N, C)        da, dW₂, db₂  from dy
-#
-# Fused into one formula: dx = ((dy W₂ᵀ) ∘ 1[h > 0]) W₁ᵀ, with ∘ the product entry by entry.
-#
-# ## From scratch
+# That is positive, so the unit is on, and adds 0.610 times row 1 of W_2 to the output. Units 0, 5, 6 and 7 have
+# negative sums. For this row, they are off.
 
 
 # %%
 def linear(x, W, b):
-    """x (..., I), W (I, O), b (O,) -> y (..., O)."""
     return x @ W + b
 
 
-def linear_backward(dy, x, W):
-    """dy (..., O) -> dx (..., I), dW (I, O), db (O,)."""
-    rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
-    return dy @ W.T, rows.T @ dy_rows, dy_rows.sum(axis=0)
+def relu(a):
+    return np.maximum(a, 0)
 
 
-def relu(x):
-    return np.maximum(x, 0)
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    a = linear(x, W_1, b_1)
+    r = relu(a)
+    return a, r, linear(r, W_2, b_2)
 
 
-def relu_backward(dy, y):
-    return dy * (y > 0)
-
-
-def feed_forward(x, W1, b1, W2, b2):
-    a = relu(linear(x, W1, b1))
-    return linear(a, W2, b2), a
-
-
-def feed_forward_backward(dy, x, a, W1, W2):
-    da, dW2, db2 = linear_backward(dy, a, W2)
-    dh = relu_backward(da, a)
-    dx, dW1, db1 = linear_backward(dh, x, W1)
-    return dx, dW1, db1, dW2, db2
-
+x, W_1, b_1, W_2, b_2 = (example[f"decoder.ffn.{name}"] for name in ("x", "W_1", "b_1", "W_2", "b_2"))
+a, r, y = feed_forward(x, W_1, b_1, W_2, b_2)
+show("a (T, F)", a, ROWS, range(8))
 
 # %% [markdown]
-# ## Checked
+# ## Follow each number to the loss
 #
-# The judge from lesson 01, then the library. Sizes are all different, weights and biases of order one, dy random.
+# There is only one rule. A number reaches the loss through the outputs that it touches. For each of these outputs, take
+# the gradient of the output times its slope, and add up. Here is the linear layer y = x W + b, from C features to F
+# outputs, with all of its indices:
+#
+#     y_ni = Σ_c x_nc W_ci + b_i          token n, feature c, output i
+#
+# The input x_nc touches all outputs of its own token. Output i has the slope W_ci. The result goes on to the layer
+# below:
+#
+#     dx_nc = Σ_i dy_ni W_ci              dx = dy Wᵀ
+#
+# The weight W_ci touches output i alone, but of *every* token. The slope is x_nc:
+#
+#     dW_ci = Σ_n x_nc dy_ni              dW = xᵀ dy
+#
+# The bias b_i touches output i of every token, with the slope 1:
+#
+#     db_i = Σ_n dy_ni                    db is the sum of the rows of dy
+#
+# So tokens stay apart in dx, and come together in dW and db. In ReLU, each entry touches only itself. The slope is 1
+# where the entry is positive and 0 where it is negative, and we write that as 1[a > 0]:
+#
+#     da_ni = dr_ni 1[a_ni > 0]           da = dr ∘ 1[a > 0]
+#
+# A unit that is off is a closed gate, and no complaint gets through. The whole network, backward, is its three steps
+# from the last to the first.
 
 
 # %%
-def complex_step(f, x):
-    """The gradient of the scalar f at the array x, exact to rounding; f must take complex numbers (lesson 01)."""
-    grad = np.zeros(x.shape)
-    for i in np.ndindex(*x.shape):
-        z = x.astype(complex)
-        z[i] += 1e-30j
-        grad[i] = f(z).imag / 1e-30
-    return grad
+def linear_backward(dy, x, W):
+    return dy @ W.T, x.T @ dy, dy.sum(axis=0)  # dx, dW, db
 
+
+def relu_backward(dr, a):
+    return dr * (a > 0)
+
+
+def feed_forward_backward(dy, x, a, r, W_1, W_2):
+    dr, dW_2, db_2 = linear_backward(dy, r, W_2)
+    da = relu_backward(dr, a)
+    dx, dW_1, db_1 = linear_backward(da, x, W_1)
+    return {"x": dx, "a": da, "r": dr, "W_1": dW_1, "b_1": db_1, "W_2": dW_2, "b_2": db_2}
+
+
+dy = example["decoder.ffn.dy"]
+gradients = feed_forward_backward(dy, x, a, r, W_1, W_2)
+
+graph = Graph()
+nodes = ["row p→o", "x W_1 + b_1", "max(0, a)", "r W_2 + b_2", "to the loss"]
+for place, node in enumerate(nodes):
+    graph.node(node, (1.6 * place, 0), lit=0 < place < 4)
+values, blame = {"x": x, "a": a, "r": r, "y": y}, {**gradients, "y": dy}
+for name, (start, end) in zip(values, pairwise(nodes), strict=True):
+    column, gradient = matrix_text(values[name][1:2].T), matrix_text(blame[name][1:2].T, digits=3)
+    graph.edge(start, end, column, gradient, label=name)
+lesson.save(graph.draw("The row p→o: values above, gradients below"), "graph")
+
+# %% [markdown]
+# ![The feed-forward network with its numbers, forward and backward](../plots/02_linear_relu_graph.png)
+#
+# Read the orange numbers from right to left. In dr, the last number is 0.055: the loss would like less of unit 7. But
+# unit 7 is off. Its gate is closed, da is 0, and the weights that feed unit 7 hear nothing. The heaviest complaint goes
+# to unit 1, and so to its weights. The largest gradient of all 110 belongs to the weight from feature 2 to unit 1:
+#
+#     dW_21 = Σ_n x_n2 da_n1 = 0.028 − 0.206 − 0.031 + 0.000 + 0.000 = −0.209
+#
+# There is one term for each row, and nearly all of it comes from p→o. The minus says that this weight should grow. Unit
+# 6 is off in all five rows. So its six weights in W_1, its bias and its six weights in W_2 have exactly 0: for 13 of
+# the 110 numbers, there is nothing to learn from this word.
+#
+# Is the blame right? Act on it: subtract 0.3 times its gradient from each of the 110 numbers, and leave the rest of the
+# model as it is.
+
+# %%
+from minitransformer.example import load_example, numbers
+
+PARAMETERS = ("W_1", "b_1", "W_2", "b_2")
+right = [VOCABULARY.index(letter) for letter in TARGET_OUT]
+
+
+def after_step(size):
+    """The example's loss, and each row's probability of its right letter, after a step on the 110 numbers."""
+    tiny = load_example()
+    layer = tiny.model.decoder.layers[0].feed_forward.sublayer
+    for name, parameter in zip(PARAMETERS, layer.parameters(), strict=True):
+        parameter.data -= size * gradients[name]
+    after = numbers(tiny)
+    return float(after["output.L"]), after["output.p"][range(5), right]
+
+
+stepped = {size: after_step(size) for size in (0.0, 0.3, 1.0)}
+for size, (loss, sure) in stepped.items():
+    show(f"step {size}, loss {loss:.4f}: probability of the right letter", sure, columns=ROWS)
+
+# %% [markdown]
+# The row p→o now gives o 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710. The blame was right. A longer
+# step is a warning: at 1.0 our row reaches 96 %, and the row bos→p pays for it, falling from 95 % to 40 %. All rows
+# share the 110 numbers. That is why dW sums over the tokens, and why steps are small.
+#
+# ## The shapes nearly know it
+#
+# You do not have to learn these formulas by heart. Write down the shapes, and only one product fits.
+
+# %%
+picture = [("y", "N", "F"), "=", ("x", "N", "C"), "×", ("W", "C", "F"), "\n"]
+picture += [("dW", "C", "F"), "=", ("xᵀ", "C", "N"), "×", ("dy", "N", "F"), "\n"]
+picture += [("dx", "N", "C"), "=", ("dy", "N", "F"), "×", ("Wᵀ", "F", "C")]
+lesson.save(rectangles(picture, {"N": 5, "C": 6, "F": 8}, gradients={"dW", "dy", "dx"}), "shapes")
+
+
+def products_that_fit(N, C, F):
+    """How many of the eight products of x and dy have the shape of W."""
+    x, dy = np.zeros((N, C)), np.zeros((N, F))
+    pairs = [*product((x, x.T), (dy, dy.T)), *product((dy, dy.T), (x, x.T))]
+    return sum(left.shape[1] == right.shape[0] and (left @ right).shape == (C, F) for left, right in pairs)
+
+
+fitting = {(N, C, F): products_that_fit(N, C, F) for N, C, F in ((5, 6, 8), (5, 6, 6), (6, 6, 6))}
+for sizes, fit in fitting.items():
+    print(f"(N, C, F) = {sizes}: products that fit {fit}")
+
+# %% [markdown]
+# ![Shapes of the linear layer, forward and backward](../plots/02_linear_relu_shapes.png)
+#
+# One of eight products fits dW. But let W be square, C = F, as the matrices of attention are (lesson 05). Then dyᵀ x
+# fits as well, and dy W fits dx. No error message will ever tell you. If N has the same length too, all eight fit. So
+# give every axis of a test a length of its own, and where a matrix is square, check the numbers:
+
+# %%
+from minitransformer.gradcheck import complex_step  # the gradient of a number f(x), as in lesson 01
+from minitransformer.layers import FeedForward
 
 rng = np.random.default_rng(0)
-B, T, C, F = 2, 3, 4, 5
-x, dy, da = rng.standard_normal((B, T, C)), rng.standard_normal((B, T, C)), rng.standard_normal((B, T, F))
-W1, b1, W2, b2 = (rng.standard_normal(shape) for shape in ((C, F), F, (F, C), C))
+N, C, F = 7, 4, 5
+shapes = {"x": (N, C), "W_1": (C, F), "b_1": F, "W_2": (F, C), "b_2": C}
+given = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+above = rng.standard_normal((N, C))
+hidden_a, hidden_r, mine = feed_forward(**given)
+found = feed_forward_backward(above, given["x"], hidden_a, hidden_r, given["W_1"], given["W_2"])
 
-dx, dW, db = linear_backward(da, x, W1)
-lesson.check("linear: dx", error(dx, complex_step(lambda x: (da * linear(x, W1, b1)).sum(), x)), 1e-14)
-lesson.check("linear: dW", error(dW, complex_step(lambda W: (da * linear(x, W, b1)).sum(), W1)), 1e-14)
-lesson.check("linear: db", error(db, complex_step(lambda b: (da * linear(x, W1, b)).sum(), b1)), 1e-14)
-lesson.check("relu: dx", error(relu_backward(dy, relu(x)), complex_step(lambda x: (dy * relu(x)).sum(), x)), 1e-15)
 
-inputs = {"x": x, "W1": W1, "b1": b1, "W2": W2, "b2": b2}
-y, a = feed_forward(**inputs)
-gradients = feed_forward_backward(dy, x, a, W1, W2)
-for name, gradient in zip(inputs, gradients, strict=True):
-    judged = complex_step(lambda z, name=name: (dy * feed_forward(**{**inputs, name: z})[0]).sum(), inputs[name])
-    lesson.check(f"feed-forward: d{name}", error(gradient, judged), 1e-14)
+def loss_with(name, value):
+    """Σ above ∘ y, with another value for one of the five inputs."""
+    return (above * feed_forward(**{**given, name: value})[2]).sum()
 
-# %% [markdown]
-# And our functions are the library's: `linear`, `relu`, and the layer `FeedForward`, which holds two `Linear` layers
-# with the weights W₁, b₁ and W₂, b₂. In the base model it has 2·512·2048 + 2048 + 512 = 2,099,712 parameters, about
-# twice as many as one attention.
 
-# %%
-library_y, cache = functional.linear(x, W1, b1)
-lesson.check("linear = the library's", error(linear(x, W1, b1), library_y), 1e-15)
-for name, ours, theirs in zip(("dx", "dW", "db"), (dx, dW, db), functional.linear_backward(da, cache), strict=True):
-    lesson.check(f"linear, {name} = the library's", error(ours, theirs), 1e-14)
-library_y, cache = functional.relu(x)
-lesson.check("relu = the library's", error(relu(x), library_y), 0)
-lesson.check("relu, dx = the library's", error(relu_backward(dy, relu(x)), functional.relu_backward(dy, cache)), 0)
+for name in given:
+    true = complex_step(partial(loss_with, name), given[name])
+    lesson.check(f"d{name} against the complex step", error(found[name], true), 1e-14)
 
 layer = FeedForward(C, F, dtype=np.float64)
-layer.expand.W.data[...], layer.expand.b.data[...] = W1, b1
-layer.contract.W.data[...], layer.contract.b.data[...] = W2, b2
-library_y, cache = layer.forward(x)
-library_dx = layer.backward(dy, cache)
-lesson.check("FeedForward = the library's", error(y, library_y), 1e-14)
-theirs = (library_dx, layer.expand.W.grad, layer.expand.b.grad, layer.contract.W.grad, layer.contract.b.grad)
-worst = max(error(ours, other) for ours, other in zip(gradients, theirs, strict=True))
-lesson.check("FeedForward, all five gradients = the library's", worst, 1e-14)
-base = sum(parameter.data.size for parameter in FeedForward(512, 2048).parameters())
-print(f"parameters of one feed-forward network of the base model: {base:,}")
-lesson.quote("2·512·2048 + 2048 + 512 = 2,099,712", 2, 512, 2048, 2048, 512, base)
+for name, parameter in zip(PARAMETERS, layer.parameters(), strict=True):
+    parameter.data[...] = given[name]
+library, cache = layer.forward(given["x"])
+lesson.check("y equal to the library's", error(mine, library), 1e-14)
+lesson.check("dx equal to the library's", error(found["x"], layer.backward(above, cache)), 1e-14)
 
 # %% [markdown]
-# ## Shapes
-#
-# Try all eight products of x and dy. With N, I and O all different only one has the shape of dW, and only one of dy and
-# W that of dx: you could have guessed both formulas from the shapes alone. That is a good way to remember them, and
-# the reason why every axis in a check should have a length of its own.
-#
-# Now let W be square, I = O, as the projections of attention are (C to C). Two candidates for dW fit, xᵀdy and its
-# transpose dyᵀx, and two for dx, dy Wᵀ and dy W. No assertion on shapes, no error message will ever tell them apart.
-# If N = I = O, all eight fit.
-
-
-# %%
-def candidates(a, b):
-    """The eight products of a and b, each turned or not, in either order, as far as their shapes fit."""
-    for left, right in itertools.permutations((a, b)):
-        for l, r in itertools.product((left, left.T), (right, right.T)):
-            if l.shape[1] == r.shape[0]:
-                yield l @ r
-
-
-def count(N, I, O):
-    x, dy, W = rng.standard_normal((N, I)), rng.standard_normal((N, O)), rng.standard_normal((I, O))
-    of_dW = [product for product in candidates(x, dy) if product.shape == W.shape]
-    of_dx = [product for product in candidates(dy, W) if product.shape == x.shape]
-    right = sum(error(product, x.T @ dy) < 1e-12 for product in of_dW)
-    return len(of_dW), len(of_dx), right
-
-
-for sizes in ((6, 4, 5), (6, 4, 4), (4, 4, 4)):
-    fit_dW, fit_dx, right = count(*sizes)
-    print(f"  N, I, O = {sizes}: {fit_dW} products fit dW, {fit_dx} fit dx; {right} of the former is right")
-lesson.check("all sizes different: products that fit dW", count(6, 4, 5)[0], 1)
-lesson.check("all sizes equal: products that fit dW", count(4, 4, 4)[0], at_least=8)
-lesson.check("all sizes equal: products that are right", count(4, 4, 4)[2], 1)
-
-x_square, W_square, dy_square = (rng.standard_normal(shape) for shape in ((6, 4), (4, 4), (6, 4)))
-true_dx = complex_step(lambda x: (dy_square * (x @ W_square)).sum(), x_square)
-lesson.check("square W: error of dx = dy W", error(dy_square @ W_square, true_dx), at_least=0.3)
-symmetric = W_square + W_square.T
-true_dx = complex_step(lambda x: (dy_square * (x @ symmetric)).sum(), x_square)
-lesson.check("symmetric W: error of dx = dy W, the mistake is invisible", error(dy_square @ symmetric, true_dx), 1e-14)
-
-# %% [markdown]
-# The last check is the reason for random weights: at W = 0, at W = 1 (the identity) or at any other symmetric W the
-# wrong formula gives the right numbers. Check at weights that have no symmetry.
-#
 # ## The kink
 #
-# ReLU has no derivative at 0: from the right the slope is 1, from the left 0. What do the judges of lesson 01 say
-# there, and near it? A two-sided difference with step h takes one point on each side, as long as |x| < h:
+# On the right of 0, ReLU has the slope 1, and on the left 0. At 0 itself there is no derivative, and we take 0, as most
+# code does. Which method of lesson 01 can you trust near such a kink? If |a| < h, a two-sided difference has a point on
+# each side of it, and says
 #
-#     (relu(x + h) − relu(x − h)) / 2h = (x + h − 0) / 2h = 1/2 + x/2h
+#     (max(0, a + h) − max(0, a − h)) / 2h = (a + h − 0) / 2h = 1/2 + a/2h
 #
-# That is a ramp where there should be a step: 0.5 at x = 0, and 0.55 at x = h/10. The complex step stays at x, so it is
-# right at every x except 0 itself. There NumPy compares 0 + ih with 0, finds the real parts equal, goes by the
-# imaginary parts, and answers 1. Our backward answers 0. Any slope from 0 to 1 would do (a line with such a slope
-# touches the graph at 0 and stays below it), so this is no mistake, but in a check it looks like one.
+# That is a ramp where a step should be, and 1/2 at the kink. The complex step stays at a, so it is right everywhere
+# except at 0 itself. (There it says 1, the slope on the right.)
+#
+# ## Does a wrong gradient show?
+#
+# Now the third guess. We train a small Transformer with C = 32 to reverse words of up to six letters o, p, s and t. It
+# has four square matrices, all in attention. (The library keeps others side by side in one.) We train again with a
+# mistake in the backward pass of these four: dW transposed, or dx = dy W. The last run is a control: dW = 0, and the
+# four matrices stay random.
+
+# %%
+from unittest.mock import patch
+
+from minitransformer.data import get_task
+from minitransformer.evaluation import decode_and_score
+from minitransformer.layers import Linear
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import TrainingSettings, cosine, train
+
+right_backward = Linear.backward
+
+
+def backward_with(mistake):
+    def backward(layer, dy, cache):
+        dx = right_backward(layer, dy, cache)
+        is_square = layer.W.data.shape[0] == layer.W.data.shape[1]
+        if is_square and mistake == "dW transposed":
+            layer.W.grad = layer.W.grad.T
+        if is_square and mistake == "dW = 0":
+            layer.W.grad = 0 * layer.W.grad
+        if is_square and mistake == "dx = dy W":
+            dx = dy @ layer.W.data
+        return dx
+
+    return backward
+
+
+def train_with(mistake):
+    """The loss of each step, and the share of unseen words that the trained model reverses."""
+    task, steps = get_task("reverse"), lesson.pick(full=600, fast=40)
+    task.symbols, task.max_len = "opst", 6
+    sizes = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 1, "dropout": 0.0}
+    model = Transformer(TransformerConfig(len(task.vocabulary), **sizes), seed=4)
+    schedule = partial(cosine, steps=steps, peak=6e-3, warmup=50)
+    with patch.object(Linear, "backward", backward_with(mistake)):
+        losses = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps)).losses
+    return losses, decode_and_score(model, task.held_out_batch(np.random.default_rng(5), 500))[1]
+
+
+trained = {mistake: train_with(mistake) for mistake in ("no mistake", "dW transposed", "dW = 0", "dx = dy W")}
+for mistake, (losses, share) in trained.items():
+    print(f"{mistake:13s}: last losses {np.mean(losses[-20:]):.4f}, unseen words reversed {share:.1%}")
 
 # %%
 h = 1e-5
-print("       x    from the right   from the left   two-sided   complex step   our backward")
-for point in (1e-6, 0.0, -1e-6):
-    p = np.array([point])
-    right, left = (relu(p + h) - relu(p)) / h, (relu(p) - relu(p - h)) / h
-    both, step = (relu(p + h) - relu(p - h)) / (2 * h), complex_step(lambda z: relu(z).sum(), p)
-    ours = relu_backward(np.ones(1), relu(p))
-    print(f"{point:8.0e} {right[0]:17.2f} {left[0]:15.2f} {both[0]:11.2f} {step[0]:14.2f} {ours[0]:14.2f}")
-    if point == 0:
-        lesson.quote("0.5 at x = 0", both[0], 0)
-        lesson.check("complex step at the kink", error(step, 1.0), 0)
-        lesson.check("our backward at the kink", np.abs(ours).max(), 0)
-    if point > 0:
-        lesson.quote("and 0.55 at x = h/10", both[0], h / point)
+places = np.linspace(-2, 2, 401)  # in steps h
+difference = (relu((places + 1) * h) - relu((places - 1) * h)) / (2 * h)
+figure, (kink, curves) = plt.subplots(1, 2, figsize=(7.2, 3.3), width_ratios=(1, 1.4))
+kink.plot(places, complex_step(lambda a: relu(a).sum(), places * h), color=BLUE, label="complex step")
+kink.plot(places, difference, "--", color=ORANGE, label="difference")
+kink.set(xlabel="a, in steps h", ylabel="slope of max(0, a)", title="A difference blurs the kink")
+for mistake, color, style in zip(trained, (BLUE, ORANGE, GREY, PINK), ("-", "--", ":", "-"), strict=True):
+    smooth = np.convolve(trained[mistake][0], np.ones(20) / 20, mode="valid")
+    curves.semilogy(smooth, style, color=color, label=mistake)
+curves.set(xlabel="step of training", ylabel="loss (mean of 20 steps)", title="Two of three mistakes do not show")
+kink.legend(loc="lower right", fontsize=8, handlelength=1)
+curves.legend(fontsize=8)
+lesson.save(figure)
 
 # %% [markdown]
-# How often does a difference step over a kink? Move x along a random direction v with step ±h. Call a unit's value
-# before ReLU s, and its change ±h·t, and let s and t be standard normal and independent. The two points lie on two
-# sides of the kink if |s| < h|t|. The density of s near 0 is 1/√(2π), so that s is between −h|t| and h|t| with
-# probability 2h|t|/√(2π); and the mean of |t| is √(2/π). Together the probability is
+# ![The kink of ReLU, and training with wrong gradients](../plots/02_linear_relu.png)
 #
-#     2 h √(2/π) / √(2π) = 2h/π.
+# On the left you should see a step, and a ramp of width 2h through it. On the right you should see three curves that
+# run together and one that stays above. If the grey curve leaves the blue one, the four matrices have something to
+# learn.
 #
-# That is small; but a network has many units. With 2,000 tokens and 512 units there are 1,024,000 values of ReLU, and
-# with h = 1e-5 we expect 6.5 of them to cross. 9 did, and they alone put the two-sided difference off by 0.67 %, where
-# lesson 01 promised ten digits. The complex step crosses none.
+# The transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The control says
+# why. With no gradient at all for the four matrices it is 100 % too. Whatever a fixed matrix does between two layers
+# that learn, the two adapt to it. The wrong dx is worse, because it garbles the complaint for every layer below: 22 %
+# of the words. (With another seed it may be more.) But its curve falls, smoothly, for 600 steps. Without the blue curve
+# next to it, you would call it a slow learner and try another learning rate.
+#
+# So a falling loss is no evidence that a gradient is right. The complex step is, and it takes a second.
+
+# %% [markdown]
+# ## Going deeper
+#
+# You can skip the rest and go on with lesson 03.
+#
+# ### How often does a difference step over a kink?
+#
+# Move the inputs of many units by ±h along a random direction. Let the sum a of a unit, and the change of a per step,
+# be independent and standard normal. The two points lie on two sides of the kink if |a| < h |change|. The density of a
+# near 0 is 1/√(2π), so that has the probability 2h |change| / √(2π). The mean of |change| is √(2/π). Together this is
+# 2h/π. That is little, but a network has many units. With 2,000 tokens and 512 units there are 1,024,000 sums. We
+# expect 6.5 of them to cross at h = 1e-5, and 9 did. They alone put the two-sided difference off by 0.67 %. The complex
+# step crosses none.
 
 # %%
 rng = np.random.default_rng(2)
 N, C, F = 2000, 64, 512
-x, v, dy = rng.standard_normal((N, C)), rng.standard_normal((N, C)), rng.standard_normal((N, F))
-W = rng.standard_normal((C, F)) / np.sqrt(C)  # then x W is standard normal, and v W as well
+x, direction, dy = rng.standard_normal((N, C)), rng.standard_normal((N, C)), rng.standard_normal((N, F))
+W = rng.standard_normal((C, F)) / np.sqrt(C)  # then x W is standard normal, and direction W as well
 
 
-def crossed(h):
-    return ((x + h * v) @ W > 0) != ((x - h * v) @ W > 0)
+def loss_at(step):
+    return (dy * relu((x + step * direction) @ W)).sum()
 
 
-slopes = relu_backward(dy, relu(x @ W)) * (v @ W)
-exact = slopes.sum()
-stepped = (dy * relu((x + 1e-30j * v) @ W)).sum().imag / 1e-30
-differences = dy * (relu((x + h * v) @ W) - relu((x - h * v) @ W)) / (2 * h)
-count_crossed = np.count_nonzero(crossed(h))
-print(f"values of ReLU {N * F:,}; expected to cross {N * F * 2 * h / np.pi:.1f}, crossed {count_crossed}")
-lesson.quote("With 2,000 tokens and 512 units there are 1,024,000 values of ReLU", N, F, N * F)
-lesson.quote("h = 1e-5 we expect 6.5 of them to cross. 9 did", h, N * F * 2 * h / np.pi, count_crossed)
-lesson.quote("the two-sided difference off by 0.67 %", 100 * error(differences.sum(), exact))
-others = (differences - slopes)[~crossed(h)].sum() / exact
-lesson.check("two-sided difference, what the others add to its error", abs(others), 1e-9)
-lesson.check("crossings at h = 1e-3 against 2h/π", error(crossed(1e-3).sum(), N * F * 2e-3 / np.pi), 0.12)
-lesson.check("complex step along v", error(stepped, exact), 1e-12)
+exact = (relu_backward(dy, x @ W) * (direction @ W)).sum()
+crossed = np.count_nonzero(((x + h * direction) @ W > 0) != ((x - h * direction) @ W > 0))
+off = error((loss_at(h) - loss_at(-h)) / (2 * h), exact)
+print(f"expected to cross {N * F * 2 * h / np.pi:.1f}, crossed {crossed}, difference off by {off:.2%}")
+lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e-30, exact), 1e-12)
 
 # %% [markdown]
-# ### A unit that is off
+# ### Where a mistake hides
 #
-# If unit k is off for every token of a batch, column k of the mask 1[h > 0] is 0. Then dW₁'s column k, db₁'s entry k
-# and dW₂'s row k are 0 exactly: this batch does not change the unit's own weights, and only layers below, which change
-# x, could switch it on again. A unit that is off for all data is dead.
-
-# %%
-b1_off = b1.copy()
-b1_off[2] = -100.0
-x, dy = inputs["x"], rng.standard_normal(inputs["x"].shape)
-_, a = feed_forward(x, W1, b1_off, W2, b2)
-_, dW1, db1, dW2, _ = feed_forward_backward(dy, x, a, W1, W2)
-lesson.check("gradients of a unit that is off", np.abs(np.hstack([dW1[:, 2], db1[2], dW2[2]])).max(), 0)
-
-# %% [markdown]
-# ## Does a wrong gradient show?
+# If W is symmetric, dx = dy W is right. So a check at W = 0, or at the identity, passes with the wrong formula. Check
+# at random weights.
 #
-# We put our `linear_backward` into the library's place and train the small Transformer of lesson 00 to reverse words of
-# up to eight letters, for 700 steps. Then we do it again with a mistake, in the square matrices only. There are four of
-# them, all in attention, and no shape complains. The last run is a control: no gradient for these four at all.
+# In a batch, x is (B, T, C). Number the tokens of all sequences from 1 to N = B T, and all formulas above hold. Sum db
+# over both of these axes. If you sum over the first one only, db has the shape (T, F), and NumPy will broadcast it
+# against b without a word.
 #
-#     right
-#     dW transposed        dW = dyᵀ x
-#     dx transposed        dx = dy W
-#     dW = 0               the four matrices stay as they were drawn
-
-
-# %%
-def as_derived(dy, cache, out=None):
-    return linear_backward(dy, cache.x, cache.W)
-
-
-def dW_transposed(dy, cache, out=None):
-    dx, dW, db = as_derived(dy, cache)
-    return dx, dW.T if dW.shape[0] == dW.shape[1] else dW, db
-
-
-def dx_transposed(dy, cache, out=None):
-    dx, dW, db = as_derived(dy, cache)
-    return dy @ cache.W if dW.shape[0] == dW.shape[1] else dx, dW, db
-
-
-def dW_zero(dy, cache, out=None):
-    dx, dW, db = as_derived(dy, cache)
-    return dx, 0 * dW if dW.shape[0] == dW.shape[1] else dW, db
-
-
-def train_with(backward):
-    """The losses of training, and the share of held-out words that are reversed to the last letter."""
-    task = get_task("reverse")
-    task.max_len = 8
-    sizes = {"d_model": 64, "num_heads": 2, "d_ff": 128, "num_layers": 1, "dropout": 0.0}
-    model = Transformer(TransformerConfig(len(task.vocabulary), **sizes), seed=0)
-    steps = lesson.pick(full=700, fast=40)
-    schedule, averaging = partial(cosine, steps=steps, peak=3e-3, warmup=50), AverageOfLast(steps)
-    module = importlib.import_module(Linear.__module__)  # the file in which the layer finds its backward
-    library_backward, module.linear_backward = module.linear_backward, backward
-    try:
-        history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps), averaging=averaging)
-    finally:
-        module.linear_backward = library_backward
-    batch = task.held_out_batch(np.random.default_rng(5), lesson.pick(full=500, fast=20))
-    return np.array(history.losses), decode_and_score(model, batch)[1]
-
-
-runs = {"right": as_derived, "dW transposed": dW_transposed, "dx transposed": dx_transposed, "dW = 0": dW_zero}
-losses, right_words = {}, {}
-for name, backward in runs.items():
-    losses[name], right_words[name] = train_with(backward)
-    print(
-        f"{name:<14} loss at the end {losses[name][-20:].mean():.4f} nats, words right {right_words[name]:6.1%}",
-        flush=True,
-    )
-
-# %% [markdown]
-# ## The picture
-
-# %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), width_ratios=(1, 1.4))
-grid = np.linspace(-2, 2, 401)  # in units of h
-both = (relu((grid + 1) * h) - relu((grid - 1) * h)) / (2 * h)
-left.plot(grid, complex_step(lambda z: relu(z).sum(), grid * h), color=BLUE, label="complex step")
-left.plot(grid, both, "--", color=ORANGE, label="difference")
-left.set(xlabel="x, in units of the step h", ylabel="slope of max(0, x)", title="Slope of ReLU near its kink")
-left.legend(fontsize=8, loc="lower right", handlelength=1.5)
-styles = ((BLUE, "-"), (ORANGE, "--"), (PINK, "-"), (GREY, ":"))
-for name, (color, style) in zip(runs, styles, strict=True):
-    window = 10
-    smooth = np.convolve(losses[name], np.ones(window) / window, mode="valid")
-    right.semilogy(np.arange(window, len(losses[name]) + 1), smooth, style, color=color, linewidth=1.3, label=name)
-right.set(
-    xlabel="training step",
-    ylabel="loss (nats per token, mean of 10 steps)",
-    title="Training with right and wrong gradients",
-)
-right.legend(fontsize=8)
-lesson.save(figure)
-
-# %% [markdown]
-# On the left you should see a step, and a ramp of width 2h through it. If the ramp were a step, too, then x never came
-# nearer to 0 than h. On the right you should see three curves on top of each other and one far above. If the dotted
-# curve (dW = 0) left the others, then the four matrices would have had something to learn.
+# ### In the wild
 #
-# ## The surprise
+# * PyTorch's `nn.Linear` stores W as (out, in) and computes x Wᵀ + b. We store (in, out), as the paper writes it, and
+#   so does GPT-2 in the Hugging Face library. If you copy its weights into `nn.Linear` and forget to transpose, every
+#   matrix fails to load except the square one after attention. That one loads.
+# * PyTorch has three ways to write max(0, a), with three slopes at 0: `relu` has 0, `clamp(min=0)` has 1, `maximum`
+#   with zeros has 0.5. It hardly matters, since a is hardly ever exactly 0.
+# * Lillicrap and others (2016) put a fixed random matrix in the place of Wᵀ in dx = dy Wᵀ, on purpose. The networks
+#   learned: W comes to agree with the random matrix. They call it feedback alignment. Something like it may be why our
+#   pink curve falls.
+# * In the paper's base model, C = 512 and F = 2048, and one network has 2·512·2048 + 2048 + 512 = 2,099,712 parameters.
 #
-# We expected the transposed dW to hurt. With the right gradient 99.4 % of held-out words were reversed to the last
-# letter, with the transposed one 99.8 %, and the loss curves cannot be told apart. The control says why: without any
-# gradient for the four matrices it is 99.4 %. (Differences of half a per cent are chance here.) Whatever a square
-# matrix does between two layers that learn, these can learn around it. So in this task its gradient can be right, wrong
-# or missing, and the loss has nothing to say about it.
-#
-# The transposed dx is worse, because it spoils what all layers below receive: 13 % of the words. But look at its curve:
-# it falls, smoothly, for 700 steps. Without the right one beside it, you would call it a slow learner and look for a
-# better learning rate.
-#
-# "The loss falls" is no evidence for a gradient. A check with the complex step takes a second, and is.
-
-# %%
-lesson.quote("With the right gradient 99.4 % of", 100 * right_words["right"], within=0.02, full_only=True)
-lesson.quote("with the transposed one 99.8 %", 100 * right_words["dW transposed"], within=0.02, full_only=True)
-lesson.quote("for the four matrices it is 99.4 %", 100 * right_words["dW = 0"], within=0.02, full_only=True)
-lesson.quote("receive: 13 % of the words", 100 * right_words["dx transposed"], within=0.6, full_only=True)
-if not lesson.fast:
-    lesson.check("words right with dW transposed", right_words["dW transposed"], at_least=0.95)
-    lesson.check("words right with dW = 0", right_words["dW = 0"], at_least=0.95)
-    lesson.check("words right with dx transposed", right_words["dx transposed"], at_most=0.5)
-    lesson.claim(
-        "if the loss falls, the gradients are right",
-        "wrong",
-        "with dW transposed in every square matrix a Transformer reverses {dW transposed:.1%} of held-out words, "
-        "with the right gradient {right:.1%}".format(**right_words),
-    )
-
-# %% [markdown]
 # ## Exercise
 #
-# 1. *No bias, and a scale* (15 minutes, pencil). Let y = g·(xW) with one number g. Derive dx, dW and dg. You pass if
-#    your three formulas agree with `complex_step`; take N, I, O all different, g = np.array(1.7) and a random dy.
-# 2. *Leaky ReLU* (15 minutes, keyboard). y = x for x > 0, and 0.01·x else. Write it as a `minitransformer.core.Layer`
-#    in a file my.py (forward(x) returns y and a cache, backward(dy, cache) returns dx), and run
-#    `minitransformer gradcheck my.py:MyLayer`. You pass if it says so. Then explain why y is still enough to remember.
+# 1. Pencil, 10 minutes. A layer uses one matrix twice: y = x W Wᵀ. Derive dx and dW, and compare with the complex step.
+# 2. Keyboard, 15 minutes. Leaky ReLU is y = a for a > 0 and y = 0.01 a otherwise. Write it in a file my.py as a class
+#    MyLayer, derived from `minitransformer.core.Layer`: forward(a) returns y and a cache, and backward(dy, cache)
+#    returns da. Then run `minitransformer gradcheck my.py:MyLayer`.
 #
-# Checked exercises on this lesson: `minitransformer start 02`.
+# Exercises with a checker: `minitransformer start 02`.
 #
 # ## Questions
 #
 # 1. Why does dW sum over the tokens, and dx not?
-# 2. W is (512, 512), and somebody wrote dx = dy W. Which of these find it: an assertion on shapes; a check at W = 0;
-#    a check at W = the identity; a check at random W; a falling loss?
-# 3. Somebody's db has the shape (T, O) in place of (O,). What does `b = b - lr * db` do?
-# 4. A check by differences of a large ReLU network fails in three entries out of thousands, by a few per cent.
-#    Is there a mistake?
-# 5. Why is ReLU needed between the two matrices of the feed-forward network?
-
-# %% [markdown]
-# ## In the wild
-#
-# * PyTorch's `nn.Linear` keeps W as (out, in) and computes x Wᵀ + b; we keep (in, out), as the paper writes it. The
-#   Hugging Face GPT-2 keeps (in, out), too. Whoever copies its weights into `nn.Linear` and forgets to transpose gets
-#   errors for all matrices but the square one behind attention (`attn.c_proj`), which loads without a word.
-# * PyTorch has three ways to write max(0, x), with three slopes at 0: `relu` has 0, `clamp(min=0)` has 1, and
-#   `maximum` with zeros has 0.5. All lie between 0 and 1, and it hardly ever matters, since x is hardly ever exactly 0.
-# * Lillicrap et al. (2016) replaced Wᵀ in dx = dy Wᵀ by a fixed random matrix on purpose, and the networks learned:
-#   the forward weights come to agree with it. They call it feedback alignment. It is one reason why wrong
-#   backwards train.
-# * Many later models leave out b (T5, LLaMA), and with it db.
+# 2. W is (512, 512), and somebody wrote dx = dy W. Which of these finds it: an assertion on shapes, a check at the
+#    identity, a check at random weights, a look at the loss?
+# 3. A check by differences of a large ReLU network fails in three entries of thousands, by a few per cent. Is there a
+#    mistake?
+# 4. A unit is off for every token of every batch. Can training switch it on again?
 
 # %%
-lesson.finish()
+W = rng.standard_normal((4, 5))
+x, dy = rng.standard_normal((3, 4)), rng.standard_normal((3, 4))
+true = complex_step(lambda W: (dy * (x @ W @ W.T)).sum(), W)
+lesson.check("exercise 1: dW = (xᵀ dy + dyᵀ x) W", error((x.T @ dy + dy.T @ x) @ W, true), 1e-14)
+lesson.finish(globals())
 
 # %% [markdown]
 # ## Answers
 #
-# 1. One W is used by every token, so a change of it changes all their outputs, and the effects add. A row of x enters
-#    its own row of y only.
-# 2. Only the check at random W. The shapes agree; at W = 0 both formulas give 0; the identity is its own transpose; and
-#    the loss falls all the same.
-# 3. It broadcasts: b silently becomes an array (T, O), one bias for each position, and the next forward accepts it. (In
-#    place, `b -= lr * db`, NumPy refuses.) Let shapes be asserted where gradients are stored.
-# 4. Perhaps not: a difference may have stepped over kinks. Try a smaller h: errors from kinks become rarer in
-#    proportion to h, a mistake stays. Or take the complex step.
-# 5. Without it, (xW₁ + b₁)W₂ + b₂ = x(W₁W₂) + (b₁W₂ + b₂): one linear layer, whatever F is.
+# 1. All tokens use the same W, so its change reaches the loss through all of them. A row of x enters its own row of y.
+# 2. Only the check at random weights.
+# 3. Perhaps not: a difference may have stepped over a kink. Make h smaller. Errors from kinks become rarer, and a
+#    mistake stays. Or take the complex step.
+# 4. Not through its own weights, whose gradients are all 0. But the layers below still learn and change x, and that can
+#    make its sum positive.
+#
+# The exercise. First: dx = dy W Wᵀ. W is used twice, so dW has two terms. With r = x W held fixed, y = r Wᵀ gives the
+# term dyᵀ r, which is dyᵀ x W. With Wᵀ held fixed, dr = dy W, and r = x W gives the term xᵀ dr, which is xᵀ dy W.
+# Together dW = (xᵀ dy + dyᵀ x) W. Second: da = dy where a > 0, and 0.01 dy elsewhere.

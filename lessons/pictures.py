@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BLACK = "#222222"
 WIDEST = 8.1  # inches; at the resolution of the lessons' figures 890 pixels
 CELL = 0.28  # inches: the height of a cell, and its least width
+SIGN = 0.36  # inches: the width of a sign between rectangles
 plt = pyplot()
 
 
@@ -226,41 +227,75 @@ def rectangles(
     gradients: Collection[str] = (),
     title: str = "",
 ) -> "Figure":
-    """A row of matrices as rectangles to scale, with letters and lengths on their sides -> Figure.
+    """Matrices in a row as rectangles to scale, with letters and lengths on their sides -> Figure.
 
-    A part is a matrix, (name, letter of its rows, letter of its columns), or a sign such as "×". `sizes` gives the
-    length of each letter; the letter "1" is 1 long. `gradients` are the names to draw in orange. KeyError for a letter
-    without a length.
+    A part is a matrix, (name, letter of its rows, letter of its columns), a sign such as "×", or "\\n", which begins
+    another row to the same scale. `sizes` gives the length of each letter; the letter "1" is 1 long. `gradients` are
+    the names to draw in orange. KeyError for a letter without a length.
 
     rectangles([("q", "T", "D"), "×", ("kᵀ", "D", "S"), "=", ("scores", "T", "S")], sizes={"T": 5, "D": 3, "S": 4})
     rectangles([("x", "N", "C"), "+", ("b", "1", "C")], sizes={"N": 6, "C": 3}, title="Add a bias")
     """
     sizes = {"1": 1, **sizes}
-    matrices = [part for part in parts if not isinstance(part, str)]
-    tall = max(sizes[rows] for _, rows, _ in matrices)
-    wide = sum(sizes[columns] for _, _, columns in matrices)
-    sign, below = 0.36, 0.25  # inches: for a sign, and for a name under its rectangle
-    sides = [text_width(_length(rows, sizes)) + 0.12 for _, rows, _ in matrices]
-    taken = sum(sides) + sign * (len(parts) - len(matrices)) + 0.3
-    unit = min(0.24, (WIDEST - taken) / wide, 2.2 / tall)
-    tops = [text_width(_length(columns, sizes)) for _, _, columns in matrices]
-    rooms = [max(unit * sizes[part[2]], top) for part, top in zip(matrices, tops, strict=True)]
-    rooms = [max(room, text_width(part[0], 10) * 1.1) for part, room in zip(matrices, rooms, strict=True)]
-    width = max(taken + sum(rooms), text_width(title, 10) + 0.3)
-    height = unit * tall + below + 0.35 + (0.35 if title else 0.0)
+    ends = [i for i, part in enumerate(parts) if part == "\n"]
+    rows = [_Row.of(parts[i:j], sizes) for i, j in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True)]
+    beside = 0.6  # inches in each row: a name below, a length above, and space
+    unit = min(0.24, max(2.2, 4.0 - beside * len(rows)) / sum(row.tall for row in rows))
+    unit = min(unit, *((WIDEST - row.taken) / row.wide for row in rows))
+    width = max(*(row.width(unit) for row in rows), text_width(title, 10) + 0.3)
+    height = unit * sum(row.tall for row in rows) + beside * len(rows) + (0.35 if title else 0.0)
     figure, axes = canvas(width, height)
     _write(axes, width / 2, height - 0.2, title, fontsize=10)
-    x, middle = (width - taken - sum(rooms)) / 2 + 0.15, below + 0.08 + unit * tall / 2
-    places = iter(zip(sides, rooms, strict=True))
-    for part in parts:
-        if isinstance(part, str):
-            _write(axes, x + sign / 2, middle, part, fontsize=13)
-            x += sign
-            continue
-        side, room = next(places)
-        _rectangle(axes, part, sizes, x + side + room / 2, middle, unit, ORANGE if part[0] in gradients else BLUE)
-        x += side + room
+    top = height - (0.35 if title else 0.0)
+    for row in rows:
+        row.draw(axes, (width - row.width(unit)) / 2 + 0.15, top - 0.27 - unit * row.tall / 2, unit, gradients)
+        top -= unit * row.tall + beside
     return figure
+
+
+class _Row(NamedTuple):
+    """One row of `rectangles`, and what it needs beside its rectangles."""
+
+    parts: Sequence[str | tuple[str, str, str]]
+    sizes: Mapping[str, int]
+    tall: int  # the length of its longest column
+    wide: int  # the lengths of all its rows together
+    taken: float  # inches between the rectangles, for signs and lengths
+
+    @classmethod
+    def of(cls, parts: Sequence[str | tuple[str, str, str]], sizes: Mapping[str, int]) -> "_Row":
+        """The row with these parts."""
+        matrices = [part for part in parts if not isinstance(part, str)]
+        tall = max(sizes[rows] for _, rows, _ in matrices)
+        wide = sum(sizes[columns] for _, _, columns in matrices)
+        signs = SIGN * (len(parts) - len(matrices))
+        return cls(parts, sizes, tall, wide, sum(_side(part, sizes) for part in matrices) + signs + 0.3)
+
+    def room(self, part: tuple[str, str, str], unit: float) -> float:
+        """Inches for a rectangle, its name and its length."""
+        name, _, columns = part
+        return max(unit * self.sizes[columns], text_width(_length(columns, self.sizes)), text_width(name, 10) * 1.1)
+
+    def width(self, unit: float) -> float:
+        """Inches of the whole row."""
+        return self.taken + sum(self.room(part, unit) for part in self.parts if not isinstance(part, str))
+
+    def draw(self, axes: "Axes", x: float, y: float, unit: float, gradients: Collection[str]) -> None:
+        """The row, to the right of `x` and around the height `y`."""
+        for part in self.parts:
+            if isinstance(part, str):
+                _write(axes, x + SIGN / 2, y, part, fontsize=13)
+                x += SIGN
+                continue
+            side, room = _side(part, self.sizes), self.room(part, unit)
+            color = ORANGE if part[0] in gradients else BLUE
+            _rectangle(axes, part, self.sizes, x + side + room / 2, y, unit, color)
+            x += side + room
+
+
+def _side(part: tuple[str, str, str], sizes: Mapping[str, int]) -> float:
+    """Inches for the length that stands on the left of a rectangle."""
+    return text_width(_length(part[1], sizes)) + 0.12
 
 
 def _length(letter: str, sizes: Mapping[str, int]) -> str:

@@ -16,7 +16,7 @@ class CrossEntropyCache(NamedTuple):
 
     p: xp.ndarray  # (N, V), the predicted distribution
     targets: xp.ndarray  # (N,)
-    share: xp.ndarray  # (N,), 1 / M for a token that counts and 0 for padding
+    share: xp.ndarray  # (N,), 1 / count for a token that counts and 0 for padding
     smoothing: float
     shape: tuple[int, ...]  # of the logits
     overwrite: bool
@@ -29,18 +29,20 @@ def cross_entropy(
 
     logits (..., V), targets (...) integers -> loss, a 0-d array. Label smoothing (paper section 5.4) is that of its
     source, Szegedy et al. (2016) section 7: the right token gets 1 - eps, and eps is spread evenly over all V tokens,
-    the right one included. Tokens with target = pad, a whole number that need not be in the vocabulary, do not count; M
-    is the number of the others. If there are none, the loss is 0. With `overwrite`, the logits' own array holds p after
-    forward and dlogits after backward: it is the largest array of a training step, and most callers no longer need the
-    logits. Raises TypeError, ValueError or IndexError for logits, targets, smoothing or pad that cannot be used;
-    targets on a GPU are not compared with V.
+    the right one included. Tokens with target = pad, a whole number that need not be in the vocabulary, do not count;
+    `count` is the number of the others. If there are none, the loss is 0. With `overwrite`, the logits' own array holds
+    p after forward and dlogits after backward: it is the largest array of a training step, and most callers no longer
+    need the logits. Raises TypeError, ValueError or IndexError for logits, targets, smoothing or pad that cannot be
+    used; targets on a GPU are not compared with V.
 
-    Forward    q_v = (1 - eps) 1[v = target] + eps / V      loss = -1/M sum_n sum_v q_nv log p_nv,  p = softmax(z)
-               log p_v = z_v - log sum_u exp(z_u)
-    Jacobian   d(log p_u)/dz_v = 1[u = v] - p_v
-    Chain      dz_nv = -1/M sum_u q_nu (1[u = v] - p_nv) = (p_nv - q_nv) / M      since q sums to 1; 0 for padding
-    Remember   p, the targets and 1/M
-    Check      each row of dz sums to 0; rows of padding are 0; the loss never falls below the entropy of q
+    The wanted probabilities are p*, the predicted ones p = softmax(z). For the token in row n:
+
+    Forward    p*_i = (1 - eps) 1[i = target] + eps / V      loss = -1/count sum_n sum_i p*_ni log p_ni
+               log p_i = z_i - log sum_j exp(z_j)
+    Jacobian   d(log p_i)/dz_j = 1[i = j] - p_j
+    Chain      dz_nj = -1/count sum_i p*_ni (1[i = j] - p_nj) = (p_nj - p*_nj) / count       since p*_n sums to 1
+    Remember   p, the targets and 1/count
+    Check      each row of dz sums to 0; rows of padding are 0; the loss never falls below the entropy of p*
     """
     check_numbers("logits", logits)
     check_rate("smoothing", smoothing)
@@ -91,8 +93,8 @@ def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
 def _softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> xp.ndarray:
     """Turn the logits z (n, V) into softmax(z) in place, and return each row's loss (n,).
 
-    -sum_v q_v log p_v, with log p_v = z_v - log(total) and q written out. Where the right word is nearly sure, total is
-    1 + others with small others, most of whose digits are rounded off. What is lost is added to the logarithm, whose
+    -sum_i p*_i log p_i, with log p_i = z_i - log(total) and p* written out. Where the right word is nearly sure, total
+    is 1 + others with small others, most of whose digits are rounded off. What is lost is added to the logarithm, whose
     slope is 1 / total: so a loss of 1e-9 has all its digits.
     """
     z -= row_max(z)

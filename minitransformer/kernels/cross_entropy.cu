@@ -1,4 +1,4 @@
-// share_n = 1 / M for a token that counts and 0 for padding, where M tokens count        one block for all
+// share_n = 1 / count for a token that counts and 0 for padding        one block for all
 extern "C" __global__ void share_of_tokens(const long long* targets, real* share, long long N, long long pad) {
     real count = 0;
     for (long long n = threadIdx.x; n < N; n += blockDim.x) count += targets[n] != pad;
@@ -6,7 +6,7 @@ extern "C" __global__ void share_of_tokens(const long long* targets, real* share
     for (long long n = threadIdx.x; n < N; n += blockDim.x) share[n] = targets[n] != pad ? 1 / count : 0;
 }
 
-// p = softmax(z)    loss = -sum_v q_v log p_v,  q_v = (1 - smoothing) 1[v = target] + smoothing / V        by rows of V
+// p = softmax(z)    loss = -sum_v p*_v log p_v,  p*_v = (1 - smoothing) 1[v = target] + smoothing / V      by rows of V
 //
 // With z less its largest entry, log p_v = z_v - log(total), so loss = log(total) - (1 - smoothing) z_target -
 // smoothing mean(z): no logarithm of a small p is taken. What total = likely + others has rounded off is added to its
@@ -42,7 +42,7 @@ extern "C" __global__ void cross_entropy(const real* logits, const long long* ta
     }
 }
 
-// dz_v = (p_v - q_v) w,  w = dloss / M for a token that counts and 0 for padding        by rows; dz may be p's own array
+// dz_v = (p_v - p*_v) weight,  weight = dloss / count, and 0 for padding        by rows; dz may be p's own array
 extern "C" __global__ void cross_entropy_backward(const real* p, const long long* targets, const real* weights, real* dz,
                                                   long long rows, long long V, real smoothing) {
     long long row = row_of_team();
@@ -50,7 +50,7 @@ extern "C" __global__ void cross_entropy_backward(const real* p, const long long
     p += row * V;
     dz += row * V;
     for (long long v = threadIdx.x; v < V; v += blockDim.x) {
-        real q = smoothing / V + (v == targets[row] ? 1 - smoothing : 0);
-        dz[v] = (p[v] - q) * weights[row];
+        real wanted = smoothing / V + (v == targets[row] ? 1 - smoothing : 0);
+        dz[v] = (p[v] - wanted) * weights[row];
     }
 }

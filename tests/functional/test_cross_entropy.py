@@ -16,7 +16,7 @@ SMOOTHINGS = [0.0, 0.1]
 
 
 def naive_loss(logits, targets, smoothing, pad=0):
-    """-1/M sum_n sum_v q_nv log p_nv with q = (1 - eps) one-hot + eps / V and p = softmax(z), written out."""
+    """-1/count sum_n sum_i p*_ni log p_ni with p* = (1 - eps) one-hot + eps / V and p = softmax(z), written out."""
     losses = []
     for z, target in zip(logits.reshape(-1, logits.shape[-1]), targets.ravel(), strict=True):
         if target == pad:
@@ -24,8 +24,8 @@ def naive_loss(logits, targets, smoothing, pad=0):
         total = sum(math.exp(score) for score in z)
         loss = 0.0
         for v in range(len(z)):
-            q = (1.0 - smoothing) * (v == target) + smoothing / len(z)
-            loss -= q * math.log(math.exp(z[v]) / total)
+            wanted = (1.0 - smoothing) * (v == target) + smoothing / len(z)
+            loss -= wanted * math.log(math.exp(z[v]) / total)
         losses.append(loss)
     return sum(losses) / len(losses)
 
@@ -54,11 +54,11 @@ def test_each_row_of_the_logit_gradient_sums_to_zero_and_padding_has_none(smooth
 def test_the_smoothed_loss_has_its_floor_at_the_smoothed_targets():
     V, eps = 37000, 0.1  # the paper's vocabulary and smoothing
     targets = np.array([[5, 36999]])
-    q = np.full((1, 2, V), eps / V)
-    q[0, [0, 1], targets[0]] += 1.0 - eps
-    logits, targets = device(np.log(q)), device(targets)
+    wanted = np.full((1, 2, V), eps / V)
+    wanted[0, [0, 1], targets[0]] += 1.0 - eps
+    logits, targets = device(np.log(wanted)), device(targets)
     at_floor, cache = cross_entropy(logits, targets, eps)
-    entropy = -math.fsum(q[0, 0] * np.log(q[0, 0]))
+    entropy = -math.fsum(wanted[0, 0] * np.log(wanted[0, 0]))
     assert relative_error(at_floor, entropy) <= 1e-12
     assert round(float(at_floor), 3) == 1.377
     assert np.abs(host(cross_entropy_backward(1.0, cache))).max() <= 1e-15

@@ -281,6 +281,19 @@ def test_rectangles_are_to_scale_with_letters_on_their_sides(module):
     ]
 
 
+def test_rows_of_rectangles_lie_below_each_other_in_one_scale(module):
+    parts = [("y", "N", "F"), "=", ("x", "N", "C"), "×", ("W", "C", "F"), "\n", ("dx", "N", "C"), "=", ("dy", "N", "F")]
+    figure = module("pictures").rectangles(parts, {"N": 5, "C": 30, "F": 18}, gradients={"dx", "dy"})
+    assert faults(figure) == []
+    frames = [patch for patch in figure.axes[0].patches if patch.get_linewidth() > 1]
+    unit = frames[0].get_height() / 5
+    sides = [(frame.get_height() / unit, frame.get_width() / unit) for frame in frames]
+    assert np.allclose(sides, [(5, 18), (5, 30), (30, 18), (5, 30), (5, 18)])
+    assert min(frame.get_y() for frame in frames[:3]) > max(frame.get_y() + frame.get_height() for frame in frames[3:])
+    left, right = min(frame.get_x() for frame in frames[3:]), max(frame.get_x() for frame in frames[3:]) + 18 * unit
+    assert abs((left + right) / 2 - figure.get_size_inches()[0] / 2) < 0.5  # the shorter row is in the middle
+
+
 def test_a_bias_is_a_rectangle_of_height_1(module):
     figure = module("pictures").rectangles([("b", "1", "C")], {"C": 4})
     assert faults(figure) == []

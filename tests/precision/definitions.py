@@ -75,7 +75,7 @@ def softmax(scores, allowed=None):
 
 
 def cross_entropy(logits, targets, smoothing=0.0, pad=0):
-    """The mean over the tokens that count, of -sum_v q_v log p_v."""
+    """The mean over the tokens that count, of -sum_i p*_i log p_i."""
     V = logits.shape[-1]
     eps, losses = mp.mpf(smoothing), []
     for z, target in zip(logits, targets, strict=True):

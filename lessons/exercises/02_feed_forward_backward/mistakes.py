@@ -29,11 +29,11 @@ def is_zero_at_the_unit_that_is_off(outputs, problem):
 
 EXERCISE = Exercise(
     name="02_feed_forward_backward",
-    see="lesson 02, part 6",
+    see='lesson 02, "Follow each number to the loss"',
     hints=(
         "Of the five inputs, which come in before ReLU and which after it? Only the former have to pass its gate.",
-        "da comes from dy through W2, dh from da through the gate, dx from dh through W1. And the matrices?",
-        "N = B T:  da (N, F) = (N, C) (C, F), dh = da ∘ gate;  dW2 (F, C) = (F, N) (N, C);  dW1 (C, F) = (C, N) (N, F)",
+        "dr comes from dy through W2, da from dr through the gate, dx from da through W1. And the matrices?",
+        "N = B T:  dr (N, F) = (N, C) (C, F), da = dr ∘ gate;  dW2 (F, C) = (F, N) (N, C);  dW1 (C, F) = (C, N) (N, F)",
     ),
     tasks=(
         Task(
@@ -59,28 +59,28 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "ReLU's gate is missing",
-                    "Where h was negative a stays 0 when h moves a little. What may pass there?",
+                    "Where a was negative r stays 0 when a moves a little. What may pass there?",
                     {" * (a > 0)": ""},
                 ),
                 Mistake(
                     "ReLU's gate goes by the sign of the gradient",
                     "Which array decided in the forward what passes, and is it in the cache?",
-                    {"a > 0": "da > 0"},
+                    {"a > 0": "dr > 0"},
                 ),
                 Mistake(
-                    "the gate is put on x instead of h",
+                    "the gate is put on x instead of a",
                     "Between which two arrays of the forward does ReLU stand?",
                     {" * (a > 0)": "", "return dx": "return dx * (x > 0)"},
                 ),
                 Mistake(
                     "db1 is taken before the gate",
-                    "b1 is added to h. Must its gradient pass ReLU on the way back, or not?",
-                    {"return dx, dW1, db1": "return dx, dW1, da.sum(axis=(0, 1))"},
+                    "b1 is added to x W1. Must its gradient pass ReLU on the way back, or not?",
+                    {"return dx, dW1, db1": "return dx, dW1, dr.sum(axis=(0, 1))"},
                 ),
                 Mistake(
-                    "dW2 is made with h",
+                    "dW2 is made with a",
                     "Which array did W2 multiply in the forward: the one before ReLU, or the one after it?",
-                    {"x, W1, _, a": "x, W1, h, a", "linear_backward(dy, a, W2)": "linear_backward(dy, h, W2)"},
+                    {"linear_backward(dy, r, W2)": "linear_backward(dy, a, W2)"},
                 ),
                 Mistake(
                     "W1 and W2 are in each other's place",

@@ -4,8 +4,8 @@ def linear_backward(dy, x, W):
 
 
 def feed_forward_backward(dy, cache):
-    x, W1, _, a, W2 = cache
-    da, dW2, db2 = linear_backward(dy, a, W2)
-    dh = da * (a > 0)
-    dx, dW1, db1 = linear_backward(dh, x, W1)
+    x, W1, a, r, W2 = cache
+    dr, dW2, db2 = linear_backward(dy, r, W2)
+    da = dr * (a > 0)
+    dx, dW1, db1 = linear_backward(da, x, W1)
     return dx, dW1, db1, dW2, db2

@@ -1,6 +1,6 @@
 """Exercise 02: the backward pass of the linear layer.
 
-Difficulty 2 of 5, 20 minutes. See lesson 02, parts 1 to 4.
+Difficulty 2 of 5, 20 minutes. See lesson 02, "Follow each number to the loss".
 
 Two forwards are given: the linear layer y = x W + b, for B sequences of T tokens, and mix, which is the same without b
 and with a W that is square, as in attention's projections. Write their backwards. In the first one the shapes nearly

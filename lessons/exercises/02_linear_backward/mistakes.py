@@ -44,7 +44,7 @@ def adapt_linear(mine):
 
 EXERCISE = Exercise(
     name="02_linear_backward",
-    see="lesson 02, parts 1 to 4",
+    see='lesson 02, "Follow each number to the loss"',
     hints=(
         "yₙₒ = Σᵢ xₙᵢ Wᵢₒ + bₒ for token n. In how many of the y does one entry of x occur? One of W? One of b?",
         "W and b are used by every token of every sequence: each token adds its share to dW and db.",

@@ -1,6 +1,6 @@
 """Exercise 02: the backward pass of ReLU.
 
-Difficulty 1 of 5, 5 minutes. See lesson 02, part 5.
+Difficulty 1 of 5, 5 minutes. See lesson 02, "Follow each number to the loss".
 
 The forward is given: y = max(0, x), entry by entry. It remembers y alone, and not x. Write its backward.
 

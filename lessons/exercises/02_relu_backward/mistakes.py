@@ -23,7 +23,7 @@ def adapt_relu(mine):
 
 EXERCISE = Exercise(
     name="02_relu_backward",
-    see="lesson 02, part 5",
+    see='lesson 02, "Follow each number to the loss"',
     hints=(
         "Draw y = max(0, x). What is the slope left of 0, and what is it right of 0?",
         "y is positive just where x is, so y is enough to know on which side each entry stood.",

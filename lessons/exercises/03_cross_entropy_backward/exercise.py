@@ -1,6 +1,6 @@
 """Exercise 03: the backward pass of cross-entropy, with label smoothing and padding.
 
-Difficulty 3 of 5, 25 minutes. See lesson 03, parts 3 to 5.
+Difficulty 3 of 5, 25 minutes. See lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0".
 
 The forward is given: N rows of V logits, N targets, of which some are padding. It takes the softmax p of each row, its
 cross-entropy with the smoothed target (a share eps is spread over all V tokens), and the mean over the rows that count.
@@ -25,4 +25,4 @@ def cross_entropy(z, targets, eps, pad):
 def cross_entropy_backward(dloss, cache):
     """dloss, a number: the gradient that arrives at the loss -> dz (N, V)."""
     p, targets, eps, pad = cache
-    raise NotImplementedError("begin with one row that counts: which distribution q does the loss compare p with?")
+    raise NotImplementedError("begin with one row that counts: which p* does the loss want instead of p?")

@@ -50,11 +50,11 @@ def adapt_cross_entropy(mine):
 
 EXERCISE = Exercise(
     name="03_cross_entropy_backward",
-    see="lesson 03, parts 3 to 5",
+    see='lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0"',
     hints=(
-        "Write the loss of one row as −Σ_v q_v ln p_v. Which q does the forward have, and does it sum to 1?",
+        "Write the loss of one row as −Σ_i p*_i ln p_i. Which p* does the forward have, and does it sum to 1?",
         "Three things multiply what each row gets: dloss, whether the row counts, and the mean. Are all of them there?",
-        "dz (N, V) = a number ∘ a number for each row (N, 1) ∘ (p − q), with q (N, V), whose rows sum to 1",
+        "dz (N, V) = a number ∘ a number for each row (N, 1) ∘ (p − p*), with p* (N, V), whose rows sum to 1",
     ),
     tasks=(
         Task(
@@ -91,7 +91,7 @@ EXERCISE = Exercise(
                     "the column of padding is cleared, not its rows",
                     "Which axis of dz numbers the targets, and which the tokens? Which of them has padding in it?",
                     {
-                        "    return": "    q[:, pad] = p[:, pad]\n    return",
+                        "    return": "    wanted[:, pad] = p[:, pad]\n    return",
                         "dloss * share[:, None]": "dloss / counts.sum()",
                     },
                 ),
@@ -112,7 +112,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the right token lost its own share of the smoothing",
-                    "Does each row of your q sum to 1? eps is spread over all V tokens.",
+                    "Does each row of your p* sum to 1? eps is spread over all V tokens.",
                     {"+=": "="},
                 ),
             ),

@@ -1,8 +1,8 @@
 def cross_entropy_backward(dloss, cache):
     p, targets, eps, pad = cache
     N, V = p.shape
-    q = np.full((N, V), eps / V, p.dtype)
-    q[np.arange(N), targets] += 1 - eps
+    wanted = np.full((N, V), eps / V, p.dtype)
+    wanted[np.arange(N), targets] += 1 - eps
     counts = targets != pad
-    share = (counts / counts.sum()).astype(p.dtype)  # 1/M for a row that counts, 0 for padding
-    return dloss * share[:, None] * (p - q)
+    share = (counts / counts.sum()).astype(p.dtype)  # 1 / their number for a row that counts, 0 for padding
+    return dloss * share[:, None] * (p - wanted)

@@ -1,6 +1,6 @@
 """Exercise 03: the backward pass of softmax.
 
-Difficulty 2 of 5, 15 minutes. See lesson 03, parts 1 and 2.
+Difficulty 2 of 5, 15 minutes. See lesson 03, "One logit moves every probability".
 
 The forward is given, for N rows of V logits: exponentials, divided by their sum along the row. It remembers p alone.
 Write its backward; no matrix of V by V numbers is needed.

@@ -26,7 +26,7 @@ def adapt_softmax(mine):
 
 EXERCISE = Exercise(
     name="03_softmax_backward",
-    see="lesson 03, part 2",
+    see='lesson 03, "One logit moves every probability"',
     hints=(
         "Raise one logit of a row. Which entries of p grow, which shrink, and can any of them stay as it is?",
         "p_i depends on z_j in two ways: by its own exponential, if i = j, and by the sum that all entries share.",

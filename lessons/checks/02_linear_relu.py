@@ -1,0 +1,90 @@
+"""What lesson 02 says, against what it computed."""
+
+import numpy as np
+
+from minitransformer.layers import FeedForward
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    x, W_1, a, dy, gradients = (
+        run.example["decoder.ffn.x"],
+        run.W_1,
+        run.a,
+        run.example["decoder.ffn.dy"],
+        run.gradients,
+    )
+    for name, computed in {"a": a, "r": run.r, "y": run.y}.items():
+        lesson.example(f"decoder.ffn.{name}", computed)
+    for name, gradient in gradients.items():
+        lesson.example(f"decoder.ffn.d{name}", gradient)
+
+    before, after, far = (100 * run.stepped[size][1] for size in (0.0, 0.3, 1.0))
+    losses = [run.stepped[size][0] for size in (0.0, 0.3)]
+    p = run.example["output.p"][1]
+    lesson.quote("it gives the letter o 70 %, and the letter p 30 %", 100 * p[3], 100 * p[4])
+    lesson.check(
+        "four rows do well: the least probability of the right letter", np.delete(before, 1).min(), at_least=90
+    )
+    lesson.quote("dy = (0.075, −0.007, −0.025, −0.078, 0.054, −0.019)", *dy[1])
+    lesson.quote("the loss grows by 0.075 times as much", dy[1, 0])
+    count = sum(gradients[name].size for name in run.PARAMETERS)
+    lesson.quote("They are computed from 110 numbers", count)
+    terms = [number for c in range(6) for number in (x[1, c], W_1[c, 1])]
+    sentence = (
+        "0.175 · (−0.62) + 1.020 · 0.79 + 1.544 · 0.13 + 1.118 · 0.35 − 1.190 · 0.74 + 0.581 · 0.26 + 0.05 = 0.610"
+    )
+    signs = [1, 1, 1, 1, -1, -1, 1, 1, 1, 1, 1, 1]  # two minus signs cancel, and one stands before its term
+    written = [sign * number for sign, number in zip(signs, terms, strict=True)]
+    written[8] = abs(written[8])
+    lesson.quote(sentence, *written, run.b_1[1], a[1, 1])
+    lesson.quote("Units 0, 5, 6 and 7 have negative", *np.flatnonzero(a[1] < 0))
+
+    lesson.quote("the last number is 0.055", gradients["r"][1, 7])
+    largest = max(run.PARAMETERS, key=lambda name: np.abs(gradients[name]).max())
+    place = np.unravel_index(np.abs(gradients[largest]).argmax(), gradients[largest].shape)
+    lesson.check("the largest gradient is that of the weight from feature 2 to unit 1", largest == "W_1", at_least=1)
+    lesson.quote("the weight from feature 2 to unit 1", *place)
+    lesson.check("unit 1 gets the heaviest complaint", np.abs(gradients["a"][1]).argmax() == 1, at_least=1)
+    shares = x[:, 2] * gradients["a"][:, 1]
+    lesson.quote("= 0.028 − 0.206 − 0.031 + 0.000 + 0.000 = −0.209", *np.abs(shares), shares.sum())
+    lesson.check("the signs of these terms", (np.sign(shares[:3]) == [1, -1, -1]).all(), at_least=1)
+    zeros = sum(np.count_nonzero(gradients[name] == 0) for name in run.PARAMETERS)
+    lesson.quote("for 13 of the 110 numbers", zeros, count)
+    lesson.check("unit 6 is off in all rows", a[:, 6].max(), 0.0)
+
+    lesson.quote("gives o 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710", after[1], before[1], *losses)
+    lesson.quote("at 1.0 our row reaches 96 %", 1.0, far[1])
+    lesson.quote("falling from 95 % to 40 %", before[0], far[0])
+    fitting = [run.fitting[sizes] for sizes in ((5, 6, 8), (5, 6, 6), (6, 6, 6))]
+    lesson.check("one product fits, or two, or all eight", fitting == [1, 2, 8], at_least=1)
+
+    middle = run.difference[200]
+    lesson.check("at the kink the difference says 1/2", abs(middle - 0.5), 1e-12)
+    slope = run.complex_step(lambda a: run.relu(a).sum(), np.zeros(1))[0]
+    lesson.quote("(There it says 1, the slope on the right.)", slope)
+    ours = run.relu_backward(np.ones(1), np.zeros(1))[0]
+    lesson.check("at the kink our backward says 0", abs(ours), 0.0)
+
+    words = {mistake: 100 * share for mistake, (_, share) in run.trained.items()}
+    lesson.quote("100 % of the unseen words", words["dW transposed"], within=0.02, full_only=True)
+    lesson.quote("for the four matrices it is 100 %", words["dW = 0"], within=0.02, full_only=True)
+    lesson.quote("every layer below: 22 %", words["dx = dy W"], within=3.0, full_only=True)  # rounding grows
+    if not lesson.fast:
+        least = min(words[mistake] for mistake in ("no mistake", "dW transposed", "dW = 0"))
+        lesson.check("words right in the other three runs", least, at_least=97)
+        lesson.check("words right with the wrong dx", words["dx = dy W"], at_most=90)
+    lesson.claim(
+        "if the loss falls, the gradients are right",
+        "wrong",
+        "with dW transposed in every square matrix, or without any gradient for them, a Transformer reverses as many "
+        "unseen words as with the right gradient",
+        said="the usual smoke test of hand-written layers",
+    )
+
+    sums = run.N * run.F
+    lesson.quote("With 2,000 tokens and 512 units there are 1,024,000 sums", 2000, 512, sums)
+    lesson.quote("expect 6.5 of them to cross at h = 1e-5, and 9 did", 2 * run.h / np.pi * sums, run.h, run.crossed)
+    lesson.quote("off by 0.67 %", 100 * run.off)
+    base = sum(parameter.data.size for parameter in FeedForward(512, 2048).parameters())
+    lesson.quote("2·512·2048 + 2048 + 512 = 2,099,712", 2, 512, 2048, 2048, 512, base)
