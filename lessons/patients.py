@@ -3,6 +3,8 @@
 They are sorted by name. The museum of wrong gradients in the tests exhibits them with all its others.
 """
 
+import contextlib
+
 from minitransformer import decoding, functional, layers, models
 from minitransformer.data import tasks
 from minitransformer.exercises.planting import Exhibit
@@ -82,3 +84,10 @@ PATIENTS = (
         "target_in = target_out",
     ),
 )
+
+ORDER = (4, 0, 9, 1, 3, 5, 7, 2, 8, 6)  # which of them is patient 1, patient 2, ...
+
+
+def admitted(number: int) -> contextlib.AbstractContextManager[None]:
+    """Inside a `with` block the library has the mistake of this patient, 1 to 10; patient 0 is healthy."""
+    return PATIENTS[ORDER[number - 1]].planted() if number else contextlib.nullcontext()

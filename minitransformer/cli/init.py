@@ -22,7 +22,7 @@ Files that are already there are never overwritten. To get a fresh copy of a fil
 again.
 """
 ROOT = FOLDER.parent
-HELPERS = ("architecture", "graph", "lab", "patients", "pictures")  # what the lessons import
+HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures")  # what the lessons import
 FILES = {  # what is copied: patterns
     "lessons": ("lessons/[0-9]*.py",),
     "figures": ("plots/[0-9]*.png",),

@@ -1,6 +1,6 @@
 """Exercise 07: a test that finds leaks.
 
-Difficulty 2 of 5, 25 minutes. See lesson 07, part 5 and the section "leak_test".
+Difficulty 2 of 5, 25 minutes. See lesson 07, "How would you notice?".
 
 Given is a model of which you know nothing but what it answers. May one of its positions see a later one? Write the test
 that says so. It is tried on a bank of models, honest ones and leaky ones, and must be right about each of them: some

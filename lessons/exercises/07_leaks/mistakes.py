@@ -140,7 +140,7 @@ MISTAKES = (
 
 EXERCISE = Exercise(
     name="07_leaks",
-    see="lesson 07, part 5, and its leak_test",
+    see='lesson 07, "How would you notice?"',
     hints=(
         "You may change any input you like. Which outputs of an honest model can tell that you did?",
         "A leak may be at one position, one or more steps ahead, and small: try every change, look at every output.",

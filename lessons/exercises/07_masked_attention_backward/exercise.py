@@ -1,6 +1,6 @@
 """Exercise 07: attention backward, with a mask and empty rows.
 
-Difficulty 3 of 5, 30 minutes. See lesson 07, parts 1 to 3.
+Difficulty 3 of 5, 30 minutes. See lesson 07, "Left out, forward and backward".
 
 The forward is given, for one head: a forbidden score is left out of the softmax, and a query that may look at nothing
 gets the output 0. To save memory it keeps no weights, so backward has to make them again. Write it. No gradient may be

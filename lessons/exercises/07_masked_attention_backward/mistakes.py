@@ -47,7 +47,7 @@ def empty_rows_get_nothing(outputs, problem):
 
 EXERCISE = Exercise(
     name="07_masked_attention_backward",
-    see="lesson 07, parts 1 to 3",
+    see='lesson 07, "Left out, forward and backward"',
     hints=(
         "A forbidden score stands in no formula. What is its weight, and what does a factor like that do to ds?",
         "Make p as the forward does, with both its guards for empty rows. In which line after that is a mask missing?",

@@ -1,6 +1,6 @@
 """Exercise 07: who may look at whom.
 
-Difficulty 1 of 5, 15 minutes. See lesson 07, parts 4 and 5.
+Difficulty 1 of 5, 15 minutes. See lesson 07, "Two words in one batch".
 
 A mask is an array of booleans that fits the scores (B, H, T, S): B sequences, H heads, T queries, S keys. True means
 "may look". Write the causal mask, the padding mask, and the mask of a target, for which both must hold. An axis along

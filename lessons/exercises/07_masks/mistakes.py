@@ -140,7 +140,7 @@ def booleans(mine):
 
 EXERCISE = Exercise(
     name="07_masks",
-    see="lesson 07, parts 4 and 5",
+    see='lesson 07, "Two words in one batch"',
     hints=(
         "For one query and one key: by what can you tell whether the look is allowed, by places or by the token there?",
         "Causal depends on the pair of places, padding on the key's token alone. A look needs the consent of both.",

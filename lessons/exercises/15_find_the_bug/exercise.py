@@ -1,6 +1,6 @@
 """Exercise 15: find the bug.
 
-Difficulty 3 of 5, 30 minutes. See lesson 15, parts 4 and 6.
+Difficulty 3 of 5, 30 minutes. See lesson 15, tools 4 and 6.
 
 Three short functions, with one bug each. All of them run, return the right shapes, and were used to train. Below each
 stands what its user has noticed. Find the bug, then write the function without it: copy the lines, and mend one.

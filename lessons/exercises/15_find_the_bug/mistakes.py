@@ -146,7 +146,7 @@ LOSS = Task(
 
 EXERCISE = Exercise(
     name="15_find_the_bug",
-    see="lesson 15, parts 4 and 6",
+    see="lesson 15, tools 4 and 6",
     hints=(
         "What did the user do when it went well, and what when it did not? What is different, and which line sees it?",
         "In a new LayerNorm γ is 1, and a factor of 1 may stand anywhere. In a batch of one row, any and all are the "

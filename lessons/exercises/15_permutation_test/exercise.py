@@ -1,6 +1,6 @@
 """Exercise 15: a test for what a layer knows of places.
 
-Difficulty 2 of 5, 20 minutes. See lesson 15, part 5.
+Difficulty 2 of 5, 20 minutes. See lesson 15, tool 5.
 
 Write a test. A layer takes tokens x (T, C) to as many others. It is equivariant if it does not know where a token
 stands: give it the tokens in another order, and its results come in that other order, and are the same otherwise. The

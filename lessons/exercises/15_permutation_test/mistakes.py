@@ -63,7 +63,7 @@ def attention(q, k, v, may_look=True):
 
 EXERCISE = Exercise(
     name="15_permutation_test",
-    see="lesson 15, part 5",
+    see="lesson 15, tool 5",
     hints=(
         "A layer that adds positions, one that turns all tokens round, one that takes a mean: which of them should "
         "pass, and what would each do with the tokens in another order?",
