@@ -1,6 +1,6 @@
 """Exercise 10: the backward pass of LayerNorm.
 
-Difficulty 3 of 5, 30 minutes. See lesson 10, parts 1 to 3.
+Difficulty 3 of 5, 30 minutes. See lesson 10, "Three paths".
 
 The forward is given: each token has its mean subtracted, is divided by σ = √(variance + eps), and then gets the scale
 γ and the shift β, which all tokens share. Write its backward. γ is random here, as it is in a trained model.
@@ -23,5 +23,5 @@ def layer_norm_backward(dy, cache):
     """dy (B, T, C), which is dLoss/dy -> dx (B, T, C), dgamma (C,), dbeta (C,)."""
     x_hat, sigma, gamma = cache
     raise NotImplementedError(
-        "write dbeta and dgamma first: which tokens used them? Then g, the gradient of x̂, and dx by its three paths"
+        "write dbeta and dgamma first: which tokens used them? Then dx_hat, and dx by its three paths"
     )

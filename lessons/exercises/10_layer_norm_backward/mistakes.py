@@ -39,17 +39,17 @@ LAYER_NORM_MISTAKES = (
     Mistake(
         "γ is multiplied in after the means, not before them",
         "Which comes first on the way back from y: γ, or the means? Is a mean of products the product with a mean?",
-        {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
+        {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
     ),
     Mistake(
         "γ is forgotten in dx",
         "dy is the gradient of y. What is the gradient of x̂, if y = γ x̂ + β?",
-        {"g = dy * gamma": "g = dy"},
+        {"dx_hat = dy * gamma": "dx_hat = dy"},
     ),
     Mistake(
         "the path through the spread divides by C − 1",
         "By what does the given forward divide the sum of the squares?",
-        {"(g * x_hat).mean(axis=-1, keepdims=True)": "(g * x_hat).sum(axis=-1, keepdims=True) / (x_hat.shape[-1] - 1)"},
+        {"(dx_hat * x_hat).mean": "x_hat.shape[-1] / (x_hat.shape[-1] - 1) * (dx_hat * x_hat).mean"},
     ),
     Mistake(
         "dx is divided by σ²",
@@ -80,12 +80,12 @@ def adapt_layer_norm(mine):
 
 EXERCISE = Exercise(
     name="10_layer_norm_backward",
-    see="lesson 10, parts 1 to 3",
+    see='lesson 10, "Three paths"',
     hints=(
         "By which ways does one feature x_j get into x̂_i? In which line of the forward does each of them begin?",
         "There are three: directly, through the mean, and through σ. Each of the last two puts one number per token "
         "into dx, the same for all of its features up to a factor. What must dx be orthogonal to?",
-        "g = dy ∘ γ;  dx (C) = (g − a mean − x̂ ∘ another mean) / σ, both means of shape (B, T, 1);  dgamma and dbeta "
+        "dx̂ = dy ∘ γ;  dx (C) = (dx̂ − a mean − x̂ ∘ another mean) / σ, both means of shape (B, T, 1);  dgamma and dbeta "
         "(C) = sums of (B, T, C) over B and T",
     ),
     tasks=(

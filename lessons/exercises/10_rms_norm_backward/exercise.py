@@ -1,6 +1,6 @@
 """Exercise 10: the backward pass of RMSNorm.
 
-Difficulty 2 of 5, 15 minutes. See lesson 10, part 1, and its section "RMSNorm: one path less".
+Difficulty 2 of 5, 15 minutes. See lesson 10, "Three paths" and "RMSNorm: one path less".
 
 The forward is given: each token is divided by ρ = √(mean of its squares + eps), and then gets the scale γ, which all
 tokens share. No mean is subtracted and nothing is added. Write its backward.

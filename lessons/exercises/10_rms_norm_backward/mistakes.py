@@ -16,17 +16,17 @@ RMS_NORM_MISTAKES = (
     Mistake(
         "the path through ρ is missing",
         "ρ depends on every feature of the token. What does each x̂_i do when ρ grows?",
-        {" - x_hat * (g * x_hat).mean(axis=-1, keepdims=True)": ""},
+        {" - x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)": ""},
     ),
     Mistake(
         "a mean is subtracted, as in LayerNorm",
         "Look at the forward again: is there a mean of x in it that the gradient could go through?",
-        {"(g - x_hat": "(g - g.mean(axis=-1, keepdims=True) - x_hat"},
+        {"(dx_hat - x_hat": "(dx_hat - dx_hat.mean(axis=-1, keepdims=True) - x_hat"},
     ),
     Mistake(
         "γ is multiplied in after the mean, not before it",
         "Which comes first on the way back from y: γ, or the mean? Is a mean of products the product with a mean?",
-        {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
+        {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
     ),
     Mistake(
         "the path through ρ has a sum where a mean should be",
@@ -36,7 +36,7 @@ RMS_NORM_MISTAKES = (
     Mistake(
         "only the direct path is divided by ρ",
         "x̂ = x/ρ: how does x̂ change with ρ, how ρ with x, and how many ρ stand below in the product of the two?",
-        {"(g - x_hat": "(g / rho - x_hat", ")) / rho": "))"},
+        {"(dx_hat - x_hat": "(dx_hat / rho - x_hat", ")) / rho": "))"},
     ),
     Mistake(
         "dgamma is made with x",
@@ -47,12 +47,12 @@ RMS_NORM_MISTAKES = (
 
 EXERCISE = Exercise(
     name="10_rms_norm_backward",
-    see='lesson 10, part 1 and the section "RMSNorm: one path less"',
+    see='lesson 10, "Three paths" and "RMSNorm: one path less"',
     hints=(
         "What is in LayerNorm's forward and not in this one? Which of the three paths goes with it?",
         "Two paths are left, the direct one and the one through ρ. The second puts one number per token into dx, the "
         "same for all of its features up to a factor. What must dx be orthogonal to?",
-        "g = dy ∘ γ;  dx (C) = (g − x̂ ∘ a mean) / ρ, the mean of shape (B, T, 1);  dgamma (C) = a sum of (B, T, C) "
+        "dx̂ = dy ∘ γ;  dx (C) = (dx̂ − x̂ ∘ a mean) / ρ, the mean of shape (B, T, 1);  dgamma (C) = a sum of (B, T, C) "
         "over B and T",
     ),
     tasks=(

@@ -1,6 +1,6 @@
 """Exercise 11: the backward pass of Add & Norm, twice.
 
-Difficulty 2 of 5, 20 minutes. See lesson 11, parts 1 and 2.
+Difficulty 2 of 5, 20 minutes. See lesson 11, "The norm that moved".
 
 One sub-layer with its dropout, its residual connection and its LayerNorm, in the two ways of lesson 11. You need no
 formula of any piece: each piece's forward returns its result AND a function `back`, which goes back through it, from

@@ -37,17 +37,17 @@ POST_NORM_MISTAKES = (
     Mistake(
         "the identity path, past the sub-layer, is forgotten",
         "x is used twice in the forward. Which of its two uses is not in your sum?",
-        {"return ds + ": "return "},
+        {"return dsum + ": "return "},
     ),
     Mistake(
         "the identity path does not go through the norm",
         "Where does x enter the sum: before the norm, or after it? So is there a way from y to x past the norm?",
-        {"return ds": "return dy"},
+        {"return dsum": "return dy"},
     ),
     Mistake(
         "the sub-layer gets the gradient of y, not that of the sum",
         "f is a part of the sum, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"m * ds": "m * dy"},
+        {"m * dsum": "m * dy"},
     ),
     Mistake(
         "no path goes through the norm",
@@ -57,22 +57,22 @@ POST_NORM_MISTAKES = (
     Mistake(
         "the dropout mask is forgotten",
         "Where m is 0, does that feature of the sub-layer's output reach y at all?",
-        {"m * ds": "ds"},
+        {"m * dsum": "dsum"},
     ),
     Mistake(
         "the dropout mask comes after the sub-layer on the way back",
         "Forward, m is multiplied on after the sub-layer. Which of the two comes first on the way back?",
-        {"back_sublayer(m * ds)": "m * back_sublayer(ds)"},
+        {"back_sublayer(m * dsum)": "m * back_sublayer(dsum)"},
     ),
     Mistake(
         "the dropout mask lies on the identity path, too",
         "What is multiplied by m in the forward: the sub-layer's output, or the sum?",
-        {"back_norm(dy)": "m * back_norm(dy)", "back_sublayer(m * ds)": "back_sublayer(ds)"},
+        {"back_norm(dy)": "m * back_norm(dy)", "back_sublayer(m * dsum)": "back_sublayer(dsum)"},
     ),
     Mistake(
         "this is the backward of pre-norm",
         "In this forward, what goes into the norm: x alone, or the sum?",
-        {"ds = back_norm(dy)": "dn = back_sublayer(m * dy)", "ds + back_sublayer(m * ds)": "dy + back_norm(dn)"},
+        {"dsum = back_norm(dy)": "dn = back_sublayer(m * dy)", "dsum + back_sublayer(m * dsum)": "dy + back_norm(dn)"},
     ),
 )
 
@@ -110,7 +110,7 @@ PRE_NORM_MISTAKES = (
     Mistake(
         "this is the backward of post-norm",
         "In this forward, what goes into the norm: x alone, or the sum?",
-        {"dn = back_sublayer(m * dy)": "ds = back_norm(dy)", "dy + back_norm(dn)": "ds + back_sublayer(m * ds)"},
+        {"dn = back_sublayer(m * dy)": "dsum = back_norm(dy)", "dy + back_norm(dn)": "dsum + back_sublayer(m * dsum)"},
     ),
 )
 
@@ -142,12 +142,12 @@ def adapt_post_norm(mine):
 
 EXERCISE = Exercise(
     name="11_residual_backward",
-    see="lesson 11, parts 1 and 2",
+    see='lesson 11, "The norm that moved"',
     hints=(
         "How often is x used in each of the two forwards? Draw an arrow for each use, as far as y.",
         "Two paths lead from x to y, so dx is a sum of two. In which of the two models does the one past the sub-layer "
         "go through the norm? And on which path does the mask lie?",
-        "all of them (B, T, C).  Post: dy → ds by the norm; dx = ds + (m ∘ ds → sub-layer).  "
+        "all of them (B, T, C).  Post: dy → dsum by the norm; dx = dsum + (m ∘ dsum → sub-layer).  "
         "Pre: dx = dy + (m ∘ dy → dn by the sub-layer → norm)",
     ),
     tasks=(

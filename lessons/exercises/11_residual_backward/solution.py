@@ -1,7 +1,7 @@
 def post_norm_backward(dy, cache):
     m, back_sublayer, back_norm = cache
-    ds = back_norm(dy)  # the gradient of the sum x + m f
-    return ds + back_sublayer(m * ds)
+    dsum = back_norm(dy)  # the gradient of the sum x + m f
+    return dsum + back_sublayer(m * dsum)
 
 
 def pre_norm_backward(dy, cache):

@@ -1,0 +1,167 @@
+"""What lesson 11 says, against what it computed."""
+
+import numpy as np
+
+from minitransformer.functional import layer_norm, layer_norm_backward, linear, linear_backward, relu, relu_backward
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    verify_example(lesson, run)
+    verify_dropout(lesson)
+    verify_untrained(lesson, run)
+    verify_training(lesson, run)
+    verify_deeper(lesson, run)
+
+
+def verify_example(lesson, run):
+    """The row p→o, and the running example's feed-forward network in the lesson's post_norm."""
+    example = run.example
+    lesson.example("decoder.norm2.x", run.total)
+    lesson.example("decoder.norm2.dx", run.dsum)
+    lesson.example("decoder.norm1.dy", run.dx)
+    y, back = run.post_norm(example["decoder.ffn.x"], 1.0, *pieces(example))
+    lesson.example("decoder.norm3.y", y)
+    lesson.example("decoder.norm2.dy", back(example["decoder.norm3.dy"]))
+
+    lesson.quote("x = (0.427, 0.635, −1.310, 0.368, −1.138, 1.203)", *example["cross.x"][1])
+    lesson.quote("f(x) = (0.119, 0.671, −0.082, 0.854, 0.374, −0.380)", *run.f_x[1])
+    lesson.quote("x + f(x) = (0.546, 1.305, −1.392, 1.222, −0.765, 0.823)", *run.total[1])
+    lengths = run.row_lengths
+    lesson.quote("x has the length 2.28 and f(x) 1.22: mostly old", *lengths[1, :2])
+    lesson.quote("In the row o→t it is 2.25 and 4.81", *lengths[2, :2])
+    lesson.quote("dsum has the length 0.216, and what comes back through cross-attention has 0.532", *lengths[1, 2:])
+
+
+def pieces(example):
+    """The feed-forward network and the last norm of the decoder, each with its `back`."""
+
+    def feed_forward(x):
+        a, cache_1 = linear(x, example["decoder.ffn.W_1"], example["decoder.ffn.b_1"])
+        r, cache_r = relu(a)
+        y, cache_2 = linear(r, example["decoder.ffn.W_2"], example["decoder.ffn.b_2"])
+        return y, lambda dy: linear_backward(relu_backward(linear_backward(dy, cache_2)[0], cache_r), cache_1)[0]
+
+    def norm(x):
+        y, cache = layer_norm(x, example["decoder.norm3.gamma"], example["decoder.norm3.beta"])
+        return y, lambda dy: layer_norm_backward(dy, cache)[0]
+
+    return feed_forward, norm
+
+
+def verify_dropout(lesson):
+    """The mean and the spread of a dropped feature."""
+    values, chances = np.array([0, 1 / 0.9]), np.array([0.1, 0.9])
+    lesson.check("the mask has mean 1", abs(values @ chances - 1), 1e-15)
+    variance = (values**2) @ chances - 1
+    lesson.check("the mask has variance 1/9", abs(variance - 1 / 9), 1e-15)
+    lesson.quote("0.9²⁴ = 0.080", 0.9, 0.9**24)
+    lesson.quote("3 becomes 0 in one case of ten and 3.33 in the others", 3, 0, 3 / 0.9)
+    rng = np.random.default_rng(0)
+    drawn = 3 * (rng.random(100_000) >= 0.1) / 0.9
+    lesson.check("100,000 masks of a feature of 3: mean, in standard errors", abs(drawn.mean() - 3) * 100_000**0.5, 4)
+
+
+def verify_untrained(lesson, run):
+    """Before training, in float64."""
+    start, query_key = run.start, run.query_key
+    post, pre = (start[placement][0] / start[placement][-1] for placement in ("post", "pre"))
+    lesson.quote("(1/√2)²⁴ = 2⁻¹² = 0.00024", 1, 2, 2, 2**-12.0)
+    lesson.quote("only 0.012 of the gradient gets through", run.past[0])
+    lesson.quote("it is 2.1 times as large as at the top, and 5.5 times in pre-norm", post, pre)
+    starve = [query_key[placement][-1] / query_key[placement][0] for placement in ("post", "pre")]
+    lesson.quote("is 0.0051 times that of layer 1 (pre-norm: 0.083 times)", starve[0], 1, starve[1], within=0.01)
+    differ = []
+    for placement in ("post", "pre"):
+        top = run.model[placement].rows[run.TOP]
+        differ.append(np.linalg.norm(top - top.mean(axis=1, keepdims=True)) / np.linalg.norm(top))
+    lesson.quote("only 0.07 of their length (pre-norm: 0.42)", *differ)
+    lesson.claim(
+        "post-norm shrinks the gradient by about 1/√2 in every sub-layer",
+        "half right",
+        f"true of the identity path: {run.past[0]:.3f} is left after 24 sub-layers; but the whole gradient is "
+        f"{post:.1f} times as large at the bottom as at the top",
+        said="blog posts on pre-norm and post-norm",
+    )
+    lesson.claim(
+        "with residual connections there are no gradient issues",
+        "half right",
+        "pre-norm has an identity path without norms; in post-norm the query and key gradients of layer 12 are "
+        f"{starve[0]:.4f} times those of layer 1, and ten steps without warm-up leave less than a thousandth of the "
+        "gradient; and a softmax can saturate",
+        said="blog posts and slides",
+    )
+
+
+def verify_training(lesson, run):
+    """What training does; bounds are far from what differs between processors."""
+    _, lengths, spreads = run.runs["post", 0]
+    left = lengths[:, 0] / lengths[:, -1]
+    lesson.quote("from token to token by 0.68 of their size", spreads[0], within=0.1)
+    lesson.quote("After it, by 0.07", spreads[1], within=0.1)
+    common = []
+    for steps in (0, 1):
+        stack = trained(run, steps)
+        stack.measure(run.ids)
+        common.append(common_part(run, stack))
+    lesson.quote("has grown from 0.79 to 0.92 of what", *common, within=0.02)
+    lesson.check("post-norm, no warm-up, after 10 steps: |dx| at the bottom / at the top", left[10], 1e-3)
+    warm = run.runs["post", run.WARMUP][1]
+    lesson.check("post-norm, warm-up, the same", warm[10, 0] / warm[10, -1], at_least=0.1)
+    lesson.quote("ln 10 = 2.303", 10, np.log(10))
+    if lesson.fast:
+        return
+    several = {key: [run.runs["post", key], *run.again[key]] for key in (0, run.WARMUP)}
+    stuck = min(run.lowest(losses) for losses, _, _ in several[0])
+    lesson.check("post-norm, no warm-up, four seeds: lowest loss", stuck, at_least=2.0)
+    most = max(lengths[-1, 0] / lengths[-1, -1] for _, lengths, _ in several[0])
+    lesson.check("post-norm, no warm-up, four seeds: most that is left of the gradient at the end", most, 1e-3)
+    learnt = max(run.lowest(losses) for losses, _, _ in several[run.WARMUP])
+    lesson.check("post-norm, warm-up, four seeds: highest of the lowest losses", learnt, 0.2)
+    for warmup in (0, run.WARMUP):
+        lesson.check(f"pre-norm, warm-up {warmup}: lowest loss", run.lowest(run.runs["pre", warmup][0]), 0.1)
+    slow = run.lowest(run.slow[0])
+    lesson.check("post-norm, no warm-up, a learning rate of 0.001: lowest loss", slow, 0.5)
+    lesson.claim(
+        "a post-norm Transformer does not train without warm-up",
+        "half right",
+        "12 layers at a learning rate of 0.007: no better than a guess on four seeds of four, and learnt with warm-up; "
+        "at 0.001 learnt without",
+        said="papers and tutorials",
+    )
+
+
+def trained(run, steps):
+    """The stack of the lesson's run of post-norm without warm-up, after so many steps."""
+    stack, rng = run.Stack("post", 1), np.random.default_rng(101)
+    optimizer = run.Adam(stack.parameters(), lr=run.LR)
+    for _ in range(steps):
+        stack.measure(rng.integers(0, run.LETTERS, (run.B, run.S)))
+        optimizer.step()
+    return stack
+
+
+def common_part(run, stack):
+    """The length of the mean over tokens of what a sub-layer adds, as a share of the whole: the mean of all."""
+    shares = []
+    for layer, rows in zip(stack.layers[1 : run.TOP + 1], stack.rows[: run.TOP], strict=True):
+        added = layer.sublayer(rows).reshape(-1, run.C)
+        shares.append(np.linalg.norm(added.mean(axis=0)) / np.sqrt((added**2).sum(axis=1).mean()))
+    return np.mean(shares)
+
+
+def verify_deeper(lesson, run):
+    """Glorot's feed-forward networks multiply variances by the same gain up and down."""
+    rng, width, hidden = np.random.default_rng(2), 96, 128
+    bound = (6 / (width + hidden)) ** 0.5
+    up, down = [], []
+    for _ in range(20):
+        W_1, W_2 = rng.uniform(-bound, bound, (width, hidden)), rng.uniform(-bound, bound, (hidden, width))
+        x, dy = rng.standard_normal((2, 200, width))
+        a = x @ W_1
+        up.append((((a > 0) * a) @ W_2).var())
+        down.append((((dy @ W_2.T) * (a > 0)) @ W_1.T).var())
+    gain = 2 * width * hidden / (width + hidden) ** 2
+    lesson.check("a feed-forward network's gain, forward", abs(np.mean(up) / gain - 1), 0.05)
+    lesson.check("a feed-forward network's gain, backward", abs(np.mean(down) / gain - 1), 0.05)
+    lesson.quote("2/√5 = 0.89 instead of 0.71", 2, 5, 2 / 5**0.5, 2**-0.5)
