@@ -1,0 +1,98 @@
+"""What lesson 00 says, against what it computed."""
+
+import itertools
+
+import numpy as np
+
+from minitransformer.data.tasks import is_held_out, make_batch
+from minitransformer.decoding import greedy_decode
+from minitransformer.evaluation import exact_match
+from minitransformer.example import load_example
+from minitransformer.models import Transformer
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    lesson.example("output.p", run.p)
+    lesson.example("output.L", run.L)
+    lesson.quote("85,568 numbers, nearly all", run.model.num_parameters())
+    small = load_example().model
+    lesson.quote("there is a second model, with 826", small.num_parameters())
+    right = sum(
+        round(exact_match(greedy_decode(small, pair.source, 7), pair.target_out) * len(words))
+        for words in (np.array([*itertools.product(range(3, 7), repeat=length)]) for length in range(1, 5))
+        for pair in [without_end(words)]
+    )
+    lesson.quote("It reverses 332 of the 340 words", right, 4 + 16 + 64 + 256)
+    attention = run.task.encode("attention")
+    lesson.check("attention is held out", is_held_out(attention[None])[0], at_least=1)
+    if not lesson.fast:
+        lesson.quote("more than 99 % are right", 100 * run.score, within=0.02)
+        lesson.quote("Of words with 12 letters, at least 95 % are right", 12, min(95, 100 * run.per_length[12]))
+        lesson.check("share of 13-letter words that are right", run.per_length[13], at_most=0.3)
+        lesson.check("share of 14-letter words that are right", run.per_length[14], at_most=0.01)
+        for word in ("attention", "noonracecar", "aaaaaaaaaa"):
+            lesson.check(f"mean weight on the mirror letter of {word}", mirror(run, word), at_least=0.4)
+        lesson.check(
+            "the level of reading minus the loss of held-out words", run.counting - held_out_loss(run), at_least=0.5
+        )
+
+    p, cost = run.p_right, -np.log(run.p_right)
+    lesson.quote("It gives o 0.697, and p 0.297", p[1], run.p[1, run.right[0]])
+    for row, t in (("bos→p", 0), ("p→o", 1), ("o→t", 2), ("t→s", 3), ("s→eos", 4)):
+        lesson.quote(f"{row} {p[t]:.3f} {cost[t]:.3f}", p[t], cost[t])
+    lesson.quote("L = mean of −ln p = 0.1108", run.L)
+    lesson.check("share of the row p→o in the loss", cost[1] / cost.sum(), at_least=0.5)
+    lesson.quote("Half costs 0.693", np.log(2))
+    lesson.quote("0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575", *p, p.prod())
+    lesson.quote("With V = 29 it is 3.367 nats", run.V, np.log(run.V))
+    lesson.quote("Ours begins at 4.198, and ln V is 3.367", run.loss_before, np.log(run.V), within=1e-4)
+    typical = np.exp(-run.loss_before)
+    lesson.quote(
+        "exp(−4.198) = 1.5 %, and a blind guess would give it 3.4 %", -run.loss_before, 100 * typical, 100 / 29
+    )
+    lesson.quote("boldness is 0.907, luck is 0.077", run.boldness, run.luck, within=0.01)
+    lesson.quote("In 81 % of all places", 100 * run.repeats)
+    config = dict(vars(run.model.config), tie_output=False)
+    untied = Transformer(type(run.model.config)(**config), seed=0)
+    untied_repeats = untied(*run.batch.inputs)[run.counts].argmax(axis=-1) == run.batch.target_in[run.counts]
+    lesson.quote("the 81 % drops to 4 %", 100 * run.repeats, 100 * untied_repeats.mean())
+    lesson.claim(
+        "the loss of an untrained model is ln V",
+        "half right",
+        f"ln V = {np.log(run.V):.3f} is the loss of equal guesses; this Transformer begins at {run.loss_before:.3f}, "
+        f"because its tied matrix makes it repeat the token just read in {run.repeats:.0%} of all places",
+        said="course notes and guides to debugging networks",
+    )
+
+    lesson.quote("Here it is 3.216", run.entropy)
+    lesson.quote("There are 6.5 letters on average, and 7.5 tokens", np.arange(1, 13).mean(), np.arange(2, 14).mean())
+    lesson.quote("(ln 12 + 6.5 ln 26) / 7.5 = 3.155", 12, 6.5, 26, 7.5, run.counting)
+    lesson.quote("σ = 0.02 · √768 = 0.55, and boldness is 0.15", 0.02, 768, 0.02 * 768**0.5, (0.02 * 768**0.5) ** 2 / 2)
+    lesson.quote("676 words of two letters", 26**2)
+    lesson.quote("0.99¹⁰ = 0.904", 0.99, 0.99**10)
+    lesson.quote("exp(−0.02) = 0.98", -0.02, np.exp(-0.02))
+    nine, once = -np.log(0.9), -np.log(0.0001)
+    lesson.quote("(9 · 0.105 + 9.210) / 10 = 1.016", 9, nine, once, 10, (9 * nine + once) / 10)
+    lesson.quote("ln((e^3.15 + 28)/29) − 3.15/29 = 0.46", 3.15, 28, 29, 3.15, 29, run.boldness_of_one)
+
+
+def without_end(words):
+    """Pairs for the running example, whose sources do not end in eos."""
+    pair = make_batch(words, words[:, ::-1])
+    return pair._replace(source=words)
+
+
+def mirror(run, word):
+    """The mean weight that the trained model gives to the mirror image of each letter."""
+    ids = run.task.encode(word)[None]
+    p = run.model.attention_weights(*make_batch(ids, ids[:, ::-1]).inputs).cross[0][0].mean(axis=0)
+    n = len(word)
+    return p[np.arange(n), n - 1 - np.arange(n)].mean()
+
+
+def held_out_loss(run):
+    """Nats per token on held-out words, after training."""
+    counts = run.test.target_out > 0
+    z, _ = run.model.forward(*run.test.inputs)
+    return run.loss_of(z[counts].astype(float), run.test.target_out[counts])
