@@ -1,6 +1,6 @@
 """Exercise 14: what the decoder reads, and what it is to say.
 
-Difficulty 2 of 5, 15 minutes. See lesson 14, part 3.
+Difficulty 2 of 5, 15 minutes. See lesson 14, "Shift by one".
 
 Answers come as rows of ids, padded at the end. Training wants two arrays of them, one column wider: `target_in`, which
 the decoder reads and which begins with bos, and `target_out`, which it is to say and which ends with eos. Column t of

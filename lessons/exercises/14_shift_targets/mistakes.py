@@ -55,7 +55,7 @@ def is_told_what_was_said(outputs, problem):
 
 EXERCISE = Exercise(
     name="14_shift_targets",
-    see="lesson 14, part 3",
+    see='lesson 14, "Shift by one"',
     hints=(
         "At place t the decoder has read columns 0 ... t of target_in. What must it know there, and what not yet?",
         "The letters stand in both arrays, one place apart. In front of which is bos? Behind which is eos, in a row of "
