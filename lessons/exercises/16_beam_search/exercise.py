@@ -1,6 +1,6 @@
 """Exercise 16: beam search with the paper's length penalty.
 
-Difficulty 4 of 5, 35 minutes. See lesson 16, parts 1 and 2.
+Difficulty 4 of 5, 35 minutes. See lesson 16, "Keep several beginnings" and "Short answers win".
 
 A model gives the log probabilities of the next token; write the search for a whole answer. At each step extend every
 living beginning by every token, and sort the extensions by log P, the best first. Of the first `beam` of them, those

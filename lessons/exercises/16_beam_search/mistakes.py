@@ -187,7 +187,7 @@ MISTAKES = (
 
 EXERCISE = Exercise(
     name="16_beam_search",
-    see="lesson 16, parts 1 and 2",
+    see='lesson 16, "Keep several beginnings" and "Short answers win"',
     hints=(
         "What must be known of a beginning, besides its ids, to compare it with another one?",
         "Three lists: what lives, all its extensions, what is finished. Which of them does eos belong to? Which number "

@@ -1,6 +1,6 @@
 """Exercise 16: one more token, with kept keys and values.
 
-Difficulty 3 of 5, 20 minutes. See lesson 16, part 3.
+Difficulty 3 of 5, 20 minutes. See lesson 16, "Keys that never change".
 
 The forward is given for whole texts: positions are added, and each token attends to itself and to all before it. In
 decoding the tokens come one by one, and the keys and values of the old ones are kept. Write the step for one new token.

@@ -87,7 +87,7 @@ MISTAKES = (
 
 EXERCISE = Exercise(
     name="16_kv_cache",
-    see="lesson 16, part 3",
+    see='lesson 16, "Keys that never change"',
     hints=(
         "Which rows of q, K and V does the last row of o need? Which of them were computed before?",
         "In this order: the position, q, k and v, what is kept, the scores, the mean. Which of these steps need the t "
