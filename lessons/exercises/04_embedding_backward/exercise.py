@@ -1,6 +1,6 @@
 """Exercise 04: the backward pass of a lookup.
 
-Difficulty 2 of 5, 15 minutes. See lesson 04, parts 1 and 2.
+Difficulty 2 of 5, 15 minutes. See lesson 04, "The way back: every use adds".
 
 The forward is given: each token's row of the table E, times a number s. Write its backward: the gradient of the whole
 table. Some tokens come more than once, and some never.

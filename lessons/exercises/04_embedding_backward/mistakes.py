@@ -38,7 +38,7 @@ def adapt_embed(mine):
 
 EXERCISE = Exercise(
     name="04_embedding_backward",
-    see="lesson 04, part 2",
+    see='lesson 04, "The way back: every use adds"',
     hints=(
         "Take a token that comes three times. Move its row of E a little: which places of x move, and by how much?",
         "Every place sends its gradient to the row of its token, and rows that several places send to have to add up.",

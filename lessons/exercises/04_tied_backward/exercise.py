@@ -1,6 +1,6 @@
 """Exercise 04: one table for the way in and the way out.
 
-Difficulty 3 of 5, 25 minutes. See lesson 04, parts 2 and 3.
+Difficulty 3 of 5, 25 minutes. See lesson 04, "Three gradients for one row".
 
 The forward is given, a model of three lines that uses its table E twice: it looks the tokens up, x = s E[ids], takes
 h = tanh(x), and scores all tokens, z = h Eᵀ. Write its backward: one gradient for the one table. The slope of tanh is

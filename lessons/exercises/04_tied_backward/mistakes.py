@@ -15,7 +15,7 @@ def make_tied(rng, given, B, T, C, V):
 
 EXERCISE = Exercise(
     name="04_tied_backward",
-    see="lesson 04, parts 2 and 3",
+    see='lesson 04, "Three gradients for one row"',
     hints=(
         "If one entry of E moves, on which two ways does the loss depend on it?",
         "One part comes from z = h Eᵀ with h held fixed. The other one goes on from h: through tanh, s and the lookup.",
