@@ -1,6 +1,6 @@
 """Exercise 09: the table of sines and cosines, and the step from one position to another.
 
-Difficulty 2 of 5, 20 minutes. See lesson 09, parts 2 and 3.
+Difficulty 2 of 5, 20 minutes. See lesson 09, "The same step is the same matrix".
 
 Write the paper's table of positions,
 

@@ -146,7 +146,7 @@ def of_any_dtype(mine):
 
 EXERCISE = Exercise(
     name="09_positions",
-    see="lesson 09, parts 2 and 3",
+    see='lesson 09, "The same step is the same matrix"',
     hints=(
         "Read the table by columns: which columns have the same frequency? Then by rows: what is row 0?",
         "Table: a frequency for each PAIR, from 1 down to nearly 1/10000. Matrix: sin(ω(p + k)) is a sum of two terms, "
