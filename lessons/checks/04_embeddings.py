@@ -81,7 +81,7 @@ def training(lesson, run):
     lesson.quote("the factor has a loss of 0.02 nats", last["no factor"], **trained)
     lesson.quote("the paper's form has 0.11", last[paper], **trained)
     lesson.quote("is bad, with 0.36", last["size 1"], **trained)
-    lesson.quote("ends at 4.5 %", 100 * run.share["no factor", 0], full_only=True)
+    lesson.quote("ends at 4.5 %", 100 * run.share["no factor", 0], full_only=True, within=0.1)
     lesson.quote("Their share of x begins at 3 %", 100 * 2 / (2 + run.width))
     if not lesson.fast:
         curve = {name: np.mean([run.losses[name, start] for start in range(run.starts)], axis=0) for name in run.forms}
