@@ -271,14 +271,14 @@ class _Row(NamedTuple):
         signs = SIGN * (len(parts) - len(matrices))
         return cls(parts, sizes, tall, wide, sum(_side(part, sizes) for part in matrices) + signs + 0.3)
 
-    def room(self, part: tuple[str, str, str], unit: float) -> float:
+    def space(self, part: tuple[str, str, str], unit: float) -> float:
         """Inches for a rectangle, its name and its length."""
         name, _, columns = part
         return max(unit * self.sizes[columns], text_width(_length(columns, self.sizes)), text_width(name, 10) * 1.1)
 
     def width(self, unit: float) -> float:
         """Inches of the whole row."""
-        return self.taken + sum(self.room(part, unit) for part in self.parts if not isinstance(part, str))
+        return self.taken + sum(self.space(part, unit) for part in self.parts if not isinstance(part, str))
 
     def draw(self, axes: "Axes", x: float, y: float, unit: float, gradients: Collection[str]) -> None:
         """The row, to the right of `x` and around the height `y`."""
@@ -287,10 +287,10 @@ class _Row(NamedTuple):
                 _write(axes, x + SIGN / 2, y, part, fontsize=13)
                 x += SIGN
                 continue
-            side, room = _side(part, self.sizes), self.room(part, unit)
+            side, space = _side(part, self.sizes), self.space(part, unit)
             color = ORANGE if part[0] in gradients else BLUE
-            _rectangle(axes, part, self.sizes, x + side + room / 2, y, unit, color)
-            x += side + room
+            _rectangle(axes, part, self.sizes, x + side + space / 2, y, unit, color)
+            x += side + space
 
 
 def _side(part: tuple[str, str, str], sizes: Mapping[str, int]) -> float:

@@ -99,5 +99,5 @@ def test_an_unknown_figure_is_refused(make, runs, capsys):
     with pytest.raises(SystemExit) as left:
         make.main(["benhc"])
     assert left.value.code == 2
-    assert "unknown figure benhc.png; known figures: 00_reverse.png" in capsys.readouterr().err
+    assert "unknown figure benhc.png; known figures: 00_reverse_map.png" in capsys.readouterr().err
     assert runs[0] == []
