@@ -3,7 +3,7 @@
 #
 # * Question: the model hesitates. How does the gradient know where it should have looked?
 # * You derive: dp and dv, then ds, then dq and dk, each in a few lines, and how to read them
-# * Reading: 11 min, going deeper 7 min
+# * Reading: 10 min, going deeper 9 min
 # * Run: 5 s (fast: 5 s)
 # * Needs: 01, 02, 03, 05
 # * Difficulty: 3 of 5
@@ -12,6 +12,7 @@
 # ![The Transformer, with cross-attention and its gradients lit](../plots/06_attention_backward_map.png)
 
 # %%
+from functools import partial
 from graph import Graph
 from lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
 from pictures import grids, number
@@ -38,7 +39,7 @@ example = running_example()
 # From these, the backward pass has to find out who is to blame. Did the row look in the wrong place? Then its query
 # should change, or the keys. Or did it find the wrong thing in the right place? Then the values should change.
 #
-# On the way back waits the most useful line of the course. It says, in seven words, what attention learns.
+# One line of the backward pass will say in seven words what attention learns.
 
 # %% [markdown]
 # ## Guess first
@@ -73,16 +74,19 @@ example = running_example()
 #
 #     dv_jd = Σ_t p_tj do_td                          dv = pᵀ do       (S, D)
 #
-# You have met both in lesson 02: o = p v is a linear layer with the input p and the matrix v.
+# (Both are lesson 02: o = p v is a linear layer with the input p and the matrix v.)
 #
-# Back to row p→o. The letter o handed it the value (−0.816, −1.482, −1.020), so the price of o is
+# Back to row p→o. The letter o is key 2. It handed over the value v_2 = (−0.816, −1.482, −1.020), so its price is
 #
-#     do·v_o = 0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354
+#     do·v_2 = 0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354
+#
+# (We print three digits and compute with all, so your last digit may differ.)
 #
 # This is how three numbers can judge four letters. do is the direction in which the loss grows, and the dot product
-# asks each letter whether its value points that way. The value of o points the other way, so looking at o pays.
+# asks each letter whether its value points that way. The value of o points the other way, so more weight on o lowers
+# the loss.
 #
-# And a value hears from every row that looked at it, as loudly as the row looked. Row p→o tells the value of o
+# And a value hears from every row that looked at it, as loudly as the row looked. From row p→o, the value of o hears
 # 0.564 · do = (0.107, 0.069, 0.010). The other rows add their shares.
 
 # %% [markdown]
@@ -97,17 +101,17 @@ example = running_example()
 #          = p_j dp_j − p_j Σ_i p_i dp_i              1[i = j] keeps the term i = j
 #          = p_j (dp_j − p·dp)
 #
-# The number p·dp = Σ_i p_i dp_i is the average price, where each letter counts as much as the row looks at it. It is
+# The number p·dp = Σ_i p_i dp_i is the average price, in which each letter counts as much as the row looks at it. It is
 # what the row pays. Ours pays
 #
 #     p·dp = 0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054
 #
-# and its scores get the gradients
+# and its scores get these gradients:
 #
-#     ds_s = 0.044 (−0.152 + 0.054) = −0.004
-#     ds_t = 0.218 ( 0.205 + 0.054) =  0.056
-#     ds_o = 0.564 (−0.354 + 0.054) = −0.169
-#     ds_p = 0.173 ( 0.621 + 0.054) =  0.117
+#     letter            s        t        o        p
+#     p_j           0.044    0.218    0.564    0.173
+#     dp_j − p·dp  −0.098    0.259   −0.300    0.675
+#     ds_j         −0.004    0.056   −0.169    0.117
 
 # %% [markdown]
 # Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. Descent
@@ -122,7 +126,7 @@ example = running_example()
 #   that is sure get no gradient, right or wrong. Only its values still learn. (That was guess 3.)
 
 # %% [markdown]
-# ## Query and key walk towards each other
+# ## Query and key turn towards each other
 #
 # The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td reaches the scores of its own row, with all
 # keys. The entry k_jd reaches the scores of its own column, with all queries:
@@ -131,10 +135,10 @@ example = running_example()
 #     dk_jd = Σ_t ds_tj q_td / √D                     dk = dsᵀ q / √D      (S, D)
 #
 # Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of o pulls with 0.169; the keys of p and t push with
-# 0.117 and 0.056. And the row moves the key of o towards its query. Both walk.
+# 0.117 and 0.056. And the query pulls at the key of o, also with 0.169. Both turn.
 #
 # The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0. No wonder: one vector added to all keys
-# changes all scores of a row alike, and no weight. So the bias b_k of lesson 05 gets no gradient, and never learns.
+# changes all scores of a row alike, and so no weight. The bias b_k of lesson 05 is such a vector. It never learns.
 #
 # Here is the whole backward pass of attention. ∘ is the product entry by entry:
 #
@@ -146,19 +150,19 @@ example = running_example()
 #
 # ![Row p→o, forward and backward](../plots/06_attention_backward.png)
 #
-# This is row p→o. Forward goes up, in blue; gradients come down, in orange. Of the keys and values you see only those
-# of o, with what this one row sends to them.
+# This is row p→o, forward in blue and backward in orange. Of the keys and values you see only those of o, with what
+# this one row sends to them.
 
 # %% [markdown]
 # ## In code
 #
 # The same five lines. `swapaxes` transposes the last two axes, so the code also takes batches and heads: `@` does one
-# matrix product for each of them.
+# matrix product for each.
 
 
 # %%
 def softmax(s):
-    p = np.exp(s - s.real.max(axis=-1, keepdims=True))
+    p = np.exp(s - s.real.max(axis=-1, keepdims=True))  # .real for the complex step
     return p / p.sum(axis=-1, keepdims=True)
 
 
@@ -188,7 +192,8 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # %% [markdown]
 # ![Prices, and gradients of the scores, of all rows](../plots/06_attention_backward_numbers.png)
 #
-# Row p→o gets by far the largest gradients. The last row is content: it gives eos a probability of 0.999.
+# Row p→o gets by far the largest gradients. The last row has next to nothing to learn: it gives eos a probability of
+# 0.999.
 #
 # Are the five lines right? We try them on random numbers. All lengths differ, so no wrong shape fits by accident. The
 # loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
@@ -196,26 +201,23 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # %%
 rng = np.random.default_rng(6)
 shapes = {"q": (4, 5), "k": (6, 5), "v": (6, 2)}  # T = 4, S = 6, D = 5; the values may have a width of their own
-inputs = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
-upstream = rng.standard_normal((4, 2))
+inputs = {name: rng.standard_normal((2, 3, *shape)) for name, shape in shapes.items()}  # 2 sequences, 3 heads
+upstream = rng.standard_normal((2, 3, 4, 2))
 
 
-def loss(**moved):
-    return (upstream * attention(**{**inputs, **moved})[0]).sum()
+def loss(name, x):
+    """The loss with x instead of the input called `name`."""
+    return (upstream * attention(**{**inputs, name: x})[0]).sum()
 
 
 found_v, _, _, found_q, found_k = attention_backward(upstream, **inputs, p=attention(**inputs)[2])
-for name, gradient in (("q", found_q), ("k", found_k), ("v", found_v)):
-    true = complex_step(lambda x, name=name: loss(**{name: x}), inputs[name])
-    lesson.check(f"d{name}, against the complex step", error(gradient, true), 1e-14)
-
-batch = [rng.standard_normal((2, 3, *shape)) for shape in shapes.values()]  # 2 sequences, 3 heads
-batch_upstream = rng.standard_normal((2, 3, 4, 2))
-found_v, _, _, found_q, found_k = attention_backward(batch_upstream, *batch, attention(*batch)[2])
-_, cache = scaled_dot_product_attention(*batch)
-*library, _ = scaled_dot_product_attention_backward(batch_upstream, cache)
-worst = max(error(mine, other) for mine, other in zip((found_q, found_k, found_v), library, strict=True))
-lesson.check("a batch with heads, against the library's", worst, 1e-13)
+_, cache = scaled_dot_product_attention(**inputs)
+library_q, library_k, library_v, _ = scaled_dot_product_attention_backward(upstream, cache)
+for name, found in (("q", found_q), ("k", found_k), ("v", found_v)):
+    true = complex_step(partial(loss, name), inputs[name])
+    lesson.check(f"d{name}, against the complex step", error(found, true), 1e-14)
+worst = max(error(found_q, library_q), error(found_k, library_k), error(found_v, library_v))
+lesson.check("all three, against the library's", worst, 1e-13)
 
 # %% [markdown]
 # ## Let descent run
@@ -259,53 +261,6 @@ print("steps until o has more than half of the weight:", steps)
 # than half of the weight, with 4 it takes 30, with 6 it takes 148, and with 8 it takes 1,010. Each further 2 makes the
 # weight of o, a factor of its gradient, about e² = 7.39 times smaller. Attention learns quickly while it hesitates, and
 # hardly at all once it is sure.
-
-# %%
-# the pictures of this lesson
-graph = Graph()
-graph.node("rest", (0, 3.4), "the rest of the model, and the loss L")
-graph.node("o", (0, 2.45), "o = p v")
-graph.node("p", (0, 1.45), "p = softmax(s)")
-graph.node("s", (0, 0.45), "s = q kᵀ / √D")
-graph.node("q", (-3.3, 0.45), "query of row p→o")
-graph.node("k", (3.3, 0.45), "key of the letter o")
-graph.node("v", (3.3, 2.45), "value of the letter o")
-
-
-def vector(name, values):
-    return f"{name} = ({', '.join(number(value, 3) for value in values)})"
-
-
-def letters(name, values):
-    """Two lines: the letters, and the number of each."""
-    above, below = ("".join(text.rjust(7) for text in line) for line in (SOURCE, [number(x, 3) for x in values]))
-    return f"{name}:{above[len(name) + 1 :]}\n{below}"
-
-
-graph.edge("o", "rest", vector("o", o[1]), vector("do", do[1]))
-graph.edge("p", "o", letters("p", p[1]), letters("dp", dp[1]))
-graph.edge("s", "p", letters("s", s[1]), letters("ds", ds[1]))
-graph.edge("v", "o", vector("v", v[2]), vector("dv", p[1, 2] * do[1]))
-graph.edge("q", "s", vector("q", q[1]), vector("dq", dq[1]))
-graph.edge("k", "s", vector("k", k[2]), vector("dk", ds[1, 2] * q[1] / np.sqrt(3)))
-lesson.save(graph.draw())
-
-row = [(1, j) for j in range(4)]
-names, marked = {"T": ROWS, "S": SOURCE}, {"dp": row, "ds": row}
-lesson.save(grids({"dp (T, S)": dp, "ds (T, S)": ds}, names, {"dp", "ds"}, marked, digits=3), "numbers")
-
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4))
-for letter, price in zip(SOURCE, prices, strict=True):
-    left.axhline(price, color=GREY, linewidth=1)
-    left.text(12.3, price, letter, va="center")
-left.plot(paid, "o-", color=ORANGE, markersize=4, label="average price p·dp")
-left.set(title="What row p→o pays", xlabel="step", ylabel="price of each letter", xlim=(-0.4, 12.1))
-left.legend(loc="center right")
-for lead, path in wrong.items():
-    right.semilogx(1 + np.arange(3000), path[:, 2], color=BLUE, alpha=1.1 - lead / 10)
-    right.text(1.1 * steps[lead], 0.42, str(lead), color=BLUE)
-right.set(title="If p leads by 2, 4, 6 or 8", xlabel="step", ylabel="weight of o")
-lesson.save(figure, "descent")
 
 # %% [markdown]
 # ## Going deeper
@@ -387,7 +342,8 @@ def signature(changes, arrays):
 
 
 signatures = {}
-kinds = {"different": [*inputs.values(), upstream], "square": rng.standard_normal((4, 4, 4))}
+first_head = [values[0, 0] for values in (*inputs.values(), upstream)]
+kinds = {"different": first_head, "square": rng.standard_normal((4, 4, 4))}
 for kind, arrays in kinds.items():
     print(f"lengths {kind:24}    dv    dq    dk  rows  q·dq  v·dv")
     for name, changes in MISTAKES.items():
@@ -410,13 +366,13 @@ for kind, arrays in kinds.items():
 # ### How much gets through
 #
 # "Attention eliminates the vanishing gradient", we often read. True: from any token to any other it is one step. But
-# two things still shrink the gradient. Even attention over S keys passes 1/S of do to each value; all of them together
+# two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them together
 # get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is ever exactly 1.
 # But with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is then 8.5e-17.
 # It becomes exactly 0 much later: exp(−750) is stored as 0.) In float32, a lead of 17 is enough.
 #
-# Nor do even rows get the most for their scores. Lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0 for
-# a single one. The row that hesitates between two keys gets the most.
+# Equal weights are not best for the scores, either. Lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
+# for a single one. The row that hesitates between two keys gets the most.
 
 # %%
 ones = np.ones((1, 3))
@@ -471,4 +427,49 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # keys, p = exp(s − log denominator), dv = pᵀ do, ds = p ∘ (do vᵀ − do·o), dk = dsᵀ q / √D, and dq adds ds k / √D.
 
 # %%
+# the pictures of this lesson
+graph = Graph()
+graph.node("rest", (0, 3.4), "the rest of the model, and the loss L")
+graph.node("o", (0, 2.45), "o = p v")
+graph.node("p", (0, 1.45), "p = softmax(s)")
+graph.node("s", (0, 0.45), "s = q kᵀ / √D")
+graph.node("q", (-3.3, 0.45), "query of row p→o")
+graph.node("k", (3.3, 0.45), "key of the letter o")
+graph.node("v", (3.3, 2.45), "value of the letter o")
+
+
+def vector(name, values):
+    return f"{name} = ({', '.join(number(value, 3) for value in values)})"
+
+
+def letters(name, values):
+    """Two lines: the letters, and the number of each."""
+    above, below = ("".join(text.rjust(7) for text in line) for line in (SOURCE, [number(x, 3) for x in values]))
+    return f"{name}:{above[len(name) + 1 :]}\n{below}"
+
+
+graph.edge("o", "rest", vector("o", o[1]), vector("do", do[1]))
+graph.edge("p", "o", letters("p", p[1]), letters("dp", dp[1]))
+graph.edge("s", "p", letters("s", s[1]), letters("ds", ds[1]))
+graph.edge("v", "o", vector("v", v[2]), vector("dv", p[1, 2] * do[1]))
+graph.edge("q", "s", vector("q", q[1]), vector("dq", dq[1]))
+graph.edge("k", "s", vector("k", k[2]), vector("dk", ds[1, 2] * q[1] / np.sqrt(3)))
+lesson.save(graph.draw())
+
+row = [(1, j) for j in range(4)]
+names, marked = {"T": ROWS, "S": SOURCE}, {"dp": row, "ds": row}
+lesson.save(grids({"dp (T, S)": dp, "ds (T, S)": ds}, names, {"dp", "ds"}, marked, digits=3), "numbers")
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4))
+for letter, price in zip(SOURCE, prices, strict=True):
+    left.axhline(price, color=GREY, linewidth=1)
+    left.text(12.3, price, letter, va="center")
+left.plot(paid, "o-", color=ORANGE, markersize=4, label="average price p·dp")
+left.set(title="What row p→o pays", xlabel="step", ylabel="price of each letter", xlim=(-0.4, 12.1))
+left.legend(loc="center right")
+for lead, path in wrong.items():
+    right.semilogx(1 + np.arange(3000), path[:, 2], color=BLUE, alpha=1.1 - lead / 10)
+    right.text(1.1 * steps[lead], 0.42, str(lead), color=BLUE)
+right.set(title="If p leads by 2, 4, 6 or 8", xlabel="step", ylabel="weight of o")
+lesson.save(figure, "descent")
 lesson.finish(globals())

@@ -25,24 +25,21 @@ def quote_the_row(lesson, run):
     lesson.quote("do = (0.189, 0.122, 0.018)", *do)
     lesson.quote("weight 0.044 0.218 0.564 0.173", *p)
     lesson.quote("price −0.152 0.205 −0.354 0.621", *dp)
-    lesson.quote("the value (−0.816, −1.482, −1.020)", *run.v[2])
+    lesson.quote("It handed over the value v_2 = (−0.816, −1.482, −1.020)", 2, *run.v[2])
     terms = [number for d in range(3) for number in (do[d], run.v[2, d])]
     lesson.quote("0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354", *terms, do @ run.v[2])
     lesson.quote("0.564 · do = (0.107, 0.069, 0.010)", p[2], *(p[2] * do))
     terms = [number for pair in zip(p, dp, strict=True) for number in pair]
     lesson.quote("0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054", *terms, average)
-    for sentence, j in (
-        ("ds_s = 0.044 (−0.152 + 0.054) = −0.004", 0),
-        ("ds_t = 0.218 ( 0.205 + 0.054) = 0.056", 1),
-        ("ds_o = 0.564 (−0.354 + 0.054) = −0.169", 2),
-        ("ds_p = 0.173 ( 0.621 + 0.054) = 0.117", 3),
-    ):
-        lesson.quote(sentence, p[j], dp[j], -average, ds[j])
+    lesson.quote("p_j 0.044 0.218 0.564 0.173", *p)
+    lesson.quote("dp_j − p·dp −0.098 0.259 −0.300 0.675", *(dp - average))
+    lesson.quote("ds_j −0.004 0.056 −0.169 0.117", *ds)
     lesson.quote("eos a probability of 0.999", example["output.p"][4, 2])
     others = np.abs(np.delete(run.ds, 1, axis=0)).max()
     lesson.check("row p→o's largest gradient over that of the other rows", np.abs(ds).max() / others, at_least=5)
     lesson.check("the gradient of the keys' bias is 0", np.abs(example["cross.db_k"]).max(), 1e-15)
     lesson.quote("The key of o pulls with 0.169; the keys of p and t push with 0.117 and 0.056", -ds[2], ds[3], ds[1])
+    lesson.quote("the query pulls at the key of o, also with 0.169", -ds[2])
     step = -run.dq[1] @ run.k.T  # what a step of the query adds to its dot products
     lesson.check("the step raises the product with the key of o most", step[2] - np.delete(step, 2).max(), at_least=0.1)
     lesson.check("... and that with the key of p too", step[3], at_least=0.1)
@@ -81,7 +78,7 @@ def quote_descent(lesson, run):
 def quote_deeper(lesson, run):
     """The average by do·o, the tests, the table of mistakes."""
     lesson.check("p·dp = do·o", np.abs((run.p * run.dp).sum(-1) - (run.do * run.o).sum(-1)).max(), 1e-15)
-    blocks = in_blocks(run, [*run.inputs.values(), run.upstream])
+    blocks = in_blocks(run, run.kinds["different"])
     lesson.check("exercise 2: two keys at a time", max(run.error(x, y) for x, y in blocks), 1e-14)
     for arrays in run.kinds.values():
         right = run.signature({}, arrays)
