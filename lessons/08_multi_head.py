@@ -114,7 +114,7 @@ def merge(x):
 # set W_o1 to 0.
 #
 # In the code, attention itself is the library's. It is the same as ours (lesson 06), and it takes the mask of lesson
-# 07.
+# 07. (`split` and `merge` are arguments, because we will try wrong ones.)
 
 
 # %%
