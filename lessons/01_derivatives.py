@@ -27,14 +27,15 @@ example = running_example()
 # did.) And a wrong gradient makes no noise: the code runs, the loss falls, and the model stays a little worse than it
 # could be.
 #
-# Let us catch one alive. Our tiny model reads "stop" and writes "pots". In each of T = 5 rows it gives a score z,
-# called a logit, to each of its V = 7 tokens. A row is named by what it reads and what it must write: bos→p, p→o, and
-# so on. (bos and eos mark beginning and end.) The logits become probabilities, positive with sum 1:
+# Let us catch one in the act. Our model from lesson 00 reads "stop" and writes "pots" and eos, the end. Each of these T
+# = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on. (bos is the beginning.) In
+# each row the model gives a score z, called a logit, to each of its V = 7 tokens. The logits become probabilities,
+# positive with sum 1:
 #
 #     p_w = exp(z_w) / Σ_j exp(z_j)
 #
-# The loss L is the mean of −ln p over the five right tokens. It is near 0 if the model is sure of them. That is all you
-# need to know today.
+# The loss L is the mean of −ln p over the five right tokens. It is near 0 if the model is sure of them. You need no
+# more of the map today.
 
 # %%
 z = example["output.z"]
@@ -63,7 +64,7 @@ print(f"L = {loss(z):.6f}")
 #
 # Write your guesses down.
 #
-# 1. You move z_o by h and look how much L changes. In float64 a number has 16 digits. With the best h, how many digits
+# 1. You move z_o by h and see how much L changes. In float64 a number has 16 digits. With the best h, how many digits
 #    of the derivative do you get: 4, 8 or 16?
 # 2. Which h is better, 1e-8 or 1e-15?
 # 3. The whole model has 826 parameters. How many times must you compute L to test all of their gradients?
@@ -77,12 +78,14 @@ print(f"L = {loss(z):.6f}")
 #     L(z_o + 0.1)  = 0.104907       one-sided   (0.104907 − 0.110752) / 0.1 = −0.0585
 #     L(z_o − 0.1)  = 0.117019       two-sided   (0.104907 − 0.117019) / 0.2 = −0.0606
 #
-# So the first colleague seems to be right. Here is the derivation: follow the way from z_o to L, and multiply the
-# derivatives on it, from right to left. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
+# So the first colleague seems to be right. Here is the derivation: follow the path from z_o to L, and multiply the
+# derivatives of its steps, the last one first. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
 #
 #     dz_o = 1 · 1/5 · (−1/p_o) · p_o (1 − p_o) = −(1 − p_o)/5 = −0.0605
 #
-# ![The way from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
+# ![The path from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
+#
+# Blue is a value, and orange the gradient of L with respect to it.
 
 # %%
 place = (1, VOCABULARY.index("o"))
@@ -106,9 +109,8 @@ graph.edge("rows", "mean")
 lesson.save(graph.draw(), "graph")
 
 # %% [markdown]
-# But the formula gives −0.0605, and trying gives −0.0585 or −0.0606. A judge like this catches a factor 2. It misses a
-# forgotten term that is worth 1 %. We want a judge so sharp that every disagreement is *your* mistake. Should we make h
-# smaller?
+# The formula gives −0.0605, but trying gave −0.0585 and −0.0606. A judge like this catches a factor 2, and misses a
+# small forgotten term. We want a judge so precise that every disagreement is *your* mistake. Should we make h smaller?
 #
 # ## What a step leaves out
 #
@@ -117,7 +119,7 @@ lesson.save(graph.draw(), "graph")
 #     f(x + h) = f + h f' + (h²/2) f'' + (h³/6) f''' + ...
 #     f(x − h) = f − h f' + (h²/2) f'' − (h³/6) f''' + ...
 #
-# Solve the first line for f'. Or subtract the second line from the first; then the even terms cancel.
+# Solve the first line for f'. Or subtract the second from the first, which cancels the even terms.
 #
 #     one-sided    (f(x + h) − f(x)) / h        = f' + (h/2) f'' + ...       error of order h
 #     two-sided    (f(x + h) − f(x − h)) / 2h   = f' + (h²/6) f''' + ...     error of order h²
@@ -128,38 +130,39 @@ lesson.save(graph.draw(), "graph")
 # %% [markdown]
 # ## What a step rounds off
 #
-# The computer rounds f, with an error of about eps |f|. Here eps is the distance from 1 to the next number: 2.2e-16 in
-# float64, 1.2e-7 in float32. Now subtract two numbers that agree in their first 8 digits. The good digits cancel, the
-# rounding error stays, and dividing by a small h makes it large:
+# The computer rounds f, with an error of about eps |f|. Here eps is the distance from 1 to the next larger number that
+# it can store: 2.2e-16 in float64, 1.2e-7 in float32. Now subtract two numbers that agree in their first 8 digits. The
+# good digits cancel, the rounding error stays, and dividing by a small h makes it large:
 #
 #     one-sided    error(h) ≈ (h/2) |f''| + eps |f| / h
 #
-# The first term falls with h, and the second grows. On logarithmic axes this is a V. At its bottom the derivative is 0:
+# The first term falls with h, and the second grows. On logarithmic axes this is a V. At its bottom the derivative with
+# respect to h is 0:
 #
 #     |f''|/2 − eps |f| / h² = 0      and so      h = √(2 eps |f| / |f''|)
 #
-# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8. Half of the 16 digits are
+# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8. Half of the digits are
 # lost. The two-sided difference keeps two thirds: its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11
 # (see Going deeper). No choice of h brings back the rest.
 
 # %% [markdown]
 # ## A step to the side
 #
-# The digits are lost in the subtraction. To avoid it, step in a direction in which f is 0: the imaginary one. We write
-# ih for h times the imaginary unit, so (ih)² = −h². Taylor's series still holds:
+# The digits are lost when we subtract f(x). To avoid it, step in the imaginary direction. We write ih for h times the
+# imaginary unit, so (ih)² = −h². Taylor's series still holds:
 #
 #     f(x + ih) = f + ih f' − (h²/2) f'' − ih (h²/6) f''' + ...
 #
-# f and its derivatives are real. So f is in the real part, and f' is in the imaginary part:
+# f and its derivatives at x are real. So f is in the real part, and f' is in the imaginary part:
 #
 #     Im f(x + ih) / h = f' − (h²/6) f''' + ...
 #
-# With h = 0.1 the loss is 0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605. Now nothing is subtracted. The computer
-# keeps the two parts apart, each with 16 digits of its own, and h may be as small as you like. At h = 1e-30 the error
+# With h = 0.1 the loss is 0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605. Nothing is subtracted. The computer keeps
+# the two parts apart, each with 16 digits of its own, and h may be as small as you like. At h = 1e-30 the term with h²
 # is of order 1e-60.
 #
-# The code of the three judges is their formulas. u is the direction of the step: 1 for the entry of x that moves, and 0
-# for all others.
+# In code, the three judges look like their formulas. u is the direction of the step: 1 for the entry of x that moves,
+# and 0 for all others.
 
 
 # %%
@@ -188,7 +191,8 @@ def each_entry(judge, f, x, h):
 # %% [markdown]
 # ## The picture
 #
-# Now ask all three about all 35 logits. The error is that of the worst derivative, divided by the largest one.
+# Ask all three about all 35 logits, for h from 1 down to 1e-20. The error is that of the worst derivative, divided by
+# the largest derivative.
 
 # %%
 dz = example["output.dz"]
@@ -197,7 +201,7 @@ JUDGES = {one_sided: GREY, two_sided: ORANGE, complex_step: GREEN}
 
 
 def errors(judge, dtype, constant=0.0):
-    """The error of the judge for each step, if everything is computed in `dtype`."""
+    """The error of the judge for each step, computed in `dtype`; `constant` is added to the loss (0 for now)."""
     found = [each_entry(judge, lambda x: loss(x) + dtype(constant), z.astype(dtype), dtype(h)) for h in STEPS]
     return np.array([error(each, dz) for each in found])
 
@@ -218,16 +222,18 @@ lesson.save(figure)
 # %% [markdown]
 # ![The error of three judges over the step](../plots/01_derivatives.png)
 #
-# You should see two V's in each panel, with a smooth left arm (Taylor) and a ragged right arm (rounding). The complex
-# step falls, too, and then stays down. If it rises again, something in f drops the imaginary part.
+# You should see two V's in each panel, with a smooth left arm (Taylor) and a ragged right arm (rounding). Where they
+# end in a flat line, z + h is rounded to z. The complex step falls, too, and then stays down. If yours stays at the
+# top, something in f drops the imaginary part.
 #
 # At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
-# At h = 1e-15 both differences are wrong by about 20 %. And in float32 even the best difference has only five digits.
-# So test gradients in float64.
+# At h = 1e-15 both differences are wrong by about 20 %. In float32 even the best difference has only five digits. So
+# test gradients in float64.
 #
 # ## The signature of a factor 2
 #
-# Compare the colleagues with the judge, entry by entry, by |yours − true| / (|yours| + |true|). If yours = 2 true, then
+# The colleagues hand in their whole dz, 35 entries each. Compare them with the judge, entry by entry, by
+# |yours − true| / (|yours| + |true|). If yours = 2 true, then
 #
 #     |2 − 1| / (2 + 1) = 1/3
 #
@@ -247,13 +253,15 @@ lesson.check("the second colleague has 1/3 in each entry", error(signature, 1 / 
 # ## All gradients at once
 #
 # So far each entry costs one computation of the loss. But u may be any direction. Write all parameters of a model in
-# one long vector θ, and draw a random u. The chain rule says
+# one long vector θ, and draw a random u. The chain rule says that at h = 0
 #
-#     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j = Σ_j g_j u_j
+#     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j
 #
-# where g is the gradient that the backward pass returns. If an entry of g is wrong, the two sides differ, unless a very
-# unlikely accident hides it. So here is the library's whole Transformer. You do not know it yet, and its backward pass
-# was written by hand. One forward pass judges all of it.
+# The complex step finds the left side in one forward pass. It must equal Σ_j g_j u_j, where g is what the backward pass
+# returns. If an entry of g is wrong, they differ, unless a very unlikely accident hides it.
+#
+# So here is the library's whole Transformer. You do not know it yet, but one forward pass judges all of its gradients.
+# (That was guess 3.)
 
 # %%
 from minitransformer.example import load_example
@@ -276,7 +284,7 @@ def loss_of_model(theta):
 
 logits, cache = model.forward(source, target_in)
 L, loss_cache = cross_entropy(logits, target_out)
-model.backward(cross_entropy_backward(1.0, loss_cache), cache)
+model.backward(cross_entropy_backward(1.0, loss_cache), cache)  # 1.0 is dL/dL
 g = np.concatenate([parameter.grad.ravel() for parameter in parameters])
 u = np.random.default_rng(1).standard_normal(theta.size)
 judged = complex_step(loss_of_model, theta, 1e-30, u)
@@ -284,8 +292,8 @@ print(f"one forward pass {judged:.12f}, the backward pass {g @ u:.12f}")
 lesson.check(f"all {g.size} gradients agree along a random direction", error(g @ u, judged), 1e-12)
 
 # %% [markdown]
-# One pass, and twelve digits agree: −1.969017336827. Now forget the constant factor in the gradient of one attention
-# (lesson 06). Then 42 of the 826 entries are wrong, and the backward pass gives −1.698. Caught.
+# One pass, and twelve digits agree: −1.969017336827. Now forget a constant factor in one layer, the 1/√D of lesson 06.
+# Then 42 of the 826 entries are wrong, and the backward pass gives −1.698. Caught.
 #
 # A layer alone has no loss, only an output y. Then draw random numbers dy and take L = Σ_i dy_i y_i. Now ∂L/∂y_i =
 # dy_i, as if it came from a real loss. Later lessons test each layer in this way.
@@ -305,8 +313,8 @@ lesson.check("a forgotten factor is caught", error(mistaken, judged), at_least=0
 # two-sided difference falls from 11 digits to 6. The complex step keeps all 16: the million is in the real part, the
 # derivative in the imaginary part.
 #
-# This is no trick. A single weight moves a tiny part of a real loss, and the rest is such a constant. That is why tests
-# of whole networks often tolerate 1e-4, and small wrong terms slip through.
+# This is no trick. A single weight moves a tiny part of a real loss, and the rest acts like such a constant. A test
+# with differences must then tolerate large errors, and small wrong terms slip through.
 
 # %%
 million = {judge: errors(judge, np.float64, 1e6).min() for judge in JUDGES}
@@ -320,13 +328,14 @@ for judge, best in million.items():
 #
 # ### The bottom of the other V
 #
-# Two-sided, the error of each of the two values of f is divided by 2h:
+# The two-sided difference divides the same rounding error by 2h:
 #
 #     error(h) ≈ (h²/6) |f'''| + eps |f| / 2h
 #     h |f'''|/3 − eps |f| / 2h² = 0      and so      h = ∛(3 eps |f| / 2|f'''|)
 #
-# At the bottom the first term is half of the second, and the error is (3/4) eps |f| / h. For z_o this gives h = 1.3e-5
-# and an error of 2.3e-11 relative to dz_o. The best in the picture is 1.5e-11.
+# At the bottom the first term is half of the second, and the error is (3/4) eps |f| / h. For z_o, f''' = p_o (1 − p_o)
+# (1 − 2 p_o)/5 = −0.0167. This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o. The best in the picture is
+# 1.5e-11.
 #
 # ### What complex numbers do with a product
 #

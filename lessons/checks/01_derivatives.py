@@ -29,7 +29,7 @@ def verify(lesson, run):
     lesson.quote("0.05 · 0.0422 = 0.0021, as we saw", 0.05, second_derivative, one_sided(loss, z, 0.1, u) - dz[place])
     eps, eps32 = float(np.finfo(f64).eps), float(np.finfo(f32).eps)
     lesson.quote("2.2e-16 in float64, 1.2e-7 in float32", eps, 64, eps32, 32)
-    lesson.quote("are both about √eps = 1.5e-8. Half of the 16 digits", eps**0.5, 16)
+    lesson.quote("are both about √eps = 1.5e-8. Half of the digits", eps**0.5)
     lesson.quote("its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11", eps ** (1 / 3), eps ** (2 / 3))
     lesson.quote(
         "0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605", side.real, -side.imag, side.imag, 0.1, side.imag / 0.1
@@ -69,7 +69,8 @@ def verify(lesson, run):
 
     h = np.cbrt(3 * eps * here / (2 * abs(third_derivative)))
     derived = 0.75 * eps * here / h / abs(dz[place])
-    lesson.quote("For z_o this gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o", h, derived)
+    lesson.quote("(1 − 2 p_o)/5 = −0.0167", 1, 2, 5, third_derivative)
+    lesson.quote("This gives h = 1.3e-5 and an error of 2.3e-11 relative to dz_o", h, derived)
     lesson.quote("The best in the picture is 1.5e-11", best[two_sided, f64], within=0.7)
     slopes, TABLE = run.slopes, run.TABLE
     off = [abs(slopes[name] - TABLE[name][1]) for name in TABLE]
