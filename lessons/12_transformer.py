@@ -3,19 +3,17 @@
 #
 # * Question: what is new when all pieces are put together, and how do I know that 63 million gradients are right?
 # * You derive: the gradient of a value that is used more than once: x, the memory M, the shared matrix E
-# * Reading: 15 min, going deeper 5 min
+# * Reading: 13 min, going deeper 5 min
 # * Run: 25 s (fast: 6 s)
 # * Needs: 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11
 # * Difficulty: 4 of 5
 # * Paper: sections 3.1, 3.2.3 and 3.4, figure 1, table 3
 #
-# ![The whole Transformer](../plots/12_transformer_map.png)
+# ![The Transformer, with the places lit where a value is used more than once](../plots/12_transformer_map.png)
 
 # %%
-import time
-from graph import Graph
-from lab import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, running_example, show
-from pictures import number
+from architecture import gradient_sizes
+from lab import ORANGE, ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
 
 import numpy as np
 
@@ -27,67 +25,56 @@ lesson = begin("12_transformer")
 example = running_example()
 
 # %% [markdown]
-# ## Only one new rule
+# ## Only one rule
 #
-# Every box of the map is familiar. You have derived each one forward and backward, and checked it alone. Now we connect
-# them: the encoder reads "stop" into the memory M, and the decoder reads M while it writes "pots". You may expect a
-# long derivation. There is none. Connecting needs only one rule, which you met in lesson 04 (the shared matrix E) and
-# in lesson 11 (the residual path):
+# You have derived every part of the model and checked each one alone. Now we connect them: the encoder reads "stop"
+# into the memory M, and the decoder reads M while it writes "pots". You may expect a long derivation, but we need only
+# one rule. You met it in lesson 04 (the shared matrix E) and in lesson 11 (the residual path):
 #
 #     If a value is used in several places, its gradient is the sum of the gradients from all of them.
 #
-# Follow the wires of the map and count the forks:
+# The lit boxes and lines of the map are the places where this happens:
 #
 # * **x, before every sub-layer**, goes into the sub-layer and around it. Two uses, two gradients.
 # * **x, inside self-attention**, becomes q, k and v. Three uses.
 # * **M** becomes the keys and the values of cross-attention, in *every* decoder layer: 12 uses in the paper's model.
-# * **E** embeds the source, embeds the target, and turns the last row into logits. Three uses.
+# * **E** embeds the source, embeds the target, and turns the decoder's output into logits. Three uses.
 #
-# That is all that is new. It is also where hand-written backward passes go wrong, because a forgotten fork raises no
-# error. The forward pass is right, all shapes are right, and the model even learns.
+# This is also where hand-written backward passes go wrong, because a forgotten use raises no error. The forward pass is
+# right, all shapes are right, and the model even learns.
 #
 # ## Guess first
 #
-# 1. In a decoder of six layers, you keep only the last layer's gradient for M and forget the other five. Which
+# 1. In a decoder of six layers, somebody keeps only the last layer's gradient for M and forgets the other five. Which
 #    parameters get wrong gradients? How wrong is dM: by a few percent, or by half?
-# 2. How many forward passes does it take to check all 63,082,496 gradients of the paper's base model?
+# 2. The paper's base model has 63,082,496 parameters. One forward pass tests all gradients (lesson 01), and its number
+#    agrees with that of backward to 12 digits. To how many digits is a typical gradient right: 12, 5 or none?
 
 # %% [markdown]
-# ## Who asks whom
-#
-# Cross-attention has two inputs, so it is worth a closer look. The decoder must write, so it asks: the queries come
-# from the decoder's x, and the output has one row for each of them. The source has the letters, so it answers: keys and
-# values come from M.
-#
-#     q = x W_q + b_q      k = M W_k + b_k      v = M W_v + b_v
-#
-# Lesson 06 brings the gradient back to dq, dk and dv, and lesson 02 takes it through the three linear layers. x is used
-# once, and M twice:
-#
-#     dx = dq W_qᵀ
-#     dM = dk W_kᵀ + dv W_vᵀ
-#
-# Self-attention is the same function with M = x. Then x has all three uses, and its gradient is dx + dM.
-#
 # ## The pieces
 #
-# Here they are once more, for one sequence, without a batch axis. All parameters live in the dictionary `params` and
-# their gradients in `grads`. `at` says where a piece is: "0.cross" is the cross-attention of layer 0. Each forward
-# returns what its backward needs.
+# Here they are again, for one sequence, without a batch axis. You know them, so read quickly. `at` says where a piece
+# is: "0.cross" is the cross-attention of layer 0. Its weights are in the dictionary `params`, and their gradients in
+# `grads`. Each forward returns what its backward needs.
+#
+# Only `attend` deserves a closer look. In cross-attention, the decoder's x asks and M answers: queries come from x,
+# keys and values from M. Its backward returns dx, from the queries, and dM, from the keys and the values.
+# Self-attention is the same function with M = x. Then x has all three uses, and its gradient is dx + dM.
 
 # %%
 H, D, PE = 2, 3, example["PE"]
+root = np.sqrt(H * D)  # √C, lesson 04
 params, grads = {}, {}
 
 
-def linear(x, at, i):  # lesson 02
-    return x @ params[f"{at}.W_{i}"] + params[f"{at}.b_{i}"]
+def linear(x, at, part):  # lesson 02
+    return x @ params[f"{at}.W_{part}"] + params[f"{at}.b_{part}"]
 
 
-def linear_backward(dy, x, at, i):
-    grads[f"{at}.W_{i}"] += x.T @ dy
-    grads[f"{at}.b_{i}"] += dy.sum(axis=0)
-    return dy @ params[f"{at}.W_{i}"].T
+def linear_backward(dy, x, at, part):
+    grads[f"{at}.W_{part}"] += x.T @ dy
+    grads[f"{at}.b_{part}"] += dy.sum(axis=0)
+    return dy @ params[f"{at}.W_{part}"].T
 
 
 def ffn(x, at):  # lesson 02
@@ -153,9 +140,8 @@ def attend_backward(dy, cache, at):  # -> dx, dM
 # %% [markdown]
 # ## The machine
 #
-# The two layers follow the map upwards, and their backward passes follow it downwards. In `y = Norm(x + piece(x))` the
-# gradient of the sum, `dsum`, goes to x twice: around the piece, and through it. M has no path around
-# cross-attention: it is not part of that sum.
+# The two layers follow the map upwards, and their backward passes follow it downwards. In `Norm(x + Sublayer(x))` the
+# gradient of the sum, `dsum`, goes to x twice: around the sub-layer, and through it.
 
 
 # %%
@@ -176,8 +162,8 @@ def encoder_layer_backward(dy, cache, at):
     return dsum + dx + dx_kv
 
 
-def decoder_layer(x, M, causal, at):
-    y, cache_self = attend(x, x, f"{at}.decoder.self", causal)
+def decoder_layer(x, M, at):
+    y, cache_self = attend(x, x, f"{at}.decoder.self", np.tri(len(x), dtype=bool))  # lesson 07
     x, cache_norm1 = norm(x + y, f"{at}.decoder.norm1")
     y, cache_cross = attend(x, M, f"{at}.cross")
     x, cache_norm2 = norm(x + y, f"{at}.decoder.norm2")
@@ -198,22 +184,20 @@ def decoder_layer_backward(dy, cache, at):  # -> the gradient for the layer belo
 
 
 # %% [markdown]
-# Last, everything in a row. `backward` reads `forward` from its last line to its first, and two things must wait for
-# their sums. The encoder cannot start before *all* decoder layers have given their share of dM. And dE is complete
-# only at the very end.
+# Last, everything in a row. `backward` goes through `forward` from its last line to its first. The encoder has to wait
+# until *all* decoder layers have given their share of dM, and dE is complete only at the very end.
 
 
 # %%
 def forward(source, target_in, layers):
-    E = params["E"]
-    root, causal, caches = np.sqrt(E.shape[-1]), np.tri(len(target_in), dtype=bool), []
+    E, caches = params["E"], []
     M = root * E[source] + PE[: len(source)]  # lessons 04 and 09
     for layer in range(layers):
         M, cache = encoder_layer(M, layer)
         caches.append(cache)
     y = root * E[target_in] + PE[: len(target_in)]
     for layer in range(layers):
-        y, cache = decoder_layer(y, M, causal, layer)
+        y, cache = decoder_layer(y, M, layer)
         caches.append(cache)
     z = y @ E.T
     p = np.exp(z - z.real.max(axis=-1, keepdims=True))
@@ -222,20 +206,22 @@ def forward(source, target_in, layers):
 
 def backward(p, target_out, cache):
     source, target_in, y, caches = cache
-    grads.update({name: np.zeros_like(value) for name, value in params.items()})
-    root, layers, shares = np.sqrt(y.shape[-1]), len(caches) // 2, []
+    layers = len(caches) // 2
+    for name, value in params.items():
+        grads[name] = np.zeros_like(value)
     dz = (p - np.eye(p.shape[-1])[target_out]) / len(p)  # lesson 03
-    grads["E"] += dz.T @ y
+    grads["E"] += dz.T @ y  # first use of E
     dy = dz @ params["E"]
+    shares = []  # of dM, from the last decoder layer to the first
     for layer in reversed(range(layers)):
         dy, share = decoder_layer_backward(dy, caches[layers + layer], layer)
         shares.append(share)
-    np.add.at(grads["E"], target_in, root * dy)
-    dM = dx = sum(shares)
+    np.add.at(grads["E"], target_in, root * dy)  # second use
+    dx = sum(shares)  # this is dM
     for layer in reversed(range(layers)):
         dx = encoder_layer_backward(dx, caches[layer], layer)
-    np.add.at(grads["E"], source, root * dx)
-    return dM, shares
+    np.add.at(grads["E"], source, root * dx)  # third use
+    return shares
 
 
 def loss(p, target_out):
@@ -245,8 +231,8 @@ def loss(p, target_out):
 # %% [markdown]
 # ## The running example, from end to end
 #
-# Load its weights and run. The row p→o gives o 70 % and p 30 %, as lesson 00 showed, and the loss is 0.1108. On the way
-# back you meet the numbers of all lessons again: dz of lesson 03, ds of lesson 06, dx of lessons 02 and 10.
+# Load its weights and run. The row p→o gives o 70 % and p 30 %, as in lesson 00, and the loss is 0.1108. On the way
+# back, each part computes the numbers that you know from its own lesson.
 
 
 # %%
@@ -262,58 +248,29 @@ for name, value in example.items():
 params["E"] = example["E"]
 p, cache = forward(source, target_in, layers=1)
 L = loss(p, target_out)
-dM, _ = backward(p, target_out, cache)
+backward(p, target_out, cache)
 show("probabilities p (T, V)", p, ROWS, VOCABULARY, digits=2)
-print(f"loss {L:.4f}")
+
 
 # %%
-uses = {"source": np.zeros_like(grads["E"]), "target": np.zeros_like(grads["E"])}  # of E, and their shares of dE
-np.add.at(uses["source"], source, example["source.de"])
-np.add.at(uses["target"], target_in, example["target.de"])
-uses["output"] = example["output.dz"].T @ example["decoder.norm3.y"]
-
-
 def size(x):
     """‖x‖, the root of the sum of all squares."""
     return float(np.sqrt((x**2).sum()))
 
 
-graph, left, right = Graph(), 1.2, 5.6
-boxes = [
-    ("source", left, 1, "embed s t o p"),
-    ("encoder self", left, 2, "self-attention\nadd & norm"),
-    ("encoder ffn", left, 3, "feed-forward\nadd & norm"),
-    ("target", right, 1, "embed bos p o t s"),
-    ("decoder self", right, 2, "masked self-attention\nadd & norm"),
-    ("cross", right, 3, "cross-attention\nadd & norm"),
-    ("decoder ffn", right, 4, "feed-forward\nadd & norm"),
-    ("output", right, 5, "z = y Eᵀ"),
-    ("loss", right, 5.9, "softmax, loss L"),
-]
-wires = [
-    ("source", "encoder self", "(4, 6)", "source.dx"),
-    ("encoder self", "encoder ffn", "(4, 6)", "encoder.norm1.dy"),
-    ("encoder ffn", "cross", "M (4, 6)", "dM"),
-    ("target", "decoder self", "(5, 6)", "target.dx"),
-    ("decoder self", "cross", "(5, 6)", "decoder.norm1.dy"),
-    ("cross", "decoder ffn", "(5, 6)", "decoder.norm2.dy"),
-    ("decoder ffn", "output", "(5, 6)", "decoder.norm3.dy"),
-    ("output", "loss", "(5, 7)", "output.dz"),
-]
-for name, x, y, text in boxes:
-    graph.node(name, (x, y), text)
-for use, x, y in (("source", left, 0.1), ("target", right, 0.1), ("output", left, 5)):
-    graph.node(f"E {use}", (x, y), "E", lit=True)
-    graph.edge(f"E {use}", use, forward="(7, 6)", gradient=number(size(uses[use]), 3))
-for below, above, shape, name in wires:
-    graph.edge(below, above, forward=shape, gradient=number(size(example[name]), 3))
-lesson.save(graph.draw(title="Forward: the shape. Backward: the size of the gradient."))
+uses = {  # of E, and the share of dE that comes from each; lookup is a product with one-hot rows (lesson 04)
+    "source": np.eye(7)[source].T @ example["source.de"],
+    "target": np.eye(7)[target_in].T @ example["target.de"],
+    "output": example["output.dz"].T @ example["decoder.norm3.y"],
+}
+sizes = {name: size(value) for name, value in {**example, **uses}.items()}
+lesson.save(gradient_sizes(sizes))
 
 # %% [markdown]
 # ![The running example's machine, with the size of the gradient on every wire](../plots/12_transformer.png)
 #
-# Blue is the shape of what flows forward, and orange the size of the gradient that flows back: the root of the sum of
-# its squares. Find the forks: M, and the three uses of E, whose gradients add up to dE.
+# Blue is the shape of what flows forward. Orange is the size of the gradient that flows back. The gradients of the
+# three uses of E add up to dE, and the largest comes from the source, by the longest way.
 #
 # Is it right? Move each of the 826 parameters by an imaginary step, one after another (lesson 01). Then do it again
 # with random weights and *two* layers, where dM has two shares to add.
@@ -323,7 +280,7 @@ lesson.save(graph.draw(title="Forward: the shape. Backward: the size of the grad
 def worst_gradient(layers):
     """The largest error of all gradients against the complex step, over the largest gradient."""
     p, cache = forward(source, target_in, layers)
-    _, shares = backward(p, target_out, cache)
+    shares = backward(p, target_out, cache)
     worst = 0.0
     for name, value in params.items():
         for index in np.ndindex(value.shape):
@@ -338,14 +295,15 @@ def worst_gradient(layers):
 worst, _ = worst_gradient(layers=1)
 lesson.check("all gradients of the example, entry by entry", worst, 1e-13)
 library = load_example()
-z = library.model(library.source, library.target_in)[0]
-log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-lesson.check("log p equal to the library's", error(np.log(p), log_p), 1e-12)
+library_loss, _ = cross_entropy(library.model(library.source, library.target_in), library.target_out)
+lesson.check("the loss equal to the library's", error(L, library_loss), 1e-12)
 
-trained, trained_grads, rng = params.copy(), grads.copy(), np.random.default_rng(12)
-for name in trained:
+trained, trained_grads = params.copy(), grads.copy()
+rng = np.random.default_rng(12)
+for name, value in trained.items():
     for layer in "01":
-        params[name.replace("0.", f"{layer}.")] = 0.5 * rng.standard_normal(trained[name].shape) + ("gamma" in name)
+        around = 1.0 if name.endswith("gamma") else 0.0
+        params[name.replace("0.", f"{layer}.")] = around + 0.5 * rng.standard_normal(value.shape)
 worst, two_shares = worst_gradient(layers=2)
 lesson.check("all gradients of two layers with random weights", worst, 1e-12)
 print("a share of dM from each layer:", [round(size(share), 3) for share in two_shares])
@@ -353,62 +311,65 @@ print("a share of dM from each layer:", [round(size(share), 3) for share in two_
 # %% [markdown]
 # ## 63 million gradients in one number
 #
-# One complex step for each parameter is fine for 826 of them. The paper's base model has 63,082,496, which would take
-# months. But the complex step can move *all* parameters at once. Let θ be all parameters in one long vector, g the
-# gradient that backward computes, and u a random direction. Walk from θ along u. The chain rule says
+# For the base model, which we take from the library, one forward pass per parameter is too much. But lesson 01 moved
+# *all* parameters at once. Let θ be all of them in one long vector, g the gradient that backward computes, and u a
+# random direction. If backward is right, then
 #
-#     Im L(θ + i h u) / h = Σ_j u_j ∂L/∂θ_j
+#     Im L(θ + i h u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
 #
-# The left side is one forward pass in complex numbers. If backward is right, it equals Σ_j u_j g_j, which is one
-# backward pass and a dot product.
+# The left side is one forward pass in complex numbers.
 #
-# What does it show if they agree? Call g_j − ∂L/∂θ_j the error of entry j. The two numbers differ by the sum of all
-# errors, each times its u_j. If the u_j are normal random numbers, this sum is normal too, and its standard deviation
-# is the *total error*, the root of the sum of all squared errors. A normal number is rarely close to 0: the chance that
-# it is below a thousandth of its standard deviation is less than 1 in 1,000. So if the two numbers agree to 12 digits
-# of ‖g‖, the total error is, with that confidence, below 9 digits of ‖g‖.
+# What does it show if both sides agree? They differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the
+# u_j are independent normal numbers, this sum is normal, too. Its standard deviation is the *total error*, the root of
+# the sum of all squared errors. A normal number is rarely close to 0: the chance that it is below a thousandth of its
+# standard deviation is less than 1 in 1,000. So if the two sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is
+# very unlikely.
 #
-# Note what this does *not* say. It does not say that each entry is right to 12 digits. The bound holds for the total,
-# and a single entry is typically ‖g‖ / 8,000, so an average entry is shown to about five digits. An entry that is tiny
-# next to the others may be completely wrong, and nobody notices.
+# It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000, so 1e-9 ‖g‖ is 8e-6 of it,
+# which leaves five digits. (That was guess 2.) An entry that is tiny next to the others may be completely wrong.
 
 # %%
 kind, words = lesson.pick(full=("base", 37000), fast=("tiny", 370))
 model = Transformer(named_config(kind, words), dtype=np.float64)
 for name, parameter in model.named_parameters():
-    if name.endswith((".b", ".beta", ".gamma")):  # 0 and 1 would hide mistakes
+    if name.endswith((".b", ".beta", ".gamma")):  # untrained they are 0 and 1, which would hide mistakes
         parameter.data += 0.3 * rng.standard_normal(parameter.data.shape)
-source_ids, target_ids = rng.integers(3, words, (2, 7)), rng.integers(3, words, (2, 6))
+source_ids, target_ids = rng.integers(3, words, (2, 7)), rng.integers(3, words, (2, 6))  # two sentences
 
 
 def model_loss():
     z, cache = model.forward(source_ids, target_ids[:, :-1])
-    return *cross_entropy(z, target_ids[:, 1:], 0.1), cache
+    L, loss_cache = cross_entropy(z, target_ids[:, 1:], 0.1)  # 0.1: label smoothing, lesson 03
+    return L, loss_cache, cache
+
+
+def encoder_gradient():
+    return np.concatenate([parameter.grad.ravel() for parameter in model.encoder.parameters()])
 
 
 _, loss_cache, cache = model_loss()
+decode_cache = cache.features.decode
 dy = model.output.backward(cross_entropy_backward(1.0, loss_cache), cache.output)
-shares = []  # of dM, from the last layer to the first
+arriving, shares = [], []  # sizes of dy, and shares of dM, from the last decoder layer to the first
 for layer in reversed(model.decoder.layers):
-    dy, share = layer.backward(dy, cache.features.decode.decoder.layers.pop())
+    arriving.append(size(dy))
+    dy, share = layer.backward(dy, decode_cache.decoder.layers.pop())
     shares.append(share)
-model.target_embedding.backward(dy, cache.features.decode.embedding)
-model.encode_backward(sum(shares), cache.features.encode)
+model.target_embedding.backward(dy, decode_cache.embedding)
+model.encode_backward(shares[0], model.encode(source_ids)[1])  # first with the last layer's share of dM,
+mistaken = encoder_gradient()
+model.encode_backward(sum(shares[1:]), cache.features.encode)  # then with the others; gradients add up
+right = encoder_gradient()
 
-slope = squares = zeros = 0.0
+slope = squares = 0.0
 for parameter in model.parameters():
     u = rng.standard_normal(parameter.data.shape)
     slope += np.vdot(u, parameter.grad)
     squares += np.vdot(parameter.grad, parameter.grad)
-    zeros += np.count_nonzero(parameter.grad == 0)
     parameter.data = parameter.data + 1e-30j * u
-began = time.perf_counter()
 true = model_loss()[0].imag / 1e-30
-seconds = time.perf_counter() - began
-size_of_g = squares**0.5
-print(f"{kind}: {model.num_parameters():,} parameters; one complex forward pass takes {seconds:.1f} s")
-print(f"one backward pass and a dot product  {slope:.14f}\none forward pass in complex numbers  {true:.14f}")
-lesson.check("all gradients along a random direction, over ‖g‖", abs(slope - true) / size_of_g, 1e-12)
+print(f"one forward pass in complex numbers  {true:.14f}\none backward pass and a dot product  {slope:.14f}")
+lesson.check("all gradients along a random direction, over ‖g‖", abs(slope - true) / np.sqrt(squares), 1e-12)
 
 # %% [markdown]
 # ## The surprise
@@ -417,32 +378,28 @@ lesson.check("all gradients along a random direction, over ‖g‖", abs(slope -
 
 # %%
 dM = sum(shares)
-sizes = [size(share) / size(dM) for share in shares[::-1]]  # of each layer's share, first layer first
+parts = [size(share) / size(dM) for share in shares[::-1]]  # the first layer first
 missing = size(dM - shares[0]) / size(dM)
-cosine = float(np.vdot(shares[0], dM)) / size(shares[0]) / size(dM)
-graph = Graph()
-graph.node("M", (0.5, 0.4 * (len(sizes) - 1)), "dM", lit=True)
-for layer, share in enumerate(sizes):
-    graph.node(f"layer {layer}", (5, 0.8 * layer), f"decoder layer {layer + 1}")
-    graph.edge(f"layer {layer}", "M", gradient=f"{share:.2f} ‖dM‖", at=0.35)
-lesson.save(graph.draw(title="Each decoder layer sends its share of dM"), "memory")
-print("size of each layer's share of dM, over dM's:", np.round(sizes, 2))
-print(f"dM from the last layer alone is off by {missing:.0%} of its size; cosine of the angle to dM: {cosine:.2f}")
-print(f"{zeros:,.0f} of {model.num_parameters():,} gradients are exactly 0")
+missing_encoder = size(right - mistaken) / size(right)
+cosine = np.vdot(mistaken, right) / size(mistaken) / size(right)
+figure, axes = plt.subplots(figsize=(6.4, 2.6))
+axes.barh(np.arange(len(parts)) + 1, parts, color=ORANGE)
+axes.set(title="Each decoder layer's share of dM", xlabel="size of the share / size of dM", ylabel="decoder layer")
+lesson.save(figure, "memory")
+print(f"without the other shares, dM is off by {missing:.0%}, and the encoder's gradient by {missing_encoder:.0%}")
+print(f"cosine of the angle between the encoder's wrong gradient and the right one: {cosine:.2f}")
 
 # %% [markdown]
 # ![Each decoder layer's share of dM](../plots/12_transformer_memory.png)
 #
-# You should see shares that grow from layer 1 to layer 6: with the paper's post-norm the gradient shrinks on its way
-# down (lesson 11). Without the five lower layers dM is off by 57 % of its size, and so is every gradient of the
-# encoder. The decoder's gradients contain no dM, and stay right. Yet the angle between the wrong dM and the right one
-# has a cosine of 0.82, so a step against the wrong one still goes downhill. The loss falls, the mistake stays, and no
-# curve shows it. Only a gradient check does.
+# You should see bars that grow from layer 1 to layer 6. In this untrained model each decoder layer hands down about
+# half of the gradient that arrives, and the share that it sends to M shrinks with it. If only the top bar is there, you
+# have made the mistake. Then dM is off by 57 % of its size, and the gradient of the encoder by 64 %. The gradients
+# inside the decoder do not depend on dM, and stay right. (That was guess 1.)
 #
-# The second surprise is a limit of the check. 8.7 million of the 63.1 million gradients are exactly 0 on these two
-# sentences. They belong to hidden units that ReLU switches off for all of their few tokens. The check confirms the
-# zeros, and says nothing about these entries when they are not 0. It is the same code that computes the other columns,
-# and that is why we trust it.
+# How would you notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77. A small
+# step against the wrong one still goes downhill. The loss falls, the mistake stays, and no curve shows it. Only a
+# gradient check does.
 
 # %% [markdown]
 # ## Going deeper
@@ -458,13 +415,25 @@ print(f"{zeros:,.0f} of {model.num_parameters():,} gradients are exactly 0")
 #
 # What multiplies δE is the gradient. In the running example the three parts have the sizes 2.045 (source), 0.990
 # (target) and 0.438 (output), and dE has 2.288. The argument for M is the same, with one name for each decoder layer.
-# It does not matter that a layer's M also reaches the loss through the layers above it. That way goes through the
-# decoder's y, and is counted there.
+# What a layer reads from M also goes through all layers above it. That path is not lost: it goes through the decoder's
+# y, and its gradient comes back with dy.
+
+# %% [markdown]
+# ### What the check has not seen
+#
+# 8.7 million of the 63.1 million gradients are exactly 0 on our two sentences. Nearly all belong to hidden units that
+# ReLU switches off for all of their few tokens. The check confirms the zeros, but not what these entries are when a
+# unit is on. We trust them because the same code computes all other units.
+
+# %%
+zeros = sum(np.count_nonzero(parameter.grad == 0) for parameter in model.parameters())
+print(f"{zeros:,} of {model.num_parameters():,} gradients are exactly 0")
 
 # %% [markdown]
 # ### Three mistakes and what they look like
 #
-# * A decoder layer's share of dM is lost: all gradients of the encoder are wrong, those of the decoder are right.
+# * A decoder layer's share of dM is lost: all gradients of the encoder are wrong, and dE; those of the decoder are
+#   right.
 # * One use of E is forgotten: only dE is wrong. A model with untied matrices would pass the check.
 # * Queries and keys come from the encoder, values from the decoder. The shapes forbid it, unless S = T. Then it runs,
 #   and the values, which no causal mask covers, carry the future. A gradient check passes, because backward belongs to
@@ -475,7 +444,7 @@ print(f"{zeros:,.0f} of {model.num_parameters():,} gradients are exactly 0")
 def swapped(x, M, at, allowed=True):  # what attend must not be
     q, k, v = split(linear(M, at, "q")), split(linear(M, at, "k")), split(linear(x, at, "v"))
     s = q @ k.swapaxes(1, 2) / np.sqrt(D)
-    p = np.exp(s - s.max(axis=-1, keepdims=True))
+    p = np.exp(s - s.max(axis=-1, keepdims=True)) * allowed
     return linear(merge(p / p.sum(axis=-1, keepdims=True) @ v), at, "o"), None
 
 
@@ -483,7 +452,7 @@ params = trained
 first, second = ids(["bos", *"pot"]), ids(["bos", *"pos"])  # only the last token differs
 moved = {}
 right_attend = attend
-for attend in (right_attend, swapped):
+for attend in (right_attend, swapped):  # the layers use the function that is called `attend` now
     (before, _), (after, _) = forward(source, first, 1), forward(source, second, 1)
     moved[attend] = np.abs(after - before)[:-1].max()
 attend = right_attend

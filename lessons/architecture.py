@@ -6,8 +6,9 @@ Forward is blue and gradient orange, as in all pictures of the course.
 """
 
 import itertools
-from collections.abc import Collection
-from pictures import BLACK, canvas, mix, plt
+from collections.abc import Collection, Mapping
+from graph import Graph
+from pictures import BLACK, canvas, mix, number, plt
 from typing import TYPE_CHECKING, Any
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW
@@ -61,7 +62,10 @@ MAPS: dict[str, tuple[str, ...]] = {  # the lit boxes of each lesson
     "09": ("source positions", "target positions"),
     "10": tuple(SUBLAYERS.values()),
     "11": (*SUBLAYERS.values(), "residual paths"),
-    "12": EVERYTHING,
+    "12": (
+        *("source embedding", "target embedding", "output"),  # E
+        *("encoder self-attention", "decoder self-attention", "cross-attention", "residual paths"),
+    ),
     "13": ("optimizer", "gradients"),
     "14": ("target embedding", "loss", "decoding"),
     "15": EVERYTHING,
@@ -217,3 +221,45 @@ def _legend(axes: "Axes") -> None:
     for line, (letter, meaning) in enumerate(letters.items()):
         _say(axes, 0.27, 5.54 - 0.18 * line, letter, BLACK, weight="bold")
         _say(axes, 0.6, 5.54 - 0.18 * line, meaning, GREY)
+
+
+COLUMNS = {  # name: x and y of the middle in inches, text
+    "source": (1.2, 1.0, "embed s t o p"),
+    "encoder self": (1.2, 1.8, "self-attention, add & norm"),
+    "encoder ffn": (1.2, 2.6, "feed-forward, add & norm"),
+    "target": (5.6, 1.0, "embed bos p o t s"),
+    "decoder self": (5.6, 1.8, "masked self-attention, add & norm"),
+    "cross": (5.6, 2.6, "cross-attention, add & norm"),
+    "decoder ffn": (5.6, 3.4, "feed-forward, add & norm"),
+    "output": (5.6, 4.2, "z = y Eᵀ"),
+    "loss": (5.6, 4.9, "softmax, loss L"),
+}
+WIRES = [  # from, to, shape, name of the gradient in minitransformer.example
+    ("source", "encoder self", "(4, 6)", "source.dx"),
+    ("encoder self", "encoder ffn", "(4, 6)", "encoder.norm1.dy"),
+    ("encoder ffn", "cross", "M (4, 6)", "dM"),
+    ("target", "decoder self", "(5, 6)", "target.dx"),
+    ("decoder self", "cross", "(5, 6)", "decoder.norm1.dy"),
+    ("cross", "decoder ffn", "(5, 6)", "decoder.norm2.dy"),
+    ("decoder ffn", "output", "(5, 6)", "decoder.norm3.dy"),
+    ("output", "loss", "(5, 7)", "output.dz"),
+]
+
+
+def gradient_sizes(sizes: Mapping[str, float]) -> "Figure":
+    """The running example's model, with the shape of each value and the size of its gradient -> Figure.
+
+    `sizes` has the sizes by the names of the gradients in WIRES, and those of the three gradients of E by the names
+    "source", "target" and "output". KeyError if one is missing.
+
+    gradient_sizes({name: np.linalg.norm(value) for name, value in gradients.items()})
+    """
+    graph = Graph()
+    for name, (x, y, text) in COLUMNS.items():
+        graph.node(name, (x, y), text)
+    for use, x, y in (("source", 1.2, 0.25), ("target", 5.6, 0.25), ("output", 3.2, 4.2)):
+        graph.node(f"E {use}", (x, y), "E", lit=True)
+        graph.edge(f"E {use}", use, forward="(7, 6)", gradient=number(sizes[use], 3))
+    for below, above, shape, name in WIRES:
+        graph.edge(below, above, forward=shape, gradient=number(sizes[name], 3))
+    return graph.draw(title="Forward: the shape. Backward: the size of the gradient.")
