@@ -1,6 +1,6 @@
 """Exercise 12: the backward pass of a decoder layer, and of a stack of them.
 
-Difficulty 4 of 5, 40 minutes. See lesson 12, parts 2 and 3.
+Difficulty 4 of 5, 40 minutes. See lesson 12, "The machine".
 
 Masked self-attention, cross-attention to the memory (what the encoder made of the source), a feed-forward network,
 each in its Add & Norm (post-norm, one head, no dropout). Each piece's forward returns its result AND a function

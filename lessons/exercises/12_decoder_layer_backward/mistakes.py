@@ -140,7 +140,7 @@ DECODER_MISTAKES = (
 
 EXERCISE = Exercise(
     name="12_decoder_layer_backward",
-    see="lesson 12, parts 2 and 3",
+    see='lesson 12, "The machine"',
     hints=(
         "How often are x, a, c and the memory used in one layer? And how often is the memory used in the whole stack?",
         "The memory gives keys and values, and a gives the queries and stands in the sum. In a stack, what a layer "

@@ -1,6 +1,6 @@
 """Exercise 12: the backward pass of an encoder layer.
 
-Difficulty 3 of 5, 25 minutes. See lesson 12, parts 1 and 2.
+Difficulty 3 of 5, 25 minutes. See lesson 12, "The pieces" and "The machine".
 
 Self-attention and a feed-forward network, each in its Add & Norm (post-norm, as in the paper; one head, no dropout).
 Each piece's forward returns its result AND a function `back`, which goes back through it, from the gradient of what

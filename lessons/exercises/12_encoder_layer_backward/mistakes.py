@@ -71,7 +71,7 @@ ENCODER_LAYER_MISTAKES = (
 
 EXERCISE = Exercise(
     name="12_encoder_layer_backward",
-    see="lesson 12, parts 1 and 2, and lesson 11, part 1",
+    see='lesson 12, "The machine", and lesson 11',
     hints=(
         "How often is a used in the forward, and how often x? Draw an arrow for each use.",
         "a has two uses, as it stands in a sum and is the network's input. x has four: a sum, and three "
