@@ -3,9 +3,9 @@
 #
 # * Question: the gradient says in which direction each parameter should move, but how far should it move?
 # * You derive: Adam and its bias correction; why a first step must be short; the peak of the Noam schedule
-# * Reading: 10 min, going deeper 8 min
+# * Reading: 11 min, going deeper 8 min
 # * Run: 55 s (fast: 10 s)
-# * Needs: 01, 03, 05, 12
+# * Needs: 03, 05, 06, 11, 12
 # * Difficulty: 3 of 5
 # * Paper: section 5.3, equation 3
 #
@@ -28,12 +28,12 @@ example = load_example()
 # %% [markdown]
 # ## 826 numbers, and one question
 #
-# Our model has 826 parameters θ, and since lesson 12 we have the gradient g of its loss, right to the last digit. One
-# line is missing before it can learn: θ ← θ − ... How far should each parameter go?
+# Our model has 826 parameters θ, and since lesson 12 we have the gradient g of its loss. Only one line is missing
+# before it can learn: θ ← θ − ... How far should each parameter go?
 #
-# Gradient descent says θ ← θ − lr g, with one learning rate lr for all. Look at our gradients. The largest is −1.35.
-# The smallest that is not 0 is 0.0000115, 118,000 times smaller. With lr = 0.001 the first parameter moves by 0.00135,
-# and the other one by 0.00000001.
+# Gradient descent says θ ← θ − lr g, with one learning rate lr for all. Look at our gradients. The largest in size is
+# −1.35. The smallest that is not 0 is 0.0000115, 118,000 times smaller. With lr = 0.001 the first parameter moves by
+# 0.00135, and the other one by 0.00000001.
 #
 # Is that what we want? Look at the units. g is loss per unit of θ. For lr g to be a change of θ, lr must have the unit
 # θ² per loss. So it depends on the scale of each parameter, and what is right for one is wrong for another.
@@ -62,9 +62,9 @@ def loss_and_gradient(model, weights):
 model, weights = make_model("float64")
 start = weights.data.copy()
 L, g = loss_and_gradient(model, weights)
-known = np.abs(g) > 1e-9
-print(f"L = {L:.4f}, {g.size} gradients, {known.sum()} of them are not 0")
-print(f"sizes {np.abs(g[known]).min():.3g} to {np.abs(g).max():.3g}")
+not_zero = np.abs(g) > 1e-9
+print(f"L = {L:.4f}, {g.size} gradients, {not_zero.sum()} of them are not 0")
+print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 
 # %% [markdown]
 # ## Guess first
@@ -92,11 +92,11 @@ print(f"sizes {np.abs(g[known]).min():.3g} to {np.abs(g).max():.3g}")
 #
 #     m₁ = (1 − β₁) (g now + β₁ g one step ago + β₁² g two steps ago + ...)
 #
-# Let `step` count from 1. Then the weights of all gradients so far add up to
+# Let `step` count from 1. Then the factors of all gradients so far add up to
 #
 #     (1 − β₁) (1 + β₁ + ... + β₁^(step − 1)) = 1 − β₁^step
 #
-# and not to 1. The rest is the weight of the 0 at the beginning. Divide by this sum, and you have a proper mean. That
+# and not to 1. The rest is the factor of the 0 at the beginning. Divide by this sum, and you have a proper mean. That
 # is all of Adam:
 #
 #     m̂₁ = m₁ / (1 − β₁^step)           m̂₂ = m₂ / (1 − β₂^step)
@@ -128,7 +128,7 @@ def adam_step(theta, g, m1, m2, step, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 #              θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885
 #
 # In the first step the size of g cancels: m̂₁ = g and √m̂₂ = |g|. The parameter moves by lr against the sign of g, and
-# so does every other one. Here are the gradients of E, and how far its entries go in the first step:
+# so does every other one whose g is not 0. Here are the gradients of E, and how far its entries go in the first step:
 
 # %%
 zeros = np.zeros_like(start)
@@ -140,6 +140,8 @@ lesson.save(figure, "numbers")
 
 # %% [markdown]
 # ![The gradient of E, and its first step](../plots/13_adam_noam_numbers.png)
+#
+# The row of pad has no gradient above 0.0008, and its entries move just as far as all others.
 #
 # ## One step for everybody
 #
@@ -159,32 +161,34 @@ for lr in after:
     print(f"lr = {lr}: loss {L:.4f} -> {after[lr]:.4f}, predicted {L - lr * np.abs(g).sum():.4f}")
 
 # %% [markdown]
-# With lr = 0.001 the loss falls from 0.111 to 0.070. With lr = 0.01 it *rises* to 2.15! Each weight has changed by one
-# in its last digit only. But all have moved at once, each as if the others stood still. The prediction for this step
-# was −0.64, and no loss can be negative.
+# With lr = 0.001 the loss falls from 0.111 to 0.070. With lr = 0.01 it *rises* to 2.15! (That was guess 1.) Each weight
+# has changed by one in its last digit only. But all have moved at once, each as if the others stood still. The
+# prediction for this step was −0.64, and no loss can be negative.
 #
 # The more parameters pull together, the worse this gets. Take one output of a linear layer, y = Σ_c x_c W_c. Its
 # gradients are dW_c = x_c dy. So the first step changes W_c by −lr times the signs of x_c and dy, and y by
 #
 #     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           about 0.8 C lr for normal x_c
 #
-# All C terms have the same sign. So wide models need short steps. And the first step is the most dangerous one. Later
-# the gradients of different batches disagree, and |m₁| is smaller than √m₂.
+# All C terms have the same sign. So wide models need short steps. And the first step is the most dangerous one. (Lesson
+# 11 has a model that did not recover from it.) Later the gradients of different batches disagree, and |m₁| is smaller
+# than √m₂.
 #
 # ## The Noam schedule
 #
-# The paper's learning rate takes care of both. It is smaller for a wide model, and it begins close to 0. It rises in a
-# straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
+# The paper's learning rate helps with both. It is smaller for a wide model (by 1/√C, where our estimate asks for 1/C),
+# and it begins close to 0. It rises in a straight line for 4,000 steps, the warm-up, and then falls as 1/√step:
 #
 #     lr = C^−0.5 · min(step^−0.5, step · warmup^−1.5)
 #
 # The two branches meet where step^−0.5 = step · warmup^−1.5, which means step = warmup. There is the peak, with lr =
 # 1/√(C · warmup): 6.99e-4 for the base model (C = 512), 4.94e-4 for the big one (C = 1024). Step 1 has only 1.75e-7. In
-# the layer of the last section, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7 changes it by
-# 0.00007.
+# the layer of the last section, with C = 512, a first step of 6.99e-4 would change y by 0.29, and one of 1.75e-7
+# changes it by 0.00007.
 #
 # There are two traps. At step 0 the formula divides by zero, so count from 1. And much code puts a factor in front of
 # the formula, and calls that factor the learning rate. Then "lr = 2" means twice this curve, with a peak of 1.40e-3.
+# (That was guess 2.)
 
 
 # %%
@@ -237,24 +241,24 @@ lesson.save(figure)
 # %% [markdown]
 # ![The loss after one step of Adam, and the Noam schedule](../plots/13_adam_noam.png)
 #
-# You should see a blue line that dips near 0.001 and then climbs, and on the right three roofs with the ridge at step
-# 4,000. If your ridge is somewhere else, you count something other than steps, for instance weight arrays.
+# You should see a blue line that dips near 0.001 and then climbs, and on the right three curves with their peak at step
+# 4,000. If your peak is somewhere else, you count something other than steps, for instance updates of single arrays.
 #
 # ## The surprise
 #
 # The 18 parameters without influence are the biases of the keys in the three attentions. A key bias b_k adds q_t·b_k to
-# all scores of a row, and the softmax ignores what is added to all of them (lesson 03). So the gradient of b_k is
-# exactly 0. In floating point its terms cancel except for rounding noise. Train the model for 100 steps, in float64 and
-# in float32, and see how far the key biases go.
+# all scores of a row, and the softmax ignores what is added to all of them. So the gradient of b_k is exactly 0, and it
+# "never learns", as lesson 06 said. But in floating point the terms of this 0 cancel only up to rounding noise. Train
+# the model for 100 steps, in float64 and in float32, and see how far the key biases go.
 
 
 # %%
 def key_and_query_biases(model, what="data"):
     """The 18 biases (or gradients, what="grad") of the keys, and those of the queries."""
-    of = {name: getattr(parameter, what).copy() for name, parameter in model.named_parameters()}
-    encoder = of["encoder.layers.0.self_attention.sublayer.qkv.b"]
-    decoder = of["decoder.layers.0.self_attention.sublayer.qkv.b"]
-    cross_q, cross_kv = (of[f"decoder.layers.0.cross_attention.sublayer.{part}.b"] for part in ("q", "kv"))
+    arrays = {name: getattr(parameter, what).copy() for name, parameter in model.named_parameters()}
+    encoder = arrays["encoder.layers.0.self_attention.sublayer.qkv.b"]  # q, k and v side by side
+    decoder = arrays["decoder.layers.0.self_attention.sublayer.qkv.b"]
+    cross_q, cross_kv = (arrays[f"decoder.layers.0.cross_attention.sublayer.{part}.b"] for part in ("q", "kv"))
     key, query = [encoder[6:12], decoder[6:12], cross_kv[:6]], [encoder[:6], decoder[:6], cross_q]
     return np.concatenate(key), np.concatenate(query)
 
@@ -277,11 +281,12 @@ for dtype in ("float64", "float32"):
 # %% [markdown]
 # In float64 the noise is far below ε, and the key biases stay where they are. In float32 the noise is about 5e-9,
 # millions of times smaller than the gradients of the query biases (0.11). But it is above ε = 1e-9, and Adam divides by
-# its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. The loss
-# cannot see it, and it does no harm. But if you compare two correct implementations after training, this is where they
-# differ.
+# its size. So the key biases move by about 0.004, nearly as far as the query biases, which move by 0.005. (That was
+# guess 3.) The loss cannot see it, and it does no harm. But if you compare two correct implementations after training,
+# this is where they differ.
 #
-# (13 more gradients are 0. They belong to a ReLU unit that is off in all five rows, and they have no rounding noise.)
+# (13 more gradients are 0. They belong to a hidden unit that ReLU switches off in all five rows, and they have no
+# rounding noise.)
 
 # %% [markdown]
 # ## Going deeper
@@ -298,7 +303,7 @@ for dtype in ("float64", "float32"):
 #
 # So m₁/√m₂ is at most 1.70 with the paper's β₁ and β₂, and 7.27 with PyTorch's β₂ = 0.999. It reaches this bound if g_i
 # is in proportion to (β₁/β₂)^i. That is a gradient that grows by β₂/β₁ = 1.089 in every step, as in a run that begins
-# to diverge. The steps are longest when you want it least.
+# to diverge. The steps are longest when you least want it.
 
 # %%
 longest = {}
@@ -315,15 +320,15 @@ for beta2 in (0.98, 0.999):
 # %% [markdown]
 # ### Without the correction
 #
-# Both means begin too small, so you would expect short steps. But m₂ is under the fraction bar, and further below its
-# value than m₁. With a steady gradient a step is lr (1 − β₁^step) / √(1 − β₂^step) long. With the paper's β₂ it begins
-# with 0.71 lr and rises to 1.55 lr at step 14. With PyTorch's it begins with 3.16 lr and rises to 6.57 lr at step 12.
+# Both means begin too small, so you would expect short steps. But m₂ is in the denominator, and takes longer to grow.
+# With a steady gradient a step is lr (1 − β₁^step) / √(1 − β₂^step) long. With the paper's β₂ it begins with 0.71 lr
+# and rises to 1.55 lr at step 14. With PyTorch's it begins with 3.16 lr and rises to 6.57 lr at step 12.
 #
 # ### What Adam cannot see
 #
 # Take a loss with two parameters, a long valley: ½ (100 θ_1² + 0.01 θ_2²), from (1, 1). Gradient descent (SGD) must
-# keep lr below 2/100. After 400 steps it still has 0.93 of its way along the flat axis to go, and Adam has arrived. Now
-# turn the valley by 45°. Both parameters see mostly the steep direction, and Adam, too, has 0.97 left. It keeps one
+# keep lr below 2/100. After 400 steps it still has 0.93 of its way along the flat axis to go, while Adam has arrived.
+# Now turn the valley by 45°. Both parameters see mostly the steep direction, and Adam, too, has 0.97 left. It keeps one
 # size for each parameter, and it knows no directions.
 
 # %%
@@ -411,8 +416,8 @@ lesson.save(figure, "training")
 # ![Steps without correction, a valley, and learning to copy](../plots/13_adam_noam_training.png)
 #
 # You should see, on the right, one line that stays near 3. With lr = 0.02 and without warm-up Adam learns hardly
-# anything and ends at about 3.2, where guessing one of 27 tokens costs 3.30. With warm-up it ends at about 0.3. But
-# with lr = 0.003 it needs no warm-up, and ends at about 0.2. So warm-up buys a higher learning rate. A model this
+# anything and ends at about 3.2, where guessing one of 27 tokens costs 3.30. With warm-up it ends at about 0.2. But
+# with lr = 0.003 it needs no warm-up, and ends at about 0.2, too. So warm-up buys a higher learning rate. A model this
 # shallow can do without. (SGD ends at about 1.6.)
 #
 # ### Clipping
@@ -464,7 +469,7 @@ for name, steps_taken, hours in (("base", 100_000, 12), ("big", 300_000, 3.5 * 2
 # ## Exercise
 #
 # 1. Keyboard, 5 minutes. Leave the correction out of `adam_step`, and take the running example's first step with lr =
-#    0.001 and β₂ = 0.98, then 0.999. First predict the loss: read it from the left panel of the core's last picture.
+#    0.001 and β₂ = 0.98, then 0.999. First predict the loss: read it from the picture "One step of Adam".
 # 2. Pencil, 10 minutes. A model has 100 weight arrays, and its author increases the step once for each array. At which
 #    true step is the peak, and how does lr at the true step 4,000 compare with the right one?
 #

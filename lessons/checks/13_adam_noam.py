@@ -15,7 +15,8 @@ def verify(lesson, run):
     size, known = np.abs(g), np.abs(g) > 1e-9
     largest = size.argmax()
     lesson.quote("Our model has 826 parameters", g.size)
-    lesson.quote("The largest is −1.35", g[largest])
+    lesson.quote("The largest in size is −1.35", g[largest])
+    lesson.quote("The row of pad has no gradient above 0.0008", np.abs(run.dE[0]).max())
     lesson.quote(
         "is not 0 is 0.0000115, 118,000 times smaller",
         0,
@@ -148,7 +149,7 @@ def deeper(lesson, run):
         within=0.2,
         full_only=True,
     )
-    lesson.quote("With warm-up it ends at about 0.3", warm, within=2.0, full_only=True)
+    lesson.quote("With warm-up it ends at about 0.2", warm, within=2.0, full_only=True)
     lesson.quote("and ends at about 0.2", slow, within=2.0, full_only=True)
     lesson.quote("(SGD ends at about 1.6", sgd, within=0.5, full_only=True)
     if not lesson.fast:
