@@ -90,6 +90,16 @@ def test_residual_paths_light_five_lines_around_sub_layers(module):
     assert strong(architecture(["residual paths"]), BLUE) == 5
 
 
+def test_gradient_sizes_shows_each_size_once_and_readable(module):
+    architecture = module("architecture")
+    names = [name for *_, name in architecture.WIRES] + ["source", "target", "output"]
+    sizes = {name: 1.0 + i / 8 for i, name in enumerate(names)}
+    figure = architecture.gradient_sizes(sizes)
+    shown = texts(figure)
+    assert all(shown.count(f"{size:.3f}") == 1 for size in sizes.values())
+    assert not faults(figure)
+
+
 def test_maps_cover_all_lessons_and_name_known_boxes_only(module):
     architecture = module("architecture")
     assert list(architecture.MAPS) == [lesson.number for lesson in find_lessons(FOLDER)]
