@@ -38,10 +38,11 @@ example = running_example()
 #
 # 1. From its logits the row gives the letter o 70 % and the letter p 30 %. The gradient of the loss has seven entries,
 #    one for each logit. Which are positive, which are negative, and what is their sum?
-# 2. Somebody takes the derivative of the softmax to be p (1 − p), as for the sigmoid. Will a model that is trained with
-#    it learn how often each of two tokens comes? And each of three?
-# 3. The paper has V = 37,000 tokens and smooths the labels by ε = 0.1. What is the smallest loss that any model can
-#    have: 0, 0.1 or 1.4?
+# 2. One token is right in 70 % of the cases, another one in 30 %. A model can learn these shares. But somebody takes
+#    the derivative of the softmax to be p (1 − p), as it is for the sigmoid 1/(1 + exp(−z)). Will the model still learn
+#    the shares? And the shares of three tokens?
+# 3. The paper has V = 37,000 tokens. Its loss wants about 90 % for the right token, and spreads 10 % over all tokens.
+#    What is the smallest loss that any model can have: 0, 0.1 or 1.4?
 
 # %% [markdown]
 # ## From seven logits to one number
@@ -52,18 +53,18 @@ example = running_example()
 #     p_i = exp(z_i) / Σ_j exp(z_j)
 #
 # In our row the exponentials are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06. So the letter o
-# gets 259.45 / 372.06 = 0.697. If you add one number to all logits, every exponential gets the same factor, and p stays
-# as it is. So code first subtracts the largest logit, and then no exponential overflows.
+# gets 259.45 / 372.06 = 0.697. If you add the same number to all logits, all exponentials get the same factor, and p
+# stays as it is. So code first subtracts the largest logit, and then no exponential overflows.
 #
 # Then charge the model −ln of the probability that it gave to the right token. That is 0 for a probability of 1, and
 # 0.361 in our row, and it grows without bound as the probability goes to 0. Why the logarithm? The probability of a
 # word is the product of the probabilities of its tokens. The logarithm makes a sum of it, so each token can be charged
-# alone. With ln, the unit is called nat.
+# alone. The unit of ln p is called the nat.
 #
 # Write p* for the probabilities that the loss wants: 1 for the right token, and 0 for all others. The loss is then the
-# cross-entropy, in the mean over the N tokens that count. (Padding does not count.)
+# cross-entropy, a mean over the N tokens that count. (Padding, the token that fills up short words, does not count.)
 #
-#     L = −1/N Σ_n Σ_i p*_ni ln p_ni
+#     L = −(1/N) Σ_n Σ_i p*_ni ln p_ni
 
 
 # %%
@@ -74,7 +75,7 @@ def softmax(z):
 
 
 def cross_entropy(z, wanted):
-    """L = −1/N Σ_n Σ_i p*_ni ln p_ni, with ln p_i = z_i − ln Σ_j exp(z_j)."""
+    """L = −(1/N) Σ_n Σ_i p*_ni ln p_ni, with ln p_i = z_i − ln Σ_j exp(z_j)."""
     z = z - z.real.max(axis=-1, keepdims=True)
     log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
     return -(wanted * log_p).sum(axis=-1).mean()
@@ -90,7 +91,7 @@ show("loss of each row, in nats", losses, columns=ROWS)
 print(f"mean {L:.4f}")
 
 # %% [markdown]
-# The mean is L = 0.1108 nats. Our row alone makes 65 % of it.
+# The mean is L = 0.1108 nats. Our row alone accounts for 65 % of it.
 #
 # ## One logit moves every probability
 #
@@ -106,8 +107,8 @@ print(f"mean {L:.4f}")
 #                      = p_i (1[i = j] − p_j)
 #
 # On the diagonal it is p_i (1 − p_i): a logit raises its own probability. Everywhere else it is −p_i p_j: it lowers all
-# others. Each row of J sums to 0, because p stays when all logits move together. Each column sums to 0, because the
-# probabilities always sum to 1.
+# others. Each row of J sums to 0, because p does not change when all logits move together. Each column sums to 0,
+# because the probabilities always sum to 1.
 #
 # Backward, a logit reaches the loss through the probabilities that it touches (lesson 02), and it touches them all:
 #
@@ -129,8 +130,8 @@ print(f"mean {L:.4f}")
 #     dz_i          = p_i (−p*_i / p_i + 1) = p_i − p*_i
 #
 # The division by p_i cancels. What remains is what the model said, minus what the loss wanted. The mean over N tokens
-# divides it by N. In our row the letter o gets (0.697 − 1)/5 = −0.061, and the letter p gets 0.297/5 = 0.059. The right
-# logit is pulled up by what it lacks, each wrong one is pushed down by what it took, and the sum is 0.
+# divides this by N. In our row the letter o gets (0.697 − 1)/5 = −0.061, and the letter p gets 0.297/5 = 0.059. So the
+# right logit is pulled up by what it lacks, each wrong one is pushed down by what it took, and the sum is 0.
 
 
 # %%
@@ -138,7 +139,7 @@ def softmax_backward(dp, p):
     return p * (dp - (p * dp).sum(axis=-1, keepdims=True))
 
 
-def cross_entropy_backward(p, wanted):  # and the softmax's with it
+def cross_entropy_backward(p, wanted):  # from L back to z, through the softmax
     return (p - wanted) / len(p)
 
 
@@ -151,10 +152,9 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # ![z, p, p* and dz of the running example](../plots/03_softmax_cross_entropy_numbers.png)
 #
-# A row whose p is close to its p* gets almost no gradient. The pull goes where the guess is poor.
+# A row whose p is close to its p* gets almost no gradient.
 #
-# Now the checks, against the complex step and against the library. The library also gets three tokens of padding, which
-# must not count.
+# Now the checks. The library also gets three tokens of padding, which must not count.
 
 # %%
 from minitransformer import functional
@@ -180,12 +180,11 @@ lesson.check("padding gets no gradient", np.abs(dlogits[4:]).max(), 0.0)
 # %% [markdown]
 # ## A mistake that learns
 #
-# Now the second guess. The sigmoid has the derivative p (1 − p), entry by entry. If you take this for the softmax, you
-# keep the diagonal of J and lose the rest. The right token's logit still gets its p − 1. The wrong ones get 0. Every
-# shape fits. Does it learn?
+# Now the second guess. With p (1 − p), entry by entry, you keep the diagonal of J and lose the rest. The right token's
+# logit still gets its p − 1. The wrong ones get 0. Every shape fits. Does it learn?
 #
-# Let a model meet the same row again and again. In 60 % of the cases o is right, in 30 % s, and in 10 % t. In the mean
-# over all cases the loss wants p* = (0.6, 0.3, 0.1), and the gradients are
+# Let a model with three tokens meet the same row again and again. In 60 % of the cases o is right, in 30 % s, and in
+# 10 % t. On average the loss wants p* = (0.6, 0.3, 0.1), and the gradients are
 #
 #     right       dz_i = p_i − p*_i
 #     mistaken    dz_i = p_i (1 − p_i) dp_i = −p*_i (1 − p_i)
@@ -236,15 +235,16 @@ for steps in (10, 80, 1000, 20000):
 # %% [markdown]
 # ![Gradient descent with the right and with the mistaken gradient](../plots/03_softmax_cross_entropy.png)
 #
-# A point of the triangle stands for three probabilities: the nearer to a corner, the likelier its token. The grey lines
-# are levels of the loss, and the star is p*. On the left you should see all paths end in the star. On the right all end
-# on the lower edge, where t has the probability 0. If your paths on the left miss the star, your gradient lacks a term.
+# A point of the triangle stands for three probabilities: the nearer to a corner, the likelier its token. Paths begin at
+# the dots. The grey lines are levels of the loss, and the star is p*. On the left you should see all paths end in the
+# star. On the right all end on the lower edge, where t has the probability 0. If your paths on the left miss the star,
+# your gradient lacks a term.
 #
-# The surprise: with two tokens, the mistake finds the right answer (see Going deeper). With three, the rare one dies
-# out, and the others share its part. And look at the early steps. After 80 steps the mistaken gradient has the *lower*
-# loss, 0.8982 against 0.9031 nats. Its path to the wrong place leads past the right one. After 20,000 steps it stands
-# at 20.7 nats. If you watch a short run, or keep the model with the lowest loss, you keep the mistake. One look would
-# find it, without any training: the entries of dz must sum to 0.
+# The surprise: with two tokens, the mistake finds the right shares (see Going deeper). With three, the rare one dies
+# out, and the others share its part. And look at the path that begins in the middle. After 80 steps the mistaken
+# gradient has the *lower* loss, 0.8982 against 0.9031 nats: on its way to the wrong place it passes the right one.
+# After 20,000 steps its loss is 20.7 nats. In a short run, you never notice. One look finds the mistake without any
+# training: the entries of dz must sum to 0.
 #
 # ## A loss that cannot reach 0
 #
@@ -254,7 +254,7 @@ for steps in (10, 80, 1000, 20000):
 #     p*_i = (1 − ε) 1[i = right] + ε/V
 #
 # The gradient is p − p* as before. It is 0 where p = p*. There the loss is −Σ_i p*_i ln p*_i, and no p makes it smaller
-# (see Going deeper). That is the floor. For the paper's ε = 0.1 and V = 37,000 it is
+# (see Going deeper). This is the floor. For the paper's ε = 0.1 and V = 37,000 it is
 #
 #     the right token     p* = 0.9000027                  0.0948
 #     36,999 others       p* = 0.0000027 each             1.2821
@@ -287,13 +287,12 @@ lesson.save(figure, "floor")
 # %% [markdown]
 # ![The loss with and without smoothing](../plots/03_softmax_cross_entropy_floor.png)
 #
-# Here all wrong logits are equal, and the right one leads. You should see both curves begin at ln V = 10.519 and fall
-# together. The blue one reaches 0. The orange one touches the floor at a lead of 12.7, and rises again. If yours
-# reaches 0 too, somebody has subtracted the floor.
+# Here all wrong logits are equal, and the right one leads. You should see both curves begin at ln V = 10.519 and fall.
+# The blue one reaches 0. The orange one touches the floor at a lead of 12.7, and rises again, because now the model is
+# too sure. If your orange curve reaches 0, somebody has subtracted the floor.
 #
 # Look at who pays. The right token accounts for 0.095 of the 1.377 nats. The rest, 93 % of the floor, is charged for
-# the 36,999 wrong tokens. So exp(1.377) is no perplexity: that is exp of the loss without smoothing, which at the floor
-# is 0.105. And a loss that is stuck at 1.4 may be very good news.
+# the 36,999 wrong tokens. So a loss that is stuck at 1.4 may be very good news.
 
 # %% [markdown]
 # ## Going deeper
@@ -343,12 +342,12 @@ far, sure = np.array([1000.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
 exact = [cross_entropy(far, target) for target in (sure, smooth(sure, 0.1))]
 with np.errstate(divide="ignore", invalid="ignore"):
     naive = [-(target * np.log(softmax(far))).sum() for target in (sure, smooth(sure, 0.1))]
-print("ln of p:", naive, "from the logits:", exact)
+show("the two losses", [naive, exact], ["from p", "from the logits"], ["not smoothed", "smoothed"], digits=1)
 
 # %% [markdown]
 # ### Why three tokens differ from two
 #
-# With the mistaken gradient all logits rise for ever. But p rests when they rise at one speed: p*_i (1 − p_i) = speed
+# With the mistaken gradient all logits rise for ever. But p rests if all rise at the same speed: p*_i (1 − p_i) = speed
 # for all i. With two tokens, 1 − p_0 = p_1 and 1 − p_1 = p_0. So p rests where p*_0 p_1 = p*_1 p_0, which means p = p*.
 # With three tokens and p* = (0.6, 0.3, 0.1), p_i = 1 − speed/p*_i, and the three must sum to 1:
 #
@@ -357,18 +356,22 @@ print("ln of p:", naive, "from the logits:", exact)
 #
 # There is no such place. The rare logit falls behind for good, and the two others settle as if they were alone, at
 # (2/3, 1/3, 0).
-#
+
+# %% [markdown]
 # ### In the wild
 #
 # * A new model whose logits are all equal has the loss ln V, smoothed or not. Most new models are above, because their
-#   logits are not equal (lesson 00). That is no mistake by itself. A first loss far *below* ln V is one: the model sees
-#   the answer.
+#   logits are not equal (lesson 00). That is no mistake by itself. But if the first loss is far *below* ln V, the model
+#   sees the answer.
+# * Papers report the perplexity, exp of the loss *without* smoothing. At the floor that loss is 0.105, so exp(1.377) is
+#   no perplexity.
 # * PyTorch's `CrossEntropyLoss` wants logits. If you give it probabilities, it takes the softmax of a softmax, and at
 #   V = 37,000 even a perfect model stays at 9.519 nats.
 # * The same class leaves out targets equal to −100. If you pad with 0 and do not set `ignore_index`, the model learns
 #   to predict padding, at which it soon excels.
 # * tensor2tensor, the authors' code, subtracts the floor from the loss that it reports. Others do not, and fairseq
-#   reports bits, which are nats divided by ln 2. Compare the losses of two repositories only after a look at this line.
+#   reports bits, which are nats divided by ln 2. Before you compare the losses of two repositories, look at how each of
+#   them reports.
 #
 # ## Exercise
 #
@@ -382,7 +385,7 @@ print("ln of p:", naive, "from the logits:", exact)
 # ## Questions
 #
 # 1. Why must each row of J sum to 0? Give the reason without a formula.
-# 2. A batch has 100 tokens, and 40 of them are padding. Somebody divides the loss by 100. Why is that more than a
+# 2. A batch has 100 tokens, and 40 of them are padding. Somebody divides the loss by 100. Why is that not the same as a
 #    smaller learning rate?
 # 3. A model with V = 37,000 and ε = 0.1 reports 1.50 nats. How far is it from the best that it can do?
 # 4. Why should a test of a softmax's backward pass have at least three entries in a row?
@@ -398,7 +401,7 @@ lesson.finish(globals())
 # ## Answers
 #
 # 1. If all logits move together, no probability changes.
-# 2. The factor 0.6 depends on how much padding the batch happens to have. Batches of short sentences count less.
+# 2. The factor 0.6 depends on how much padding the batch happens to have. Batches with more padding count less.
 # 3. 0.123 nats, since the floor is 1.377.
 # 4. With two entries the diagonal of J alone leads to the right place. The lost entries only cost a factor of 2 in
 #    speed.

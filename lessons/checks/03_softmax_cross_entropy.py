@@ -16,7 +16,7 @@ def verify(lesson, run):
     lesson.quote("are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06", *powers, powers.sum())
     lesson.quote("259.45 / 372.06 = 0.697", powers[3], powers.sum(), p[1, 3])
     lesson.quote("That is 0 for a probability of 1, and 0.361 in our row", 0, 1, losses[1])
-    lesson.quote("The mean is L = 0.1108 nats. Our row alone makes 65 % of it", run.L, 20 * losses[1] / run.L)
+    lesson.quote("The mean is L = 0.1108 nats. Our row alone accounts for 65 % of it", run.L, 20 * losses[1] / run.L)
     lesson.quote("(0.697 − 1)/5 = −0.061", p[1, 3], 1, 5, run.dz[1, 3])
     lesson.quote("the letter p gets 0.297/5 = 0.059", p[1, 4], 5, run.dz[1, 4])
     lesson.check("rows of dz sum to 0", np.abs(run.dz.sum(axis=-1)).max(), 1e-15)
@@ -31,7 +31,7 @@ def verify(lesson, run):
     plain = {name: -np.log(path) @ run.shares for name, path in run.runs.items()}
     sentence = "After 80 steps the mistaken gradient has the *lower* loss, 0.8982 against 0.9031 nats"
     lesson.quote(sentence, 80, plain[True][80], plain[False][80])
-    lesson.quote("After 20,000 steps it stands at 20.7 nats", 20000, plain[True][20000])
+    lesson.quote("After 20,000 steps its loss is 20.7 nats", 20000, plain[True][20000])
     ends = {mistaken: path[-1] for mistaken, path in run.runs.items()}
     lesson.check("right: p ends at p*", np.abs(ends[False] - run.shares).max(), 1e-9)
     lesson.check("mistaken: p ends at (2/3, 1/3, 0)", np.abs(ends[True] - [2 / 3, 1 / 3, 0]).max(), 1e-9)
@@ -59,8 +59,8 @@ def verify(lesson, run):
     lesson.quote("touches the floor at a lead of 12.7", np.log(wanted[0] / wanted[1]))
     lesson.quote("accounts for 0.095 of the 1.377 nats", parts[0], run.floor)
     lesson.quote("93 % of the floor, is charged for the 36,999", 100 * parts[1:].sum() / run.floor, V - 1)
-    lesson.quote("So exp(1.377)", run.floor)
-    lesson.quote("which at the floor is 0.105", -np.log(wanted[0]))
+    lesson.quote("exp(1.377) is no perplexity", run.floor)
+    lesson.quote("At the floor that loss is 0.105", -np.log(wanted[0]))
     lesson.check(
         "naively these losses are NaN and infinite", np.isnan(run.naive[0]) and np.isinf(run.naive[1]), at_least=1
     )
