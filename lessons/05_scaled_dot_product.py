@@ -26,10 +26,9 @@ example = running_example()
 # %% [markdown]
 # ## A row that needs another row
 #
-# Our tiny model reads "stop" and writes "pots". Stop the clock in the middle of its work. The encoder has read the
-# source and left the memory M, one row of C = 6 numbers for each of the S = 4 letters s, t, o, p. The decoder has
-# written "p". Now its row p→o, which has just read that p, must write the next letter: o. (Rows are counted from 0, so
-# this is row 1.)
+# Our tiny model reads "stop" and writes "pots". Let us pause it halfway. The encoder has read the source and left the
+# memory M, one row of C = 6 numbers for each of the S = 4 letters s, t, o, p. The decoder has written "p". Now its row
+# p→o, which has just read that p, must write the next letter: o. (Rows are counted from 0, so this is row 1.)
 #
 # The o is in row 2 of the memory. But row 1 of the decoder does not know this. It holds six numbers of its own, and
 # so far no layer has let it look at the source. How can it find the row that it needs?
@@ -52,8 +51,8 @@ example = running_example()
 #     k = M W_k + b_k      (S, D)   what each source letter offers to be found by
 #     v = M W_v + b_v      (S, D)   what each source letter hands over
 #
-# T = 5 is the number of decoder rows, and D = 3 the width of a query. (The model has two such dictionaries, called
-# heads. We look at head 0. Lesson 08 shows both.)
+# T = 5 decoder rows are computed at once (lesson 02), and D = 3 is the width of a query. (The model has two such
+# dictionaries, called heads. We look at head 0. Lesson 08 shows both.)
 #
 # ## Small numbers
 #
@@ -94,7 +93,7 @@ show("scores s (T, S)", s, ROWS, SOURCE)
 show("weights p (T, S)", p, ROWS, SOURCE)
 show("answers o (T, D)", o, ROWS)
 matrices = {"q (T, D)": q, "kᵀ (D, S)": k.T, "s (T, S)": s, "p (T, S)": p, "v (S, D)": v, "o (T, D)": o}
-row = [(1, 0), (1, 1), (1, 2), (1, 3)]
+row = [(1, 0), (1, 1), (1, 2), (1, 3)]  # row p→o
 framed = {"q": row[:D], "s": row, "p": row, "o": row[:D]}
 lesson.save(grids(matrices, labels={"T": ROWS, "S": SOURCE}, highlight=framed), "numbers")
 
@@ -156,17 +155,17 @@ for width, found in variance.items():
 # ## What large scores do to the gradient
 #
 # If one score is far above the others, its key takes nearly all the weight. Then it hardly matters whether the score
-# moves a little, and the softmax passes no gradient back. Lesson 03 has the formula: for one query,
+# moves a little, and the softmax passes hardly any gradient back. Lesson 03 has the formula: for one query,
 #
 #     J_ij = ∂p_i/∂s_j = p_i (1[i = j] − p_j)
 #
-# Measure how much gets through by the size of J, the root of the sum of its squared entries, written ‖J‖. With two keys
-# all four entries are p_0 p_1 or −p_0 p_1, so ‖J‖ = 2 p_0 p_1. For equal scores this is 0.5. For the scores 1 and 0 it
-# is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8 is a typical score for D = 64, if
-# nothing divides it. The paper names this danger: large dot products push the softmax to where its gradient is
-# extremely small.
+# We measure how much gets through by the size of J, the root of the sum of its squared entries, written ‖J‖. ("Going
+# deeper" shows why.) With two keys all four entries are p_0 p_1 or −p_0 p_1, so ‖J‖ = 2 p_0 p_1. For equal scores this
+# is 0.5. For the scores 1 and 0 it is 0.393. For the scores 8 and 0 it is 0.00067, which is 586 times less. And 8 is a
+# typical score for D = 64, if nothing divides it. The paper names this danger: large dot products push the softmax to
+# where its gradient is extremely small.
 #
-# But the danger depends on the number of keys, and this is rarely said. Let us measure, with and without the division.
+# But the danger depends on the number of keys. Let us measure, with and without the division.
 
 # %%
 KEYS, WIDTHS = (4, 16, 64, 256), (1, 4, 16, 64, 256, 1024)
@@ -194,9 +193,9 @@ for keys in KEYS:
 # %% [markdown]
 # ## From scratch, and checked
 #
-# Here is attention forward, and its first step back: from dp, the gradient of the weights, to that of the dot products.
-# The softmax's line is lesson 03's, and √D divides the gradient, too. (The gradients of q, k and v are lesson 06.) We
-# compare with the complex step (lesson 01) and with the library.
+# Here is attention forward, and a part of its backward pass: from dp, the gradient of the weights, to that of the dot
+# products. The line for ds is lesson 03's, and √D divides the gradient, too. (The gradients of q, k and v are lesson
+# 06.) We compare with the complex step (lesson 01) and with the library.
 
 
 # %%
@@ -238,8 +237,8 @@ lesson.save(figure)
 # %% [markdown]
 # ![How much gradient passes the softmax](../plots/05_scaled_dot_product.png)
 #
-# You should see two green lines that are nearly flat, and two broken lines that fall steeply in the end. With 256 keys
-# the broken line first rises. If a green line falls or rises for large D, you divided by something other than √D.
+# You should see two green lines that are nearly flat, and two dashed lines that fall steeply in the end. With 256 keys
+# the dashed line first rises. If a green line falls or rises for large D, you divided by something other than √D.
 #
 # ## The surprise
 #
@@ -259,7 +258,7 @@ lesson.save(figure)
 #
 # ### Where the formula for ‖J‖ comes from
 #
-# Let the entries of dp be independent with mean 0 and variance 1. Then all mixed terms have the mean 0, and
+# Let the entries of dp be independent with mean 0 and variance 1. Then E[dp_i dp_j] = 0 for i ≠ j, and
 #
 #     ds_i      = Σ_j dp_j J_ji
 #     E[|ds|²]  = Σ_i E[(Σ_j J_ji dp_j)²] = Σ_i Σ_j J_ji² = ‖J‖²
@@ -297,10 +296,10 @@ print("D = 64 and 4 keys: a tenth of the queries has these shares of the sum of 
 #
 #     o = Σ_j f(q, k_j) v_j / Σ_i f(q, k_i)          f(q, k) = exp(−|q − k|² / 2√D)
 #
-# Multiply out |q − k|² = |q|² − 2 q·k + |k|². The factor exp(−|q|²/2√D) is in every term above and below the fraction
-# bar, and cancels. If all keys have the same length, exp(−|k|²/2√D) cancels too. What is left is exp(q·k/√D), divided
-# by its sum, and that is attention. If the keys differ in length, attention lacks the factor that punishes long keys,
-# so a longer key reaches more queries.
+# Multiply out |q − k|² = |q|² − 2 q·k + |k|². The factor exp(−|q|²/2√D) is in every term of the numerator and the
+# denominator, and cancels. If all keys have the same length, exp(−|k|²/2√D) cancels too. What is left is exp(q·k/√D),
+# divided by its sum, and that is attention. If the keys differ in length, attention lacks the factor that punishes long
+# keys, so a longer key reaches more queries.
 
 # %%
 equal = 3 * k / np.sqrt((k**2).sum(axis=-1, keepdims=True))  # keys of length 3
@@ -331,7 +330,7 @@ different = error(attention(q, k, v)[0], kernel_regression(q, k, v, np.sqrt(D)))
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. The entries of q have the mean 2, those of k the mean 3, and all variances are 1. What are the
-#    mean and the variance of q·k? How much of it does the softmax see?
+#    mean and the variance of q·k? How much of this variance does the softmax see?
 # 2. Keyboard, 10 minutes. Divide by D instead of √D and draw the picture again. To which value does ‖J‖ go for large D
 #    and 4 keys, and what kind of attention is that?
 #
