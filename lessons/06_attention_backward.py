@@ -86,8 +86,8 @@ example = running_example()
 # asks each letter whether its value points that way. The value of o points the other way, so more weight on o lowers
 # the loss.
 #
-# And a value hears from every row that looked at it, as loudly as the row looked. From row p→o, the value of o hears
-# 0.564 · do = (0.107, 0.069, 0.010). The other rows add their shares.
+# And a value hears from every row that looked at it. The more a row looked, the louder it speaks. From row p→o, the
+# value of o hears 0.564 · do = (0.107, 0.069, 0.010). The other rows add their shares.
 
 # %% [markdown]
 # ## Better than the average I attend to
@@ -137,8 +137,9 @@ example = running_example()
 # Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of o pulls with 0.169; the keys of p and t push with
 # 0.117 and 0.056. And the query pulls at the key of o, also with 0.169. Both turn.
 #
-# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0. No wonder: one vector added to all keys
-# changes all scores of a row alike, and so no weight. The bias b_k of lesson 05 is such a vector. It never learns.
+# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0. No wonder: add one vector to all keys, and
+# all scores of a row change by the same amount, so no weight changes. The bias b_k of lesson 05 is such a vector. It
+# never learns.
 #
 # Here is the whole backward pass of attention. ∘ is the product entry by entry:
 #
@@ -240,6 +241,7 @@ def descend(s, dp, steps):
 prices = dp[1]
 paid = descend(s[1], prices, 13) @ prices  # the average price before each step
 wrong = {lead: descend(np.array([0.0, 0.0, 0.0, lead]), prices, 3000) for lead in (2, 4, 6, 8)}
+# argmax of booleans: the place of the first True
 steps = {lead: int((path[:, 2] > 0.5).argmax()) for lead, path in wrong.items()}
 print("average price before each step:", *(f"{price:.3f}" for price in paid))
 print("steps until o has more than half of the weight:", steps)
@@ -365,11 +367,11 @@ for kind, arrays in kinds.items():
 #
 # ### How much gets through
 #
-# "Attention eliminates the vanishing gradient", we often read. True: from any token to any other it is one step. But
-# two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them together
-# get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is ever exactly 1.
-# But with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is then 8.5e-17.
-# It becomes exactly 0 much later: exp(−750) is stored as 0.) In float32, a lead of 17 is enough.
+# We often read that attention eliminates the vanishing gradient. It is true that from any token to any other it is one
+# step. But two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them
+# together get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is ever
+# exactly 1. But with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is
+# then 8.5e-17. It becomes exactly 0 much later: exp(−750) is stored as 0.) In float32, a lead of 17 is enough.
 #
 # Equal weights are not best for the scores, either. Lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
 # for a single one. The row that hesitates between two keys gets the most.
@@ -390,7 +392,7 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 #   easy to read, and costs S times as much as p ∘ (dp − p·dp).
 # * PyTorch's softmax backward is our line for ds: grad · output − output · sum(grad · output).
 # * In public NumPy Transformers we found dk with a reshape instead of a transpose, and a softmax backward that divides
-#   by the size of the batch. A model may well train with either. A direction that is partly right still goes down.
+#   by the size of the batch. A model may well train with either. A direction that is partly right still leads downhill.
 #
 # ## Exercise
 #
