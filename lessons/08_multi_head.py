@@ -28,8 +28,9 @@ example = running_example()
 # %% [markdown]
 # ## One question is not enough
 #
-# Take the t in "stop", and suppose that it needs two letters: the one before it, s, and its mirror image, o. Attention
-# gives it one row of weights, which sum to 1. So it can give one half to each of them, and receives
+# Take the t in "stop", and suppose that it needs two letters: the one before it, s, and the one at the mirrored
+# position, o (as far from the end as t is from the beginning). Attention gives it one row of weights, which sum to 1.
+# So it can give one half to each of them, and receives
 #
 #     1/2 value of s + 1/2 value of o
 #
@@ -42,9 +43,9 @@ example = running_example()
 # ![The weights of both heads](../plots/08_multi_head_heads.png)
 #
 # Head 0 reverses the word. And head 1? In the first three rows it looks mostly at the last two letters, and in the
-# others it cannot decide. Over all words of four letters, its first four rows spend 0.78 of their weight on the last
-# two letters. What is that good for? We have no word for it. But switch head 1 off, and of the 340 words of one to four
-# letters the model reverses 139 instead of 332. Without head 0 it reverses 4.
+# others it cannot decide. On average over all words of four letters, its first four rows spend 0.78 of their weight on
+# the last two letters. What is that good for? We have no word for it. But switch head 1 off, and of the 340 words of
+# one to four letters the model reverses 139 instead of 332. Without head 0 it reverses 4.
 
 # %% [markdown]
 # ## Guess first
@@ -110,8 +111,8 @@ def merge(x):
 #
 #     y = [o_0 | o_1] W_o = o_0 W_o0 + o_1 W_o1         (T, C)
 #
-# "Concatenate, then multiply" means that each head writes C numbers, and that they are added. To switch head 1 off, we
-# set W_o1 to 0.
+# "Concatenate, then multiply" means that each head writes C numbers, and the results are added (and then the bias b_o).
+# To switch head 1 off, we set W_o1 to 0.
 #
 # In the code, attention itself is the library's. It is the same as ours (lesson 06), and it takes the mask of lesson
 # 07. (`split` and `merge` are arguments, because we will try wrong ones.)
@@ -223,7 +224,7 @@ lesson.check("y of our model, against the library's layer", error(y_cross, libra
 #     keys of both heads      the position of the token
 #     values of both heads    the letter of the token
 #     queries of head 0       20 at the position before mine
-#     queries of head 1       20 at the mirror image of mine
+#     queries of head 1       20 at the mirrored position
 #
 # Where the positions match, the score is 20/√D = 10; elsewhere it is 0. So the match gets the weight
 # exp(10) / (exp(10) + 3) = 0.99986. W_o is the identity: head 0 writes the first four features, head 1 the last four.
@@ -289,7 +290,8 @@ def three_tests(split, merge):
     true = complex_step(lambda x: (upstream * run(x)[0]).sum(), tokens)
     leak = np.abs(run(changed, causal)[0] - run(tokens, causal)[0])[:, :-1].max()
     moved = error(run(tokens[:, order])[0], y[:, order])
-    return error(gradients["x"] + gradients["M"], true), leak, moved
+    dx = gradients["x"] + gradients["M"]  # in self-attention, M is x too
+    return error(dx, true), leak, moved
 
 
 found = {"right": three_tests(split, merge), "bare": three_tests(bare_split, bare_merge)}
@@ -304,7 +306,7 @@ for name, values in found.items():
 # Above are the weights of the two heads made by hand. Below is the self-attention of our model's encoder: how far the
 # output of each row moves when we move the letter of each column. You should see a line below the diagonal, a line that
 # runs the other way, a full square, and two squares of 2 × 2 with exact zeros elsewhere. If the last picture is full,
-# your reshape had its transpose. If the third has zeros, your split lost it.
+# your wrong split still has its transpose. If the third has zeros, your right split has none.
 #
 # ## The surprise
 #
@@ -390,8 +392,9 @@ for heads, best in seconds.items():
 #
 # Three lines look alike: q, k, v. Somebody copies one, forgets to edit it, and makes the values with W_k. The layer
 # runs, and its gradients are right for what it computes. But W_v never changes, because no gradient reaches it. So ask
-# of every new model, after one backward pass, whether each parameter has a gradient that is not 0.
-# The honest exception is b_k (lesson 06), and in the copied layer just that one does have a gradient.
+# of every new model, after one backward pass, whether each parameter has a gradient that is not 0. The honest exception
+# is b_k (lesson 06). In the layer with the copied line even b_k has a gradient, because there it is also the bias of
+# the values.
 #
 # ### In the wild
 #
@@ -402,8 +405,8 @@ for heads, best in seconds.items():
 # * T5 does not tie D to C/H: its largest model has C = 1024 and 128 heads with D = 128. There the parameters do grow
 #   with H. LLaMA 2 70B and Mistral 7B share each head of keys and values among several heads of queries, to save memory
 #   in decoding.
-# * In the paper's Table 3, rows (A), one head is 0.9 BLEU worse than the best, and 32 heads are worse than 8, too. With
-#   D = 16, a score is a sum of only 16 products.
+# * In the paper's Table 3, rows (A), one head is 0.9 BLEU (a score for translations) worse than the best, and 32 heads
+#   are worse than 8, too. With D = 16, a score is a sum of only 16 products.
 #
 # ## Exercise
 #
@@ -433,8 +436,8 @@ for heads, best in seconds.items():
 #
 # The exercise. First: D stays 4, W_q, W_k and W_v get 12 columns, and the new queries are 20 at the position after
 # mine, `np.eye(4, k=1)`. W_o is the identity of 12. Second: at most D, because the product passes through D features.
-# In the base model a head reads a part with 64 dimensions, of 512, and writes into one. It takes all heads to move
-# everything.
+# In the base model a head reads at most 64 of the 512 dimensions, and writes into at most 64. It takes all heads to
+# move everything.
 
 
 # %%
