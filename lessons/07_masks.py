@@ -407,7 +407,7 @@ lesson.save(figure, "finite")
 #
 # 1. Keyboard, 20 minutes. Run `reach_of` on a model that you use, without dropout. Then break the mask in one head of
 #    one layer, and see whether the test finds it.
-# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which of the three losses do you get?
+# 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which loss do you get?
 #    Find a forbidden score that turns an allowed row into NaN.
 #
 # Exercises with a checker: `minitransformer start 07`.
@@ -422,11 +422,11 @@ lesson.save(figure, "finite")
 # %% [markdown]
 # ## Answers
 #
-# 1. NaN, because 0 · inf is NaN. A mask protects from what a value says, but not from a value that is no number.
+# 1. NaN, because 0 · inf is NaN. A mask protects from any finite value, but not from an infinite one.
 # 2. Only padding comes after the real tokens, and the causal mask keeps them from looking at it. The rows of padding
 #    themselves have no target.
-# 3. ln 16 / 8 again: it sees every answer but the last. That is why BERT, which looks both ways, hides some tokens in
-#    its input and predicts those.
+# 3. ln 16 / 8 again: it sees every answer but the last. That is why BERT, a model that looks both ways, hides some
+#    tokens of its input and predicts those.
 # 4. ln 16: there is no leak, and a random letter says nothing about the next one. On real text you would hardly notice,
 #    because the residual connection (lesson 11) hands each row its own token. Only `reach` tells you.
 #
