@@ -1,10 +1,11 @@
-"""A chart of findings: a text in each cell, and a colour for the cells that matter. Lesson 15 shows its patients so.
+"""The pictures of lesson 15: two ways down a valley, the findings in all patients, and the trail of wrong gradients.
 
-figure, axis = plt.subplots(figsize=(7.2, 4.6))
-chart(axis, [["0.3", "ok"]], orange=[[True, False]], rows=["patient 1"], columns=["leak", "score"])
+lesson.save(valley(right, half_right), "descent")
+lesson.save(findings_chart(table, found, solves, columns))
+lesson.save(trail({2: gradient_errors, 4: more_gradient_errors}), "trail")
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,21 +16,83 @@ plt = pyplot()
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DECODER, ENCODER = "decoder.layers.0", "encoder.layers.0"
+PLACES = {  # in the order in which the gradient reaches them: what their tensors' names begin with
+    "decoder\nnorm 3": f"{DECODER}.feed_forward.norm.",
+    "decoder\nffn": f"{DECODER}.feed_forward.sublayer.",
+    "decoder\nnorm 2": f"{DECODER}.cross_attention.norm.",
+    "decoder\ncross": f"{DECODER}.cross_attention.sublayer.",
+    "decoder\nnorm 1": f"{DECODER}.self_attention.norm.",
+    "decoder\nself": f"{DECODER}.self_attention.sublayer.",
+    "encoder\nnorm 2": f"{ENCODER}.feed_forward.norm.",
+    "encoder\nffn": f"{ENCODER}.feed_forward.sublayer.",
+    "encoder\nnorm 1": f"{ENCODER}.self_attention.norm.",
+    "encoder\nself": f"{ENCODER}.self_attention.sublayer.",
+    "E": "source_embedding.",
+}
 
 
-def chart(
-    axes: "Axes", texts: Any, orange: Any, rows: Sequence[str], columns: Sequence[str], blue: Any = False
+def valley(right: Sequence[np.ndarray], half_right: Sequence[np.ndarray]) -> "Figure":
+    """Two lists of points (2,) on the levels of the loss first² + 10 second²."""
+    figure, axis = plt.subplots(figsize=(7.2, 2.4))
+    first, second = np.meshgrid(np.linspace(-0.1, 1.1, 100), np.linspace(-0.04, 0.13, 100))
+    levels = axis.contour(
+        first, second, first**2 + 10 * second**2, np.arange(1, 12) / 10, colors=[GREY], linewidths=0.6
+    )
+    axis.clabel(levels, levels.levels[::3], fontsize=7)
+    axis.plot(*np.transpose(right), "o-", color=BLUE, markersize=3, label="all of the gradient")
+    axis.plot(*np.transpose(half_right), "o-", color=ORANGE, markersize=3, label="half of it forgotten")
+    axis.set(xlabel="first parameter", ylabel="second parameter")
+    figure.legend(loc="outside right center")
+    return figure
+
+
+def findings_chart(table: Any, found: np.ndarray, solves: np.ndarray, columns: Sequence[str]) -> "Figure":
+    """What the tools say: table (11, 7), of the healthy library and ten patients.
+
+    found (11, 6): whether it is a finding, in orange. solves (11,): whether the task is solved, in blue.
+    """
+    forms = ("{:.2f}", "{:.3f}", "{:.0e}", "{:.0e}", "{:.0e}", "{:.3f}", "{:.0%}")
+    texts = [[form.format(value) for form, value in zip(forms, row, strict=True)] for row in table]
+    orange, blue = np.zeros((2, 11, 7), bool)
+    orange[:, :6], blue[:, 6] = found, solves
+    figure, axis = plt.subplots(figsize=(7.2, 4.6))
+    _chart(axis, texts, orange, blue, ["healthy", *range(1, 11)], columns)
+    axis.set(xlabel="orange: a finding; blue: at least 90 % of the words exact", ylabel="patient")
+    return figure
+
+
+def trail(errors: Mapping[int, Mapping[str, float]]) -> "Figure":
+    """How many gradients are wrong at each place: {patient: {tensor: error}}."""
+    counts = [wrong_gradients(errors_of_patient) for errors_of_patient in errors.values()]
+    texts = [[f"{wrong}/{all_there}" for wrong, all_there in places.values()] for places in counts]
+    orange = np.array([[wrong > 0 for wrong, _ in places.values()] for places in counts])
+    figure, axis = plt.subplots(figsize=(8, 2.3))
+    _chart(axis, texts, orange, np.zeros_like(orange), list(errors), list(PLACES))
+    axis.set(xlabel="wrong gradients, of all gradients there (the gradient runs from left to right)", ylabel="patient")
+    return figure
+
+
+def wrong_gradients(errors: Mapping[str, float]) -> dict[str, tuple[int, int]]:
+    """{place: (wrong gradients, all gradients)} of a model, in the order in which the gradient reaches the places."""
+    found = {place: [e > 1e-9 for name, e in errors.items() if name.startswith(PLACES[place])] for place in PLACES}
+    return {place: (sum(wrong), len(wrong)) for place, wrong in found.items()}
+
+
+def _chart(
+    axes: "Axes", texts: Any, orange: np.ndarray, blue: np.ndarray, rows: Sequence[Any], columns: Sequence[str]
 ) -> None:
     """Draw the `texts`, rows of strings: white on orange or blue where these are True, else black on grey."""
-    texts = np.array(texts)
     fills = np.where(orange, ORANGE, np.where(blue, BLUE, ""))
-    for (i, j), text in np.ndenumerate(texts):
+    for (i, j), text in np.ndenumerate(np.array(texts)):
         fill = str(fills[i, j])
         box = {"facecolor": fill or GREY, "alpha": 1.0 if fill else 0.15, "edgecolor": "white", "linewidth": 2}
         axes.add_patch(plt.Rectangle((j, i), 1, 1, **box))
         axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", color="white" if fill else "black")
-    axes.set(xlim=(0, texts.shape[1]), ylim=(texts.shape[0], 0))
-    axes.set_xticks(np.arange(texts.shape[1]) + 0.5, columns)
-    axes.set_yticks(np.arange(texts.shape[0]) + 0.5, rows)
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)

@@ -1,19 +1,22 @@
 """Random letters, and small language models with an attention of one's own: what lesson 07 trains.
 
 model = NoiseModel(attention, attention_backward, allowed)
-history = train(model, Noise(), schedule=schedule, settings=settings)
+losses = fit(model, steps=2000)
 model.attention.cache  # what the attention of the first layer has remembered
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minitransformer.core import Layer
 from minitransformer.data.text import TextBatch
+from minitransformer.functional import softmax, softmax_backward
 from minitransformer.layers import Linear
 from minitransformer.models import GPT, gpt_config
+from minitransformer.training import TrainingSettings, cosine, train
 
 LETTERS, LENGTH, WIDTH = 16, 8, 32
 
@@ -63,3 +66,23 @@ class NoiseModel(GPT):
     def attention(self) -> OwnAttention:
         """The attention of the first layer."""
         return self.blocks.layers[0].self_attention.sublayer
+
+
+def fit(model: NoiseModel, steps: int) -> list[float]:
+    """Train the model on random letters -> the loss of each step."""
+    schedule = partial(cosine, steps=steps, peak=1e-2, warmup=50)
+    return train(model, Noise(), schedule=schedule, settings=TrainingSettings(steps, batch_size=64)).losses
+
+
+def multiplied_after(q: np.ndarray, k: np.ndarray, v: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Attention with a mistake: the mask is multiplied onto the weights, after the softmax -> o, cache."""
+    p, _ = softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
+    return (p * allowed) @ v, (q, k, v, p, allowed)
+
+
+def multiplied_after_backward(do: np.ndarray, cache: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The right gradients (dq, dk, dv) of the wrong attention."""
+    q, k, v, p, allowed = cache
+    dp = (do @ v.swapaxes(-1, -2)) * allowed
+    ds = softmax_backward(dp, p) / q.shape[-1] ** 0.5
+    return ds @ k, ds.swapaxes(-1, -2) @ q, (p * allowed).swapaxes(-1, -2) @ do

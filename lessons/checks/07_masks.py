@@ -1,6 +1,6 @@
 """What lesson 07 says, against what it computed."""
 
-from noise import LETTERS, WIDTH
+from noise import LETTERS, WIDTH, multiplied_after, multiplied_after_backward
 
 import numpy as np
 
@@ -30,11 +30,11 @@ def small_numbers(lesson, run):
     lesson.quote("plain softmax gives it 3.237/10.045 = 0.322", exps[2], exps.sum(), run.softmax(row)[2])
     allowed, both = exps[:2].sum(), [number for i in range(2) for number in (exps[i], exps[:2].sum(), p[1, 1, i])]
     lesson.quote("2.274/3.244 = 0.701 0.970/3.244 = 0.299 sum 1", *both, 1)
-    lesson.quote("The sum of their own two exponentials is 3.244", exps[:2].sum())
+    lesson.quote("The exponentials of these two alone sum to 3.244", exps[:2].sum())
     lesson.quote("2.274/10.045 = 0.226", exps[0], exps.sum(), run.after[0])
     lesson.quote("0.970/10.045 = 0.097 sum 0.323", exps[1], exps.sum(), run.after[1], allowed / exps.sum())
     lesson.check("the two programs", np.abs(run.before - p[1, 1]).max(), 1e-15)
-    lesson.quote("and take 68 % of the attention away", 100 * (1 - run.after.sum()))
+    lesson.quote("and they take 68 % of the attention away", 100 * (1 - run.after.sum()))
     louder = run.softmax(np.where(np.arange(5) == 2, 3, row))
     lesson.quote("If the score of o were 3, the allowed weights would shrink to 0.085 and 0.036", 3, *louder[:2])
     lesson.check("what is above the stairs", np.abs(np.triu(p, 1)).max(), 0)
@@ -92,9 +92,10 @@ def noise(lesson, run):
     lesson.check("first losses, away from ln 16", max(abs(losses[0] - floor) for losses in history.values()), 0.3)
     lesson.quote("The honest model ends at 2.773", final["honest"], within=0.002, full_only=True)
     lesson.quote("ends at 0.347. Its training", final["one too many"], within=0.01, full_only=True)
-    lesson.quote("its loss is about 10 nats", run.caught, within=0.25, full_only=True)
+    lesson.quote("Its loss is about 10 nats", run.caught, within=0.25, full_only=True)
     lesson.quote("ends at 0.348", final["multiplied after"], within=0.05, full_only=True)
     assert run.leaks == {"honest": 0, "one too many": 1, "multiplied after": 7}
+    lesson.quote("The leak test says 7 tokens too far", run.leaks["multiplied after"])
     library = GPT(gpt_config(LETTERS + 1, num_layers=2, d_model=WIDTH, num_heads=1, d_ff=8, dropout=0.0, max_len=8))
     lesson.check("the library's GPT sees too far by", run.leak_test(run.reach_of(library, run.fresh.ids[:10])), 0)
     lesson.claim(
@@ -121,12 +122,12 @@ def the_alphabet(lesson, run):
     )
     lesson.quote("explains 97 % of the variance", 100 * explained_by(run.answer), within=0.02, full_only=True)
     lesson.quote("more than 99 %", 100 * explained_by(run.answer * 100 + own), within=0.01, full_only=True)
-    lesson.check("weight of letters after the next", run.p_noise[:, 3, 5:].sum(-1).mean(), 0.05 if full else 0.5)
+    lesson.check("weight of letters after the next", run.p_noise[:, 5:].sum(-1).mean(), 0.05 if full else 0.5)
     q, k, v, do = np.random.default_rng(3).standard_normal((4, 2, 8, 3))
-    claimed = run.multiplied_after_backward(do, run.multiplied_after(q, k, v, run.right)[1])
+    claimed = multiplied_after_backward(do, multiplied_after(q, k, v, run.right)[1])
     for i, gradient in enumerate(claimed):
         moved = [x + 1e-30j * do if i == j else x for j, x in enumerate((q, k, v))]
-        true = (do * run.multiplied_after(*moved, run.right)[0]).sum().imag / 1e-30
+        true = (do * multiplied_after(*moved, run.right)[0]).sum().imag / 1e-30
         difference = abs((gradient * do).sum() - true)
         lesson.check(f"multiplied after: d{'qkv'[i]} along a random direction", difference, 1e-12)
 
@@ -161,6 +162,7 @@ def finite_masks(lesson, run):
     lesson.check("the draw: o gets half", abs(at_draw[2] - 0.5), 1e-9)
     lesson.check("−1e4 in an empty row: the weights of no mask", np.abs(empty["−1e4"] - run.softmax(row)).max(), 1e-11)
     lesson.quote("all weights are 0.2", empty["−1e9, float32"].max())
+    lesson.quote("In float16, whose largest number is 65,504", 16, float(np.finfo("float16").max))
     for name in ("−∞", "−1e9, float16"):
         lesson.check(f"{name} in an empty row: entries that are NaN", np.isnan(empty[name]).sum(), at_least=5)
     lesson.check("ours in an empty row", np.abs(empty["ours"]).max(), 0)
