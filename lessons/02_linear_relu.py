@@ -40,8 +40,8 @@ example = running_example()
 # numbers of its own, two matrices and two biases. Which of the 110 is to blame, and how much?
 
 # %% [markdown]
-# The network is equation 2 of the paper, max(0, x W_1 + b_1) W_2 + b_2. It works on N tokens, each on its own. A token
-# comes in as a row of x with C = 6 numbers, its features. There are three steps:
+# The network is equation 2 of the paper, max(0, x W_1 + b_1) W_2 + b_2. It works on N tokens, here our T = 5 rows, each
+# on its own. A token comes in as a row of x with C = 6 numbers, its features. There are three steps:
 #
 #     a = x W_1 + b_1      (N, F)     F = 8 units, each a weighted sum of the features
 #     r = max(0, a)        (N, F)     ReLU: a unit whose sum is negative is off
@@ -53,7 +53,8 @@ example = running_example()
 #
 # 1. A layer multiplies x (N, C) by W (C, F), and dy (N, F) comes back. Multiply x and dy in either order, transposing
 #    none, one or both. How many of these eight products have the shape of W? How many if W is square, C = F?
-# 2. Gradient descent takes one step, on the 110 numbers alone. The row p→o gets better. And the four good rows?
+# 2. Gradient descent takes one step, on the 110 numbers alone. The row p→o gets better. What happens to the four
+#    good rows?
 # 3. Somebody transposes dW in every square matrix of a Transformer. Will it still learn to reverse words?
 
 # %% [markdown]
@@ -177,7 +178,7 @@ def after_step(size):
     layer = tiny.model.decoder.layers[0].feed_forward.sublayer
     for name, parameter in zip(PARAMETERS, layer.parameters(), strict=True):
         parameter.data -= size * gradients[name]
-    after = numbers(tiny)
+    after = numbers(tiny)  # run the model again, and keep all of its numbers
     return float(after["output.L"]), after["output.p"][range(5), right]
 
 
@@ -186,9 +187,9 @@ for size, (loss, sure) in stepped.items():
     show(f"step {size}, loss {loss:.4f}: probability of the right letter", sure, columns=ROWS)
 
 # %% [markdown]
-# It helps: the row p→o now gives o 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710. A longer step is a
-# warning. At 1.0 our row reaches 96 %, and the row bos→p pays for it, falling from 95 % to 40 %. All rows share the 110
-# numbers. That is why dW sums over the tokens, and why steps are small.
+# It helps: the row p→o now gives o 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710. But the row bos→p
+# pays for it, and falls from 95 % to 89 %. A longer step is a warning. At 1.0 our row reaches 96 %, and bos→p is down
+# to 40 %. All rows share the 110 numbers. That is why dW sums over the tokens, and why steps are small.
 #
 # Does this prove that our gradients are right? The end of this lesson shows how little a falling loss proves.
 #
@@ -207,8 +208,8 @@ lesson.save(rectangles(picture, {"N": 5, "C": 6, "F": 8}, gradients={"dW", "dy",
 #
 # One of the eight products fits dW. But let W be square, C = F, as some matrices of attention are (lesson 08). Then two
 # fit: dyᵀ x, which is dW transposed, has the same shape. In dx, dy W fits as well as dy Wᵀ. No error message will ever
-# tell you. If N is equal to C and F, all eight fit. So give every axis of a test a length of its own, and where a
-# matrix is square, check the numbers:
+# tell you. If N is equal to C and F, all eight fit. So give every axis of a test a length of its own, and check the
+# numbers too:
 
 # %%
 from minitransformer.gradcheck import complex_step  # the gradient of a number f(x), as in lesson 01
@@ -299,7 +300,7 @@ lesson.save(figure)
 # %% [markdown]
 # ![Training with wrong gradients](../plots/02_linear_relu.png)
 #
-# You should see three curves that run together and one that stays above. If the grey curve leaves the blue one, the
+# You should see three curves that run together and one that stays above. If your grey curve stays above as well, your
 # task needs the four matrices.
 #
 # The transposed dW does no harm: 100 % of the unseen words come out right, as with the right gradient. The control says
@@ -327,10 +328,10 @@ lesson.save(figure)
 #
 # How often does a difference step over a kink? Move the inputs of many units by ±h along a random direction. Let the
 # sum a of a unit, and the rate at which it changes on the way, be independent and standard normal. The two points are
-# on two sides of the kink if |a| < h |rate|. The density of a near 0 is 1/√(2π), so this has the probability
+# on opposite sides of the kink if |a| < h |rate|. The density of a near 0 is 1/√(2π), so this has the probability
 # 2h |rate| / √(2π). The mean of |rate| is √(2/π). Together this is 2h/π.
 #
-# That is little, but a network has many units. With 2,000 tokens and 512 units there are 1,024,000 sums. We expect 6.5
+# That is small, but a network has many units. With 2,000 tokens and 512 units there are 1,024,000 sums. We expect 6.5
 # of them to cross at h = 1e-5, and 9 did. They alone make the two-sided difference wrong by 0.67 %. The complex step
 # crosses none.
 
@@ -392,6 +393,7 @@ lesson.check("complex step along the direction", error(loss_at(1e-30j).imag / 1e
 # 4. A unit is off for every token of every batch. Can training switch it on again?
 
 # %%
+# This gives away exercise 1. Skip it until you have your own answer.
 W = rng.standard_normal((4, 5))
 x, dy = rng.standard_normal((3, 4)), rng.standard_normal((3, 4))
 true = complex_step(lambda W: (dy * (x @ W @ W.T)).sum(), W)

@@ -30,17 +30,17 @@ example = running_example()
 #     −1.215   −3.728   −7.717   5.559    4.705    0.561    −3.150
 #
 # The letter o has the largest logit, and o is right. Is there anything left to learn? Yes: the letter p is close
-# behind. One more step of training may turn the two around. But how would gradient descent know? The number of wrong
-# rows is no help. It stays the same when the weights move a little, until it jumps. We need a number that says how
-# wrong the logits are, and that moves whenever they do.
+# behind. One more step of training, on other words, may put p ahead. But how would gradient descent know? The number of
+# wrong rows is no help. It stays the same when the weights move a little, until it jumps. We need a number that says
+# how wrong the logits are, and that moves whenever they do.
 #
 # ## Guess first
 #
 # 1. From its logits the row gives the letter o 70 % and the letter p 30 %. The gradient of the loss has seven entries,
 #    one for each logit. Which are positive, which are negative, and what is their sum?
-# 2. One token is right in 70 % of the cases, another one in 30 %. A model can learn these shares. But somebody takes
-#    the derivative of the softmax to be p (1 − p), as it is for the sigmoid 1/(1 + exp(−z)). Will the model still learn
-#    the shares? And the shares of three tokens?
+# 2. After the same text, one token is right in 70 % of the cases, and another in 30 %. A model can learn these shares.
+#    But somebody takes the derivative of the softmax to be p (1 − p), as it is for the sigmoid 1/(1 + exp(−z)). Will
+#    the model still learn the shares? And the shares of three tokens?
 # 3. The paper has V = 37,000 tokens. Its loss wants about 90 % for the right token, and spreads 10 % over all tokens.
 #    What is the smallest loss that any model can have: 0, 0.1 or 1.4?
 
@@ -54,12 +54,12 @@ example = running_example()
 #
 # In our row the exponentials are 0.30, 0.02, 0.00, 259.45, 110.50, 1.75 and 0.04, with the sum 372.06. So the letter o
 # gets 259.45 / 372.06 = 0.697. If you add the same number to all logits, all exponentials get the same factor, and p
-# stays as it is. So code first subtracts the largest logit, and then no exponential overflows.
+# stays as it is. That is why code first subtracts the largest logit: then no exponential overflows.
 #
 # Then charge the model −ln of the probability that it gave to the right token. That is 0 for a probability of 1, and
 # 0.361 in our row, and it grows without bound as the probability goes to 0. Why the logarithm? The probability of a
-# word is the product of the probabilities of its tokens. The logarithm makes a sum of it, so each token can be charged
-# alone. The unit of ln p is called the nat.
+# word is the product of the probabilities of its tokens. The logarithm turns the product into a sum, so each token can
+# be charged alone. The unit of ln p is called the nat.
 #
 # Write p* for the probabilities that the loss wants: 1 for the right token, and 0 for all others. The loss is then the
 # cross-entropy, a mean over the N tokens that count. (Padding, the token that fills up short words, does not count.)
@@ -70,7 +70,7 @@ example = running_example()
 # %%
 def softmax(z):
     """p_i = exp(z_i) / Σ_j exp(z_j), along the last axis."""
-    p = np.exp(z - z.real.max(axis=-1, keepdims=True))
+    p = np.exp(z - z.real.max(axis=-1, keepdims=True))  # real: the checks pass a complex z
     return p / p.sum(axis=-1, keepdims=True)
 
 
@@ -100,7 +100,7 @@ print(f"mean {L:.4f}")
 #
 #     ∂exp(z_i)/∂z_j = 1[i = j] exp(z_i)          ∂total/∂z_j = exp(z_j)
 #
-# The quotient rule makes the Jacobian of the softmax from these two:
+# From these two, the quotient rule gives the Jacobian of the softmax:
 #
 #     J_ij = ∂p_i/∂z_j = (1[i = j] exp(z_i) total − exp(z_i) exp(z_j)) / total²
 #                      = 1[i = j] p_i − p_i p_j
@@ -152,7 +152,7 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # ![z, p, p* and dz of the running example](../plots/03_softmax_cross_entropy_numbers.png)
 #
-# A row whose p is close to its p* gets almost no gradient.
+# Grey entries are negative. A row whose p is close to its p* gets almost no gradient.
 #
 # Now the checks. The library also gets three tokens of padding, which must not count.
 
@@ -241,10 +241,10 @@ for steps in (10, 80, 1000, 20000):
 # your gradient lacks a term.
 #
 # The surprise: with two tokens, the mistake finds the right shares (see Going deeper). With three, the rare one dies
-# out, and the others share its part. And look at the path that begins in the middle. After 80 steps the mistaken
+# out, and the others take its share. And look at the path that begins in the middle. After 80 steps the mistaken
 # gradient has the *lower* loss, 0.8982 against 0.9031 nats: on its way to the wrong place it passes the right one.
-# After 20,000 steps its loss is 20.7 nats. In a short run, you never notice. One look finds the mistake without any
-# training: the entries of dz must sum to 0.
+# After 20,000 steps its loss is 20.7 nats. In a short run, you would never notice. One look finds the mistake without
+# any training: the entries of dz must sum to 0.
 #
 # ## A loss that cannot reach 0
 #
@@ -288,7 +288,7 @@ lesson.save(figure, "floor")
 # ![The loss with and without smoothing](../plots/03_softmax_cross_entropy_floor.png)
 #
 # Here all wrong logits are equal, and the right one leads. You should see both curves begin at ln V = 10.519 and fall.
-# The blue one reaches 0. The orange one touches the floor at a lead of 12.7, and rises again, because now the model is
+# The blue one goes to 0. The orange one touches the floor at a lead of 12.7, and rises again, because now the model is
 # too sure. If your orange curve reaches 0, somebody has subtracted the floor.
 #
 # Look at who pays. The right token accounts for 0.095 of the 1.377 nats. The rest, 93 % of the floor, is charged for
@@ -312,9 +312,9 @@ lesson.save(figure, "floor")
 #
 # ### Other definitions of smoothing
 #
-# Ours is that of Szegedy and others (2016), whom the paper cites, and of PyTorch. The authors' own code spreads ε over
-# the V − 1 other tokens. The Annotated Transformer spreads it over V − 2, without the right token and padding. At
-# V = 37,000 all three floors are 1.377 nats. At V = 5 they are 0.390, 0.464 and 0.435.
+# Ours is the definition of Szegedy and others (2016), whom the paper cites, and of PyTorch. The authors' own code
+# spreads ε over the V − 1 other tokens. The Annotated Transformer spreads it over V − 2, without the right token and
+# padding. At V = 37,000 all three floors are 1.377 nats. At V = 5 they are 0.390, 0.464 and 0.435.
 
 
 # %%

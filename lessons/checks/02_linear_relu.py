@@ -69,8 +69,9 @@ def verify(lesson, run):
     lesson.check("unit 6 is off in all rows", a[:, 6].max(), 0.0)
 
     lesson.quote("gives o 88 % instead of 70 %, and the loss falls from 0.1108 to 0.0710", after[1], before[1], *losses)
+    lesson.quote("pays for it, and falls from 95 % to 89 %", before[0], after[0])
     lesson.quote("At 1.0 our row reaches 96 %", 1.0, far[1])
-    lesson.quote("falling from 95 % to 40 %", before[0], far[0])
+    lesson.quote("bos→p is down to 40 %", far[0])
     fitting = [products_that_fit(*sizes) for sizes in ((5, 6, 8), (5, 6, 6), (6, 6, 6))]
     lesson.check("one product fits dW, or two, or all eight", [dW for dW, _ in fitting] == [1, 2, 8], at_least=1)
     lesson.check("one product fits dx, or two", [dx for _, dx in fitting[:2]] == [1, 2], at_least=1)
