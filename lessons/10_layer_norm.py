@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lesson 10: LayerNorm's three paths
 #
-# * Question: what keeps a token's numbers at one size through all layers, and how does the gradient get past it?
+# * Question: what keeps a token's numbers at one size through all layers, and what does that do to the gradient?
 # * You derive: dx by three paths; the two directions that it never has; what each forgotten path breaks
 # * Reading: 11 min, going deeper 7 min
 # * Run: 3 s (fast: 3 s)
@@ -324,9 +324,9 @@ for width in (4, 16, 64, 512):
 # %% [markdown]
 # ### C − 1, and ε outside the root
 #
-# LayerNorm divides the sum of squares by C. With C − 1, x̂ becomes smaller by the factor √((C − 1)/C): 13 % at C = 4,
-# 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as well. If you mix the two, dx
-# is no longer orthogonal to x̂.
+# LayerNorm divides the sum of squares by C. Some code divides by C − 1. This multiplies x̂ by √((C − 1)/C), so x̂ becomes
+# smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as
+# well. If you mix the two, dx is no longer orthogonal to x̂.
 #
 # Some code puts ε outside the root, σ = √variance + ε. On ordinary tokens this changes next to nothing. But the path
 # through σ now divides by the root alone, and a token with equal features gets 0/0 = NaN.

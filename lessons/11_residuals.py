@@ -306,15 +306,16 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # ![Gradients and rows over depth, and the loss](../plots/11_residuals.png)
 #
 # You should see, above left, two solid lines near 1 and a dotted one that falls on the way down. Above right, one run
-# stays at ln 10, and the others reach 0. Below, the same run falls by several powers of ten: its rows become alike on
-# the way up, and its gradient is lost on the way down. If your solid orange line above left falls like the dotted one,
-# your backward pass has forgotten the sub-layer. If all four runs learn, your learning rate is lower than ours.
+# stays at ln 10, and the others reach 0. Below, two curves of that same run fall by several powers of ten: its rows
+# become alike on the way up, and its gradient is lost on the way down. If your solid orange line above left falls like
+# the dotted one, your backward pass has forgotten the sub-layer. If all four runs learn, your learning rate is lower
+# than ours.
 #
 # ## The surprise
 #
 # Three of four learn. (That was guess 2.) Post-norm without warm-up does not, on any of four seeds: its loss stays at
-# ln 10 = 2.303, the price of a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom. But
-# before the first step it was all there. What happened?
+# ln 10 = 2.303, the price of a guess among ten letters. After ten steps, 0.00004 of the gradient reaches the bottom.
+# But before the first step it was all there. What happened?
 #
 # Look at the rows at the top of the stack. Before the first step they differ by 0.70 of their length. After it, by
 # 0.08. Every weight of all 24 sub-layers has moved by 0.007 at once, and now a sub-layer adds much the same to every
@@ -376,6 +377,9 @@ for step in (0, 1):
 # It falls from 0.62 to 0.35.
 #
 # ### Other seeds, and a smaller learning rate
+#
+# Post-norm again, with three other seeds, and then with a learning rate of 0.001. Where the lowest loss is near 2.3,
+# the model has learned nothing.
 
 
 # %%
