@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Lesson 10: LayerNorm's three paths
 #
-# * Question: what keeps a token's numbers from growing layer by layer, and what is the gradient of that layer?
+# * Question: what keeps a token's numbers at one size through all layers, and what does that do to the gradient?
 # * You derive: dx by three paths; the two directions that it never has; what each forgotten path breaks
-# * Reading: 10 min, going deeper 6 min
+# * Reading: 11 min, going deeper 7 min
 # * Run: 3 s (fast: 3 s)
 # * Needs: 01, 02, 05, 06
 # * Difficulty: 3 of 5
@@ -22,18 +22,17 @@ example = running_example()
 # %% [markdown]
 # ## Sizes that nobody chose
 #
-# Look at the five rows of our decoder just before its first norm. How large are they? The standard deviations of their
-# features are 3.23, 3.25, 3.80, 1.60 and 1.43. Nobody chose these sizes. Do they matter?
+# Look at the five rows of our decoder just before its first norm. The standard deviations of their features are 3.23,
+# 3.25, 3.80, 1.60 and 1.43. Nobody chose these sizes. Do they matter?
 #
 # They do. A large row asks with large queries, large queries make large scores, and the softmax becomes sure. In
 # cross-attention, our row p→o looks at the letter o with weight 0.564 (lesson 05). Make the row three times as large,
 # and the weight is 0.876. Make it ten times as large, and it is 0.999. A softmax that is this sure passes almost no
-# gradient back (lesson 06). So an accident of size would decide how sharply a token looks, and whether it can still
-# learn to look elsewhere.
+# gradient back (lesson 06). An accident of size would decide how sharply a token looks, and whether it can still learn.
 #
-# Worse, sizes multiply. A layer whose output is 1.2 times as large as its input seems harmless. But 24 of them make a
-# factor of 1.2²⁴ = 79.5, and with 0.8 instead of 1.2 it is 0.8²⁴ = 0.0047. Only weights of exactly the right size keep
-# the factor at 1, and every step of training changes the weights. Let us try it with random matrices.
+# Worse, sizes multiply. A layer whose output is 1.2 times as large as its input seems harmless. But 24 of them make
+# 1.2²⁴ = 79.5, and with 0.8 they make 0.8²⁴ = 0.0047. Only weights of exactly the right size keep the factor at 1, and
+# every step of training changes the weights. Let us try it with random matrices.
 
 
 # %%
@@ -60,7 +59,7 @@ for factor in (0.8, 1.0, 1.2):
     print(f"factor {factor}: rows of size {plain.std():7.4f} after 24 layers; with LayerNorm {normed.std():.4f}")
 
 # %% [markdown]
-# With LayerNorm after each matrix, all rows come out with size 1, whatever the matrices do. The layer works on each
+# With a LayerNorm after each matrix, all rows come out with size 1, whatever the matrices do. LayerNorm works on each
 # token alone. It subtracts the mean of the token's features and divides by their standard deviation. Then the model may
 # choose a scale and a shift for each feature:
 #
@@ -76,8 +75,8 @@ for factor in (0.8, 1.0, 1.2):
 #
 # 1. Somebody multiplies a row x by 10. What happens to y, and what happens to dx?
 # 2. You move x_0 alone, a little. How many of the C numbers in x̂ move?
-# 3. Somebody forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. How far off is that for C = 4, and how far
-#    for C = 512?
+# 3. Somebody forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. How far off is that for C = 4, and for
+#    C = 512?
 
 # %% [markdown]
 # ## Small numbers
@@ -86,9 +85,10 @@ for factor in (0.8, 1.0, 1.2):
 #
 #     x = (1.430, 1.797, −1.055, 0.335, −0.992, 2.236)
 #
-# The numbers sum to 3.750, so μ = 0.625. The mean of the squares of x − μ is 1.690, so σ = 1.300. For the first
-# feature, x̂_0 = (1.430 − 0.625)/1.300 = 0.619. It has γ_0 = 2.09 and β_0 = −0.64, so y_0 = 2.09 · 0.619 − 0.64 =
-# 0.654.
+# They sum to 3.750, so μ = 0.625. The mean of the squares of x − μ is 1.690, so σ = 1.300. The first feature has
+# learned γ_0 = 2.09 and β_0 = −0.64, so
+#
+#     x̂_0 = (1.430 − 0.625)/1.300 = 0.619           y_0 = 2.09 · 0.619 − 0.64 = 0.654
 #
 # Now move x_0 by 0.1 and look at x̂.
 
@@ -104,20 +104,20 @@ change = normalize(moved)[0] - x_hat[1]
 show("row p→o", [x[1], x_hat[1], y[1], change], ["x", "x̂", "y", "change of x̂"])
 
 # %% [markdown]
-# All six numbers move, although only one input did. If μ and σ had stayed where they were, x̂_0 would have moved by
-# 0.1/1.300 = 0.077, and nothing else. It moves by 0.058 only, and all others move down, by up to 0.023. So x_0 acts on
-# the loss by more than one path.
+# All six numbers move, although only one input did. (That was guess 2.) If μ and σ had stayed where they were, x̂_0
+# would have moved by 0.1/1.300 = 0.077, and the others not at all. But x̂_0 moves by 0.058 only, and the others move
+# down, by up to 0.023. So x_0 reaches the loss on more than one path.
 #
 # ## Three paths
 #
-# The gradient dy comes from above. The step y_i = γ_i x̂_i + β_i turns it into dx̂_i = γ_i dy_i. From x_j to x̂ there
-# are three paths. In this picture of our row, blue numbers go forward and orange numbers come back.
+# The gradient dy comes from above. The step y_i = γ_i x̂_i + β_i turns it into dx̂_i = γ_i dy_i. From x to x̂ there are
+# three paths. Here they are for our row, forward in blue, backward in orange. What does each of them bring to dx_j?
 #
 # ![The three paths of row p→o, with its numbers](../plots/10_layer_norm_graph.png)
 #
-# **Directly.** With μ and σ fixed, ∂x̂_j/∂x_j = 1/σ. This path brings
+# **Directly.** With μ and σ fixed, x_j moves x̂_j alone:
 #
-#     dx̂_j / σ
+#     ∂x̂_j/∂x_j = 1/σ           this path brings   dx̂_j / σ
 #
 # **Through μ.** Every x̂_i contains μ. With σ fixed,
 #
@@ -129,13 +129,12 @@ show("row p→o", [x[1], x_hat[1], y[1], change], ["x", "x̂", "y", "change of x
 #
 #     ∂x̂_i/∂σ = −(x_i − μ)/σ² = −x̂_i/σ           so   dσ = −(1/σ) Σ_i dx̂_i x̂_i
 #
-# How does σ depend on x_j? Take the derivative of both sides of σ² = (1/C) Σ_i (x_i − μ)² + ε:
+# How does σ depend on x_j? Differentiate both sides of σ² = (1/C) Σ_i (x_i − μ)² + ε:
 #
 #     2σ ∂σ/∂x_j = (2/C) (x_j − μ)
 #     ∂σ/∂x_j    = (x_j − μ)/(C σ) = x̂_j/C        this path brings   dσ x̂_j / C = −(1/σ) x̂_j mean(dx̂ ∘ x̂)
 #
-# Is there a fourth path, from x_j to μ to σ? It exists, but it carries nothing, because deviations from the mean sum to
-# 0:
+# Is there a fourth path, from x to μ to σ? It exists, but it brings nothing, because deviations from the mean sum to 0:
 #
 #     2σ ∂σ/∂μ = −(2/C) Σ_i (x_i − μ) = 0
 #
@@ -143,14 +142,14 @@ show("row p→o", [x[1], x_hat[1], y[1], change], ["x", "x̂", "y", "change of x
 #
 #     dx = (1/σ) ( dx̂ − mean(dx̂) − x̂ mean(dx̂ ∘ x̂) )
 #
-# For our row, dμ = 0.130 and dσ = 0.034. The path through μ gives every feature the same 0.130/6 = 0.022. The path
-# through σ gives each feature a share in proportion to its x̂, here at most 0.007.
+# For our row, dμ = 0.130 and dσ = 0.034. The path through μ brings the same 0.130/6 = 0.022 to every feature. The path
+# through σ brings each feature a share in proportion to its x̂, here at most 0.007.
 #
 # All N tokens use the same γ_i and β_i, and the gradients of several uses add:
 #
 #     dγ_i = Σ_n dy_ni x̂_ni           dβ_i = Σ_n dy_ni
 #
-# Take care with the axes. These sums run over the tokens, but the means in dx run over the features.
+# Take care: these sums run over the tokens, but the means in dx run over the features.
 
 # %%
 dx_hat = gamma * dy
@@ -181,61 +180,64 @@ def layer_norm_backward(dy, cache):
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
 
 
+from minitransformer.gradcheck import complex_step  # lesson 01
 from minitransformer.layers import LayerNorm
 
-given = [rng.standard_normal(shape) for shape in ((2, 3, 5), 5, 5)]  # x, gamma, beta
+given = {"x": rng.standard_normal((2, 3, 5)), "gamma": rng.standard_normal(5), "beta": rng.standard_normal(5)}
 upstream = rng.standard_normal((2, 3, 5))
-got = layer_norm_backward(upstream, layer_norm(*given, eps=0.1)[1])
-for i, name in enumerate(("dx", "dγ", "dβ")):
-    true = np.zeros_like(given[i])
-    for index in np.ndindex(true.shape):
-        stepped = [array.astype(complex) for array in given]
-        stepped[i][index] += 1e-30j
-        true[index] = (upstream * layer_norm(*stepped, eps=0.1)[0]).sum().imag / 1e-30
-    lesson.check(f"{name}, against the complex step", error(got[i], true), 1e-13)
+
+
+def loss(**moved):
+    return (upstream * layer_norm(**{**given, **moved}, eps=0.1)[0]).sum()
+
+
+mine, cache = layer_norm(**given, eps=0.1)
+found = layer_norm_backward(upstream, cache)
+for name, gradient in zip(given, found, strict=True):
+    true = complex_step(lambda value, name=name: loss(**{name: value}), given[name])
+    lesson.check(f"d{name}, against the complex step", error(gradient, true), 1e-13)
 
 layer = LayerNorm(5, eps=0.1, dtype="float64")
-layer.gamma.data[...], layer.beta.data[...] = given[1:]
-library, cache = layer.forward(given[0])
-lesson.check("y equal to the library's", error(layer_norm(*given, eps=0.1)[0], library), 1e-13)
-lesson.check("dx equal to the library's", error(got[0], layer.backward(upstream, cache)), 1e-13)
+layer.gamma.data[...], layer.beta.data[...] = given["gamma"], given["beta"]
+library, cache = layer.forward(given["x"])
+lesson.check("y equal to the library's", error(mine, library), 1e-13)
+lesson.check("dx equal to the library's", error(found[0], layer.backward(upstream, cache)), 1e-13)
 
 # %% [markdown]
 # ## Two directions that LayerNorm ignores
 #
 # The formula has a picture. Add the same number to all features of x: μ takes it away again, and x̂ does not change.
-# Stretch x − μ by any factor: σ takes that away again, and x̂ does not change. So dx must be orthogonal to both
-# directions, the vector of ones and x̂.
+# Stretch x − μ by any factor: σ takes that away again (if ε is small), and x̂ does not change. The first is a step along
+# the vector of ones, the second a step along x̂. Neither changes the loss, so dx is orthogonal to both.
 #
 # This is exactly what the two means do. The part of dx̂ along the ones is mean(dx̂) in each feature. The part along x̂
-# is x̂ (dx̂·x̂)/(x̂·x̂). If ε is small, then x̂·x̂ = C, and this part is x̂ mean(dx̂ ∘ x̂). Both are subtracted.
+# is x̂ (dx̂·x̂)/(x̂·x̂), and since x̂·x̂ = C, it is x̂ mean(dx̂ ∘ x̂). Both are subtracted.
 #
 # With C = 3 you can see it. The token x = (3, 1, −1) has μ = 1, and x − μ = (2, 0, −2) lies in the plane of all vectors
-# with sum 0. Divided by σ = 1.633 it has the length √3, so x̂ lies on a circle. All tokens with three features end up
-# on this circle. Now let the loss be L = x̂_0, so dx̂ = (1, 0, 0). Then
+# with sum 0. Divided by σ = 1.633 it has the length √3. Every token with three features ends up in this plane with this
+# length, so they all end up on one circle. Now let the loss be L = x̂_0, so dx̂ = (1, 0, 0). Then
 #
 #     dx̂ − mean(dx̂)    = (2/3, −1/3, −1/3)                                  in the plane
 #     x̂ mean(dx̂ ∘ x̂)  = (1.225, 0, −1.225) · 0.408 = (1/2, 0, −1/2)
 #     σ dx              = (2/3, −1/3, −1/3) − (1/2, 0, −1/2) = (1/6, −1/3, 1/6)       along the circle
 #
-# Look at the result. The loss is x̂_0, and yet it depends most strongly on x_1.
+# The loss is x̂_0, and yet it depends most strongly on x_1.
 #
 # ![Tokens on the circle, and gradients along it](../plots/10_layer_norm.png)
 
 # %% [markdown]
-# You should see blue arrows that end on the circle, from outside or from inside, and orange arrows that run along it.
-# Where a grey arrow points straight out of the circle, nothing is left of it. If your orange arrows point out of the
-# circle, the path through σ is missing. If your dx does not sum to 0, it leaves the plane, and the path through μ is
-# missing.
+# On the left you should see blue arrows that end on the circle, from outside or from inside, and on the right, for the
+# same loss, orange arrows that run along it. Where a grey arrow points straight out or straight in, nothing is left of
+# it. If your orange arrows leave the circle, the path through σ is missing. If your dx does not sum to 0, it leaves the
+# plane, and the path through μ is missing.
 #
-# The picture also answers the first guess. Ten times the token is the same point of the circle: y stays, and so does
-# dx̂. Only 1/σ changes, so dx is a tenth. Large rows get small gradients.
+# The picture also answers guess 1. Ten times the token is the same point of the circle: y stays, and so does dx̂. Only
+# 1/σ changes, so dx is a tenth. Large rows get small gradients.
 #
 # ## Which path is missing?
 #
-# Now you can test a backward pass without knowing the right answer. Take the cosines of the angles between dx and the
-# ones, and between dx and x̂. We try four wrong backward passes on 24 random tokens, with ε = 0, and print the largest
-# cosine.
+# Now you can test a backward pass without knowing the right answer: look at the cosine between dx and the ones, and at
+# that between dx and x̂. We try four wrong ones on 24 random tokens, with ε = 0, and print the largest cosines.
 
 
 # %%
@@ -260,14 +262,14 @@ for name, (with_ones, with_hat) in signature.items():
 lesson.check("right: both cosines are 0", max(signature["right"]), 1e-13)
 
 # %% [markdown]
-# Each path makes one of the two cosines 0. If dx is orthogonal to x̂ but does not sum to 0, look for the path through
-# μ. If it sums to 0 but is not orthogonal to x̂, look for the path through σ. If neither holds, both are missing, or γ
-# stands outside the means: γ ∘ (dy − mean(dy) − ...). That last mistake is sly. In a new layer all γ are 1, and then it
-# makes no difference at all. Always test with random γ.
+# Each path makes one of the two cosines 0. If only the first is not 0, look for the path through μ. If only the second
+# is not 0, look for the path through σ. If neither is 0, both paths are missing, or γ stands outside the means:
+# γ ∘ (dy − mean(dy) − ...). That last mistake is sly. In a new layer all γ are 1, and then it makes no difference.
+# Always test with random γ.
 #
 # ## The surprise
 #
-# A backward pass that forgets both μ and σ sounds hopeless. How wrong is it, for random x and dx̂?
+# A backward pass that forgets both μ and σ sounds hopeless. How long is its error, compared with the right dx?
 
 # %%
 off = {}
@@ -279,9 +281,12 @@ for width in (4, 16, 64, 512):
     print(f"C = {width:3d}: off by {off[width]:.0%}")
 
 # %% [markdown]
-# At C = 4 it is off by 100 %, but at C = 512 only by 5 %. LayerNorm removes two of the C directions, and a random dx̂
-# has only about √(2/C) of its length in those two. So in a wide model the wrong backward pass is nearly right. It may
-# well train, and a test that allows 10 % lets it pass. The two cosines find it at any width.
+# At C = 4 it is off by 100 %, but at C = 512 only by 5 %. (That was guess 3.) The error lies in the two directions
+# that LayerNorm removes, and the right dx in the other C − 2. A random dx̂ has about as much in each direction, so the
+# ratio of the lengths is about √2/√(C − 2): 1 at C = 4, and 0.06 at C = 512.
+#
+# So in a wide model the wrong backward pass is nearly right. It may well train, and a test that allows 10 % lets it
+# pass. The two cosines find it at any width.
 
 # %% [markdown]
 # ## Going deeper
@@ -299,29 +304,32 @@ for width in (4, 16, 64, 512):
 #     1·dx = (1/σ) ( 1·dx̂ − C mean(dx̂) − (1·x̂) mean(dx̂ ∘ x̂) ) = 0
 #     x̂·dx = (1/σ) ( x̂·dx̂ − 0 − (x̂·x̂)(x̂·dx̂)/C ) = (ε/σ³) (x̂·dx̂)
 #
-# Along 1, nothing passes at all. Along x̂, a share ε/σ² of what passes in other directions: 1e-5 for σ = 1.
+# Along 1, nothing passes at all. Along x̂ a little passes: ε/σ² of what passes in other directions, or 1e-5 for σ = 1.
 #
-# So "variance 1" holds only if the variance is far above ε. A token whose features are ±0.001 comes out with a variance
-# of 0.091. A token whose features are all equal gives x̂ = 0 and σ = √ε, and its gradient is multiplied by 1/√ε = 316.
+# So "variance 1" holds only if the variance of x is far above ε. A token whose features are ±0.001 comes out with a
+# variance of 0.091. A token whose features are all equal has x̂ = 0 and σ = √ε, and its gradient is multiplied by
+# 1/√ε = 316.
 #
 # ### A matrix before a LayerNorm
 #
-# Let x come out of a linear layer with the matrix W and no bias (lesson 02), and let ε = 0. Then
+# Let x come out of a linear layer with the matrix W and no bias, x = input W. Then dW = inputᵀ dx (lesson 02). With
+# ε = 0,
 #
-#     Σ_ij W_ij dW_ij = Σ_n x_n·dx_n = Σ_n (σ_n x̂_n + μ_n 1)·dx_n = 0
+#     Σ_ij W_ij dW_ij = Σ_ij W_ij Σ_n input_ni dx_nj
+#                     = Σ_n x_n·dx_n = Σ_n (σ_n x̂_n + μ_n 1)·dx_n = 0
 #
-# The gradient is orthogonal to the matrix. A plain gradient step always makes W longer, by Pythagoras. And a longer W
-# makes a larger x with a smaller gradient, so each step turns W by less. The learning rate shrinks by itself.
+# The gradient is orthogonal to the matrix. So a plain gradient step always makes W longer, by Pythagoras. And a longer
+# W makes a larger x with a smaller gradient, so each step turns W by less. The learning rate shrinks by itself.
 
 # %% [markdown]
 # ### C − 1, and ε outside the root
 #
-# LayerNorm divides the sum of squares by C. With C − 1, x̂ becomes smaller by the factor √((C − 1)/C): 13 % at C = 4,
-# 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as well. If you mix the two, dx
-# is no longer orthogonal to x̂.
+# LayerNorm divides the sum of squares by C. Some code divides by C − 1. This multiplies x̂ by √((C − 1)/C), so x̂ becomes
+# smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as
+# well. If you mix the two, dx is no longer orthogonal to x̂.
 #
-# With ε outside, σ is the root of the variance plus ε. On ordinary tokens this changes next to nothing. But the path
-# through σ now divides by the root itself, and a token with equal features gets 0/0 = NaN.
+# Some code puts ε outside the root, σ = √variance + ε. On ordinary tokens this changes next to nothing. But the path
+# through σ now divides by the root alone, and a token with equal features gets 0/0 = NaN.
 #
 # ### RMSNorm: one path less
 #
@@ -330,7 +338,7 @@ for width in (4, 16, 64, 512):
 #     rms = √(mean(x ∘ x) + ε)           x̂ = x / rms           y = γ ∘ x̂
 #     dx  = (1/rms) ( dx̂ − x̂ mean(dx̂ ∘ x̂) )
 #
-# There is no μ, so the second path is gone, and with it the second term. LayerNorm is an RMSNorm of x − mean(x).
+# There is no μ, so the second path is gone, and with it the second term. LayerNorm is RMSNorm of x − mean(x), plus β.
 
 # %%
 from minitransformer.layers import RMSNorm
@@ -340,9 +348,9 @@ x_rms, dhat = many / rms, gamma_many * dy_many
 layer = RMSNorm(7, dtype="float64")
 layer.gamma.data[...] = gamma_many
 library, cache = layer.forward(many)
-mine = (dhat - x_rms * mean(dhat * x_rms)) / rms
+dx_rms = (dhat - x_rms * mean(dhat * x_rms)) / rms
 lesson.check("RMSNorm: y equal to the library's", error(gamma_many * x_rms, library), 1e-13)
-lesson.check("RMSNorm: dx equal to the library's", error(mine, layer.backward(dy_many, cache)), 1e-13)
+lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(dy_many, cache)), 1e-13)
 
 # %% [markdown]
 # ### How the pictures are drawn
@@ -410,7 +418,7 @@ above.text(0, 0.15, "dx̂ − mean(dx̂)", color=GREY, ha="center")
 above.text(0, -0.3, "σ dx", color=ORANGE, ha="center")
 above.set(xlim=(-2, 2.6), ylim=(-2.4, 2))
 for axes, title in ((side, "forward: onto the plane, onto the circle"), (above, "backward: the circle from above")):
-    axes.set(xticks=[], yticks=[], aspect="equal")
+    axes.set(xticks=[], yticks=[], aspect="equal", anchor="N")
     axes.set_title(title, fontsize=10)
     axes.set_axis_off()
 lesson.save(figure)
@@ -418,20 +426,20 @@ lesson.save(figure)
 # %% [markdown]
 # ### In the wild
 #
-# * The Annotated Transformer has C − 1 and puts ε outside the root. It trains all the same, because real tokens are not
-#   constant.
+# * The Annotated Transformer has C − 1 and puts ε outside the root. It trains all the same, because no real token has
+#   equal features.
 # * PyTorch's `nn.LayerNorm` is the one of this lesson, with ε = 1e-5. BERT uses 1e-12, Keras 1e-3. If you move weights
 #   from one library to another, move ε with them.
-# * γ outside the means stands in public repositories. It survives because their tests check a new layer.
-# * BatchNorm has the same formula, with means over the batch instead of the features. Then a sentence would depend on
-#   the other sentences in its batch, and on padding.
+# * You can find γ outside the means in public repositories. It survives because their tests check a new layer.
+# * BatchNorm has the same formula, with means over the batch instead of the features. With it, a sentence would depend
+#   on the other sentences in its batch, and on padding.
 #
 # ## Exercise
 #
 # 1. Pencil, 10 minutes. Work out x̂ and dx for C = 2 and ε = 0. What is left of the input?
 # 2. Keyboard, 20 minutes. Write a layer `MyNorm` with C − 1 in the variance, forward and backward, with γ and β as
 #    parameters (`minitransformer/core.py` shows what a layer is). It is right if `minitransformer gradcheck
-#    my.py:MyNorm --shape 2 3 4` says so. Then put C into the backward alone. Which gradients are wrong?
+#    my.py:MyNorm --shape 2 3 4` says so. Then write C in the backward pass only. Which gradients are wrong?
 #
 # Exercises with a checker: `minitransformer start 10`.
 #
@@ -451,8 +459,8 @@ lesson.save(figure)
 # 4. In the path through σ. It may be missing, or divide by C where the forward pass divides by C − 1.
 #
 # The exercise. With C = 2 the deviations are d and −d, and σ is the size of d, so x̂ is (1, −1) or (−1, 1). Only the
-# sign of x_0 − x_1 is left. The two directions that LayerNorm removes are all there are, so dx = 0. For `MyNorm` with C
-# in the backward alone, dx is wrong, and dγ and dβ are right.
+# sign of x_0 − x_1 is left. The two directions that LayerNorm removes are all there are, so dx = 0. In `MyNorm` with C
+# in the backward pass only, dx is wrong, and dγ and dβ are right.
 
 # %%
 lesson.finish(globals())

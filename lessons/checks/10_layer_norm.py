@@ -37,10 +37,10 @@ def verify_example(lesson, run):
     lesson.quote("squares of x − μ is 1.690, so σ = 1.300", ((x - mu) ** 2).mean(), sigma)
     lesson.quote("x̂_0 = (1.430 − 0.625)/1.300 = 0.619", 0, x[0], mu, sigma, x_hat[0])
     first = run.gamma[0], run.beta[0]
-    lesson.quote("It has γ_0 = 2.09 and β_0 = −0.64, so y_0 = 2.09 · 0.619 − 0.64 = 0.654",
-                 0, first[0], 0, first[1], 0, first[0], x_hat[0], -first[1], run.y[1, 0])  # fmt: skip
+    lesson.quote("γ_0 = 2.09 and β_0 = −0.64", 0, first[0], 0, first[1])
+    lesson.quote("y_0 = 2.09 · 0.619 − 0.64 = 0.654", 0, first[0], x_hat[0], -first[1], run.y[1, 0])
     lesson.quote("have moved by 0.1/1.300 = 0.077", 0.1, sigma, 0.1 / sigma)
-    lesson.quote("It moves by 0.058 only, and all others move down, by up to 0.023", change[0], -change.min())
+    lesson.quote("moves by 0.058 only, and the others move down, by up to 0.023", change[0], -change.min())
     lesson.check("all others move down", change[1:].max(), 0)
     lesson.quote("dμ = 0.130 and dσ = 0.034", run.dmu[1, 0], run.dsigma[1, 0])
     lesson.quote("the same 0.130/6 = 0.022", run.dmu[1, 0], 6, run.paths["through μ"][1, 0])
@@ -64,9 +64,9 @@ def verify_circle(lesson, run):
     lesson.quote("(1.225, 0, −1.225) · 0.408 = (1/2", *x_hat, x_hat[0] / 3, 1, 2)
     lesson.check("dx = (1/6, −1/3, 1/6)/σ", np.abs(dx * sigma - np.array([1, -2, 1]) / 6).max(), 1e-15)
 
-    x, dy = run.given[0], run.upstream
-    y, cache = run.layer_norm(x, *run.given[1:], eps=0.0)
-    far, far_cache = run.layer_norm(10 * x, *run.given[1:], eps=0.0)
+    dy = run.upstream
+    y, cache = run.layer_norm(**run.given, eps=0.0)
+    far, far_cache = run.layer_norm(**{**run.given, "x": 10 * run.given["x"]}, eps=0.0)
     lesson.check("ten times the token: the same y", np.abs(far - y).max(), 1e-13)
     ratio = run.layer_norm_backward(dy, far_cache)[0] * 10 / run.layer_norm_backward(dy, cache)[0]
     lesson.check("ten times the token: a tenth of dx", np.abs(ratio - 1).max(), 1e-11)
@@ -83,13 +83,14 @@ def verify_signatures(lesson, run):
         lesson.check(f"{name}: orthogonal to neither", min(found[name]), at_least=0.1)
     lesson.quote("At C = 4 it is off by 100 %, but at C = 512 only by 5 %",
                  4, 100 * run.off[4], 512, 100 * run.off[512], within=0.1)  # fmt: skip
+    lesson.quote("1 at C = 4, and 0.06 at C = 512", (2 / 2) ** 0.5, 4, (2 / 510) ** 0.5, 512)
 
 
 def verify_deeper(lesson, run):
     """ε, C − 1 and the other things after the core."""
-    eps, (x, gamma, beta), dy = 0.1, run.given, run.upstream
+    eps, (x, gamma, beta), dy = 0.1, run.given.values(), run.upstream
     _, (x_hat, sigma, _) = run.layer_norm(x, gamma, beta, eps=eps)
-    dx, dx_hat = run.got[0], gamma * dy
+    dx, dx_hat = run.found[0], gamma * dy
     lesson.check("1·dx = 0", np.abs(dx.sum(-1)).max(), 1e-14)
     share = (dx * x_hat).sum(-1) - eps / sigma[..., 0] ** 3 * (dx_hat * x_hat).sum(-1)
     lesson.check("x̂·dx = (ε/σ³)(x̂·dx̂)", np.abs(share).max(), 1e-13)
