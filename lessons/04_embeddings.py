@@ -3,7 +3,7 @@
 #
 # * Question: how does a letter become a vector, and what does a matrix learn that is used in three places?
 # * You derive: lookup as a product with one-hot rows; its gradient, a sum over repeated ids; tied gradients add; √C
-# * Reading: 12 min, going deeper 5 min
+# * Reading: 11 min, going deeper 6 min
 # * Run: 45 s (fast: 9 s)
 # * Needs: 01, 02, 03
 # * Difficulty: 2 of 5
@@ -14,9 +14,8 @@
 # %%
 import dataclasses
 from functools import partial
-from graph import Graph
 from lab import BLUE, GREEN, GREY, ORANGE, ROWS, SOURCE, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grids, number
+from pictures import grids
 
 import numpy as np
 
@@ -27,26 +26,25 @@ example = running_example()
 # ## A letter is not a number
 #
 # Our tiny model reads "stop" and writes "pots". Its vocabulary has seven tokens: pad, bos, eos (for padding, beginning
-# and end), o, p, s and t. A letter's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4. These numbers are
-# names, not quantities. But a linear layer (lesson 02) cannot know this: its product with the id of t is always 6/5 of
-# that with the id of s.
+# and end), o, p, s and t. A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4. These numbers are
+# names. But a linear layer (lesson 02) would take them for quantities: its product for t is always 6/5 of that for s.
 #
 # So each token gets a vector of its own, C = 6 numbers that gradient descent can choose freely. The V = 7 vectors are
 # the rows of one matrix E, the *embeddings*.
 #
-# At the other end is the opposite problem. The decoder's last layer returns six numbers for each position, and each of
-# the seven tokens needs a score. The paper uses the same matrix for this. So the row of the letter o has three jobs:
+# The output has the opposite problem. The decoder's last layer returns six numbers for each position, and each of the
+# seven tokens needs a score. The paper uses the same matrix here, too. So the row of the letter o has three jobs:
 #
 # * the encoder reads it, in "stop";
 # * the decoder reads it, in bos, p, o, t, s (bos and the answer so far);
 # * the output compares with it, to decide whether to write an o.
 #
-# Three jobs, and only six numbers. Which of the jobs teaches them most?
+# Which of the three jobs teaches these six numbers most?
 #
 # ## Guess first
 #
-# 1. The word "toot" has t and o twice. Let the gradients of its four vectors be (1, 1), (10, 10), (100, 100) and
-#    (1000, 1000). What is the gradient of the row of t? What does `dE[ids] += de` make of it?
+# 1. The word "toot" has t and o twice. Let the gradients `de` of its four vectors be (1, 1), (10, 10), (100, 100) and
+#    (1000, 1000). What is the gradient of the row of t? And what does `dE[ids] += de` give, if dE begins at 0?
 # 2. Which of the three jobs sends the largest gradient to the row of o?
 # 3. On the way in, the paper multiplies the vectors by √C. Does a model learn better with this factor or without it?
 
@@ -77,8 +75,8 @@ lesson.save(figure, "numbers")
 #     one_hot_nw = 1[ids_n = w]                         n counts the tokens that are read
 #     e_nc = Σ_w one_hot_nw E_wc = E[ids_n, c]          e = one_hot E
 #
-# So a lookup is a linear layer with the weights E and no bias. That is why E can learn. (Nobody carries out the
-# product. At the paper's size it would take 474 billion multiplications, nearly all of them by zero.)
+# So a lookup is a linear layer with the weights E and no bias. That is why E can learn. (Nobody computes it like this.
+# For the paper's 25,000 tokens, V = 37,000 and C = 512, that is 474 billion products, nearly all of them with 0.)
 #
 # ## The way back: every use adds
 #
@@ -97,8 +95,8 @@ lesson.save(figure, "numbers")
 # %% [markdown]
 # `dE[ids] += de` looks like this sum, but it is not. NumPy copies the rows dE[ids], adds de, and writes the copy back.
 # When an id comes twice, the second write covers the first. So t gets (1000, 1000), o gets (100, 100), and there is no
-# error message. In "stop" no letter comes twice, so a test with our word passes. In a batch of 25,000 tokens of text,
-# the line throws away 71 % of all gradients ("Going deeper"). `np.add.at` adds every row.
+# error message. In "stop" no letter comes twice, so a test with our word passes. But among 25,000 tokens, some as
+# common as "the" and most of them rare, it loses 71 % of the gradients (see Going deeper). `np.add.at` adds every row.
 
 
 # %%
@@ -135,9 +133,8 @@ print("rows of t and o, right:", right[[6, 3]].tolist(), " wrong:", wrong[[6, 3]
 # %% [markdown]
 # ## Three gradients for one row
 #
-# Now all three jobs together. Pretend that they have matrices of their own, E_source, E_target and E_output, which
-# happen to be equal. But they are tied: if the entry E_wc moves by a small h, the same entry of all three moves by h.
-# To first order, the loss then moves by
+# Now all three jobs together. Pretend that each has a matrix of its own, E_source, E_target and E_output, and that the
+# three are tied: if the entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by
 #
 #     h dE_source_wc + h dE_target_wc + h dE_output_wc
 #
@@ -159,79 +156,59 @@ parts = {
     "output": dz.T @ y,
 }
 dE = parts["source"] + parts["target"] + parts["output"]
-size = {use: np.sqrt((part[3] ** 2).sum()) for use, part in parts.items()}  # of the gradient of row 3, the o
 show("logits z (T, V)", z, ROWS, VOCABULARY, digits=2)
-show("dE (V, C)", dE, VOCABULARY)
+for use, part in parts.items():
+    print(f"{use}: the gradient of the row of o has the length {np.linalg.norm(part[3]):.2f}")
 
-graph = Graph()
-graph.node("E", (0, 1), "E", lit=True)
-graph.node("dE", (-2.9, 1), "dE")
-graph.edge("E", "dE", gradient="  ".join(number(value) for value in dE[3]), label="the sum")
-jobs = {"source": "the encoder reads o", "target": "the decoder reads o", "output": "the output scores o"}
-for height, (use, text) in zip((2, 1, 0), jobs.items(), strict=True):
-    graph.node(use, (3.9, height), text)
-    row, label = "  ".join(number(value) for value in parts[use][3]), f"size {size[use]:.2f}"
-    graph.edge(use, "E", gradient=row, label=label, at=0.4, flip=use == "output")
-lesson.save(graph.draw(title="The row of o: three jobs, and their gradients add"), "graph")
+values = {**{f"dE_{use} (V, C)": part for use, part in parts.items()}, "dE (V, C)": dE}
+names = ["dE_source", "dE_target", "dE_output", "dE"]
+marked = {name: [(3, c) for c in range(C)] for name in names}
+figure = grids(values, labels={"V": VOCABULARY}, gradients=names, highlight=marked, between="++=")
+lesson.save(figure, "parts")
 
 # %% [markdown]
-# ![The gradient of the row of o, from its three uses](../plots/04_embeddings_graph.png)
+# ![The three parts of dE and their sum](../plots/04_embeddings_parts.png)
 #
-# Nearly all of the sum comes from the source. The *size* of that part, the root of the sum of its squares, is 1.64. The
-# output sends 0.30, and the target 0.07. So the row of o is not taught where the model hesitates between o and p, but
-# at the other end, where the o was read. (This is one word, late in training. For a fresh model, see "Going deeper".)
+# The row of o is framed. Nearly all of its gradient comes from the source: that part has the length 1.64. The output
+# sends 0.30, and the target 0.07. So the row of o is not taught where the model hesitates between o and p, but at the
+# other end, where the o was read. (This is one word, late in training. For a fresh model, see Going deeper.)
 #
 # ## Checked
 #
-# Give the library's model three separate matrices, and move one entry of one matrix by an imaginary step (lesson 01).
-# Then compare the sum with the library's dE. Last comes a random matrix that reads ids with repeats, and writes.
+# The library's model has one matrix E in three places. We compare dE with its backward pass, and with an imaginary step
+# (lesson 01) of each entry, which all three places feel. Last comes a random matrix that reads ids with repeats, and
+# writes.
 
 # %%
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import Transformer, named_config
-
-
-def with_three_matrices(model):
-    """The same model, but E_source, E_target and E_output are separate, and all numbers are complex."""
-    three = Transformer(dataclasses.replace(model.config, tie_embeddings=False), dtype=complex)
-    state = model.state_dict()
-    state["target_embedding.tokens.E"] = state["output.E"] = state["source_embedding.tokens.E"]
-    three.load_state_dict({name: value.astype(complex) for name, value in state.items()})
-    return three, [three.source_embedding.tokens.E, three.target_embedding.tokens.E, three.output.E]
-
-
-def complex_step(loss, x):
-    """The derivative of loss() with respect to each entry of x, a complex array that loss() uses."""
-    dx = np.zeros(x.shape)
-    for index in np.ndindex(x.shape):
-        x[index] += 1e-30j
-        dx[index] = loss().imag / 1e-30
-        x[index] -= 1e-30j
-    return dx
-
+from minitransformer.gradcheck import complex_step
 
 model, _, source, target_in, target_out = load_example()
-three, matrices = with_three_matrices(model)
-true = [complex_step(lambda: cross_entropy(three(source, target_in), target_out)[0], each.data) for each in matrices]
-lesson.check("the three parts, against the complex step", error(list(parts.values()), np.array(true)), 1e-13)
-
 logits, cache = model.forward(source, target_in)
 model.backward(cross_entropy_backward(1.0, cross_entropy(logits, target_out)[1]), cache)
-lesson.check("their sum equals the library's dE", error(dE, model.output.E.grad), 1e-13)
+lesson.check("dE, against the library's", error(dE, model.output.E.grad), 1e-13)
+
+
+def loss(matrix):
+    """The loss of the library's model, with `matrix` as its E."""
+    model.output.E.data = matrix
+    return cross_entropy(model(source, target_in), target_out)[0]
+
+
+lesson.check("dE, against the complex step", error(dE, complex_step(loss, E)), 1e-13)
 
 rng = np.random.default_rng(5)
-ids, upstream = rng.integers(7, size=(2, 4)), rng.standard_normal((2, 4, 7))
-matrix = rng.standard_normal((7, 6)).astype(complex)
-true = complex_step(lambda: (upstream * (matrix[ids] @ matrix.T)).sum(), matrix)
-reading = embed_backward(upstream @ matrix.real, ids, 7)
-writing = upstream.reshape(8, 7).T @ matrix.real[ids].reshape(8, 6)
+ids, upstream, matrix = rng.integers(7, size=8), rng.standard_normal((8, 7)), rng.standard_normal((7, 6))
+reading = embed_backward(upstream @ matrix, ids, 7)
+writing = upstream.T @ matrix[ids]
+true = complex_step(lambda matrix: (upstream * (matrix[ids] @ matrix.T)).sum(), matrix)
 lesson.check("a random matrix that reads and writes: the parts add", error(reading + writing, true), 1e-14)
 
 # %% [markdown]
 # ## Why times √C?
 #
-# One detail is left. The encoder does not get e, but
+# The encoder does not get e itself, but
 #
 #     x = √C e + PE                    and so, on the way back: de = √C dx
 #
@@ -267,6 +244,7 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 
 # %%
 from minitransformer.data import get_task
+from minitransformer.models import Transformer, named_config
 from minitransformer.training import TrainingSettings, noam, train
 
 task, width = get_task("copy"), 64
@@ -285,14 +263,16 @@ for name, (scaled, larger) in forms.items():
         token = (model.output.E.data**2).mean() * (width if scaled else 1)
         share[name, start] = token / (token + 1 / 2)
 last = {name: np.mean([losses[name, start][-20:] for start in range(starts)]) for name in forms}
-print("loss in the last 20 steps:", {name: round(float(value), 3) for name, value in last.items()})
+for name in forms:
+    print(f"{name:12s} loss in the last 20 steps {last[name]:.3f}, the tokens' share of x {share[name, 0]:.1%}")
 
 # %%
 figure, axis = plt.subplots(figsize=(7.2, 3.4))
 for (name, start), curve in losses.items():
     smooth = np.convolve(curve, np.ones(10) / 10, mode="valid")
     color = {"the paper's": BLUE, "no factor": GREEN, "size 1": ORANGE}[name]
-    axis.plot(np.arange(10, steps + 1), smooth, "--" if start else "-", color=color, label=None if start else name)
+    style, label = ("--", None) if start else ("-", name)
+    axis.plot(np.arange(10, steps + 1), smooth, style, color=color, label=label)
 axis.axhline(np.log(len(task.vocabulary)), color=GREY, linestyle=":", label="ln V, all tokens equally likely")
 axis.set(yscale="log", xlabel="training step", ylabel="loss (nats), mean of 10 steps")
 axis.set_title("Learning to copy, with and without √C")
@@ -310,8 +290,8 @@ lesson.save(figure)
 #
 # The tokens that should drown swim best. After 200 steps the model without the factor has a loss of 0.02 nats, and the
 # paper's form has 0.11. Did E grow until the tokens were loud enough? No. Their share of x begins at 3 % and ends at
-# 4.5 %. Our explanation: PE is loud, but it is the same in every word. The linear layers only have to look in other
-# directions.
+# 4.5 %. Our explanation: PE is loud, but it is the same in every word. The linear layers can look in directions where
+# PE is small.
 #
 # Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is no law. (And one
 # easy task does not show that √C is useless in translation.)
@@ -340,40 +320,53 @@ print(f"25,000 tokens: {different:,} different ones, and the most common one com
 # because layers add to what they get (lesson 11). And x contains √C E_w for the token w that was read. The output takes
 # the dot product with E_w. The squares of C entries of variance 1/C add up to about 1, so this logit contains up to √C,
 # while all others have the size 1. The bet nearly always loses, so the first loss is higher than ln V.
+#
+# To see the three gradients apart, we give the library's model three matrices of its own that are equal.
 
 
 # %%
+def with_three_matrices(model):
+    """The same model, but the source, the target and the output have an E each."""
+    three = Transformer(dataclasses.replace(model.config, tie_embeddings=False), dtype="float64")
+    state = model.state_dict()
+    state["target_embedding.tokens.E"] = state["output.E"] = state["source_embedding.tokens.E"]
+    three.load_state_dict(state)
+    embeddings = three.source_embedding.tokens, three.target_embedding.tokens
+    return three, {"source": embeddings[0].E, "target": embeddings[1].E, "output": three.output.E}
+
+
 def fresh(scaled):
-    """A fresh model: its probability of repeating the token just read, and the sizes of the three parts of dE."""
+    """A fresh model: its probability of repeating the token just read, and the lengths of the three parts of dE."""
     config = named_config("tiny", len(task.vocabulary), dropout=0.0, num_layers=1, scale_embeddings=scaled)
     batch = task.batch(np.random.default_rng(1), 32)
     model, matrices = with_three_matrices(Transformer(config, dtype="float64"))
     logits, cache = model.forward(*batch.inputs)
     _, cache_loss = cross_entropy(logits, batch.targets)
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    p = cache_loss.p.real.reshape(logits.shape)
+    p = cache_loss.p.reshape(logits.shape)
     repeats = np.take_along_axis(p, batch.target_in[..., None], axis=-1)[batch.target_in > 0]
-    return repeats.mean(), [np.sqrt((abs(each.grad) ** 2).sum()) for each in matrices]
+    return repeats.mean(), [np.linalg.norm(each.grad) for each in matrices.values()]
 
 
-bet, sizes = {}, {}
+bet, lengths = {}, {}
 for scaled in (True, False):
-    bet[scaled], sizes[scaled] = fresh(scaled)
-    print(f"√C {scaled!s:5}: bets {bet[scaled]:.0%}; source, target and output send", np.round(sizes[scaled], 2))
+    bet[scaled], lengths[scaled] = fresh(scaled)
+    print(f"√C {scaled!s:5}: bets {bet[scaled]:.0%}; source, target and output send", np.round(lengths[scaled], 2))
 
 # %% [markdown]
 # A fresh model of our test bets 41 % on the token that it has just read. Without √C it bets 4 %, where 1/V is 3 %. The
 # first loss of the paper's form is 4.35 nats, above ln V = 3.37.
 #
-# The three jobs have another order here, too. The output sends most, 1.42, the target 0.77 and the source 0.47. Without
-# √C the two inputs send 0.09 each: the factor is in the backward pass as well.
+# The three jobs have another order here, too. Take each part of dE as one long vector. That of the output has the
+# length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each: the factor
+# is in the backward pass as well.
 #
 # ### The first loss of a large vocabulary
 #
 # PyTorch's `nn.Embedding` draws entries of size 1. Tie such a matrix to the output at C = 512, and the logits have the
 # size √512 = 22.6. With V = 37,000 the first loss is then 93 nats, although ln V = 10.5. The model is sure of nonsense.
-# With entries of size 1/√C it is 11.0. Even the half above ln V can be derived: a normal z with variance 1 has the mean
-# E[exp(z)] = exp(1/2), so ln Σ_w exp(z_w) is about ln V + 1/2, and the right token's z is 0 in the mean.
+# With entries of size 1/√C it is 11.0. Even the half above ln V can be derived. If z is normal with variance 1, exp(z)
+# has the mean exp(1/2). So ln Σ_w exp(z_w) is about ln V + 1/2, and the right token's z is 0 in the mean.
 
 # %%
 rng = np.random.default_rng(8)

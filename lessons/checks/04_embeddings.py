@@ -1,11 +1,18 @@
 """What lesson 04 says, against what it computed."""
 
+from lab import error
+
 import numpy as np
+
+from minitransformer.example import load_example
+from minitransformer.functional import cross_entropy
+from minitransformer.gradcheck import complex_step
 
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     lookup_and_output(lesson, run)
+    three_matrices(lesson, run)
     factor(lesson, run)
     training(lesson, run)
 
@@ -23,12 +30,13 @@ def lookup_and_output(lesson, run):
     lesson.example("target.de", root * example["target.dx"])
     lesson.quote('so "stop" is 5, 6, 3, 4', *run.source_ids)
     N, V, C = 25000, 37000, 512
-    lesson.quote("At the paper's size it would take 474 billion multiplications", N * V * C / 1e9)
+    lesson.quote("25,000 tokens, V = 37,000 and C = 512, that is 474 billion products", N, V, C, N * V * C / 1e9)
     right, wrong, de = run.embed_backward(run.de, run.toot, 7), run.wrong, run.de
     lesson.quote("(1, 1) + (1000, 1000) = (1001, 1001), and o gets (110, 110)", *de[0], *de[3], *right[6], *right[3])
     lesson.quote("So t gets (1000, 1000), o gets (100, 100)", *wrong[6], *wrong[3])
     lost = 100 * (1 - run.different / len(run.drawn))
-    lesson.quote("In a batch of 25,000 tokens of text, the line throws away 71 % of", len(run.drawn), lost)
+    lesson.quote("among 25,000 tokens, some as common as", len(run.drawn))
+    lesson.quote("it loses 71 % of the gradients", lost)
     lesson.quote("Only 7,310 of the tokens are different", run.different)
     lesson.quote("one gradient for each of these and loses 71 %", lost)
     lesson.quote("The most common token comes 2,245 times", run.most)
@@ -37,12 +45,26 @@ def lookup_and_output(lesson, run):
     lesson.quote("5.56 with the row of o, 4.70 with that of p, and at most 0.56 with the others", *z[1, 3:5], others)
     p = np.exp(z[1]) / np.exp(z[1]).sum()
     lesson.quote("lesson 03 makes 70 % and 30 % of this", 3, 100 * p[3], 100 * p[4])
-    size = run.size
     lesson.quote(
-        "sum of its squares, is 1.64. The output sends 0.30, and the target 0.07",
-        *(size[use] for use in ("source", "output", "target")),
+        "that part has the length 1.64. The output sends 0.30, and the target 0.07",
+        *(np.linalg.norm(run.parts[use][3]) for use in ("source", "output", "target")),
     )
     lesson.quote("√6 · (−0.25) + 0.909 = 0.297", 6, E[3, 0], example["PE"][2, 0], example["source.x"][2, 0])
+
+
+def three_matrices(lesson, run):
+    """Each part of dE alone: one of three equal matrices moves, the others stand still."""
+    model, _, source, target_in, target_out = load_example()
+    three, matrices = run.with_three_matrices(model)
+    for use, matrix in matrices.items():
+        still = matrix.data
+
+        def loss(moved, matrix=matrix):
+            matrix.data = moved
+            return cross_entropy(three(source, target_in), target_out)[0]
+
+        lesson.check(f"the part of the {use} alone", error(run.parts[use], complex_step(loss, still)), 1e-13)
+        matrix.data = still
 
 
 def factor(lesson, run):
@@ -65,14 +87,14 @@ def factor(lesson, run):
 
 
 def training(lesson, run):
-    bet, sizes, last, paper = run.bet, run.sizes, run.last, "the paper's"
+    bet, lengths, last, paper = run.bet, run.lengths, run.last, "the paper's"
     V = len(run.task.vocabulary)
     sentence = "bets 41 % on the token that it has just read. Without √C it bets 4 %, where 1/V is 3 %"
     lesson.quote(sentence, 100 * bet[True], 100 * bet[False], 1, 100 / V)
-    source, target, output = sizes[True]
-    lesson.quote("The output sends most, 1.42, the target 0.77 and the source 0.47", output, target, source)
-    for part in sizes[False][:2]:
-        lesson.quote("the two inputs send 0.09 each", part)
+    source, target, output = lengths[True]
+    lesson.quote("length 1.42, that of the target 0.77 and that of the source 0.47", output, target, source)
+    for part in lengths[False][:2]:
+        lesson.quote("the two inputs have 0.09 each", part)
     first = {name: np.mean([run.losses[name, start][0] for start in range(run.starts)]) for name in run.forms}
     lesson.quote("form is 4.35 nats, above ln V = 3.37", first[paper], np.log(V), full_only=True)
     lesson.quote("with V = 29 has a first loss of 27.1", V, first["size 1"], full_only=True)
