@@ -13,7 +13,6 @@
 
 # %%
 import itertools
-import math
 from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt, running_example, show
 from pictures import grid
 from typing import NamedTuple
@@ -37,24 +36,25 @@ example = running_example()
 #
 # 1. Take the positions away, and give the encoder "post" instead of "stop". What happens in self-attention to the
 #    weights p and the answers o? Are they the same, are they shuffled like the letters, or do they get new values?
-# 2. How many different frequencies are in the vector of position 0? And in that of position 1?
+# 2. The paper makes a vector for each position from sines and cosines. How many different frequencies are in the vector
+#    of position 0? And in that of position 1?
 # 3. Many published programs compute the positions with a wrong exponent. Do their models learn?
 #
 # ## What a shuffle does
 #
-# Small numbers first. This is head 1 of the encoder's self-attention (lesson 08), with x = √C e, without positions.
+# This is head 1 of the encoder's self-attention (lesson 08), with x = √C e, without positions.
 
 # %%
 stop, order = example["source.e"] * np.sqrt(6), [3, 2, 0, 1]
 post = stop[order]
 
 
-def self_attention(x, columns=slice(3, 6)):
+def self_attention(x):
     """Head 1 of the encoder's self-attention -> weights p, answers o (lesson 05)."""
-    q, k, v = ((x @ example[f"encoder.self.W_{i}"] + example[f"encoder.self.b_{i}"])[:, columns] for i in "qkv")
-    s = q @ k.T / np.sqrt(q.shape[1])
-    p = np.exp(s - s.max(axis=1, keepdims=True))
-    p = p / p.sum(axis=1, keepdims=True)
+    q, k, v = (x @ example[f"encoder.self.W_{name}"] + example[f"encoder.self.b_{name}"] for name in "qkv")
+    q, k, v = q[:, 3:], k[:, 3:], v[:, 3:]  # the features of head 1
+    s = q @ k.T / np.sqrt(3)  # D = 3
+    p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
     return p, p @ v
 
 
@@ -86,11 +86,11 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 #           = Σ_i p_order(t),i v_i = o_order(t)                 the same terms, added in another order
 
 # %% [markdown]
-# The outputs are shuffled as the inputs are. This is called *equivariant*. (Many texts say "invariant". That would
-# mean: the same outputs in the same places.) Everything else in the encoder works on each row alone, so the memory M is
-# shuffled, too. But cross-attention adds over the rows of M, and a sum does not care about the order of its terms. So
-# the decoder, which knows the source only through M, *is* invariant. It gives the same answer to all 24 orders of the
-# four letters. Let us ask the trained model, with its positions and without them.
+# The outputs are shuffled as the inputs are. Such a layer is called *equivariant*. (Many texts say "invariant". That
+# would mean: the same outputs in the same places.) Everything else in the encoder works on each row alone, so the
+# memory M is shuffled, too. But cross-attention adds over the rows of M, and a sum does not care about the order of its
+# terms. So the decoder, which knows the source only through M, *is* invariant. It gives the same answer to all 24
+# orders of the four letters. Let us ask the trained model, with its positions and without them.
 
 # %%
 from minitransformer.decoding import greedy_decode
@@ -126,13 +126,13 @@ lesson.check("without positions, 24 orders have the same logits", np.ptp(logits,
 # divided by the length is no better. The step to the next letter would then be different in each text.
 #
 # How do people write large numbers with small signs? One answer hangs on the wall. A clock has a fast hand, which tells
-# near times apart but soon comes round, and slow hands, which tell far times apart. PE has C/2 hands, and from each
-# position to the next, hand i turns by the angle ω_i. We store the tip of each hand, how far right and how far up:
+# near times apart but soon comes round, and slow hands, which tell far times apart. PE has C/2 hands. From one position
+# to the next, hand i turns by the angle ω_i. We store the tip of each hand, how far right and how far up:
 #
 #     PE_t,2i     = sin(ω_i t)
 #     PE_t,2i+1   = cos(ω_i t)            ω_i = 1 / 10000^(2i/C)          i = 0, 1, ..., C/2 − 1
 #
-# In our example, C = 6 gives three hands, which turn by 1, 0.0464 and 0.00215.
+# In our example, C = 6 gives three hands, with the angles 1, 0.0464 and 0.00215 (in radians).
 
 
 # %%
@@ -148,16 +148,16 @@ def sinusoids(length, C):
 PE = sinusoids(5, 6)
 show("PE (T, C)", PE, range(5))
 
-figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.8))
+figure, axes = plt.subplots(1, 3, figsize=(7.2, 3))
 labels = [{t: str(t) for t in range(5)}, {0: "0", 4: "4"}, {0: "0 to 4"}]  # where there is room for them
 for i, axis in enumerate(axes):
     axis.add_patch(plt.Circle((0, 0), 1, fill=False, color=GREY))
     for t, (right, up) in enumerate(PE[:, 2 * i : 2 * i + 2]):
         axis.plot([0, right], [0, up], color=BLUE, linewidth=2)
         axis.text(1.15 * right, 1.15 * up, labels[i].get(t, ""), ha="center", va="center")
-    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title=f"hand {i}: features {2 * i} and {2 * i + 1}")
-    axis.text(0, -1.4, f"one round: {2 * np.pi * 10000 ** (2 * i / 6):,.1f} positions", ha="center", va="center")
-    axis.set_axis_off()
+    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xticks=[], yticks=[])
+    axis.set(xlabel=f"sin, feature {2 * i}", ylabel=f"cos, feature {2 * i + 1}")
+    axis.set_title(f"hand {i}\none round: {2 * np.pi * 10000 ** (2 * i / 6):,.1f} positions")
 lesson.save(figure, "clocks")
 
 # %% [markdown]
@@ -185,16 +185,17 @@ lesson.save(figure, "clocks")
 #
 #     PE_(t+j) = PE_t turn(j)                                     for every t
 #
-# Here is what it is good for. A query is x W_q. If W_q contains turn(j), the query at t contains PE_(t+j), which fits
-# the key at t + j best. So "look j to the right" is *one* matrix for all t, and a linear layer can learn it. It needs
-# both coordinates: no matrix makes sin(ω(t + j)) from sin ωt alone.
-#
 # A rotation keeps lengths and angles. So all PE_t have the same length, and the dot product of two positions depends
 # only on their distance j:
 #
 #     PE_t·PE_(t+j) = Σ_i [ sin(ω_i t) sin(ω_i (t + j)) + cos(ω_i t) cos(ω_i (t + j)) ] = Σ_i cos(ω_i j)
 #
-# In our example, all neighbours have 0.540 + 0.999 + 1.000 = 2.539.
+# In our example, all neighbours have 0.540 + 0.999 + 1.000 = 2.539. A position with itself has 3, and nothing has more.
+#
+# And what is the rotation good for? A query is x W_q, and x contains PE_t. Suppose that W_q is turn(j), and that W_k
+# leaves PE as it is. Then the query at t contains PE_(t+j), and it fits the key at t + j best. So "look j to the right"
+# is *one* matrix for all t, and a linear layer can learn it. It needs both coordinates: no matrix makes sin(ω(t + j))
+# from sin ωt alone.
 #
 # The way back is the shortest of all lessons. PE is fixed and is added, so dx goes to √C e as it is.
 
@@ -219,19 +220,19 @@ for j in (1, 20):
 # %% [markdown]
 # ## A wrong table that looks right
 #
-# The most common mistake begins with `for i in range(0, C, 2)`. Here i is already the 2i of the formula, but the
-# exponent is written as 2 * i / C. So the exponents run to 2 instead of 1, and the hands become slow too soon. In the
-# next line the cosine gets 2 * (i + 1) / C, and is no longer the partner of its sine. These are two mistakes. We try
-# each of them alone, and both together. For feature c:
+# A common mistake begins with `for i in range(0, C, 2)`. Here i is already the 2i of the formula, but the exponent is
+# still written as 2 * i / C. So it grows to 2 instead of 1, and the hands become slow too soon. In the next line the
+# cosine gets 2 * (i + 1) / C, and is no longer the partner of its sine. These are two mistakes. We try each of them
+# alone, and then both. Feature c has the angle t / 10000^exponent:
 #
-#     name          exponent          exponents up to    sin and cos of one hand
-#     right         2 (c // 2) / C    1                  partners
-#     half right    4 (c // 2) / C    2                  partners
-#     unpaired      c / C             1                  two different frequencies
-#     doubled       2 c / C           2                  two different frequencies
+#     name          exponent          grows to      sin and cos of one hand
+#     right         2 (c // 2) / C    1             partners
+#     slow          4 (c // 2) / C    2             partners
+#     unpaired      c / C             1             two different frequencies
+#     both          2 c / C           2             two different frequencies
 #
-# We train a small Transformer with each table, and one without positions, to write words backwards. They have eight
-# letters, which are drawn from o, p, s and t.
+# We train small Transformers to write words backwards: one with each table, and one without positions. The words have
+# eight letters, drawn from o, p, s and t.
 
 # %%
 from minitransformer.data.tasks import make_batch
@@ -243,7 +244,7 @@ def table_of(name, length, C):
     c = np.arange(C)
     if name == "none":
         return np.zeros((length, C))
-    exponents = {"right": 2 * (c // 2), "half right": 4 * (c // 2), "unpaired": c, "doubled": 2 * c}[name] / C
+    exponents = {"right": 2 * (c // 2), "slow": 4 * (c // 2), "unpaired": c, "both": 2 * c}[name] / C
     angles = np.arange(length)[:, None] / 10000**exponents
     return np.where(c % 2 == 0, np.sin(angles), np.cos(angles))
 
@@ -258,8 +259,8 @@ def rate(step):
     return 3e-3 * min(1, step / 50)
 
 
-steps, starts = lesson.pick(full=400, fast=40), lesson.pick(full=2, fast=1)
-colors = {"right": BLUE, "half right": GREEN, "unpaired": PINK, "doubled": ORANGE, "none": GREY}
+steps, starts = lesson.pick(full=400, fast=50), lesson.pick(full=2, fast=1)
+colors = {"right": BLUE, "slow": GREEN, "unpaired": PINK, "both": ORANGE, "none": GREY}
 losses = {}
 for name, start in itertools.product(colors, range(starts)):
     model = Transformer(TransformerConfig(7, 32, 4, 64, 1, dropout=0.0, max_len=9), seed=start, dtype="float64")
@@ -267,20 +268,26 @@ for name, start in itertools.product(colors, range(starts)):
     settings = TrainingSettings(steps=steps, batch_size=32, seed=start)
     losses[name, start] = train(model, Backwards(), schedule=rate, settings=settings, num_threads=1).losses
 
-chance = [math.comb(8, n) * 3 ** (8 - n) / 4**8 for n in range(9)]  # that a letter comes n times
-orders = math.lgamma(9) - 4 * sum(chance[n] * math.lgamma(n + 1) for n in range(9))  # mean of ln(number of orders)
-floor = orders / 9
+
+def loss_after(name, step):
+    """The mean of 25 steps and of the random starts."""
+    return np.mean([losses[name, start][step - 25 : step] for start in range(starts)])
+
+
+for name in colors:
+    half, end = loss_after(name, steps // 2), loss_after(name, steps)
+    print(f"{name:8s} loss {half:.2f} after {steps // 2} steps, {end:.2f} after {steps}")
 
 # %%
 figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.6))
 distances, dots = np.arange(1, 300), {}
-for axis, name in zip(axes[0, ::-1], ("doubled", "right"), strict=True):
+for axis, name in zip(axes[0], ("right", "both"), strict=True):
     axis.imshow(table_of(name, 40, 32), vmin=-1, vmax=1, cmap="Blues", aspect="auto")
     axis.set(title=f"PE, {name}", xlabel="feature", ylabel="position")
     table = table_of(name, 600, 128)
     dots[name] = np.array([(table[:300] * table[j : j + 300]).sum(axis=1) for j in distances]) / 64
     least, most = dots[name].min(axis=1), dots[name].max(axis=1)  # of all t
-    axes[1, 0].fill_between(distances, least, most, facecolor=colors[name], edgecolor=colors[name], label=name)
+    axes[1, 0].fill_between(distances, least, most, color=colors[name], alpha=0.7, label=name)
 axes[1, 0].set(xscale="log", xlabel="distance j", ylabel="PE_t·PE_(t+j) / (C/2)", ylim=(0, 1.2))
 axes[1, 0].set_title("dot products, for all t")
 axes[1, 0].legend(loc="lower left")
@@ -288,33 +295,36 @@ for (name, start), curve in losses.items():
     smooth = np.convolve(curve, np.ones(20) / 20, mode="valid")
     style, label = ("--", None) if start else ("-", name)
     axes[1, 1].semilogy(np.arange(20, steps + 1), smooth, style, color=colors[name], label=label, linewidth=1.2)
+floor = 6.60 / 9  # see below
 axes[1, 1].axhline(floor, color="black", linestyle=":", label="floor without positions")
-axes[1, 1].set(xlabel="training step", ylabel="loss (nats)", title="learning to write backwards")
-axes[1, 1].legend(fontsize=7)
+axes[1, 1].set(xlabel="training step", ylabel="loss (nats)", ylim=(5e-4, 4), title="learning to write backwards")
+axes[1, 1].legend(fontsize=7, ncols=2, loc="lower left")
 lesson.save(figure)
 
 # %% [markdown]
 # ![A right and a wrong table, dot products of positions, and learning curves](../plots/09_positions.png)
 #
-# You should see two tables of stripes, each of which looks right if you see it alone. Below on the left is a thin blue
-# *line*, because the dot product does not depend on t, and a broad orange band. On the right, four colors go down, and
-# grey stays above the floor. If your blue line is a band, your pairs are broken. If your grey curve falls below the
-# floor, positions leak in somewhere.
+# You should see two tables of stripes (white is −1, dark is 1), each of which looks right if you see it alone. Below on
+# the left is a thin blue *line*, because the dot product does not depend on t, and a broad orange band. On the right,
+# with two random starts for each table, four colors go down, and grey stays above the floor. If your blue line is a
+# band, your pairs are broken. If your grey curve falls below the floor, positions leak in somewhere.
 #
-# The floor can be computed. Without positions, all orders of a bag are equally likely, so the best model gives each of
-# them the same probability. For "stop" this costs −ln(1/24) = 3.18 nats. The mean for our words is 0.733 nats for each
-# token (eight letters and eos).
+# The floor can be computed. Without positions, all orders of a bag look the same, so the best model gives each of them
+# the same probability. "stop" has 24 orders and costs −ln(1/24) = 3.18 nats. Eight letters have 8! orders, divided by
+# n! for each letter that comes n times. The logarithm of this has the mean 6.60, so 0.733 nats for each of nine tokens
+# (with eos).
 #
 # ## The surprise
 #
-# Wrong tables learn. After 400 steps all four have a loss below 0.2 nats, and without positions it is 0.82. The doubled
-# table only takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls and the answers are
-# right, who looks at the table again? You notice the mistake only if you train the right table, too.
+# Wrong tables learn. After 400 steps all four have a loss below 0.2 nats, and without positions it is 0.82. The table
+# with both mistakes only takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls and the
+# answers are right, who looks at the table again? You notice only if you train the right table, too.
 #
-# The second surprise is *which* of the two mistakes costs. We had expected the broken pairs to hurt, because without
-# pairs there are no rotations. But the unpaired table learns about as fast as the right one: 0.05 after 200 steps. The
-# half right table has all its rotations, and 0.16. Its hands are too slow. In nine positions, 7 of its 32 features move
-# by more than 0.1, and 13 in the right table. The rotation is beautiful, but this model did not need it.
+# The second surprise is *which* of the two mistakes costs. We had expected the unpaired table to suffer, because
+# without pairs there are no rotations. But it learns about as fast as the right one: 0.05 after 200 steps. The slow
+# table has all its rotations, and 0.16 in the mean of two starts that differ widely. In nine positions, only 7 of its
+# 32 features move by more than 0.1, and 13 in the right table. The rotation is beautiful, but this model did not need
+# it.
 
 # %% [markdown]
 # ## Going deeper
@@ -425,7 +435,6 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 # * The paper says that the wavelengths go "from 2π to 10000 · 2π", which is 62,832. The exponent never reaches 1, and
 #   the slowest of 256 hands has 60,611.
 # * Wrong exponents were found in eight public repositories, and in courses and printed books. One was mended in 2017.
-#   People trained models with all of them.
 # * tensor2tensor, the authors' own code, puts all sines before all cosines. That only permutes features, which W_q, W_k
 #   and W_v can undo.
 # * PyTorch's `nn.Transformer` adds no positions. If you forget them, you get the grey curve.
