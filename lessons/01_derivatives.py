@@ -62,8 +62,6 @@ print(f"L = {loss(z):.6f}")
 #
 # ## Guess first
 #
-# Write your guesses down.
-#
 # 1. You move z_o by h and see how much L changes. In float64 a number has 16 digits. With the best h, how many digits
 #    of the derivative do you get: 4, 8 or 16?
 # 2. Which h is better, 1e-8 or 1e-15?
@@ -161,8 +159,7 @@ lesson.save(graph.draw(), "graph")
 # the two parts apart, each with 16 digits of its own, and h may be as small as you like. At h = 1e-30 the term with h²
 # is of order 1e-60.
 #
-# In code, the three judges look like their formulas. u is the direction of the step: 1 for the entry of x that moves,
-# and 0 for all others.
+# In code, u is the direction of the step: 1 for the entry of x that moves, and 0 for all others.
 
 
 # %%
@@ -191,7 +188,7 @@ def each_entry(judge, f, x, h):
 # %% [markdown]
 # ## The picture
 #
-# Ask all three about all 35 logits, for h from 1 down to 1e-20. The error is that of the worst derivative, divided by
+# Ask all three about the 35 logits, for h from 1 down to 1e-20. The error is that of the worst derivative, divided by
 # the largest derivative.
 
 # %%
@@ -223,12 +220,12 @@ lesson.save(figure)
 # ![The error of three judges over the step](../plots/01_derivatives.png)
 #
 # You should see two V's in each panel, with a smooth left arm (Taylor) and a ragged right arm (rounding). Where they
-# end in a flat line, z + h is rounded to z. The complex step falls, too, and then stays down. If yours stays at the
-# top, something in f drops the imaginary part.
+# end in a flat line, z + h is rounded to z. The complex step falls along the orange left arm, which it hides, and then
+# stays down. If yours stays at the top, something in f drops the imaginary part.
 #
 # At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
-# At h = 1e-15 both differences are wrong by about 20 %. In float32 even the best difference has only five digits. So
-# test gradients in float64.
+# At h = 1e-15 both differences are wrong by about 20 %. (Guesses 1 and 2.) In float32 even the best difference has
+# only five digits. So test gradients in float64.
 #
 # ## The signature of a factor 2
 #
@@ -257,8 +254,8 @@ lesson.check("the second colleague has 1/3 in each entry", error(signature, 1 / 
 #
 #     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j
 #
-# The complex step finds the left side in one forward pass. It must equal Σ_j g_j u_j, where g is what the backward pass
-# returns. If an entry of g is wrong, they differ, unless a very unlikely accident hides it.
+# The complex step finds the left side in one forward pass. It must equal Σ_j g_j u_j, where g is our own gradient, from
+# the backward pass. If an entry of g is wrong, they differ, unless a very unlikely accident hides it.
 #
 # So here is the library's whole Transformer. You do not know it yet, but one forward pass judges all of its gradients.
 # (That was guess 3.)
@@ -295,7 +292,7 @@ lesson.check(f"all {g.size} gradients agree along a random direction", error(g @
 # One pass, and twelve digits agree: −1.969017336827. Now forget a constant factor in one layer, the 1/√D of lesson 06.
 # Then 42 of the 826 entries are wrong, and the backward pass gives −1.698. Caught.
 #
-# A layer alone has no loss, only an output y. Then draw random numbers dy and take L = Σ_i dy_i y_i. Now ∂L/∂y_i =
+# A layer alone has no loss, only an output y. Draw random numbers dy and take L = Σ_i dy_i y_i. Now ∂L/∂y_i =
 # dy_i, as if it came from a real loss. Later lessons test each layer in this way.
 
 # %%
@@ -415,8 +412,11 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 #
 # ## Exercise
 #
-# 1. Pencil, then keyboard, 20 minutes. Show with Taylor's series that (−f(x + 2h) + 8 f(x + h) − 8 f(x − h) + f(x −
-#    2h)) / 12h is f' up to an error of order h⁴. What are its best h and best error in powers of eps?
+# 1. Pencil, then keyboard, 20 minutes. Show with Taylor's series that this is f' up to an error of order h⁴. What are
+#    its best h and best error in powers of eps?
+#
+#        (−f(x + 2h) + 8 f(x + h) − 8 f(x − h) + f(x − 2h)) / 12h
+#
 # 2. Keyboard, 15 minutes. Write a file my.py with a class MyLayer that subtracts the mean over the last axis. (Derive
 #    it from `minitransformer.core.Layer`. Its forward(x) returns y and a cache, its backward(dy, cache) returns dx.)
 #    Run `minitransformer gradcheck my.py:MyLayer`. Then put a factor 2 into its backward and run it again.

@@ -47,8 +47,8 @@ example = running_example()
 #
 # 1. In a decoder of six layers, somebody keeps only the last layer's gradient for M and forgets the other five. Which
 #    parameters get wrong gradients? How wrong is dM: by a few percent, or by half?
-# 2. The paper's base model has 63,082,496 parameters. One forward pass tests all gradients (lesson 01), and its number
-#    agrees with that of backward to 12 digits. To how many digits is a typical gradient right: 12, 5 or none?
+# 2. The paper's base model has 63,082,496 parameters. Lesson 01's test compares one number from a forward pass with one
+#    from backward. They agree to 12 digits. How many digits of a typical gradient can you then trust: 12, 5 or none?
 
 # %% [markdown]
 # ## The pieces
@@ -184,8 +184,8 @@ def decoder_layer_backward(dy, cache, at):  # -> the gradient for the layer belo
 
 
 # %% [markdown]
-# Last, everything in a row. `backward` goes through `forward` from its last line to its first. The encoder has to wait
-# until *all* decoder layers have given their share of dM, and dE is complete only at the very end.
+# Now the whole model. `backward` goes through `forward` from its last line to its first. The encoder has to wait until
+# *all* decoder layers have given their share of dM, and dE is complete only at the very end.
 
 
 # %%
@@ -243,7 +243,7 @@ def ids(tokens):
 source, target_in, target_out = ids(SOURCE), ids(TARGET_IN), ids(TARGET_OUT)
 for name, value in example.items():
     symbol = name.rpartition(".")[2]
-    if symbol in ("gamma", "beta") or symbol[:2] in ("W_", "b_"):
+    if symbol in ("gamma", "beta") or symbol[:2] in ("W_", "b_"):  # of all numbers, take the parameters
         params[f"0.{name}"] = value
 params["E"] = example["E"]
 p, cache = forward(source, target_in, layers=1)
@@ -315,18 +315,18 @@ print("a share of dM from each layer:", [round(size(share), 3) for share in two_
 # *all* parameters at once. Let θ be all of them in one long vector, g the gradient that backward computes, and u a
 # random direction. If backward is right, then
 #
-#     Im L(θ + i h u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
+#     Im L(θ + ih u) / h = Σ_j u_j ∂L/∂θ_j = Σ_j u_j g_j
 #
 # The left side is one forward pass in complex numbers.
 #
 # What does it show if both sides agree? They differ by the sum of the errors g_j − ∂L/∂θ_j, each times its u_j. If the
 # u_j are independent normal numbers, this sum is normal, too. Its standard deviation is the *total error*, the root of
-# the sum of all squared errors. A normal number is rarely close to 0: the chance that it is below a thousandth of its
-# standard deviation is less than 1 in 1,000. So if the two sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is
-# very unlikely.
+# the sum of all squared errors. Such a number is rarely near 0: fewer than 1 in 1,000 are within a thousandth of the
+# standard deviation. So if the two sides agree to 1e-12 ‖g‖, a total error above 1e-9 ‖g‖ is very unlikely.
 #
-# It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000, so 1e-9 ‖g‖ is 8e-6 of it,
-# which leaves five digits. (That was guess 2.) An entry that is tiny next to the others may be completely wrong.
+# It does *not* follow that each entry is right to 12 digits. A typical entry is ‖g‖ / 8,000 (the root of 63 million),
+# so 1e-9 ‖g‖ is 8e-6 of it, which leaves five digits. (That was guess 2.) An entry that is tiny next to the others may
+# be completely wrong.
 
 # %%
 kind, words = lesson.pick(full=("base", 37000), fast=("tiny", 370))
@@ -351,7 +351,7 @@ _, loss_cache, cache = model_loss()
 decode_cache = cache.features.decode
 dy = model.output.backward(cross_entropy_backward(1.0, loss_cache), cache.output)
 arriving, shares = [], []  # sizes of dy, and shares of dM, from the last decoder layer to the first
-for layer in reversed(model.decoder.layers):
+for layer in reversed(model.decoder.layers):  # one by one, to keep each share of dM
     arriving.append(size(dy))
     dy, share = layer.backward(dy, decode_cache.decoder.layers.pop())
     shares.append(share)
@@ -374,7 +374,7 @@ lesson.check("all gradients along a random direction, over ‖g‖", abs(slope -
 # %% [markdown]
 # ## The surprise
 #
-# Suppose somebody keeps only the last decoder layer's share of dM and forgets the other five. How wrong is that?
+# Suppose somebody keeps only the last decoder layer's share of dM and forgets the other five.
 
 # %%
 dM = sum(shares)
@@ -394,8 +394,8 @@ print(f"cosine of the angle between the encoder's wrong gradient and the right o
 #
 # You should see bars that grow from layer 1 to layer 6. In this untrained model each decoder layer hands down about
 # half of the gradient that arrives, and the share that it sends to M shrinks with it. If only the top bar is there, you
-# have made the mistake. Then dM is off by 57 % of its size, and the gradient of the encoder by 64 %. The gradients
-# inside the decoder do not depend on dM, and stay right. (That was guess 1.)
+# have made the mistake. Then dM is off by 57 % of its size, and the gradient of the encoder by 64 %. dE is wrong, too.
+# The gradients inside the decoder do not depend on dM, and stay right. (That was guess 1.)
 #
 # How would you notice? The angle between the encoder's wrong gradient and the right one has a cosine of 0.77. A small
 # step against the wrong one still goes downhill. The loss falls, the mistake stays, and no curve shows it. Only a
@@ -466,7 +466,7 @@ print(f"a changed last token moves earlier rows by {moved[right_attend]:.2g}; sw
 # 3,152,384 and six times 4,204,032: 18.9 million in the encoder and 25.2 million in the decoder. With 37,000 rows of E
 # the total is 63,082,496, where the paper's Table 3 prints 65 million. Ten of the eleven rows of that table agree with
 # a vocabulary of 40,932 to 41,160 tokens. The text says "about 37000", and the big model's row fits neither number. So
-# a program that prints exactly 65 million has no claim to be more right.
+# a program is not proven right because it prints exactly 65 million.
 
 
 # %%

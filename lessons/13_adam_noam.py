@@ -96,8 +96,8 @@ print(f"sizes {np.abs(g[not_zero]).min():.3g} to {np.abs(g).max():.3g}")
 #
 #     (1 − β₁) (1 + β₁ + ... + β₁^(step − 1)) = 1 − β₁^step
 #
-# and not to 1. The rest is the factor of the 0 at the beginning. Divide by this sum, and you have a proper mean. That
-# is all of Adam:
+# and not to 1. The rest, β₁^step, is the factor of the 0 at the beginning. Divide by this sum, and you have a proper
+# mean. That is all of Adam:
 #
 #     m̂₁ = m₁ / (1 − β₁^step)           m̂₂ = m₂ / (1 − β₂^step)
 #     θ  ← θ − lr m̂₁ / (√m̂₂ + ε)        ε = 1e-9
@@ -122,7 +122,7 @@ def adam_step(theta, g, m1, m2, step, lr, beta1=0.9, beta2=0.98, eps=1e-9):
 #     step 1   m₁ = 0.1 · (−1.351) = −0.1351                      m₂ = 0.02 · 1.351² = 0.0365
 #              m̂₁ = −0.1351/0.1 = −1.351                          m̂₂ = 0.0365/0.02 = 1.824
 #              θ = 0.27 + 0.001 · 1.351/√1.824 = 0.27 + 0.001
-#     step 2   (the gradient is now −0.4847)
+#     step 2   (all parameters have moved, and the gradient is now −0.4847)
 #              m₁ = 0.9 · (−0.1351) + 0.1 · (−0.4847) = −0.1700   m₂ = 0.98 · 0.0365 + 0.02 · 0.4847² = 0.0405
 #              m̂₁ = −0.1700/0.19 = −0.895                         m̂₂ = 0.0405/0.0396 = 1.022
 #              θ = 0.271 + 0.001 · 0.895/√1.022 = 0.271 + 0.000885
@@ -170,9 +170,9 @@ for lr in after:
 #
 #     −lr sign(dy) Σ_c x_c sign(x_c) = −lr sign(dy) Σ_c |x_c|           about 0.8 C lr for normal x_c
 #
-# All C terms have the same sign. So wide models need short steps. And the first step is the most dangerous one. (Lesson
-# 11 has a model that did not recover from it.) Later the gradients of different batches disagree, and |m₁| is smaller
-# than √m₂.
+# All C terms have the same sign. So wide models need short steps. And the first step is the most dangerous one. Later
+# the gradients of different batches disagree, and |m₁| is smaller than √m₂. (Lesson 11 has a model that did not recover
+# from its first step.)
 #
 # ## The Noam schedule
 #
@@ -295,7 +295,8 @@ for dtype in ("float64", "float32"):
 #
 # ### Is a step never longer than lr?
 #
-# After many steps the corrections are 1. Let g_i be the gradient i steps ago. The inequality of Cauchy and Schwarz says
+# After many steps the corrections are 1. Let g_i be the gradient of one parameter i steps ago. The inequality of Cauchy
+# and Schwarz says
 #
 #     m₁ = (1 − β₁) Σ_i β₁^i g_i = (1 − β₁) Σ_i (β₁/√β₂)^i · √β₂^i g_i
 #        ≤ (1 − β₁) √(Σ_i (β₁²/β₂)^i) · √(Σ_i β₂^i g_i²)
@@ -326,10 +327,10 @@ for beta2 in (0.98, 0.999):
 #
 # ### What Adam cannot see
 #
-# Take a loss with two parameters, a long valley: ½ (100 θ_1² + 0.01 θ_2²), from (1, 1). Gradient descent (SGD) must
-# keep lr below 2/100. After 400 steps it still has 0.93 of its way along the flat axis to go, while Adam has arrived.
-# Now turn the valley by 45°. Both parameters see mostly the steep direction, and Adam, too, has 0.97 left. It keeps one
-# size for each parameter, and it knows no directions.
+# Take a loss with two parameters, a long valley: ½ (100 θ_1² + 0.01 θ_2²), from (1, 1). Gradient descent, which
+# libraries call SGD, must keep lr below 2/100. After 400 steps it still has 0.93 of its way along the flat axis to go,
+# while Adam has arrived. Now turn the valley by 45°. Both parameters see mostly the steep direction, and Adam, too, has
+# 0.97 left. It keeps one size for each parameter, and it knows no directions.
 
 # %%
 count = np.arange(1, 201)
@@ -422,8 +423,8 @@ lesson.save(figure, "training")
 #
 # ### Clipping
 #
-# The paper does not mention it, but most code since clips: if the length |g| of all gradients together is more than a
-# limit, multiply all of them by limit/|g|. The direction stays. With SGD this makes the step short. With Adam it does
+# The paper does not mention it, but most later code does it: if the length ‖g‖ of all gradients together is more than a
+# limit, multiply all of them by limit/‖g‖. The direction stays. With SGD this makes the step short. With Adam it does
 # not: multiply all gradients of a run by 0.1, and m̂₁/√m̂₂ stays the same, except for ε. Clipping only keeps a single
 # batch with huge gradients from filling m₁ and m₂.
 
@@ -479,7 +480,8 @@ for name, steps_taken, hours in (("base", 100_000, 12), ("big", 300_000, 3.5 * 2
 #
 # 1. Somebody multiplies the loss by 100. What changes with SGD, with Adam, and with clipped SGD?
 # 2. You double the warm-up from 4,000 to 8,000. What happens to the peak, and to the rate at step 20,000?
-# 3. A rare token: its embedding has the gradient 0 for thousands of steps, then g once. How long is that step?
+# 3. A model does not share E with its output, and a token is rare: its row of E has the gradient 0 for thousands of
+#    steps, then g once. How long is that step?
 # 4. The gradients are pure noise with mean 0. How long is a typical step of Adam?
 
 # %% [markdown]

@@ -2,7 +2,8 @@
 
     lesson.save(architecture(MAPS["05"]))
 
-Forward is blue and gradient orange, as in all pictures of the course.
+And the picture of the running example's model, with the size of each gradient: `gradient_sizes`. Forward is blue and
+gradient orange, as in all pictures of the course.
 """
 
 import itertools
@@ -223,7 +224,7 @@ def _legend(axes: "Axes") -> None:
         _say(axes, 0.6, 5.54 - 0.18 * line, meaning, GREY)
 
 
-COLUMNS = {  # name: x and y of the middle in inches, text
+EXAMPLE = {  # the boxes of the running example's model, which has one layer: x and y of the middle in inches, text
     "source": (1.2, 1.0, "embed s t o p"),
     "encoder self": (1.2, 1.8, "self-attention, add & norm"),
     "encoder ffn": (1.2, 2.6, "feed-forward, add & norm"),
@@ -249,13 +250,13 @@ WIRES = [  # from, to, shape, name of the gradient in minitransformer.example
 def gradient_sizes(sizes: Mapping[str, float]) -> "Figure":
     """The running example's model, with the shape of each value and the size of its gradient -> Figure.
 
-    `sizes` has the sizes by the names of the gradients in WIRES, and those of the three gradients of E by the names
-    "source", "target" and "output". KeyError if one is missing.
+    `sizes` maps each name of a gradient in WIRES to its size, and "source", "target" and "output" to the sizes of the
+    gradients that these three uses give to E. KeyError if one is missing.
 
     gradient_sizes({name: np.linalg.norm(value) for name, value in gradients.items()})
     """
     graph = Graph()
-    for name, (x, y, text) in COLUMNS.items():
+    for name, (x, y, text) in EXAMPLE.items():
         graph.node(name, (x, y), text)
     for use, x, y in (("source", 1.2, 0.25), ("target", 5.6, 0.25), ("output", 3.2, 4.2)):
         graph.node(f"E {use}", (x, y), "E", lit=True)

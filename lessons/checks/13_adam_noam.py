@@ -76,7 +76,7 @@ def first_steps(lesson, run, largest):
     lesson.quote("m̂₁ = −0.1351/0.1 = −1.351", m11, 0.1, m11 / 0.1)
     lesson.quote("m̂₂ = 0.0365/0.02 = 1.824", m21, 0.02, m21 / 0.02)
     lesson.quote("θ = 0.27 + 0.001 · 1.351/√1.824 = 0.27 + 0.001", at1, 0.001, -g1, m21 / 0.02, at1, moved1)
-    lesson.quote("(the gradient is now −0.4847)", g2)
+    lesson.quote("and the gradient is now −0.4847)", g2)
     lesson.quote("m₁ = 0.9 · (−0.1351) + 0.1 · (−0.4847) = −0.1700", 0.9, m11, 0.1, g2, m12)
     lesson.quote("m₂ = 0.98 · 0.0365 + 0.02 · 0.4847² = 0.0405", 0.98, m21, 0.02, -g2, m22)
     lesson.quote("m̂₁ = −0.1700/0.19 = −0.895", m12, 0.19, m12 / 0.19)
@@ -162,7 +162,7 @@ def deeper(lesson, run):
     clip_grad_norm(parameters, 1.0)
     length = np.sqrt(sum((array**2).sum() for array in arrays))
     clipped = max(np.abs(p.grad - array / length).max() for p, array in zip(parameters, arrays, strict=True))
-    lesson.check("clipping multiplies all by limit/|g|, as in the library", clipped, 1e-6)
+    lesson.check("clipping multiplies all by limit/‖g‖, as in the library", clipped, 1e-6)
 
     (base, counted), (big, counted_big) = run.cost["base"], run.cost["big"]
     lesson.quote(
