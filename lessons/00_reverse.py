@@ -41,10 +41,10 @@ WORD = "attention"
 
 # %% [markdown]
 # In Python this is `WORD[::-1]`. So why is it worth a course? Because nobody tells the model. It does not know what
-# reversing is, or that letters have an order. It is shown *random letters* and their mirror image, such as `qxpbtd` and
-# `dtbpxq`. After each batch of them, a cousin of gradient descent (lesson 13) moves its 85,568 numbers a little, nearly
-# all of which are random at first. Nobody can learn random letters by heart. The model has to find the rule, and soon
-# you will see this rule in a picture.
+# reversing is, or that letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random
+# letters* and their mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch of them a cousin of gradient
+# descent (lesson 13) moves the numbers a little. Nobody can learn random letters by heart. The model has to find the
+# rule, and soon you will see this rule in a picture.
 #
 # The map above shows the machine. (Nobody expects you to know its boxes yet.) It comes from the paper "Attention Is All
 # You Need" (Vaswani and others, 2017), and large language models are made of the same parts. In this lesson the library
@@ -174,8 +174,8 @@ lesson.save(figure, "example")
 #
 # A row is named by the token that it reads and the token that it must write, and a frame marks the right one. Look at
 # the row p→o. The model has just written p, and now it must write o. It gives o 0.697, and p 0.297. Is the second
-# letter an o, or another p? Keep an eye on this row. You will follow it through every box of the map, to where its
-# doubt comes from.
+# letter an o, or another p? Keep an eye on this row. You will follow it through every box of the map and find out
+# where its doubt comes from.
 #
 # ## What does doubt cost?
 #

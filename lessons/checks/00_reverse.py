@@ -15,7 +15,7 @@ def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
-    lesson.quote("moves its 85,568 numbers a little", run.model.num_parameters())
+    lesson.quote("Its 85,568 numbers are nearly all random", run.model.num_parameters())
     small = load_example().model
     lesson.quote("a second model, with 826", small.num_parameters())
     right = sum(
