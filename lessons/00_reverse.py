@@ -2,8 +2,8 @@
 # # Lesson 00: A trained model reverses your own string
 #
 # * Question: what will you have built at the end of this course?
-# * You derive: what a loss in nats means, and why an untrained model loses more than a blind guess does
-# * Reading: 10 min, going deeper 3 min
+# * You derive: the loss of a model that knows nothing, and why it is larger than the loss of a blind guess
+# * Reading: 11 min, going deeper 3 min
 # * Run: 45 s (fast: 15 s)
 # * Needs: none
 # * Difficulty: 1 of 5
@@ -21,7 +21,7 @@ import numpy as np
 from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
 from minitransformer.decoding import greedy_decode
-from minitransformer.evaluation import exact_match
+from minitransformer.evaluation import decode_and_score
 from minitransformer.functional import cross_entropy
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.training import TrainingSettings, cosine, train
@@ -33,22 +33,23 @@ example = running_example()
 # %% [markdown]
 # ## A word of your own
 #
-# Type in a word of 1 to 12 letters, from a to z, and run this file. In the next seconds it makes a Transformer, trains
-# it from random numbers, and asks it to write your word backwards.
+# Put a word of your own between the quotation marks, with 1 to 12 letters from a to z, and run this file. In a few
+# seconds it builds a Transformer, trains it from random numbers, and asks it to write your word backwards.
 
 # %%
 WORD = "attention"
 
 # %% [markdown]
 # In Python this is `WORD[::-1]`. So why is it worth a course? Because nobody tells the model. It does not know what
-# reversing is, or that letters have an order. It is shown pairs of *random letters*, such as `qtkzb` and `bzktq`, and
-# after each batch of pairs its 85,568 numbers, nearly all random at first, are moved a little. It never sees an English
-# word, so it cannot know yours by heart. It has to find the rule, and soon you will see this rule in a picture.
+# reversing is, or that letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random
+# letters* and their mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch of them a cousin of gradient
+# descent (lesson 13) moves the numbers a little. Nobody can learn random letters by heart. The model has to find the
+# rule, and soon you will see this rule in a picture.
 #
-# The map above shows the machine. It comes from the paper "Attention Is All You Need" (Vaswani and others, 2017), and
-# today's large language models are made of the same parts. In this lesson all parts come from the library. From lesson
-# 01 on you build them yourself, each with its blue arrow, the forward pass, and its orange arrow, the gradient. There
-# is no automatic differentiation anywhere. **By lesson 14 all of this is yours.**
+# The map above shows the machine. (Nobody expects you to know its boxes yet.) It comes from the paper "Attention Is All
+# You Need" (Vaswani and others, 2017), and large language models are made of the same parts. In this lesson the library
+# provides them. From lesson 01 on you build them yourself, each with its blue arrow, the forward pass, and its orange
+# arrow, the gradient. There is no automatic differentiation anywhere. **By lesson 14 all of this is yours.**
 #
 # ## Guess first
 #
@@ -56,16 +57,17 @@ WORD = "attention"
 #
 # 1. On one processor core, how long does it take until the model reverses nearly every word that it has never seen: ten
 #    seconds, ten minutes or ten hours?
-# 2. Before training, the model knows nothing. It can choose from V = 29 tokens: 26 letters and 3 special ones. What
-#    probability does it typically give to the right token: 1/29, more, or less?
+# 2. A *token* is what the model reads or writes in one step. Here there are V = 29: 26 letters and 3 special ones.
+#    Before training, what probability does it typically give to the right token: 1/29, more, or less?
 # 3. It is trained on words of up to 12 letters. What will it do with a word of 13?
 
 # %% [markdown]
 # ## See it learn
 #
-# A model writes one token at a time. It reads the source and what it has written so far. Then it gives each token of
-# its vocabulary a number, called a logit. We append the token with the largest logit and let it read again, until it
-# writes `eos`, the end of the sequence. (It starts from `bos`, the beginning.)
+# A model writes one token at a time. It reads the source, which is your word, and what it has written so far. Then it
+# gives each of the V tokens a number, called a logit. We append the token with the largest logit and let it read again
+# (the long arrow on the right of the map), until it writes `eos`, the end of the sequence. It starts from `bos`, the
+# beginning. The third special token, `pad`, fills up short words in a batch.
 
 
 # %%
@@ -81,7 +83,6 @@ task = get_task("reverse")
 V = len(task.vocabulary)
 model = Transformer(TransformerConfig(V, d_model=64, num_heads=2, d_ff=128, num_layers=1, dropout=0.0), seed=0)
 batch = task.batch(np.random.default_rng(9), 1000)
-z_untrained, _ = model.forward(*batch.inputs)
 for i in range(3):
     print(f"to learn from: {task.decode(batch.source[i])} -> {task.decode(batch.target_out[i])}")
 
@@ -90,9 +91,9 @@ steps = lesson.pick(full=1000, fast=200)
 moments = {}
 
 
-def look(step, history=None):
+def look(step, history=None):  # at step 0, and during training
     if step in (0, 50, 100, 200, steps):
-        p = model.attention_weights(*pair.inputs).cross[0][0].mean(axis=0)  # (T, S), the mean of both heads
+        p = model.attention_weights(*pair.inputs).cross[0][0].mean(axis=0)  # (T, S), see the picture
         moments[step] = task.decode(write(model, pair.source[0])), p
         print(f"after {step:4d} steps: {WORD} -> {moments[step][0]}")
 
@@ -105,14 +106,15 @@ history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=
 # Read the printed words from top to bottom. At first the model stammers. Then the beginning comes out right, and then
 # the whole word.
 #
-# But did it learn the rule, or your word? One word in ten is held out of training: a hash of its letters decides. The
-# word "attention" is one of them. Of 500 held-out words, more than 99 % are right to the last letter. So the answer to
-# guess 1 is ten seconds, or a little more.
+# But did it learn the rule, or has it met your word? One word in ten is held out of training: a hash of its letters
+# decides. "attention" is held out, and so are the 500 words of the next test. More than 99 % of them are right to the
+# last letter. The answer to guess 1 is ten seconds, or a little more.
+#
+# (Lines that begin with `ok` are checks. They compare a measured value with its bound.)
 
 # %%
 test = task.held_out_batch(np.random.default_rng(3), lesson.pick(full=500, fast=100))
-decoded = greedy_decode(model, test.source, test.target_out.shape[1])
-score = exact_match(decoded, test.target_out)
+_, score = decode_and_score(model, test)
 print(f"held-out words that are right to the last letter: {score:.1%}")
 if not lesson.fast:
     lesson.check("share of held-out words that are right", score, at_least=0.97)
@@ -127,7 +129,7 @@ for step, (text, p) in moments.items():
     panel.imshow(p[:-1, :-1], cmap="Blues", vmin=0, vmax=1)
     panel.set_xticks(range(len(WORD)), [*WORD])
     panel.set_yticks(range(len(WORD)), [*WORD[::-1]] if step == 0 else [""] * len(WORD))
-    panel.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False, labelsize=8)
+    panel.tick_params(length=0, labeltop=True, labelbottom=False, labelsize=8)
     panel.set_xlabel(f"step {step}:\n{text[:12]}", fontsize=9)
 axes["0"].set_ylabel("letter to be written")
 axes["loss"].plot(range(1, steps + 1), history.losses, color=BLUE, linewidth=1)
@@ -140,22 +142,23 @@ lesson.save(figure)
 # %% [markdown]
 # ![What the model looks at, at five moments of the training, and the loss](../plots/00_reverse.png)
 #
-# Each small square is a table of weights. A row belongs to a letter that has to be written, and it shows how much the
-# model looks at each letter of your word. (The row and the column of `eos` are left out.) You should see a pale square
-# on the left. Then a line grows out of the upper right corner: to write the first letter, look at the last one. In the
-# end it goes all the way to the lower left. *This line is the rule.* If you see a line from the upper left to the lower
-# right instead, the model has learned to copy. If the line stays short, the training was too short, which is the case
-# with `--fast`.
+# Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
+# to be written. It shows how much the model looks at each letter of your word: white is 0, and the darkest blue is 1.
+# (The row and the column of `eos` are left out.) You should see a pale square on the left. Then the upper right corner
+# turns dark: to write the first letter, look at the last one. In the end a line goes from there all the way to the
+# lower left. *This line is the rule.* If you see a line from the upper left to the lower right instead, the model has
+# learned to copy. If the line stays short, the training was too short, which is the case with `--fast`. (The curve
+# below is the loss. You will meet it soon.)
 
 # %% [markdown]
 # ## A model small enough to print
 #
-# 85,568 numbers are too many to look at. So there is a second model, with 826, and it goes with us through the whole
-# course. It knows the letters o, p, s and t. In every lesson it reads "stop" and writes "pots", with the same numbers,
-# which fit on a few pages, forward and backward.
+# 85,568 numbers are too many to look at. So a second model, with 826, goes with us through the whole course. It knows
+# the letters o, p, s and t. In every lesson it reads "stop" and writes "pots", with the same numbers, which fit on a
+# few pages, forward and backward.
 #
-# We stopped its training early, on purpose. It reverses 332 of the 340 words that it can be given, but it is not sure
-# of itself. Here are its probabilities, one row for each token that it writes:
+# We stopped its training early, on purpose. It reverses 332 of the 340 words of one to four such letters, but it is not
+# sure of itself. Here are its probabilities, one row for each token that it writes:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -170,14 +173,14 @@ lesson.save(figure, "example")
 # ![The probabilities that the small model gives](../plots/00_reverse_example.png)
 #
 # A row is named by the token that it reads and the token that it must write, and a frame marks the right one. Look at
-# the row p→o. The model has just written p, and now it must write o. It gives o 0.697, and p 0.297. It is not sure
-# which of the two comes second! Keep an eye on this row. You will follow it through every box of the map, and see where
-# its doubt comes from and which numbers have to move to remove it.
+# the row p→o. The model has just written p, and now it must write o. It gives o 0.697, and p 0.297. Is the second
+# letter an o, or another p? Keep an eye on this row. You will follow it through every box of the map and find out
+# where its doubt comes from.
 #
 # ## What does doubt cost?
 #
 # Training needs one number that says how wrong the model is. Take −ln of the probability of the right token. This is
-# the loss of one token, and its unit is the nat:
+# the loss of one token, and its unit is called nat. The loss L is the mean over all tokens:
 #
 #     row       p of the right token      −ln p
 #     bos→p     0.953                     0.048
@@ -191,8 +194,9 @@ lesson.save(figure, "example")
 # A probability of 1 costs nothing. Half costs 0.693, a quarter twice that. Zero costs infinitely much: never be certain
 # and wrong. Most of our small model's loss comes from the row p→o.
 #
-# Why the logarithm? The probability of the whole word is a product, 0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575. The
-# logarithm turns the product into a sum, and the gradient of a sum is a sum of gradients.
+# Why the logarithm? Each row has read the letters before it. So the probability of the whole answer is a product,
+# 0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575. The logarithm turns the product into a sum, and the gradient of a sum
+# is a sum of gradients.
 
 
 # %%
@@ -207,17 +211,11 @@ L = loss_of(example["output.z"], right)
 print(f"loss of the small model: {L:.4f} nats per token")
 lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14)
 
-counts = batch.target_out != PAD  # padding fills up the short rows, and does not count
-z, ids = z_untrained[counts].astype(float), batch.target_out[counts]
-loss_before = loss_of(z, ids)
-library_loss, _ = cross_entropy(z, ids)
-lesson.check("our loss against the library's", error(loss_before, library_loss), 1e-13)
-
 # %% [markdown]
 # ## The loss of a model that knows nothing
 #
-# Guess blindly: give each of V tokens the probability 1/V. Whichever is right, this costs −ln(1/V) = ln V. With V = 29
-# it is 3.367 nats.
+# Back to the large model, before its training. Guess blindly: give each of V tokens the probability 1/V. Whichever is
+# right, this costs −ln(1/V) = ln V. With V = 29 it is 3.367 nats.
 #
 # Can a model be worse? It turns its logits z into probabilities by the softmax (lesson 03):
 #
@@ -235,38 +233,47 @@ lesson.check("our loss against the library's", error(loss_before, library_loss),
 # reason. But without knowledge, luck is about 0 on average, and boldness only costs.
 
 # %%
+untrained = Transformer(model.config, seed=0)
+counts = batch.target_out != PAD  # padding does not count
+z, ids = untrained(*batch.inputs)[counts].astype(float), batch.target_out[counts]  # (N, V) and (N,)
+loss_before = loss_of(z, ids)
+library_loss, _ = cross_entropy(z, ids)
+lesson.check("our loss against the library's", error(loss_before, library_loss), 1e-13)
+
 boldness = (np.log(np.exp(z).mean(axis=-1)) - z.mean(axis=-1)).mean()
 luck = (z[np.arange(len(z)), ids] - z.mean(axis=-1)).mean()
 repeats = (z.argmax(axis=-1) == batch.target_in[counts]).mean()
 print(f"before training: {loss_before:.3f} = ln V {np.log(V):.3f} + boldness {boldness:.3f} − luck {luck:.3f}")
+print(f"the favorite is the token just read in {repeats:.0%} of all places")
 lesson.check("ln V + boldness − luck is the loss", error(np.log(V) + boldness - luck, loss_before), 1e-13)
 
 # %% [markdown]
 # ## The surprise
 #
-# "The loss of an untrained model is ln V" is said so often that people test new code with it. Ours begins at 4.198, and
-# ln V is 3.367. The right token typically gets exp(−4.198) = 1.5 %, and a blind guess would give it 3.4 %. That is
-# guess 2. The model knows nothing yet, but it already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all
-# places its favorite is the token that it has just read. That is why it stammers. Two things cause it: a matrix that is
-# used twice, at the bottom and at the top of the map (lesson 04), and a shortcut around every layer (lesson 11). Use
-# two separate matrices, and the 81 % drops to 4 %.
+# "The loss of an untrained model is ln V" is said so often that people test new code with it. Ours pays 4.198 instead
+# of 3.367. (It is the left end of the curve above.) The right token typically gets exp(−4.198) = 1.5 %, and a blind
+# guess would give it 3.4 %. So the answer to guess 2 is *less*.
+#
+# The model knows nothing yet, but it already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all places
+# its favorite is the token that it has just read. That is why it stammers. Two things cause it: a matrix that is used
+# twice, at the bottom and at the top of the map (lesson 04), and a shortcut around every layer (lesson 11). Use two
+# separate matrices, and the 81 % drops to 4 %.
 #
 # And guess 3? Of words with 12 letters, at least 95 % are right. With 13 letters hardly any are, and with 14 none.
-# Nobody ever asked the model for the mirror image of position 13. Its rule has an edge, and lesson 14 goes there.
+# Nobody ever asked the model for letter 13. Its rule has an edge, and lesson 14 goes there.
 
 # %%
 per_length = {}
 for length in lesson.pick(full=(4, 8, 12, 13, 14), fast=(8, 14)):
     words = np.random.default_rng(length).integers(3, V, size=(200, length))
     asked = make_batch(words, words[:, ::-1])
-    per_length[length] = exact_match(greedy_decode(model, asked.source, length + 4), asked.target_out)
+    _, per_length[length] = decode_and_score(model, asked)
 print("right, by number of letters:", ", ".join(f"{length}: {share:.0%}" for length, share in per_length.items()))
 
 # %% [markdown]
 # ## The way
 #
-# * Gradients you can trust: how to check a derivative (01), the linear layer (02), the loss (03), from tokens to
-#   vectors (04).
+# * Gradients you can trust: derivatives (01), the linear layer (02), the loss (03), from tokens to vectors (04).
 # * Attention, the idea of the paper: how one token finds another (05), its gradient (06), masks (07), many heads (08).
 # * The rest of the machine: positions (09), layer norm (10), residual paths (11), everything together (12).
 # * Training and using it: the optimizer (13), today's task in full (14), what to do when it fails (15), better ways of
@@ -336,8 +343,9 @@ lesson.check("the best of 1000 other guesses costs more, by", (-np.log(guesses) 
 #    step on.
 #
 # The exercise. First: the line is still there for the palindrome and for `aaaaaaaaaa`. Any a would do, but the model
-# does not know beforehand that this word is special, so it applies its rule of positions. Second: ln((e^3.15 + 28)/29)
-# − 3.15/29 = 0.46.
+# does not know beforehand that this word is special, so it applies its rule of positions. In a word of 14 letters, the
+# first row should look at the last letter. It looks near the twelfth instead, the farthest that it has ever needed, and
+# `abcdefghijklmn` becomes something like `lkjihgffedcb`. Second: ln((e^3.15 + 28)/29) − 3.15/29 = 0.46.
 
 # %%
 one_bold = np.zeros(V)

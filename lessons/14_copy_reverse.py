@@ -3,7 +3,7 @@
 #
 # * Question: a model writes one token at a time; how can it learn all tokens of an answer at once?
 # * You derive: an answer's probability as a product; why the answer may be an input; the gradient of a padded batch
-# * Reading: 12 min, going deeper 4 min
+# * Reading: 11 min, going deeper 4 min
 # * Run: 60 s (fast: 10 s)
 # * Needs: 00, 03, 07, 09, 12, 13
 # * Difficulty: 3 of 5
@@ -12,14 +12,15 @@
 # ![The Transformer, with the target embedding, the loss and decoding lit](../plots/14_copy_reverse_map.png)
 
 # %%
-from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, begin, error, plt, running_example, show
-from pictures import canvas, mix
+from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from pictures import mix
 
 import numpy as np
 
 from minitransformer.data import get_task
-from minitransformer.decoding import generate, greedy_decode
-from minitransformer.evaluation import exact_match
+from minitransformer.data.tasks import make_batch
+from minitransformer.decoding import generate
+from minitransformer.evaluation import decode_and_score, exact_match
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig
@@ -76,26 +77,23 @@ target_in, target_out = shift([pots, ot])
 print("target_in", *target_in, "target_out", *target_out, sep="\n")
 
 p = running_example()["output.p"]  # (T, V)
-figure, axes = canvas(7.0, 2.6)
-for x, title in ((2.5, "what the row can see of target_in"), (5.4, "must write"), (6.4, "and gives it")):
-    axes.text(x, 2.4, title, ha="center")
-for t in range(5):
-    y = 2.05 - 0.44 * t
-    axes.text(0.1, y, f"row {t}", va="center", color=GREY)
-    axes.annotate("", (5.0, y), (4.55, y), arrowprops={"arrowstyle": "-|>", "color": BLUE})
-    axes.text(6.4, y, f"p = {p[t, [*pots, EOS][t]]:.3f}", ha="center", va="center")
-    for j, token in enumerate([*TARGET_IN, TARGET_OUT[t]]):
-        x, seen = 0.8 + 0.72 * j + 0.7 * (j == 5), j <= t or j == 5
-        color = mix(BLUE, 0.35) if seen else mix(GREY, 0.1)
-        axes.add_patch(plt.Rectangle((x, y - 0.16), 0.66, 0.32, facecolor=color))
-        axes.text(x + 0.33, y, token if seen else "hidden", ha="center", va="center", alpha=1 if seen else 0.35)
+rows, colors, blue = [], [], mix(BLUE, 0.35)
+for t, token in enumerate(TARGET_OUT):
+    p_right = p[t, VOCABULARY.index(token)]
+    rows.append([*TARGET_IN[: t + 1], *["hidden"] * (4 - t), token, f"{p_right:.3f}"])
+    colors.append([blue] * (t + 1) + ["white"] * (4 - t) + [blue, "white"])
+names = ["sees token 0", *(f"token {t}" for t in range(1, 5)), "must write", "probability"]
+figure, axes = plt.subplots(figsize=(7.2, 2.0))
+axes.table(rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.06, 0, 0.94, 1))
+axes.set_axis_off()
 lesson.save(figure, "shift")
 
 # %% [markdown]
 # ![What each row of the decoder can see, and what it must write](../plots/14_copy_reverse_shift.png)
 #
-# No row can see the token that it must write. Without the shift, row t would read the token itself. Without the mask,
-# it would find it one place further on. Either mistake alone makes the loss worthless.
+# (The last column is what the tiny model gives to the right token.) No row can see the token that it must write.
+# Without the shift, token t of the input would be that very token. Without the mask, row t would find it in token
+# t + 1. Either mistake alone makes the loss worthless.
 
 # %% [markdown]
 # ## Why it is fair
@@ -116,8 +114,8 @@ lesson.save(figure, "shift")
 #
 # When the model *writes*, it has to produce the tokens before row t first. In *training* they are in the data, and no
 # term has to wait for another: all T terms are computed in parallel. (This does not make them independent. They share
-# all the weights.) It is called *teacher forcing*: whatever the model would have written, the next row reads the right
-# token.
+# all the weights.) This way of training is called *teacher forcing*: whatever the model would have written, the next
+# row reads the right token.
 #
 # ## The loss of a batch
 #
@@ -128,8 +126,8 @@ lesson.save(figure, "shift")
 #     L     = −(1/N) Σ_n Σ_w p*_nw ln p_nw        n counts the N tokens, w the vocabulary
 #     dz_nw = (p_nw − p*_nw) / N                  and dz = 0 at padding, because L does not contain it
 #
-# In our star row, p→o, N is 5. The gradient is (0.697 − 1) / 5 = −0.061 for o and 0.297 / 5 = 0.059 for p. A step
-# against it makes o more likely and p less.
+# For "pots" alone, N is 5. In our row p→o the gradient is (0.697 − 1) / 5 = −0.061 for o and 0.297 / 5 = 0.059 for p. A
+# step against it makes o more likely and p less.
 
 
 # %%
@@ -161,8 +159,8 @@ lesson.check("dz against the library's", error(dz, cross_entropy_backward(1.0, c
 #
 # Is one run really the same as five? Cut `target_in` after token t, as if the rest had not been written yet. Rows 0 to
 # t do not change, because none of them could see the rest. So five runs over growing inputs give the same logits as one
-# run over all of it. And L is a sum with one term for each row, so the gradients of the five runs add up to the
-# gradient of the one run. We check both on the tiny model, for all of its parameters.
+# run over all of it. And L is a sum of one term for each row, so the gradients of the five runs add up to the gradient
+# of the one run. We check both on the tiny model, for all of its parameters.
 
 # %%
 model, T = example.model, 5
@@ -171,7 +169,7 @@ L, dz = loss_and_gradient(z, example.target_out, eps=0.0)
 model.zero_grad()
 model.backward(dz, cache)
 one_run = {name: parameter.grad.copy() for name, parameter in model.named_parameters()}
-show("row p→o: p, and dz", np.array([np.exp(z[0, 1]) / np.exp(z[0, 1]).sum(), dz[0, 1]]), columns=example.tokens)
+show("row p→o: p, and dz", np.array([p[1], dz[0, 1]]), columns=VOCABULARY)
 
 model.zero_grad()
 last_rows = []
@@ -195,11 +193,11 @@ lesson.check("all gradients: one run, and the sum of five", apart, 1e-10)
 
 
 # %%
-def learn(model, task, steps, change=lambda batch: batch):
-    """Train the model -> its losses. `change` can spoil a batch (see Going deeper)."""
+def learn(model, task, steps):
+    """Train the model -> its losses."""
     optimizer, rng, losses = Adam(model.parameters()), np.random.default_rng(1), []
-    for step in tqdm(range(1, steps + 1), disable=None, unit="step"):
-        batch = change(task.batch(rng, 64))
+    for step in tqdm(range(1, steps + 1)):
+        batch = task.batch(rng, 64)
         z, cache = model.forward(batch.source, batch.target_in)
         L, dz = loss_and_gradient(z, batch.target_out, eps)
         optimizer.zero_grad()
@@ -218,21 +216,17 @@ def held_out_words(name, length):
     return task.batch(np.random.default_rng(length), count, held_out=True, min_len=length)
 
 
-tasks, models, losses, curve, lengths = {}, {}, {}, {}, np.arange(3, 15)
+tasks, models, losses, curve, lengths = {}, {}, {}, {}, range(3, 15)
 for name in ("copy", "reverse"):
     tasks[name] = get_task(name)
     tasks[name].max_len = 8  # letters of a word in training
     V = len(tasks[name].vocabulary)
-    sizes = {"d_model": 32, "num_heads": 2, "d_ff": 128, "num_layers": 1, "max_len": 64}
-    models[name] = Transformer(TransformerConfig(V, **sizes, dropout=0.0), seed=0)
+    sizes = TransformerConfig(V, d_model=32, num_heads=2, d_ff=128, num_layers=1, dropout=0.0, max_len=64)
+    models[name] = Transformer(sizes, seed=0)
     losses[name] = learn(models[name], tasks[name], lesson.pick(full=2000, fast=120))
-    tests = [held_out_words(name, length) for length in lengths]
-    curve[name] = [
-        exact_match(greedy_decode(models[name], test.source, test.source.shape[1] + 3), test.target_out)
-        for test in tests
-    ]
-    print(f"{name}: loss {np.mean(losses[name][-100:]):.3f}; words right, by letters:")
-    print("  ", *(f"{length}: {share:.0%}" for length, share in zip(lengths, curve[name], strict=True)))
+    curve[name] = [100 * decode_and_score(models[name], held_out_words(name, length))[1] for length in lengths]
+    print(f"{name}: loss {np.mean(losses[name][-100:]):.3f}; % of words right, by letters:")
+    print("  ", *(f"{length}: {share:.0f}" for length, share in zip(lengths, curve[name], strict=True)))
 
 # %% [markdown]
 # ## Two models, opened
@@ -240,30 +234,24 @@ for name in ("copy", "reverse"):
 # The decoder gets letters of the source only through cross-attention. So we know where a good model should look. To
 # write its letter, row t of the copy model needs letter t of the source, and row t of the reverse model needs the
 # letter t places before the last one: a diagonal and an anti-diagonal. (Lesson 05 has the anti-diagonal of the tiny
-# model.) Mind what a row is: it *writes* the letter beside it, and it has *read* the one before. On the diagonal, a row
-# that has just read a looks at the b that comes next.
+# model.)
 
 # %%
-shares, maps, letters = {}, {}, 8
+WORD = "equation"  # eight different letters, held out of training
+maps = {}
 for name in tasks:
-    test, t = held_out_words(name, letters), np.arange(letters)
-    weights = models[name].attention_weights(test.source, test.target_in).cross[0]  # (B, H, T, S)
-    shares[name] = weights[:, :, t, t if name == "copy" else letters - 1 - t].mean(axis=(0, 2))
-    different = [len(set(ids)) == letters + 1 for ids in test.source].index(True)  # a word with no letter twice
-    maps[name] = test, different, weights[different].mean(axis=0)
-    print(f"{name}: mean weight on the expected letter, head by head:", *(f"{share:.3f}" for share in shares[name]))
+    ids = tasks[name].encode(WORD)[None]
+    pair = make_batch(ids, tasks[name].solve(ids))
+    maps[name] = models[name].attention_weights(*pair.inputs).cross[0][0].mean(axis=0)  # the mean of both heads
 
-# %%
 figure, axes = plt.subplot_mosaic([["copy", "reverse"], ["curve", "curve"]], figsize=(6.4, 5.6), height_ratios=(1.4, 1))
-for name, (test, i, weights) in maps.items():
-    image = axes[name].imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    axes[name].set_xticks(range(letters + 1), [*tasks[name].decode(test.source[i]), "eos"])
-    axes[name].set_yticks(range(letters + 1), [*tasks[name].decode(test.target_out[i]), "eos"])
+for name, answer, color in (("copy", WORD, BLUE), ("reverse", WORD[::-1], GREEN)):
+    axes[name].imshow(maps[name], cmap="Blues", vmin=0, vmax=1)
+    axes[name].set_xticks(range(9), [*WORD, "eos"])
+    axes[name].set_yticks(range(9), [*answer, "eos"])
     axes[name].set(title=name, xlabel="token of the source", ylabel="token to be written")
-figure.colorbar(image, ax=[axes["copy"], axes["reverse"]], label="attention weight", shrink=0.7)
+    axes["curve"].plot(lengths, curve[name], "o-", color=color, label=name)
 axes["curve"].axvspan(2.6, 8.5, color=GREY, alpha=0.15, linewidth=0, label="lengths in training")
-for name, color in (("copy", BLUE), ("reverse", GREEN)):
-    axes["curve"].plot(lengths, 100 * np.array(curve[name]), "o-", color=color, label=name)
 axes["curve"].set(xlabel="letters in the word", ylabel="words right (%)", xticks=lengths, xlim=(2.6, 14.4))
 axes["curve"].legend(loc="upper right")
 lesson.save(figure)
@@ -271,10 +259,12 @@ lesson.save(figure)
 # %% [markdown]
 # ![Attention of both models on one word, and words right at each length](../plots/14_copy_reverse.png)
 #
-# You should see the diagonal and the anti-diagonal, and two curves that stay near 100 % up to 8 letters and then fall
-# off a cliff. (The last row writes `eos`. No letter helps it, so it may look anywhere.) If the line is shifted by one
-# column, the rows are named by the token that was read. If the curve is low everywhere, the training was too short (in
-# fast mode it is). If the loss is fine and the curve is low at every length, look at your start token and your shift.
+# White is a weight of 0, and the darkest blue is 1. You should see the diagonal and the anti-diagonal, and two curves
+# that stay near 100 % up to 8 letters and then fall off a cliff. (The last row writes `eos`, for which it needs no
+# letter.) Each row is named by the letter that it *writes*. It has *read* the one before: in the copy model, the row
+# that has read q looks at u. If your line is shifted by one column, you named the rows by what they read. If the curve
+# is low everywhere, the training was too short (in fast mode it is). If the loss is fine and the curve is low at every
+# length, look at your start token and your shift.
 #
 # ## The surprise
 #
@@ -284,24 +274,21 @@ lesson.save(figure)
 # The maps say why: row t looks at a *place*, whatever letter it has just read. So in these tasks one mistake does
 # little harm. In text, where the next word depends on the last ones, it can do more.
 #
-# *And places end.* A part of the words of 9 letters is still copied, hardly any is reversed, and from 11 letters on
-# nothing is right (guess 2). The paper chose sinusoids because they "may allow the model to extrapolate to sequence
-# lengths longer than the ones encountered during training" (section 3.5). They may: below you find scores that copy
-# words of any length. But nothing in the training asked for them, and training does not give what nobody asks for.
+# *And places end.* Some words of 9 letters are still copied, hardly any is reversed, and from 11 letters on nothing is
+# right (guess 2). The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer
+# than the ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any
+# length. But our training did not find them. It gives what it is asked for, and nobody asked for longer words.
 
 
 # %%
-def letters_right(name, random_letters):
-    """The share of the letters after the first that are right, with right or with random letters before them."""
-    test, rng = held_out_words(name, 8), np.random.default_rng(7)
-    instead = rng.integers(3, V, test.target_in.shape)
-    read = np.where((test.target_in > EOS) & random_letters, instead, test.target_in)
-    return (models[name](test.source, read).argmax(axis=-1) == test.target_out)[:, 1:8].mean()
-
-
-alone = {name: letters_right(name, True) for name in tasks}
+alone = {}
 for name in tasks:
-    print(f"{name}: right after right letters {letters_right(name, False):.1%}, after random ones {alone[name]:.1%}")
+    test = held_out_words(name, 8)
+    read = test.target_in.copy()  # (B, 9): bos and 8 letters
+    read[:, 1:] = np.random.default_rng(7).integers(3, V, size=(len(read), 8))
+    predicted = models[name](test.source, read).argmax(axis=-1)
+    alone[name] = (predicted == test.target_out)[:, 1:8].mean()  # letter 0 is written after bos
+    print(f"{name}: letters right after random letters {alone[name]:.1%}")
 
 # %% [markdown]
 # ## Going deeper
@@ -318,18 +305,26 @@ for name in tasks:
 # on the longest word beside it, and much of each gradient teaches the model to write padding.
 #
 # *Another start token.* Training begins with `bos`, decoding with `eos`. Only one token is different, but all rows see
-# it. The printed table shows how much breaks. It is a matter of chance and differs from seed to seed, because the model
-# was never asked.
+# it. The printed table shows what happens. How much breaks is a matter of chance, because the model was never asked.
+
 
 # %%
-unshifted = Transformer(models["copy"].config, seed=0)
-late = learn(unshifted, tasks["copy"], lesson.pick(500, 60), lambda batch: batch._replace(target_in=batch.target_out))
-test = held_out_words("copy", 8)
+class Unshifted:
+    """The copy task, without the shift."""
+
+    def batch(self, rng, size):
+        batch = tasks["copy"].batch(rng, size)
+        return batch._replace(target_in=batch.target_out)
+
+
+unshifted, test = Transformer(models["copy"].config, seed=0), held_out_words("copy", 8)
+late = learn(unshifted, Unshifted(), lesson.pick(full=500, fast=60))
 predicted = (unshifted(test.source, test.target_out).argmax(axis=-1) == test.target_out).mean()
-copied = exact_match(greedy_decode(unshifted, test.source, 11), test.target_out)
+_, copied = decode_and_score(unshifted, test)
 print(f"no shift: loss {np.mean(late[-20:]):.3f}, tokens predicted {predicted:.1%}, words written {copied:.1%}")
 
 padding = (tasks["copy"].batch(np.random.default_rng(6), 5000).target_out == PAD).mean()
+print(f"padding: {padding:.0%} of all places")
 for start, token in (("bos", BOS), ("eos", EOS), ("padding", PAD), ("the letter a", 3)):
     found = []
     for name in tasks:
@@ -347,8 +342,8 @@ for start, token in (("bos", BOS), ("eos", EOS), ("padding", PAD), ("the letter 
 #     PE_t · PE_j = Σ_i [ sin(t·rate_i) sin(j·rate_i) + cos(t·rate_i) cos(j·rate_i) ] = Σ_i cos((t − j)·rate_i)
 #
 # At j = t every cosine is 1. Elsewhere the term i = 0, cos(t − j), is less than 1, because 0 is the only whole number
-# among the multiples of 2π. So the score is largest at j = t, and at j = t alone. Multiply all scores by a large
-# number, and attention copies words of any length. We check 64 places.
+# among the multiples of 2π. So the score is largest at j = t, and at j = t alone. Multiply all scores by a number that
+# is large enough, and attention copies words of any length. We check 64 places.
 
 # %%
 places, rates = np.arange(64), 10000.0 ** (-2 * np.arange(16) / 32)

@@ -3,7 +3,7 @@
 #
 # * Question: a model gives probabilities of the next token; how do they become a sentence, and at what cost?
 # * You derive: why the likeliest tokens are not the likeliest sentence; the length penalty; why keys can be kept
-# * Reading: 12 min, going deeper 5 min
+# * Reading: 11 min, going deeper 5 min
 # * Run: 60 s (fast: 20 s)
 # * Needs: 00, 05, 07, 12, 14
 # * Difficulty: 3 of 5
@@ -14,7 +14,7 @@
 # %%
 from functools import partial
 from graph import Graph
-from lab import BLUE, GREEN, GREY, TARGET_IN, begin, error, plt, running_example, show
+from lab import BLUE, GREEN, GREY, TARGET_IN, VOCABULARY, begin, error, plt, running_example
 from pictures import grids
 
 import numpy as np
@@ -40,14 +40,14 @@ example, numbers = load_example(), running_example()
 #     read        bos       p         o         t         s
 #     choose      p 0.953   o 0.697   t 0.945   s 0.917   eos 0.999
 #
-# In the star row, after p, it was o with 0.697 against p with 0.297. Greedy takes o, and the answer is "pots". Its
-# probability is the product, 0.575. That was easy.
+# After p it was close: o with 0.697 against p with 0.297. Greedy takes o, and the answer is "pots". Its probability is
+# the product, 0.575. That was easy.
 #
 # ## Guess first
 #
 # 1. Take the likeliest token every time. Do you get the likeliest sentence?
-# 2. Keep 16 beginnings instead of one, and take the likeliest sentence that comes out. Are the answers longer or
-#    shorter than the greedy ones? Are more of them right?
+# 2. Keep the 16 likeliest beginnings of a sentence instead of one, and take the likeliest sentence that comes out. Are
+#    the answers longer or shorter than the greedy ones? Are more of them right?
 # 3. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
 #    answer of 64 tokens, how many times as much work is the first way?
 # 4. Take the mean of the weights at five moments of a training. Is this model better than the last of the five, or a
@@ -70,75 +70,55 @@ example, numbers = load_example(), running_example()
 # Greedy takes t, because 0.511 beats 0.486. But after t the model is unsure again, and the product falls to 0.299. The
 # other choice, to end at once, would have kept 0.486. A first choice cannot know what it will cost later. That answers
 # guess 1. (The likeliest answer is the empty one, and it is wrong as well. Remember this for later.)
-#
-# To be sure to find the likeliest answer, you can try them all. The tiny model allows it for short answers, but with V
-# tokens there are about V^T answers of T tokens.
 
 
 # %%
+def ids_of(text):
+    return tuple(VOCABULARY.index(letter) for letter in text)
+
+
+def text_of(ids):
+    return "".join(VOCABULARY[token] for token in ids if token != EOS)
+
+
 def log_softmax(z):
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
 
 
-def reader(word):
-    """The function log_p(ids): ln p of each next token, after these, for this source."""
-    source = np.array([[example.tokens.index(letter) for letter in word]])
-    return lambda ids: log_softmax(example.model(source, np.array([[BOS, *ids]]))[0, -1])
+def reader(source):
+    """The function ln_p(ids): ln p of each token of the vocabulary, if the tiny model has written these ids."""
+    return lambda ids: log_softmax(example.model(np.array([ids_of(source)]), np.array([[BOS, *ids]]))[0, -1])
 
 
-def extend(alive, log_p):
-    """Each beginning (ln p, ids) with each token appended, the likeliest first."""
-    longer = [(total + x, (*ids, token)) for total, ids in alive for token, x in enumerate(log_p(ids))]
-    return sorted(longer, reverse=True)
-
-
-def every_answer(log_p, at_most):
-    alive, answers = [(0.0, ())], []
-    for _ in range(at_most):
-        longer = extend(alive, log_p)
-        answers += [(total, ids) for total, ids in longer if ids[-1] == EOS or len(ids) == at_most]
-        alive = [(total, ids) for total, ids in longer if ids[-1] != EOS]
-    return sorted(answers, reverse=True)
-
-
-def text(ids):
-    return "".join(example.tokens[token] for token in ids if token != EOS)
-
-
-answers = every_answer(reader("t"), at_most=4)
-print(f'{len(answers)} answers to "t":', ", ".join(f'"{text(ids)}" {np.exp(total):.3f}' for total, ids in answers[:4]))
-lesson.check("their probabilities sum to 1", error(sum(np.exp(total) for total, _ in answers), 1.0), 1e-13)
-
-# %% [markdown]
-# ## Keep several beginnings
-#
-# *Beam search* is the compromise. Keep the few likeliest beginnings, the *beam*. At each step, extend each of them by
-# each token, and sort. Among the best ones, those that end in `eos` are finished answers. The best of those that do not
-# end live on.
-
-# %%
-log_p, t = reader("t"), example.tokens.index("t")
-first, second, third = (np.exp(log_p(ids)) for ids in ((), (t,), (t, t)))  # (V,) each
-graph = Graph()
-graph.node("bos", (0, 0))
-graph.node("t", (1.7, 0.5), f"t  {first[t]:.3f}")
-graph.node("eos", (1.7, -0.5), f"eos  {first[EOS]:.3f}", lit=True)
-graph.node("t t", (3.7, 0.95), f"t t  {first[t] * second[t]:.3f}")
-graph.node("t eos", (3.7, 0.05), f"t eos  {first[t] * second[EOS]:.3f}", lit=True)
-graph.node("t t eos", (6.0, 0.95), f"t t eos  {first[t] * second[t] * third[EOS]:.3f}", lit=True)
-graph.edge("bos", "t", forward=f"{first[t]:.3f}")
-graph.edge("bos", "eos", forward=f"{first[EOS]:.3f}", flip=True)
-graph.edge("t", "t t", forward=f"{second[t]:.3f}")
-graph.edge("t", "t eos", forward=f"{second[EOS]:.3f}", flip=True)
-graph.edge("t t", "t t eos", forward=f"{third[EOS]:.3f}")
+ln_p, graph, product = reader("t"), Graph(), {"": 1.0}
+graph.node("", (0, 0), "bos")
+for beginning, token, place in (
+    ("", "t", (1.7, 0.5)),
+    ("", "eos", (1.7, -0.5)),
+    ("t", "t", (3.7, 0.95)),
+    ("t", "eos", (3.7, 0.05)),
+    ("tt", "eos", (6.0, 0.95)),
+):
+    p_token = np.exp(ln_p(ids_of(beginning)))[VOCABULARY.index(token)]
+    longer = beginning + token
+    product[longer] = product[beginning] * p_token
+    graph.node(longer, place, f"{beginning} {token}  {product[longer]:.3f}".strip(), lit=token == "eos")
+    graph.edge(beginning, longer, forward=f"{p_token:.3f}", flip=token == "eos")
 lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their probabilities"), "tree")
 
 # %% [markdown]
 # ![The beginnings of an answer to t](../plots/16_decoding_tree.png)
 #
 # Finished answers are yellow, and the numbers on the arrows multiply to the number in a box. Greedy knows only the
-# upper path. A beam of 2 also keeps the yellow box below.
+# upper path.
+#
+# ## Keep several beginnings
+#
+# To be sure to find the likeliest answer, you can try them all. But with V tokens there are about V^T answers of T
+# tokens. *Beam search* is the compromise. Keep the few likeliest beginnings, the *beam*. At each step, extend each of
+# them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in `eos` are finished
+# answers. Then fill the beam with the best that do not end. A beam of 2 finds the lower yellow box in its first step.
 #
 # ## Short answers win
 #
@@ -148,36 +128,39 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 #
 #     score = ln p(answer) / ((5 + T) / 6)^α          T tokens, eos included; α = 0.6, a beam of 4
 #
-# ln p is negative, so dividing by a larger number makes the score larger, and longer answers are helped:
+# ln p is negative, so dividing by a larger number makes the score larger. This helps longer answers:
 #
 #     "o"      T = 2      −0.785 / (7/6)^0.6 = −0.716
 #     "oo"     T = 3      −0.806 / (8/6)^0.6 = −0.678      the best score, and right
 
 
 # %%
-def beam_search(log_p, at_most, beam=4, alpha=0.6):
-    alive, finished = [(0.0, ())], []
+def beam_search(ln_p, at_most, beam, alpha):
+    """All finished answers (score, ids), the best first. With a beam of 1 and α = 0 the best is the greedy one."""
+    alive, finished = [(0.0, ())], []  # a beginning is (ln p, ids)
     for T in range(1, at_most + 1):
-        longer, penalty = extend(alive, log_p), ((5 + T) / 6) ** alpha
+        longer = [(total + more, (*ids, token)) for total, ids in alive for token, more in enumerate(ln_p(ids))]
+        longer.sort(reverse=True)
+        penalty = ((5 + T) / 6) ** alpha
         finished += [(total / penalty, ids) for total, ids in longer[:beam] if ids[-1] == EOS]
         alive = [(total, ids) for total, ids in longer if ids[-1] != EOS][:beam]
-    return max(finished + [(total / penalty, ids) for total, ids in alive])
+    finished += [(total / penalty, ids) for total, ids in alive]  # these had no time to end
+    return sorted(finished, reverse=True)
 
 
-for word, beam, alpha in (("stop", 1, 0), ("stop", 4, 0.6), ("t", 1, 0), ("t", 4, 0), ("oo", 4, 0), ("oo", 4, 0.6)):
-    score, ids = beam_search(reader(word), 6, beam, alpha)
-    print(f'"{word}", beam {beam}, α = {alpha}: "{text(ids)}", score {score:.3f}')
+apart = []
+for source in ("stop", "t", "oo"):
+    for beam, alpha in ((1, 0.0), (4, 0.0), (4, 0.6)):
+        score, ids = beam_search(reader(source), 6, beam, alpha)[0]
+        print(f'"{source}", beam {beam}, α = {alpha}: "{text_of(ids)}", score {score:.3f}')
+        state = example.model.decoding_state(np.array([ids_of(source)]), 6)
+        library = decoding.beam_search(state, 1, 6, BOS, beam, alpha)[0][0]
+        apart.append(abs(score - library.score) + (ids != library.ids))
+lesson.check("scores and answers against the library's", max(apart), 1e-12)
 
-difference, mismatches = 0.0, 0
-for word in ("t", "oo", "op", "stop"):
-    source = np.array([[example.tokens.index(letter) for letter in word]])
-    for beam, alpha in ((1, 0.0), (2, 0.6), (4, 0.6)):
-        theirs = decoding.beam_search(example.model.decoding_state(source, 6), 1, 6, BOS, beam, alpha)[0][0]
-        score, ids = beam_search(reader(word), 6, beam, alpha)
-        difference, mismatches = max(difference, abs(score - theirs.score)), mismatches + (ids != theirs.ids)
-lesson.check("answers that differ from the library's beam search", mismatches, 0)
-lesson.check("scores against the library's", difference, 1e-12)
-lesson.check("a wide beam against all answers", abs(beam_search(reader("t"), 4, 500, 0)[0] - answers[0][0]), 1e-13)
+answers = beam_search(reader("t"), at_most=4, beam=10_000, alpha=0.0)
+everything = sum(np.exp(score) for score, _ in answers)
+lesson.check(f"a beam of 10,000 finds all {len(answers)} answers: their p sum to 1", error(everything, 1.0), 1e-13)
 
 # %% [markdown]
 # ## Keys that never change
@@ -187,10 +170,10 @@ lesson.check("a wide beam against all answers", abs(beam_search(reader("t"), 4, 
 #
 # They come out the same every time. In the first layer, the causal mask lets row t see tokens 0 to t and no later one
 # (lesson 07), and everything else in the layer works on each row alone. So its row t depends on tokens 0 to t. In the
-# second layer, row t is made from rows 0 to t of the first, and so on. A new token changes no old row, in no layer. The
+# second layer, row t is made from rows 0 to t of the first, and so on. A new token changes no old row in any layer. The
 # new row needs the old ones for one thing: it compares its query with their keys, and takes a mean of their values
 # (lesson 05). So keep all keys and values, and compute one row per token. This is the *KV cache*. Here are the real
-# keys of the decoder's self-attention, head 0:
+# keys and values of the decoder's self-attention, head 0:
 
 # %%
 x, D = numbers["decoder.self.x"], 3  # (T, C); D features in head 0
@@ -208,11 +191,9 @@ def one_more(row, keys, values):
 
 keys, values = [], []
 o = np.array([one_more(row, keys, values) for row in x])
-k = np.array(keys)
-show("keys (T, D)", k, TARGET_IN)
-moments = {f"after {TARGET_IN[t]} ({t + 1}, D)": k[: t + 1] for t in range(3)}
-new = {f"after {TARGET_IN[t]}": [(t, d) for d in range(D)] for t in range(3)}
-figure = grids(moments, labels={str(t + 1): TARGET_IN[: t + 1] for t in range(3)}, highlight=new)
+k, v = np.array(keys), np.array(values)
+new = [(4, 0), (4, 1), (4, 2)]
+figure = grids({"keys (T, D)": k, "values (T, D)": v}, {"T": TARGET_IN}, highlight={"keys": new, "values": new})
 lesson.save(figure, "cache")
 lesson.check("head 0, token by token, against all at once", error(o, numbers["decoder.self.o"][0]), 1e-14)
 
@@ -221,10 +202,11 @@ z_cached = np.array([state.extend(example.target_in[:, t : t + 1])[0] for t in r
 lesson.check("the library's KV cache against all at once", error(z_cached, numbers["output.z"]), 1e-13)
 
 # %% [markdown]
-# ![The keys after each token; the new row is framed](../plots/16_decoding_cache.png)
+# ![Keys and values of the five tokens, the last of them framed](../plots/16_decoding_cache.png)
 #
-# You should see one new row per token, and no change in the old ones. (If old rows change, the mask leaks: lesson 07.)
-# Keys and values of the memory never change at all. They are computed once for each source.
+# You should see one row for each token. When the decoder reads s, only the framed rows are computed. (If old rows
+# change, the mask leaks: lesson 07.) Keys and values of the memory never change at all. They are computed once for each
+# source.
 #
 # The whole word takes 5 rows with the cache, and 15 without. For 64 tokens with the sizes of the base model (and 16
 # source tokens) it is 34 times the work without it, which is guess 3. Going deeper has the count.
@@ -232,23 +214,24 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 # %% [markdown]
 # ## A model in training
 #
-# For the last two guesses we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, for
-# 400 short steps, and every 20 steps we keep its weights. Then we compare the weights at each of these moments with the
-# mean of the last five. (The paper takes the mean of its last 5 checkpoints. It is one model, and costs nothing when it
-# writes.)
+# For the last two guesses we need a larger model. It learns to reverse words of up to 12 letters, as in lesson 00, but
+# only for 400 steps with small batches. Every 20 steps we keep its weights. Then we compare the weights at each of
+# these moments with the mean of the last five. (The paper takes the mean of its last 5 checkpoints. The mean is one
+# model, so writing costs no more than before.)
 
 # %%
 task, steps = get_task("reverse"), lesson.pick(full=400, fast=120)
 model = Transformer(named_config("tiny", len(task.vocabulary), dropout=0.0), dtype=np.float64)
 snapshots = {}
-train(
-    model,
-    task,
-    schedule=partial(noam, d_model=model.config.d_model, warmup=100, factor=0.3),
-    loss_fn=CrossEntropyLoss(0.1),
-    settings=TrainingSettings(steps=steps, batch_size=32, eval_interval=20),
-    evaluate=lambda step, history: snapshots.update({step: model.state_dict()}),
-)
+schedule = partial(noam, d_model=model.config.d_model, warmup=100, factor=0.3)
+settings = TrainingSettings(steps=steps, batch_size=32, eval_interval=20)
+
+
+def keep(step, history):
+    snapshots[step] = model.state_dict()
+
+
+train(model, task, schedule=schedule, loss_fn=CrossEntropyLoss(0.1), settings=settings, evaluate=keep)
 test = task.held_out_batch(np.random.default_rng(1), lesson.pick(full=200, fast=20))
 
 
@@ -261,7 +244,8 @@ when, last, averaged = [step for step in snapshots if step >= 100], [], []
 for step in when:
     five = [snapshots[step - 20 * i] for i in range(5)]
     last.append(words_right(five[0]))
-    averaged.append(words_right({name: np.mean([weights[name] for weights in five], axis=0) for name in five[0]}))
+    mean = {name: np.mean([weights[name] for weights in five], axis=0) for name in five[0]}
+    averaged.append(words_right(mean))
 
 # %% [markdown]
 # Now beams. We take the weights after 220 steps, when the model still has much to be unsure of. All answers may have up
@@ -276,9 +260,10 @@ for alpha in (0.0, 0.6):
         state = model.decoding_state(test.source, 16)
         best = [ranked[0] for ranked in decoding.beam_search(state, len(right), 16, BOS, beam, alpha)]
         found[alpha, beam] = best
-        length, ln_p = np.mean([(len(answer.ids), answer.log_prob) for answer in best], axis=0)
+        length, mean = np.mean([(len(answer.ids), answer.log_prob) for answer in best], axis=0)
         share = np.mean([answer.ids == ids for answer, ids in zip(best, right, strict=True)])
-        print(f"α = {alpha}, beam {beam:2d}: ln p {ln_p:.2f}, {length:.2f} tokens, {share:.1%} right")
+        empty = sum(answer.ids == (EOS,) for answer in best)
+        print(f"α = {alpha}, beam {beam:2d}: ln p {mean:.2f}, {length:.2f} tokens, {empty:2d} empty, {share:.1%} right")
 
 figure, (left, panel) = plt.subplots(1, 2, figsize=(7.4, 3.3))
 left.plot(when, last, "o-", color=GREY, label="the last weights")
@@ -297,23 +282,22 @@ lesson.save(figure)
 # %% [markdown]
 # ![Averaged weights, and the length of answers by beam](../plots/16_decoding.png)
 #
-# You should see on the left a grey line that jumps up and down by 20 points and more, and a blue one that rises
-# smoothly, at first below it and then far above. The learning rate is large, so the weights swing around a place that
-# they do not reach, and the mean of five points of the swing is nearer to it. At first it loses, because four of its
-# five models have learned less. That is guess 4. On the right the green line falls, and the blue one does not. If blue
-# rises with the beam, look at a sign: ln p is negative, and it is *divided* by the penalty.
+# You should see on the left a grey line that jumps up and down, and a blue one that rises smoothly, at first below it
+# and then far above. The learning rate is large, so the weights swing around a place that they do not reach, and the
+# mean of five points of the swing is nearer to it. At first it loses, because four of its five models have learned
+# less. That is guess 4. On the right the green line falls, and the blue one does not. If blue rises with the beam, look
+# at a sign: ln p is negative, and it is *divided* by the penalty.
 #
 # ## The surprise
 #
 # A beam of 16 finds more probable answers than greedy decoding: the mean of ln p rises from −4.08 to −3.62. But they
-# are shorter, 7.80 tokens instead of 9.75. And fewer are right: 17.0 % instead of 18.0 %. That is guess 2. What
-# happened? Of the 200 answers, 36 are *empty*. This is the word "t" again. To say nothing costs one token. To say a
-# long word costs ten unsure ones, and the product is smaller. With α = 0.6 not one answer is empty, and 19.0 % are
-# right.
+# are shorter, 7.80 tokens instead of 9.75. And no more of them are right, 17.0 % instead of 18.0 %. That is guess 2.
+# What happened? Of the 200 answers, 36 are *empty*. It is the word "t" again. To say nothing costs one token. To say a
+# long word costs ten unsure ones, and the product is smaller. With α = 0.6 no answer is empty, and 19.0 % are right.
 #
 # This is no accident of small models. Stahlberg and Byrne (2019) searched *all* translations with a trained Transformer
-# base model: for more than half of the sentences, the likeliest translation is the empty one. Their conclusion: beam
-# search needs its search errors.
+# base model. For more than half of the sentences, the likeliest translation is the empty one. They conclude that such
+# models need the errors of a narrow search.
 #
 # So who is to blame for a wrong answer? Of the 164 wrong greedy answers only 7 are *search errors*: the right answer
 # was more probable, and greedy did not find it. The other 157 are *model errors*: the model prefers what is wrong. More
@@ -384,8 +368,8 @@ print("work without the cache over work with it:", {tokens: round(ratio, 1) for 
 # * *Top-k* (Fan and others, 2018): keep the k likeliest tokens, and divide by their sum.
 # * *Top-p* (Holtzman and others, 2020): keep the fewest likeliest tokens whose sum is at least a given number.
 #
-# Our star row gives o 0.697 and p 0.297. A temperature of 0.5 squares them, and makes it 0.846 and 0.154. Top-2 makes
-# it 0.701 and 0.299.
+# Our row p→o gives o 0.697 and p 0.297. A temperature of 0.5 squares them, and makes it 0.846 and 0.154. Top-2 makes it
+# 0.701 and 0.299.
 
 
 # %%
@@ -446,5 +430,5 @@ for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.8}, {"temperatur
 # finished "oo" (0.447).
 
 # %%
-tree_of_oo = {ids: np.exp(total) for total, ids in every_answer(reader("oo"), at_most=3)}
+tree_of_oo = {ids: np.exp(total) for total, ids in beam_search(reader("oo"), 3, 10_000, 0.0)}
 lesson.finish(globals())

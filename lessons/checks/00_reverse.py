@@ -15,9 +15,9 @@ def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
     lesson.example("output.p", run.p)
     lesson.example("output.L", run.L)
-    lesson.quote("85,568 numbers, nearly all", run.model.num_parameters())
+    lesson.quote("Its 85,568 numbers are nearly all random", run.model.num_parameters())
     small = load_example().model
-    lesson.quote("there is a second model, with 826", small.num_parameters())
+    lesson.quote("a second model, with 826", small.num_parameters())
     right = sum(
         round(exact_match(greedy_decode(small, pair.source, 7), pair.target_out) * len(words))
         for words in (np.array([*itertools.product(range(3, 7), repeat=length)]) for length in range(1, 5))
@@ -27,12 +27,16 @@ def verify(lesson, run):
     attention = run.task.encode("attention")
     lesson.check("attention is held out", is_held_out(attention[None])[0], at_least=1)
     if not lesson.fast:
-        lesson.quote("more than 99 % are right", 100 * run.score, within=0.02)
+        lesson.quote("More than 99 % of them are right", 100 * run.score, within=0.02)
         lesson.quote("Of words with 12 letters, at least 95 % are right", 12, min(95, 100 * run.per_length[12]))
         lesson.check("share of 13-letter words that are right", run.per_length[13], at_most=0.3)
         lesson.check("share of 14-letter words that are right", run.per_length[14], at_most=0.01)
         for word in ("attention", "noonracecar", "aaaaaaaaaa"):
-            lesson.check(f"mean weight on the mirror letter of {word}", mirror(run, word), at_least=0.4)
+            lesson.check(
+                f"mean weight on the mirror letter of {word}", weights(run, word)[::-1].diagonal().mean(), at_least=0.4
+            )
+        first = weights(run, "abcdefghijklmn")[0].argmax()
+        lesson.check("place that the first row of 14 letters looks at, from 0", first, at_most=12)
         lesson.check(
             "the level of reading minus the loss of held-out words", run.counting - held_out_loss(run), at_least=0.5
         )
@@ -46,7 +50,7 @@ def verify(lesson, run):
     lesson.quote("Half costs 0.693", np.log(2))
     lesson.quote("0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575", *p, p.prod())
     lesson.quote("With V = 29 it is 3.367 nats", run.V, np.log(run.V))
-    lesson.quote("Ours begins at 4.198, and ln V is 3.367", run.loss_before, np.log(run.V), within=1e-4)
+    lesson.quote("Ours pays 4.198 instead of 3.367", run.loss_before, np.log(run.V), within=1e-4)
     typical = np.exp(-run.loss_before)
     lesson.quote(
         "exp(−4.198) = 1.5 %, and a blind guess would give it 3.4 %", -run.loss_before, 100 * typical, 100 / 29
@@ -83,12 +87,10 @@ def without_end(words):
     return pair._replace(source=words)
 
 
-def mirror(run, word):
-    """The mean weight that the trained model gives to the mirror image of each letter."""
+def weights(run, word):
+    """The trained model's attention weights from each letter of the answer to each letter of the word."""
     ids = run.task.encode(word)[None]
-    p = run.model.attention_weights(*make_batch(ids, ids[:, ::-1]).inputs).cross[0][0].mean(axis=0)
-    n = len(word)
-    return p[np.arange(n), n - 1 - np.arange(n)].mean()
+    return run.model.attention_weights(*make_batch(ids, ids[:, ::-1]).inputs).cross[0][0].mean(axis=0)[:-1, :-1]
 
 
 def held_out_loss(run):

@@ -101,14 +101,17 @@ def of_the_training(lesson, run):
     lesson.check("no shift: tokens predicted", run.predicted, at_least=0.99)
     lesson.check("no shift: words written", run.copied, at_most=0.01)
     for name, curve in run.curve.items():
-        curve = np.array(curve)
+        curve, lengths = np.array(curve) / 100, np.array(run.lengths)
         lesson.check(f"{name}: loss above its floor", np.mean(run.losses[name][-100:]) - floor, at_most=0.06)
-        lesson.check(f"{name}: worst length that was taught", curve[run.lengths <= 8].min(), at_least=0.9)
-        lesson.check(f"{name}: right at 9 letters", curve[run.lengths == 9][0], at_most=0.9)
-        lesson.check(f"{name}: best length of 11 letters or more", curve[run.lengths >= 11].max(), at_most=0.02)
-        lesson.check(f"{name}: smallest weight of a head on the expected letter", run.shares[name].min(), at_least=0.75)
-    lesson.check("reverse: right at 9 letters", np.array(run.curve["reverse"])[run.lengths == 9][0], at_most=0.1)
-    nine, twelve = (run.curve["copy"][length - 3] for length in (9, 12))
+        lesson.check(f"{name}: worst length that was taught", curve[lengths <= 8].min(), at_least=0.9)
+        lesson.check(f"{name}: right at 9 letters", curve[lengths == 9][0], at_most=0.9)
+        lesson.check(f"{name}: best length of 11 letters or more", curve[lengths >= 11].max(), at_most=0.02)
+        test, t = run.held_out_words(name, 8), np.arange(8)
+        weights = run.models[name].attention_weights(*test.inputs).cross[0]  # (B, H, T, S)
+        expected = weights[:, :, t, t if name == "copy" else 7 - t].mean(axis=(0, 2))
+        lesson.check(f"{name}: smallest mean weight of a head on the expected letter", expected.min(), at_least=0.75)
+    lesson.check("reverse: right at 9 letters", run.curve["reverse"][9 - 3] / 100, at_most=0.1)
+    nine, twelve = (run.curve["copy"][length - 3] / 100 for length in (9, 12))
     lesson.claim(
         "a model trained by teacher forcing goes astray after its first mistake",
         "half right",

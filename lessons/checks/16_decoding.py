@@ -19,7 +19,7 @@ def verify(lesson, run):
 def of_the_example(lesson, run):
     """The word "stop"."""
     lesson.example("decoder.self.k[0]", run.k)
-    lesson.example("decoder.self.v[0]", np.array(run.values))
+    lesson.example("decoder.self.v[0]", run.v)
     lesson.example("decoder.self.o[0]", run.o)
     lesson.example("output.z", run.z_cached)
     p = run.numbers["output.p"]
@@ -41,8 +41,8 @@ def of_the_words(lesson, run):
     """The words "t" and "oo", and all others."""
     tokens = run.example.tokens
     o, t, eos = tokens.index("o"), tokens.index("t"), tokens.index("<eos>")
-    log_p = run.reader("t")
-    p = [np.exp(log_p(ids)) for ids in ((), (t,), (t, t))]
+    ln_p = run.reader("t")
+    p = [np.exp(ln_p(ids)) for ids in ((), (t,), (t, t))]
     lesson.quote("first token t 0.511 eos 0.486", p[0][t], p[0][eos])
     lesson.quote("after t t 0.615 eos 0.378", p[1][t], p[1][eos])
     lesson.quote("after t t t 0.048 eos 0.952", p[2][t], p[2][eos])
