@@ -47,7 +47,7 @@ example = running_example()
 #    the other three weights to 0 after the softmax. Do the two allowed weights come out the same?
 # 2. A model reads random letters, drawn from 16, and must say the next one. What is the lowest loss it can reach? And
 #    if its mask lets every row see one letter too many?
-# 3. In a third model the mask is multiplied onto the weights, after the softmax. No forbidden value is ever added to an
+# 3. Train a model whose mask is multiplied onto the weights, after the softmax. No forbidden value is ever added to an
 #    answer. Can this model peek?
 
 # %% [markdown]
@@ -111,8 +111,8 @@ lesson.save(figure, "numbers")
 #     p_tj = exp(s_tj) / Σ_{allowed i} exp(s_ti)       if t may look at j
 #     p_tj = 0                                         if not
 #
-# A forbidden score appears in no formula, so its gradient is ds_tj = 0. For an allowed score, lesson 06 holds with sums
-# over the allowed keys:
+# A forbidden score appears in no formula, so its gradient is ds_tj = 0. For an allowed score, the formula of
+# lesson 06 holds with sums over the allowed keys:
 #
 #     ds_tj = p_tj (dp_tj − Σ_{allowed i} p_ti dp_ti)
 #           = p_tj (dp_tj − Σ_i p_ti dp_ti)              the forbidden p_ti are 0 and add nothing
@@ -122,8 +122,8 @@ lesson.save(figure, "numbers")
 # it.
 #
 # One case is left, the *empty row*, which may look at nothing. Its sum is 0, and 0/0 is NaN. Usually the loss ignores
-# such a row, so its do is 0, and who cares? All values do: dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN.
-# So we define that an empty row has weights 0 and the answer o = 0. Then the formula gives ds = 0.
+# such a row, so the gradient of its answer is 0. But dv_j = Σ_t p_tj do_t adds up all rows, and NaN · 0 is NaN. So we
+# define that an empty row has weights 0 and the answer o = 0. Then the formula gives ds = 0.
 
 # %% [markdown]
 # ## From scratch, and checked
@@ -227,7 +227,7 @@ print("written without the mask:", *written(None), "and with it:", *written(real
 #     both       padding & causal                                (B, 1, T, T)
 #
 # They are broadcast to the scores of all heads, (B, H, T, S). The encoder and cross-attention use the padding mask, the
-# decoder's self-attention uses both. (If padding stood in front of a word, row 0 would be empty there.)
+# decoder's self-attention uses both. (There, padding in front of a word would make row 0 empty.)
 #
 # ## How would you notice?
 #
@@ -378,16 +378,17 @@ lesson.save(figure, "finite")
 #
 # Left: every finite mask is beaten at some size of the scores. Only −∞ stays at 0. Right: row 1 with all five keys
 # forbidden. −∞ without further care gives NaN, and −1e4 the weights of no mask at all. In float32, −1e9 swallows the
-# scores, and all weights are 0.2. In float16, whose largest number is 65,504, it is −∞ again. A leak test with scores
-# of order 1 passes −1e4 and −1e9, so test with large scores too.
+# scores, and all weights are 0.2. In float16, whose largest number is 65,504, it is −∞ again. With scores of order 1,
+# −1e4 and −1e9 pass the leak test, so test with large scores too.
 #
 # ### More about leaks
 #
 # * *Layers add up.* In two layers, a mask that sees one letter too many leaks two. In the first layer row t takes in
 #   letter t + 1. In the second it looks at row t + 1, which by then knows letter t + 2.
-# * *Test from below, too.* `~np.triu(ones)` forbids a row even to look at itself. The leak test says 0. But in `reach`,
-#   rows 0 and 1 do not see their own tokens: row 0 is empty, and row 1 has one key, whose weight is 1 whatever it asks.
-#   A mask the wrong way round, `~np.tril(ones)`, sees all of the future and none of the past.
+# * *Test from below, too.* `~np.triu(ones)` forbids a row even to look at itself. The leak test says 0. But in the
+#   `reach` of the attention alone, rows 0 and 1 do not see their own tokens: row 0 is empty, and row 1 has one key,
+#   whose weight is 1 whatever it asks. A mask the wrong way round, `~np.tril(ones)`, sees all of the future and none of
+#   the past.
 # * *Why no honest model gets below ln V.* −ln is convex, so the mean of −ln p_w is at least −ln of the mean (Jensen),
 #   and the mean of V probabilities is 1/V.
 # * *The rest of the variance.* With the row's own letter known too, more than 99 % of ln share is explained.
@@ -408,7 +409,7 @@ lesson.save(figure, "finite")
 # 1. Keyboard, 20 minutes. Run `reach_of` on a model that you use, without dropout. Then break the mask in one head of
 #    one layer, and see whether the test finds it.
 # 2. Keyboard, 15 minutes. Divide the weights of "multiplied after" by their sum. Which loss do you get?
-#    Find a forbidden score that turns an allowed row into NaN.
+#    Find a forbidden score that turns a row with allowed keys into NaN.
 #
 # Exercises with a checker: `minitransformer start 07`.
 #
@@ -428,7 +429,8 @@ lesson.save(figure, "finite")
 # 3. ln 16 / 8 again: it sees every answer but the last. That is why BERT, a model that looks both ways, hides some
 #    tokens of its input and predicts those.
 # 4. ln 16: there is no leak, and a random letter says nothing about the next one. On real text you would hardly notice,
-#    because the residual connection (lesson 11) hands each row its own token. Only `reach` tells you.
+#    because the residual connection (lesson 11) hands each row its own token. Only the `reach` of the attention alone
+#    tells you, not that of the whole model.
 #
 # The exercise. First: the honest reach is the full lower triangle, and one head is enough to break it. Second: 2.773,
 # since share_t cancels. But it cancels on paper only: the leak test still sees the last bits change. And if a forbidden
