@@ -99,7 +99,7 @@ def learner(seed=1, **choices):
 
 
 def fit(model, data, steps, size):
-    """The loop of lesson 14 -> the last loss."""
+    """The library's form of the loop of lesson 14 -> the last loss."""
     schedule, settings = partial(cosine, steps=steps, peak=1e-2, warmup=50), TrainingSettings(steps, size)
     return train(model, data, schedule=schedule, settings=settings).losses[-1]
 
@@ -123,7 +123,7 @@ lesson.save(valley(right, half_right), "descent")
 # ## Tool 3: the leak test
 #
 # Lesson 07: change what must have no influence, and see whether a row of logits moves. Row t may know the source, and
-# the answer before place t. So change later letters, or add padding, or remove the other word from a batch of two.
+# the answer before place t. So change later letters, add padding, or remove the other word from a batch of two.
 # Nothing may move, except for rounding.
 #
 # *It sees* everything that reaches a row by a forbidden path. *It is blind to* wrong numbers on allowed paths.
@@ -209,8 +209,8 @@ def gradient_errors(example, h=1e-30):
 #
 # ## Tool 6: the token histogram
 #
-# Let the trained model write, and count its tokens. It should write abba, and it writes abbb. The shares of a and b
-# should be 2/4 and 2/4, and they are 1/4 and 3/4. Half the sum of the two differences is 1/4. At least that share of
+# Let the trained model write, and count its tokens. Suppose it writes abbb, but should write abba. The shares of a and
+# b should be 2/4 and 2/4, and they are 1/4 and 3/4. Half the sum of the two differences is 1/4. At least that share of
 # the places is wrong.
 #
 # *It sees* what no loss sees: decoding. Answers that end too early or never, models that stammer. *It is blind to*
@@ -251,7 +251,8 @@ def trained(steps):
 #
 # A tool that finds something in a healthy patient is broken itself. When is a number a finding? For the exact tools
 # (leak, gradient, permutation) above 1e-9, which is far above rounding and far below any real bug. For the others it is
-# a choice: half a nat for the first loss, 0.04 nats for one batch, 0.03 for the histogram.
+# a choice: half a nat for the first loss, 0.04 nats for one batch, 0.03 for the histogram. (The healthy first loss
+# is a little high: see Going deeper.)
 
 
 # %%
@@ -280,8 +281,8 @@ lesson.check("healthy: permutation", healthy[4], 1e-12)
 # %% [markdown]
 # ## Visiting hours
 #
-# Now the ten, one after another. Each row is one patient. The last column, exact, is the share of unseen words that it
-# copies without a mistake.
+# Now the ten. Each row is one patient. The last column, exact, is the share of unseen words that it copies without a
+# mistake.
 
 # %%
 table, errors = [healthy], [healthy_errors]
@@ -305,8 +306,8 @@ lesson.save(findings_chart(table, found, solves, columns))
 # any patient.
 #
 # In four patients the gradient check has a finding. Where does the trail of wrong gradients begin? In the next picture
-# the gradient runs from the loss, on the left, to the embeddings, on the right. Every gradient before the bug is right.
-# (ffn is the feed-forward network.)
+# the gradient runs from the loss, on the left, to the embeddings, on the right. From cross-attention it goes both to
+# norm 1 and to the encoder. Every gradient before the bug is right. (ffn is the feed-forward network.)
 
 # %%
 lesson.save(trail({patient: errors[patient] for patient in np.flatnonzero(found[:, 3])}), "trail")
@@ -329,7 +330,7 @@ for word, worst in by_word.items():
 # %% [markdown]
 # "toot" and "pop" are wrong, "stop" and "top" are right! A letter that comes twice makes the difference. Its two
 # gradients must be added (lesson 04), and here one of them is lost. In NumPy that takes a single line,
-# `dE[ids] += dy`, which writes each row once, however often it occurs in ids. Case closed.
+# `dE[ids] += de`, which writes each row once, however often it occurs in ids. Case closed.
 #
 # With "stop" alone we would have sent patient 4 home. A gradient check sees only the paths that its batch uses. So put
 # everything into the batch: repeated tokens, padding, sources and targets of different lengths.
@@ -391,8 +392,8 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 #
 # Suppose that N tokens are wanted and N are written. Count how often each token is written, minus how often it is
 # wanted. A right place changes none of these differences. A wrong place changes two of them by 1, that of the token
-# written and that of the token wanted. So their sizes sum to at most twice the number of wrong places. Half of that,
-# divided by N, is the share of wrong places.
+# written and that of the token wanted. So their sizes sum to at most twice the number of wrong places. Half of this
+# sum, divided by N, is the histogram distance. So the distance is at most the share of wrong places.
 #
 # ### In the wild
 #
@@ -446,19 +447,21 @@ print(f"first loss, mean of 12 seeds: {tied:.2f} with the shared matrix, {untied
 # %% [markdown]
 # 4. *A token that comes twice gets only one of its gradients.* Published. Solved above.
 # 5. *The embeddings start with standard deviation 1*, PyTorch's default, so σ² is C instead of 1. The first loss is far
-#    too high, and the only failure on one batch.
+#    too high, and no other patient fails on one batch.
 # 6. *The causal mask is off by default.* Published. In training every row sees its answer (lesson 07). In decoding
 #    there is no answer to see.
 # 7. *The keys' gradient is computed transposed and then reshaped into place.* Published. In cross-attention two of six
-#    are wrong, the weights and bias of keys and values. Queries are right, and so is the norm before them. The encoder
-#    gets its gradient through the keys, so all of it is wrong. Self-attention has wrong keys of its own.
+#    are wrong, the weights and bias of keys and values. The queries' gradients are right, and so are those of norm 1,
+#    which feeds them. The encoder gets its gradient through the keys, so all of it is wrong. Self-attention has wrong
+#    keys of its own.
 # 8. *Decoding stops as soon as one row has said eos*: `any` instead of `all`. The shortest answer cuts all others.
 #    Everything that is trained is right.
-# 9. *The residual's gradient is not added around cross-attention.* Published. So what lies before it in the decoder is
-#    wrong, norm 1 and self-attention. The encoder is spared. The model learns, because the path through the queries
-#    still carries a gradient.
-# 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) instead of 10000^(−2i/C). Published, in eight
-#     public repositories, all of which trained. The positions are still all different, so everything works.
+# 9. *The residual's gradient (lesson 11) is not added around cross-attention.* Published. So what lies before it in
+#    the decoder is wrong, norm 1 and self-attention. The encoder is spared. The model learns, because the path through
+#    the queries still carries a gradient.
+# 10. *The exponent of the positions counts pairs twice*: 10000^(−4i/C) instead of 10000^(−2i/C), the "half right"
+#     table of lesson 09. Published: wrong exponents were found in eight public repositories, and people trained models
+#     with all of them. The positions are still all different, so everything works.
 
 # %%
 example = load_example()
