@@ -16,7 +16,7 @@ def is_equivariant(layer, x, rng):
     """Whether layer(tokens (T, C)) -> (T, C) is equivariant, tried on the tokens x (T, C) -> True or False.
 
     rng is a np.random.Generator, for whatever you want to draw (`rng.permutation(5)` is an order of 5 things). Numbers
-    are equal but for rounding: sums in another order differ in their last digits.
+    are equal except for rounding: sums in another order differ in their last digits.
     """
     raise NotImplementedError("draw an order. Then there are two ways to use it and the layer: which should agree?")
 
