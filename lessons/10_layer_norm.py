@@ -59,9 +59,9 @@ for factor in (0.8, 1.0, 1.2):
     print(f"factor {factor}: rows of size {plain.std():7.4f} after 24 layers; with LayerNorm {normed.std():.4f}")
 
 # %% [markdown]
-# With a LayerNorm after each matrix, all rows come out with size 1, whatever the matrices do. LayerNorm works on each
-# token alone. It subtracts the mean of the token's features and divides by their standard deviation. Then the model may
-# choose a scale and a shift for each feature:
+# The random matrices roughly agree. With a LayerNorm after each, all rows come out with size 1, whatever the matrices
+# do. LayerNorm works on each token alone. It subtracts the mean of the token's features and divides by their standard
+# deviation. Then the model may choose a scale and a shift for each feature:
 #
 #     μ   = (1/C) Σ_i x_i                        mean
 #     σ   = √( (1/C) Σ_i (x_i − μ)² + ε )        standard deviation; ε = 1e-5 keeps us from dividing by 0
@@ -73,7 +73,7 @@ for factor in (0.8, 1.0, 1.2):
 #
 # ## Guess first
 #
-# 1. Somebody multiplies a row x by 10. What happens to y, and what happens to dx?
+# 1. You multiply a row x by 10. What happens to y, and what happens to dx?
 # 2. You move x_0 alone, a little. How many of the C numbers in x̂ move?
 # 3. Somebody forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. How far off is that for C = 4, and for
 #    C = 512?
@@ -226,10 +226,10 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 # ![Tokens on the circle, and gradients along it](../plots/10_layer_norm.png)
 
 # %% [markdown]
-# On the left you should see blue arrows that end on the circle, from outside or from inside, and on the right, for the
-# same loss, orange arrows that run along it. Where a grey arrow points straight out or straight in, nothing is left of
-# it. If your orange arrows leave the circle, the path through σ is missing. If your dx does not sum to 0, it leaves the
-# plane, and the path through μ is missing.
+# On the left you should see grey arrows that take tokens to the plane, and blue ones that end on the circle. On the
+# right, for the same loss, the orange arrows are tangents. Where a grey arrow points straight out or in, nothing is
+# left of it. If your orange arrows are not tangents, the path through σ is missing. If your dx does not sum to 0, it
+# leaves the plane, and the path through μ is missing.
 #
 # The picture also answers guess 1. Ten times the token is the same point of the circle: y stays, and so does dx̂. Only
 # 1/σ changes, so dx is a tenth. Large rows get small gradients.
@@ -328,8 +328,8 @@ for width in (4, 16, 64, 512):
 # smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as
 # well. If you mix the two, dx is no longer orthogonal to x̂.
 #
-# Some code puts ε outside the root, σ = √variance + ε. On ordinary tokens this changes next to nothing. But the path
-# through σ now divides by the root alone, and a token with equal features gets 0/0 = NaN.
+# Some code puts ε outside the root, σ = √(variance) + ε. On ordinary tokens this changes next to nothing. But in the
+# backward pass, the path through σ now divides by the root alone, and dx of a token with equal features is 0/0 = NaN.
 #
 # ### RMSNorm: one path less
 #

@@ -29,8 +29,8 @@ example = running_example()
 # position 1. Cross-attention answers with six other numbers, and they are made of the source letters alone. If this
 # answer replaced the row, the row would forget who it is.
 #
-# The paper's decoder has 18 such stations, called sub-layers: six times self-attention, cross-attention and a
-# feed-forward network. Each would have to pass on everything that a later one might need.
+# The paper's decoder has 18 such steps, called sub-layers: six layers, each with self-attention, cross-attention and a
+# feed-forward network. Each sub-layer would have to pass on everything that a later one might need.
 #
 # So the paper adds. A sub-layer f reads the row x, and its answer is added to the row:
 #
@@ -44,7 +44,7 @@ example = running_example()
 #
 # ## Guess first
 #
-# 1. A stack of 24 sub-layers, each followed by "add & norm", is not trained yet. How large is the gradient at its
+# 1. An untrained stack of 12 encoder layers has 24 sub-layers, each followed by "add & norm". How large is dx at its
 #    bottom, compared with its top: about equal, a hundredth, a millionth?
 # 2. The task is to repeat each token. Even a model without any sub-layers can do that. We put the norm after the sum or
 #    before the sub-layer, and train with or without warm-up (a learning rate that rises slowly from 0). Which of the
@@ -104,8 +104,8 @@ show("lengths", row_lengths, ROWS, ["x", "f(x)", "dsum", "through f"])
 # ## The norm that moved
 #
 # Few questions about the Transformer are asked more often: why does the code not do what the paper says? The paper's
-# text (section 3.1) and its figure 1 put the norm after the sum. Much of the code that you will read puts it before the
-# sub-layer:
+# text (section 3.1) and its figure 1 put the norm after the sum. Much of the code in use puts it before
+# the sub-layer:
 #
 #     post-norm   y = LayerNorm(x + mask ∘ f(x))        the paper, BERT
 #     pre-norm    y = x + mask ∘ f(LayerNorm(x))        GPT-2, T5, LLaMA, the Annotated Transformer
@@ -193,9 +193,8 @@ for add_norm, placement in ((post_norm, "post"), (pre_norm, "pre")):
 #     (1/√2)²⁴ = 2⁻¹² = 0.00024
 #
 # In pre-norm this factor is 1. So in post-norm the gradient should vanish on its way down, and the lower layers should
-# not learn. Is that true? Let us build a stack of 12 layers, 24 sub-layers, and look. Below it is the embedding of
-# lesson 04, and above it the same matrix again, which turns rows into logits. There are no positions, because the task
-# does not need them.
+# not learn. Is that true? Let us build the stack of guess 1. Below it is the embedding of lesson 04, and above it the
+# same matrix again, which turns rows into logits. There are no positions: the task does not need any.
 
 # %%
 from minitransformer.core import Layer, Parameter
@@ -263,8 +262,8 @@ print(f"post-norm, identity path alone: {sizes(past)[0]:.3f}")
 # ## With and without warm-up
 #
 # Then why does everybody train post-norm with warm-up? We train both stacks for 120 steps, at a learning rate of 0.007
-# from the first step, or rising to it in a straight line over 100 steps. The optimizer is Adam (lesson 13). All you
-# need to know here: its first step moves every weight by the learning rate, however small the gradient is.
+# from the first step, or rising to it in a straight line over 100 steps. The optimizer is Adam (lesson 13). Its first
+# step moves every weight by the learning rate, however small the gradient is.
 #
 # Before each step we measure |dx|, and also how much the rows differ: how far they are from the mean of all rows, as a
 # share of their length.
@@ -305,11 +304,11 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 # %% [markdown]
 # ![Gradients and rows over depth, and the loss](../plots/11_residuals.png)
 #
-# You should see, above left, two solid lines near 1 and a dotted one that falls on the way down. Above right, one run
-# stays at ln 10, and the others reach 0. Below, two curves of that same run fall by several powers of ten: its rows
-# become alike on the way up, and its gradient is lost on the way down. If your solid orange line above left falls like
-# the dotted one, your backward pass has forgotten the sub-layer. If all four runs learn, your learning rate is lower
-# than ours.
+# You should see, above left, two solid lines near 1 or above, and a dotted one that falls on the way down. (The bottom
+# of the stack is on the left.) Above right, one run stays at ln 10, and the others reach 0. Below, two curves of that
+# same run fall by several powers of ten: its rows become alike on the way up, and its gradient is lost on the way down.
+# If your solid orange line above left falls like the dotted one, your backward pass has forgotten the sub-layer. If all
+# four learn, your learning rate is lower than ours.
 #
 # ## The surprise
 #
@@ -319,17 +318,18 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 # Look at the rows at the top of the stack. Before the first step they differ by 0.70 of their length. After it, by
 # 0.08. Every weight of all 24 sub-layers has moved by 0.007 at once, and now a sub-layer adds much the same to every
-# row (see Going deeper). Each sum grows in this one direction, each norm divides by the new σ, and the differences
-# between the rows shrink, 24 times over. After ten steps they are down to 0.00004, and the model gives the same answer
-# for every token.
+# row (see Going deeper). Each sum grows by a part that all rows share, each norm divides by the new σ, and the
+# differences between the rows shrink, 24 times over. After ten steps they are down to 0.00004, and the model gives the
+# same answer for every token.
 #
 # And the gradient? On the way up, each sub-layer with its norm multiplies a small difference between rows by its
 # Jacobian. On the way down, it multiplies the gradient by the transpose of the same Jacobian. What shrinks the one
 # shrinks the other. So the two lower panels look like mirror images, and no gradient tells the model how to get out.
 #
-# The vanishing gradient of post-norm is real, but it is the result and not the cause. (That was guess 3.) With warm-up,
-# the first steps are too small to do the damage. A small learning rate helps as well: at 0.001 the same model learns
-# without warm-up. And in pre-norm the rows have their own way to the top, whatever the sub-layers add.
+# The vanishing gradient of post-norm is real, but it is not there at the beginning. The first large steps make it.
+# (That was guess 3.) With warm-up, the first steps are too small to do the damage. A small learning rate helps as well:
+# at 0.001 the same model learns without warm-up. And in pre-norm the rows have their own way to the top, whatever the
+# sub-layers add.
 
 # %% [markdown]
 # ## Going deeper
@@ -350,18 +350,19 @@ for (placement, warmup), (losses, gradients, rows) in runs.items():
 #
 #     |dx|²/|dy|² = 1 + gain/(1 + ℓ gain) = (1 + (ℓ + 1) gain)/(1 + ℓ gain)
 #
-# Multiply this for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. That is why |dx|
-# is larger at the bottom of our pre-norm stack.
+# Multiply this for ℓ = 0 to 23. Each numerator cancels the next denominator, and 1 + 24 gain is left. So |dx| is
+# larger at the bottom of our pre-norm stack. For F = 2C the gain is 4/9, and √(1 + 24 · 4/9) = 3.4. We measured 5.6,
+# but half of our sub-layers are attention, which does not follow this rule.
 #
 # ### The noise of dropout
 #
 # The mean square of the mask is 0.9 · (1/0.9)² = 1/0.9, so its variance is 1/0.9 − 1 = 1/9. A feature of 3 becomes 0 in
-# one case of ten and 3.33 in the others. Its mean is 3, its standard deviation 3 · √(1/9) = 1.
+# one case in ten and 3.33 in the others. Its mean is 3, its standard deviation 3 · √(1/9) = 1.
 #
 # ### What a sub-layer adds, before and after one step
 #
-# Take the post-norm stack, and one step without warm-up. For each sub-layer we measure how much f(x) differs from row
-# to row, in the same way as x above. This is the mean of all 24.
+# Take the post-norm stack, and one step without warm-up. We measure how much f(x) differs from row to row, as we did
+# for x above, and take the mean over all 24 sub-layers.
 
 # %%
 stack = Stack("post", seed=1)
@@ -397,11 +398,11 @@ print(f"post-norm, warm-up   1, a learning rate of 0.001: lowest loss {lowest(sl
 # %% [markdown]
 # ### Where the gradient of post-norm is small
 #
-# One thing does starve from the beginning. Attention mixes the tokens of a sequence, and in post-norm nothing keeps
-# them apart. At the top, the rows of *one* sequence differ from their own mean by only 0.07 of their length (pre-norm:
-# 0.41). Where all tokens of a sequence are alike, no score is better than another, and ds = p ∘ (dp − Σ_j p_j dp_j) is
-# near 0 (lesson 06). So the gradient of the query and key matrices in layer 12 is 0.0077 times that of layer 1
-# (pre-norm: 0.066).
+# One part of the gradient is small from the beginning. Attention mixes the tokens of a sequence, and in post-norm
+# little keeps them apart. At the top, the rows of *one* sequence differ from their own mean by only 0.07 of their
+# length (pre-norm: 0.41). Where all tokens of a sequence are alike, no score is better than another, and ds = p ∘ (dp −
+# Σ_j p_j dp_j) is near 0 (lesson 06). So the gradient of the query and key matrices in layer 12 is 0.0077 times that of
+# layer 1 (pre-norm: 0.066).
 
 # %%
 for placement, stack in untrained.items():
@@ -415,11 +416,10 @@ for placement, stack in untrained.items():
 # %% [markdown]
 # ### In the wild
 #
-# * A formula copied from the paper above code copied from the web is the usual source of confusion. The authors' own
-#   code, tensor2tensor, went over to pre-norm in its later settings.
+# * Even the authors' own code, tensor2tensor, switched to pre-norm in its later settings.
 # * PyTorch's `TransformerEncoderLayer` has `norm_first=False`, which is post-norm. Its `nn.Transformer` puts a final
-#   norm after both stacks in either case. After post-norm it does no harm, but the parameters are not the paper's.
-# * A common mistake moves the norm and forgets the final norm. The model trains, with logits that grow with its depth.
+#   norm after both stacks in either case. The paper's model has no such norm.
+# * A common mistake is to move the norm and to forget the final one. The model trains, but its logits grow.
 # * Xiong et al. (2020) explained warm-up by the gradients of the untrained model. Liu et al. (2020) found, as we do,
 #   that vanishing gradients are not where the trouble starts. Noci et al. (2022) describe tokens that become alike.
 # * DeepNorm (Wang et al. 2022) keeps post-norm, and multiplies x by a constant above 1 before the sum.
@@ -524,8 +524,8 @@ lesson.save(figure)
 #
 # The exercise. First: the norm divides by √(4 + 1), and x enters with the factor 2, so each norm multiplies the
 # gradient of the identity path by 2/√5 = 0.89 instead of 0.71. Second: with twice as many layers, the variance at the
-# top is about twice as large, because each sub-layer adds its own share. The logits grow with the rows. The loss of the
-# untrained model grows as well, with most seeds.
+# top is about twice as large, because each sub-layer adds its share. The logits grow with the rows, and with most seeds
+# the loss grows too.
 
 # %%
 lesson.finish(globals())

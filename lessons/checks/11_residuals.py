@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer.functional import layer_norm, layer_norm_backward, linear, linear_backward, relu, relu_backward
+from minitransformer.layers import FeedForward, Residual
 
 
 def verify(lesson, run):
@@ -56,7 +57,7 @@ def verify_dropout(lesson):
     variance = (values**2) @ chances - 1
     lesson.check("the mask has variance 1/9", abs(variance - 1 / 9), 1e-15)
     lesson.quote("0.9²⁴ = 0.080", 0.9, 0.9**24)
-    lesson.quote("3 becomes 0 in one case of ten and 3.33 in the others", 3, 0, 3 / 0.9)
+    lesson.quote("3 becomes 0 in one case in ten and 3.33 in the others", 3, 0, 3 / 0.9)
     rng = np.random.default_rng(0)
     drawn = 3 * (rng.random(100_000) >= 0.1) / 0.9
     lesson.check("100,000 masks of a feature of 3: mean, in standard errors", abs(drawn.mean() - 3) * 100_000**0.5, 4)
@@ -141,4 +142,25 @@ def verify_deeper(lesson, run):
     gain = 2 * width * hidden / (width + hidden) ** 2
     lesson.check("a feed-forward network's gain, forward", abs(np.mean(up) / gain - 1), 0.05)
     lesson.check("a feed-forward network's gain, backward", abs(np.mean(down) / gain - 1), 0.05)
+    expected = {"post": 1, "pre": (1 + 24 * 4 / 9) ** 0.5}
+    lesson.quote("√(1 + 24 · 4/9) = 3.4", 1, 24, 4, 9, expected["pre"])
+    for placement, ratio in expected.items():
+        found = feed_forward_stack(placement)
+        lesson.check(f"{placement}-norm, feed-forward networks alone: |dx|", abs(found / ratio - 1), 0.1)
     lesson.quote("2/√5 = 0.89 instead of 0.71", 2, 5, 2 / 5**0.5, 2**-0.5)
+
+
+def feed_forward_stack(placement):
+    """|dx| at the bottom of 24 feed-forward networks, F = 2C, as a share of the one at the top."""
+    rng, C = np.random.default_rng(1), 32
+    layers = [
+        Residual(FeedForward(C, 2 * C, rng=rng, dtype="float64"), C, norm=placement, dtype="float64") for _ in range(24)
+    ]
+    x, caches = rng.standard_normal((32, 8, C)), []
+    for layer in layers:
+        x, cache = layer.forward(x)
+        caches.append(cache)
+    dx = dy = rng.standard_normal(x.shape)
+    for layer, cache in zip(layers[::-1], caches[::-1], strict=True):
+        dx = layer.backward(dx, cache)
+    return np.linalg.norm(dx) / np.linalg.norm(dy)
