@@ -15,7 +15,7 @@ from minitransformer.exercises.runner import LIMIT, check
 
 DESCRIPTION = """\
 Check your solutions to the exercises of a lesson. Checks of shapes, linearity and numerical derivatives show what is
-wrong and where. Your code is also compared with about 260 known mistakes, and a mistake that matches is named:
+wrong and where. Your code is also compared with about 290 known mistakes, and a mistake that matches is named:
 
   minitransformer check                          the next open exercise
   minitransformer check 06                       the exercises of lesson 06

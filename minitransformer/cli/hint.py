@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the hints seen so far and the next, of each exercise that is not passed yet (or of all)."""
+    """Show the hints seen so far and the next one, for each exercise that is not passed yet (or for all)."""
     if arguments.exercise == "all":
         raise ValueError("a hint is for a lesson or an exercise, such as hint 06: all is not allowed")
     exercises, workshop = chosen(arguments)

@@ -6,7 +6,7 @@ import json
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen
 
 DESCRIPTION = """\
-Show our solution of an exercise that you have passed. With --give-up, show it in any case:
+Show our solution to an exercise that you have passed. With --give-up, show it in any case:
 
   minitransformer solution 06
   minitransformer solution 06 --give-up
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_workshop_arguments(parser)
     parser.add_argument("exercise", metavar="EXERCISE", help=NAMES)
-    parser.add_argument("--give-up", action="store_true", help="show it although you have not passed, and record that")
+    parser.add_argument("--give-up", action="store_true", help="show it even if you have not passed, and record that")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     shown = {}
     for exercise in exercises:
         if workshop.state(exercise) == "not started" and not arguments.give_up:
-            print(f"{exercise.name}: not started yet. Try it first: minitransformer start {exercise.lesson}")
+            print(f"{exercise.name}: not started yet. Try it first: minitransformer start {exercise.name}")
         elif workshop.state(exercise) == "started" and not arguments.give_up:
             print(
-                f"{exercise.name}: not passed yet. Get a hint (minitransformer hint {exercise.lesson}) or use --give-up"
+                f"{exercise.name}: not passed yet. Get a hint (minitransformer hint {exercise.name}) or use --give-up"
             )
         else:
             if workshop.state(exercise) != "passed":

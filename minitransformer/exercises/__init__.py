@@ -1,4 +1,4 @@
-"""Exercises, and a checker that says which mistake was made. The exercises themselves are in lessons/exercises."""
+"""The checker of the exercises, which says which mistake was made. The exercises are in lessons/exercises."""
 
 from minitransformer.exercises.collection import choose_exercises, find_exercise, find_exercises
 from minitransformer.exercises.diagnose import diagnose

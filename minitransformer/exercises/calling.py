@@ -20,12 +20,12 @@ class Called(NamedTuple):
 
     outputs: tuple[np.ndarray, ...] | None = None  # of float64 arrays, copies
     complaint: str = ""
-    faults: tuple[tuple[str, str], ...] = ()  # (name of an output, a sentence): of another kind than it should be
+    faults: tuple[tuple[str, str], ...] = ()  # (name of an output, sentence): it is not of the right kind
     remarks: tuple[str, ...] = ()  # sentences about outputs that can be used, but could be better
 
 
 class StillOpenError(Exception):
-    """The function is still the stub that was handed out; the message is the stub's."""
+    """The function is still a stub. The message is that of the stub."""
 
 
 def call(function: Callable[..., Any], args: tuple, task: Task, path: Path, single: bool = False) -> Called:
@@ -41,7 +41,7 @@ def call(function: Callable[..., Any], args: tuple, task: Task, path: Path, sing
         return Called(complaint=f"the first call worked but the second one failed: {second.complaint}")
     if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first.outputs, second.outputs, strict=True)):
         return Called(
-            complaint="two calls with the same inputs give different results: does it depend on something outside?"
+            complaint="two calls with the same inputs give different results: is there a global or random number in it?"
         )
     return first
 
@@ -58,7 +58,7 @@ def _once(function: Callable[..., Any], args: tuple, task: Task, path: Path, sin
     called = as_arrays(returned, task.outputs, single and has_floats(args))
     if called.outputs is not None and not unchanged(given, args):
         return Called(
-            complaint="it changes its inputs, which are still needed. Work on a copy, or write y = x * 2, not x *= 2"
+            complaint="it changes its inputs, which are still needed. Work on a copy: write y = x * 2 instead of x *= 2"
         )
     return called
 

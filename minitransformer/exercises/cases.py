@@ -1,4 +1,4 @@
-"""The problems that a function is tried on: one of each of its task's sizes, and one in float32."""
+"""The problems that a function is tried on: one for each of its task's sizes, and one in float32."""
 
 import dataclasses
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
-        return f"float32 inputs and {sizes}" if self.single else sizes
+        return "float32 inputs" if self.single else sizes
 
 
 def cases_of(task: Task) -> list[Case]:

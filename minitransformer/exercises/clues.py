@@ -38,11 +38,11 @@ def shape_clue(got: np.ndarray, expected: np.ndarray, output: Output) -> str:
     if got.ndim > 1 and got.swapaxes(-1, -2).shape == expected.shape:
         return f"{text}: it is transposed"
     if expected.ndim < got.ndim and got.shape[got.ndim - expected.ndim :] == expected.shape:
-        return f"{text}: what is shared along the first axes sums its gradients over them"
+        return f"{text}: something shared along the first axes sums its gradients over them"
     if got.ndim == expected.ndim and all(g in (1, e) for g, e in zip(got.shape, expected.shape, strict=True)):
-        return f"{text}: an axis was summed that should not be"
+        return f"{text}: an axis was summed that should have stayed"
     if got.size == expected.size:
-        return f"{text}: a reshape is missing, or there is one too many"
+        return f"{text}: the number of entries is right, so a reshape is missing or wrong"
     return text
 
 
@@ -60,12 +60,12 @@ def ratio_clue(got: np.ndarray, expected: np.ndarray, ratios: dict[str, float], 
 
 
 def _named(ratio: float, ratios: dict[str, float], sizes: dict[str, float]) -> str:
-    """The ratio as a multiple or fraction of a named number, such as " = 1/sqrt(d_k)"; "" if there is none."""
+    """The ratio as a multiple or fraction of a named number, such as " = 1/sqrt(D)"; "" if there is none."""
     if abs(ratio + 1) < 1e-6:
-        return ": the sign"
+        return ": the sign is wrong"
     known = [(name, value) for name, value in {**ratios, **sizes, "2": 2.0, "3": 3.0}.items() if value]
     known += [(f"sqrt({name})", math.sqrt(value)) for name, value in sizes.items()]
-    known = [pair for name, value in known for pair in ((name, value), (f"1/{name}", 1 / value))]
+    known = [pair for name, value in known for pair in ((name, value), (_inverse(name), 1 / value))]
     for (a, left), (b, right) in itertools.permutations(sizes.items(), 2):
         known += [(f"{a}/{b}", left / right), (f"sqrt({a}/{b})", math.sqrt(left / right))]
     for name, value in known:
@@ -75,33 +75,38 @@ def _named(ratio: float, ratios: dict[str, float], sizes: dict[str, float]) -> s
     return ""
 
 
+def _inverse(name: str) -> str:
+    return f"1/({name})" if " " in name else f"1/{name}"
+
+
 def precision_clue(errors: dict[str, float]) -> str:
     """A sentence about outputs {name: relative error} that have only lost digits."""
     digits = int(-math.log10(max(errors.values())))
     return (
-        f"{', '.join(errors)}: only the first {digits} digits are right, of the 15 of float64. Is there a float32 on "
-        "the way, which has 7, a step that is too large, or a small number that was added?"
+        f"{', '.join(errors)}: only the first {digits} of about 15 digits are right. Is there a float32 on the way (it "
+        "has 7 digits), a step that is too large, or a small number that was added?"
     )
 
 
-def place_clue(wrong: np.ndarray, axes: str, places: dict[str, dict[str, Any]], name: str) -> str | None:
+def place_clue(wrong: np.ndarray, output: Output, places: dict[str, dict[str, Any]]) -> str | None:
     """A sentence about where the wrong entries are; None if they are everywhere."""
+    name = output.name
     if wrong.all():
         return None
     for place, masks in places.items():
         mask = masks.get(name)
         if mask is not None and not mask.all() and not (wrong & ~np.broadcast_to(mask, wrong.shape)).any():
-            return f"it is wrong only {place}"
-    for axis, letter in enumerate(axes):
+            return f"{name} is wrong only {place}"
+    for axis, letter in enumerate(output.axes):
         others = tuple(i for i in range(wrong.ndim) if i != axis)
         indices = np.flatnonzero(wrong.any(axis=others))
         if len(indices) == 1 and wrong.shape[axis] > 1:
-            return f"it is wrong only where the index of {letter} is {indices[0]}"
+            return f"{name} is wrong only where the index of {letter} is {indices[0]}"
         right = wrong.shape[axis] - len(indices)
         if right == 1:
             only = np.setdiff1d(np.arange(wrong.shape[axis]), indices)[0]
-            return f"it is right where the index of {letter} is {only}, and wrong elsewhere"
-    return f"{np.count_nonzero(wrong)} of {wrong.size} entries are wrong"
+            return f"{name} is right where the index of {letter} is {only}, and wrong elsewhere"
+    return f"{np.count_nonzero(wrong)} of the {wrong.size} entries of {name} are wrong"
 
 
 def worst_clue(got: np.ndarray, expected: np.ndarray, output: Output) -> str:

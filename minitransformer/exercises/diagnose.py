@@ -2,8 +2,8 @@
 
 The checks, in this order: the function exists, runs, returns arrays of the right kind, and does not change its inputs;
 the given forward still gives the right result; the shapes are right; the numbers are right, for inputs of all sizes and
-in float32. If they are wrong, the diagnosis says where and by which factor, whether the function is linear in dy, as
-every backward is, which laws it breaks, and which known mistakes give the same numbers.
+in float32. If the numbers are wrong, the diagnosis says where and by which factor. It says whether the function is
+linear in dy, as every backward is, which laws it breaks, and which known mistakes give the same numbers.
 """
 
 import copy
@@ -62,7 +62,7 @@ def diagnose_task(
 
 
 class Answer(NamedTuple):
-    """A learner's function, with all that is needed to try it. The methods raise StillOpenError for a stub."""
+    """A learner's function, with everything needed to try it. The methods raise StillOpenError for a stub."""
 
     exercise: Exercise
     task: Task

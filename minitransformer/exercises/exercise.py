@@ -1,9 +1,9 @@
 """The parts of an exercise: functions to write, problems to test them on, and known mistakes.
 
-Each exercise is a folder of lessons/exercises: exercise.py is the file that learners get, solution.py a right answer,
-and mistakes.py describes the rest. The checker never compares an answer with the solution. It computes the right
-results from derivatives, from measurements, or with the library itself. The solution is used only to describe the known
-mistakes, each as a small change of it.
+Each exercise is a folder of lessons/exercises: exercise.py is the file that learners get, solution.py is a right
+answer, and mistakes.py holds the rest. The checker never compares an answer with the solution. It computes the right
+results from derivatives, from measurements, or with the library itself. The solution only serves to describe the known
+mistakes: each of them is a small change of it.
 """
 
 import ast
@@ -18,18 +18,22 @@ from typing import Any, NamedTuple
 
 from minitransformer.course import EXERCISES
 
-HEADER = re.compile(r'^"""Exercise (\d\d): (.+)\.\n\nDifficulty ([1-5]) of 5, (\d+) minutes\b')
+HEADER = re.compile(
+    r'^"""Exercise (?P<lesson>\d\d): (?P<title>.+)\.\n\n'
+    r"Difficulty (?P<difficulty>[1-5]) of 5, (?P<minutes>\d+) minutes\. See (?P<see>lesson .+)\.\n\n"
+)
 
 
 class Output(NamedTuple):
-    """One value that a function returns: its name, and a letter for each of its axes, such as "BTC"; "" is a number.
+    """One value that a function returns: its name, and the names of its axes.
 
-    `kind` says what its entries are: "float", "int" (such as ids) or "bool" (such as a mask). Integers and booleans
-    must come as an array of that kind, unless `sequence` allows a list or a tuple.
+    `axes` is a string if all names are letters, such as "BTC", and otherwise a tuple, such as ("B", "S", "width"). A
+    number has no axes: "". `kind` says what the entries are: "float", "int" (such as ids) or "bool" (such as a mask).
+    Integers and booleans must come as an array of that kind, unless `sequence` allows a list or a tuple.
     """
 
     name: str
-    axes: str
+    axes: str | tuple[str, ...]
     kind: str = "float"
     sequence: bool = False
 
@@ -38,24 +42,24 @@ class Output(NamedTuple):
 class Problem:
     """One test of a function."""
 
-    args: tuple  # what it is called with; after a forward that is given: (dy, cache)
+    args: tuple  # what it is called with; for the backward of a given forward: (dy, cache)
     expected: tuple  # what it must return, one array for each output
-    inputs: dict[str, Any] = field(default_factory=dict)  # of the forward that made the cache, by name
+    inputs: dict[str, Any] = field(default_factory=dict)  # of the forward that made the cache: {name: value}
     y: Any = None  # what that forward returned
-    ratios: dict[str, float] = field(default_factory=dict)  # {"sqrt(d_k)": 2.236}: factors an answer may be off by
+    ratios: dict[str, float] = field(default_factory=dict)  # {"sqrt(D)": 2.236}: factors an answer may be off by
     places: dict[str, dict[str, Any]] = field(default_factory=dict)  # {"where y is 0": {"dx": boolean array}}
 
 
 class Mistake(NamedTuple):
-    """A common wrong answer, as a change of the solution."""
+    """A common wrong answer, written as a change of the solution."""
 
     name: str  # what is wrong, as half a sentence: "the scale of the scores is missing"
-    question: str  # a question whose answer is the remedy
+    question: str  # the answer to it is the remedy
     changes: dict[str, str]  # {old text: new text}, made one after another; each old text must occur exactly once
 
 
 class Invariant(NamedTuple):
-    """A law that holds for every right answer, and needs no formula."""
+    """A law that every right answer obeys. Checking it needs no formula."""
 
     name: str  # "each row of ds sums to 0"
     holds: Callable[[tuple, Problem], bool]  # holds(outputs, problem)
@@ -65,31 +69,31 @@ class Invariant(NamedTuple):
 class Task:
     """One function of an exercise's file, to be written by the learner.
 
-    It is tried on one problem of each of the `sizes`, so that no answer can hold a size as a number. All lengths of the
-    first differ, so that no wrong axis goes unseen. The known mistakes are recognised on the first `rich` ones.
+    It is tried on one problem of each of the `sizes`, so an answer that contains a size as a number fails. All lengths
+    of the first problem differ, so a wrong axis shows. The known mistakes are recognised on the first `rich` problems.
     """
 
     function: str  # its name there
     outputs: tuple[Output, ...]
-    make: Callable[..., Problem]  # make(rng, given, **sizes), where `given` is the module of the handed-out file
+    make: Callable[..., Problem]  # make(rng, given, **sizes); `given` is the module of the handed-out file
     sizes: tuple[dict[str, int], ...]  # ({"B": 2, "T": 3}, ...)
     mistakes: tuple[Mistake, ...] = ()
-    forward: str | None = None  # the given function that makes the cache; what it returns is for its backward alone
-    linear: bool = False  # in its first argument, as every backward is in dy
+    forward: str | None = None  # the given function that makes the cache for this backward
+    linear: bool = False  # whether it is linear in its first argument, as every backward is in dy
     invariants: tuple[Invariant, ...] = ()
     observe: Callable[..., Any] | None = None  # observe(outputs, problem) -> what to compare, if not the outputs
     tolerance: float = 1e-9
-    rich: int = 1  # how many of the problems show, together, every known mistake
-    float32: bool = True  # whether it is tried on float32 and int32 inputs, too; False if it takes no arrays
+    rich: int = 1  # how many problems it takes to show every known mistake
+    float32: bool = True  # whether it is also tried on float32 and int32 inputs; False if it takes no arrays
 
 
 @dataclass(frozen=True)
 class Replacement:
     """A learner's function that replaces one of the library's, for training with one's own layers."""
 
-    original: Any  # the library's function, as others import it; of a method, the function in its class
+    original: Any  # the library's function, as other modules import it; for a method, the function in its class
     adapt: Callable[..., Any]  # adapt(the learner's function) -> a function that is called like the original
-    owner: Any = None  # the class, of a method
+    owner: Any = None  # for a method, its class
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,7 @@ class Exercise:
 
     name: str  # of the folder: "06_attention_backward"
     tasks: tuple[Task, ...]
-    hints: tuple[str, ...]  # three: a question to ask oneself; which path is missing; the formula's shape
-    see: str  # "lesson 06, part 3"
+    hints: tuple[str, ...]  # three: a question to ask yourself; what is missing; the shapes in the formula
     replaces: dict[str, Replacement] = field(default_factory=dict)  # {function of the file: what it replaces}
 
     @property
@@ -114,21 +117,30 @@ class Exercise:
 
     @property
     def solution(self) -> str:
-        """The text of a right answer: the functions to be written, without what the handed-out file gives."""
+        """The text of a right answer: the functions to be written, without those that are given."""
         return (EXERCISES / self.name / "solution.py").read_text("utf-8")
 
     def about(self) -> tuple[str, int, int]:
         """What the file's header says -> (title, difficulty of 5, minutes)."""
+        header = self._header()
+        return header["title"], int(header["difficulty"]), int(header["minutes"])
+
+    @property
+    def see(self) -> str:
+        """Where to read, as the file's header says: 'lesson 07, "How would you notice?"'."""
+        return self._header()["see"]
+
+    def _header(self) -> re.Match[str]:
         match = HEADER.search(self.path.read_text("utf-8"))
-        if not match or match[1] != self.lesson:
+        if not match or match["lesson"] != self.lesson:
             raise ValueError(f"{self.path} has no header of an exercise")
-        return match[2], int(match[3]), int(match[4])
+        return match
 
     def mistaken(self, task: Task, mistake: Mistake) -> Callable[..., Any]:
         """The task's function with this mistake.
 
         Each change is made in the task's function, or elsewhere in the solution if its text does not occur there.
-        Raises ValueError, which shows no text of the solution, unless the text occurs exactly once.
+        Raises ValueError unless the text occurs exactly once. The message shows nothing of the solution.
         """
         text = self.solution
         for old, new in mistake.changes.items():

@@ -45,7 +45,7 @@ class Attempt(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One call that returned, with all that is needed to judge its results."""
+    """One call that returned, with everything needed to judge its results."""
 
     exercise: Exercise
     task: Task
@@ -126,7 +126,7 @@ def clues_on_one(output: Output, got: np.ndarray, expected: np.ndarray, trial: T
         for one, array in zip(task.outputs, problem.expected, strict=True)
         for letter, size in zip(one.axes, np.shape(array), strict=True)
     }
-    found = [worst_clue(got, expected, output), place_clue(wrong, output.axes, problem.places, output.name)]
+    found = [worst_clue(got, expected, output), place_clue(wrong, output, problem.places)]
     if not got.any():
         found.append(f"{output.name} is 0 everywhere")
     elif output.kind == "float":
@@ -149,13 +149,13 @@ def linearity_clues(trial: Trial) -> list[str]:
     results = zip(trial.task.outputs, trial.called.outputs or (), at_zero, doubled, opposite, strict=True)
     for output, once, zero, twice, minus in results:
         if np.array_equal(once, twice) and once.any():
-            clues.append(f"{output.name} does not depend on {name}, the gradient that comes in")
+            clues.append(f"{output.name} does not depend on {name}, the incoming gradient")
         elif zero.any():
             clues.append(f"{output.name} is not 0 when {name} is 0: something is added that does not come from {name}")
         elif once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
-            clues.append(f"{output.name} does not double when {name} doubles: {name} must enter once, and linearly")
+            clues.append(f"{output.name} does not double when {name} doubles: {name} must come in once, as a factor")
         elif once.shape == minus.shape and wrong_entries(minus, -once, 1e-9).any():
-            clues.append(f"{output.name} does not change its sign when {name} does: which step treats signs apart?")
+            clues.append(f"{output.name} does not change its sign when {name} does: which step looks at signs?")
     return clues
 
 

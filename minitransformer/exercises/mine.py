@@ -1,4 +1,4 @@
-"""The learner's own functions inside the real model, and the library's where an exercise is open.
+"""The learner's own functions inside the real model, and the library's functions where an exercise is open.
 
 `own_layers` is for `minitransformer train TASK --mine`. Before training, it prints whose layers are used, and what the
 wrong ones do to the gradient.
@@ -184,7 +184,7 @@ def consequence(cosine: float, ratio: float) -> str:
     angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     text = f"The model's first gradient is {angle:.0f} degrees off, and {ratio:.2f} times as long."
     if cosine <= 0.1:
-        return f"{text} It points nowhere near downhill: expect the loss to stay where it is, or to rise."
+        return f"{text} It does not point downhill: expect the loss to stay where it is, or to rise."
     if cosine < 0.99:
         return f"{text} It still points downhill: expect the model to learn, but more slowly and less well."
-    return f"{text} It points downhill: expect it to learn nearly as well, which is why losses find no bugs."
+    return f"{text} It points downhill: expect the model to learn nearly as well. A falling loss finds no bugs."

@@ -28,7 +28,7 @@ def chosen(arguments: argparse.Namespace) -> tuple[list[Exercise], Workshop]:
         return choose_exercises(arguments.exercise), workshop
     exercise = workshop.next_open(find_exercises())
     if exercise is None:
-        raise ValueError("no exercise is open any more: name the one that you mean, as in 06_attention_backward")
+        raise ValueError("no exercise is open any more: name one, such as 06_attention_backward")
     return [exercise], workshop
 
 

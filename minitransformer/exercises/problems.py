@@ -55,9 +55,9 @@ def orthogonal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def draw_ids(rng: np.random.Generator, B: int, T: int, V: int) -> np.ndarray:
-    """ids (B, T): the same token stands twice in the first sequence and once in each other one, if T > 1 and B > 1.
+    """ids (B, T). If T > 1 and B > 1, one token occurs twice in the first sequence and once in each other one.
 
-    Another one stands in the first two sequences, and at least one token, if V > 1, nowhere.
+    Another token occurs in the first two sequences. If V > 1, at least one token never occurs.
     """
     often, both, *others = rng.permutation(V)[: max(V - 1, 2)] if V > 1 else (0, 0)
     ids = rng.choice(others or [often], size=(B, T))
@@ -108,16 +108,16 @@ def not_padding(B: int, length: int) -> np.ndarray:
 
 
 def draw_word(
-    rng: np.random.Generator, given: Any, letters: int, n: int, looks_at: Callable[[int], list[int]]
+    rng: np.random.Generator, given: Any, letters: int, T: int, looks_at: Callable[[int], list[int]]
 ) -> Problem:
-    """A word of n random letters; `looks_at(n)` says for each position where it must look."""
-    x = given.tokens(rng.integers(0, letters, size=n), letters)
-    expected = np.eye(n)[looks_at(n)]
-    return Problem((letters, n), (expected,), {"x": x, "attention_map": given.attention_map})
+    """A word of T random letters; `looks_at(T)` says for each position where it must look."""
+    x = given.tokens(rng.integers(0, letters, size=T), letters)
+    expected = np.eye(T)[looks_at(T)]
+    return Problem((letters, T), (expected,), {"x": x, "attention_map": given.attention_map})
 
 
 def observe_any(outputs: Sequence[Any], problem: Problem) -> np.ndarray:
-    """The attention map (n, n) of two matrices (C, any width), or 0 everywhere if they do not fit x."""
+    """The attention map (T, T) of two matrices (C, any width), or 0 everywhere if they do not fit x."""
     (both,), x = outputs, problem.inputs["x"]
     if np.ndim(both) != 3 or np.shape(both)[:2] != (2, x.shape[1]):
         return np.zeros((len(x), len(x)))
@@ -132,4 +132,4 @@ def decided(outputs: Sequence[Any], problem: Problem) -> bool:
     return not weights.any() or bool((weights.max(axis=-1) >= 1 - NEAR).all())
 
 
-DECIDED = Invariant("each row has one weight near 1: its best score is well above the others", decided)
+DECIDED = Invariant("each row has one weight near 1, because its best score is far above the others", decided)

@@ -21,7 +21,7 @@ SHOWN = 2000  # characters of what the file prints
 
 
 class Printed(io.TextIOBase):
-    """A stream that keeps the first characters, so that a file that prints without end fills no memory."""
+    """A stream that keeps the first characters only: a file may print without end, and memory must not fill."""
 
     def __init__(self) -> None:
         self.text = ""

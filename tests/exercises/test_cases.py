@@ -14,7 +14,7 @@ every_task = pytest.mark.parametrize(
 )
 NEVER_1 = {
     ("sinusoids", "C"): "it is even",
-    ("rotation", "C"): "it is even",
+    ("turn", "C"): "it is even",
     ("rms_norm_backward", "C"): "a token of one feature is its own root mean square, so its gradient is nearly 0",
     ("greedy", "V"): "there are three special tokens",
     ("masked_loss", "V"): "there are three special tokens",
@@ -30,7 +30,7 @@ ONLY_FLOAT64 = {
     "shift_head": "it takes no array",
     "reverse_head": "it takes no array",
     "sinusoids": "it takes no array",
-    "rotation": "it takes no array",
+    "turn": "it takes no array",
     "verdicts": "rounding in float32 is no news about positions",
 }
 
@@ -139,7 +139,7 @@ def test_half_precision_is_refused_for_float32_inputs(tmp_path):
     diagnosis = attention_backward_with("x if x.dtype == np.float64 else x.astype(np.float16)", tmp_path)
     assert diagnosis.status == "wrong"
     assert diagnosis.clues[0].startswith(
-        "it is right with B = 2, T = 3, S = 4, D = 5, E = 6, but not with float32 inputs"
+        "it is right with B = 2, T = 3, S = 4, D = 5, width = 6, but not with float32 inputs"
     )
     assert diagnosis.clues[1] == "dq is float16 but the inputs are float32: where is it rounded?"
 

@@ -1,10 +1,10 @@
 """Exercise 02: the backward pass of the linear layer.
 
-Difficulty 2 of 5, 20 minutes. See lesson 02, "Follow each number to the loss".
+Difficulty 2 of 5, 20 minutes. See lesson 02, "Follow each number to the loss" and "The shapes nearly know it".
 
-Two forwards are given: the linear layer y = x W + b, for B sequences of T tokens, and mix, which is the same without b
-and with a W that is square, as in attention's projections. Write their backwards. In the first one the shapes nearly
-force the answer. In the second one no shape will complain.
+Two forwards are given. The first is the linear layer y = x W + b, for B sequences of T tokens. The second, `mix`, has
+no b, and its W is square, as the matrices of attention are. Write their backward passes. In the first one the shapes
+nearly force the answer. In the second one a wrong answer can have the right shape.
 
     minitransformer check 02_linear_backward
 """
@@ -13,14 +13,14 @@ import numpy as np
 
 
 def linear(x, W, b):
-    """x (B, T, I), W (I, O), b (O,) -> y (B, T, O), and a cache for backward."""
+    """x (B, T, C), W (C, F), b (F,) -> y (B, T, F), and a cache for backward."""
     return x @ W + b, (x, W)
 
 
 def linear_backward(dy, cache):
-    """dy (B, T, O), which is dLoss/dy -> dx (B, T, I), dW (I, O), db (O,)."""
+    """dy (B, T, F), which is dLoss/dy -> dx (B, T, C), dW (C, F), db (F,)."""
     x, W = cache
-    raise NotImplementedError("begin with dx: each token goes back alone. dW and db then gather from all tokens")
+    raise NotImplementedError("start with dx, in which tokens stay apart. Then write dW and db, which all tokens share")
 
 
 def mix(x, W):
@@ -31,4 +31,6 @@ def mix(x, W):
 def mix_backward(dy, cache):
     """dy (B, T, C) -> dx (B, T, C), dW (C, C)."""
     x, W = cache
-    raise NotImplementedError("write one entry with its indices first: over which index does each sum run?")
+    raise NotImplementedError(
+        "write one entry of dx and one of dW with their indices: which index does each sum run over?"
+    )

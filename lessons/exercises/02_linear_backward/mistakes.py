@@ -1,4 +1,4 @@
-"""The problems that 02_linear_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 02_linear_backward."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from minitransformer.exercises import Exercise, Mistake, Output, Replacement, Ta
 from minitransformer.exercises.problems import backward_problem, flat, sizes
 from minitransformer.functional import linear_backward
 
-SIZES = sizes("B T I O", (2, 3, 4, 5), (4, 2, 5, 3), (1, 1, 1, 1))
-SQUARE = sizes("B T C", (2, 3, 4), (4, 2, 3), (1, 1, 1))  # where the shapes cannot help
+SIZES = sizes("B T C F", (2, 3, 4, 5), (4, 2, 5, 3), (1, 1, 1, 1))
+SQUARE = sizes("B T C", (2, 3, 4), (4, 2, 3), (1, 1, 1))  # the shapes cannot help here
 
 
-def make_linear(rng, given, B, T, I, O):
+def make_linear(rng, given, B, T, C, F):
     """A layer with a matrix that is not square."""
     inputs = {
-        "x": rng.standard_normal((B, T, I)),
-        "W": rng.standard_normal((I, O)),
-        "b": rng.standard_normal(O),
+        "x": rng.standard_normal((B, T, C)),
+        "W": rng.standard_normal((C, F)),
+        "b": rng.standard_normal(F),
     }
     ratios = {"the number of tokens": B * T, "B": B, "T": T}
     return backward_problem(given.linear, inputs, ("x", "W", "b"), rng, ratios=ratios)
@@ -44,49 +44,49 @@ def adapt_linear(mine):
 
 EXERCISE = Exercise(
     name="02_linear_backward",
-    see='lesson 02, "Follow each number to the loss"',
     hints=(
-        "yₙₒ = Σᵢ xₙᵢ Wᵢₒ + bₒ for token n. In how many of the y does one entry of x occur? One of W? One of b?",
-        "W and b are used by every token of every sequence: each token adds its share to dW and db.",
-        "N = B T rows of tokens:  dx (N, I) = (N, O) (O, I);  dW (I, O) = (I, N) (N, O);  db (O,) = a sum of N rows",
+        "y_ni = Σ_c x_nc W_ci + b_i for token n. How many entries of y does one entry of x touch? One of W? One of b?",
+        "Every token of every sequence uses W and b, so each token adds its share to dW and db.",
+        "N = B T tokens as rows:  dx (N, C) = (N, F) (F, C);  dW (C, F) = (C, N) (N, F);  db (F,) = a sum of N rows",
     ),
     tasks=(
         Task(
             function="linear_backward",
             forward="linear",
-            outputs=(Output("dx", "BTI"), Output("dW", "IO"), Output("db", "O")),
+            outputs=(Output("dx", "BTC"), Output("dW", "CF"), Output("db", "F")),
             make=make_linear,
             sizes=SIZES,
             linear=True,
             mistakes=(
                 Mistake(
                     "db is a mean over the tokens",
-                    "Raise b by a little: how many tokens move, and does each of them move by less for it?",
+                    "Raise b a little. How many tokens move? Does each of them move less because there are others?",
                     {"dy_rows.sum": "dy_rows.mean"},
                 ),
                 Mistake(
                     "db comes from the last token alone",
-                    "Is there a loop with = where += is meant? What do all the other tokens say about b?",
+                    "Does your loop assign (=) where it should add (+=)? What do all the other tokens say about b?",
                     {"dy_rows.sum(axis=0)": "dy_rows[-1]"},
                 ),
                 Mistake(
-                    "db is summed over the sequences, not over their tokens",
-                    "It would broadcast against b without a word. Which axes of y does b not have?",
+                    "db is summed over the sequences, but not over their tokens",
+                    "It would broadcast against b without any error. Which axes does y have that b lacks?",
                     {"dy_rows.sum": "dy.sum"},
                 ),
                 Mistake(
                     "there is a dW for each sequence",
-                    "There is one W. What becomes of the gradients of those who share it?",
+                    "All sequences share one W. What happens to the gradients of several uses?",
                     {"rows.T @ dy_rows": "x.swapaxes(-1, -2) @ dy"},
                 ),
                 Mistake(
-                    "W is reshaped where it should be turned",
-                    "The shape fits; where is the entry of row 0 and column 1 now, and where should it be?",
+                    "W is reshaped where it should be transposed",
+                    "The shape fits. But where is the entry of row 0 and column 1 now, and where should it be?",
                     {"W.T": "W.reshape(W.shape[::-1])"},
                 ),
                 Mistake(
-                    "x is reshaped where it should be turned",
-                    "Make the rows tokens first. Does a reshape to (I, N) put the features of one token in a column?",
+                    "x is reshaped where it should be transposed",
+                    "First make one row for each token. Does a reshape to (C, N) put the features of one token "
+                    "into one column?",
                     {"rows.T": "x.reshape(x.shape[-1], -1)"},
                 ),
             ),
@@ -100,18 +100,19 @@ EXERCISE = Exercise(
             linear=True,
             mistakes=(
                 Mistake(
-                    "dx goes back through W as it is",
-                    "Forward, the sum runs over the rows of W. Feature i reaches the loss through which entries of W?",
+                    "W is not transposed in dx",
+                    "Feature c of x reaches output i through W_ci. Which index of W must the sum in dx run over: "
+                    "the first or the second?",
                     {"return dx": "return dy @ cache[1]"},
                 ),
                 Mistake(
                     "dW is transposed",
-                    "Wᵢₒ leads from feature i of x to feature o of y: which of the two should number the rows of dW?",
+                    "W_ci leads from feature c of x to output i. Which of the two should number the rows of dW?",
                     {"return dx, dW": "return dx, dW.T"},
                 ),
                 Mistake(
                     "dW is a mean over the tokens",
-                    "If the loss wants a mean, it has taken it already. How many tokens use W?",
+                    "If the loss takes a mean, dy contains it already. How many tokens use W?",
                     {"return dx, dW": "return dx, dW / dy[..., 0].size"},
                 ),
             ),

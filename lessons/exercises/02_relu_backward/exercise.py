@@ -2,7 +2,8 @@
 
 Difficulty 1 of 5, 5 minutes. See lesson 02, "Follow each number to the loss".
 
-The forward is given: y = max(0, x), entry by entry. It remembers y alone, and not x. Write its backward.
+The forward is given: y = max(0, x), entry by entry. For the backward pass it keeps y, but not x. Write the backward
+pass.
 
     minitransformer check 02_relu_backward
 """
@@ -17,5 +18,5 @@ def relu(x):
 
 
 def relu_backward(dy, y):
-    """dy, which is dLoss/dy, and the remembered y -> dx, all of one shape."""
-    raise NotImplementedError("ask of one entry: by how much does y move when x moves, where y is 0, and elsewhere?")
+    """dy, which is dLoss/dy, and y from the forward -> dx. All have the same shape."""
+    raise NotImplementedError("look at one entry: how much does y move when x moves, where y is 0 and where it is not?")

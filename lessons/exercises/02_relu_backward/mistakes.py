@@ -1,4 +1,4 @@
-"""The problems that 02_relu_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 02_relu_backward."""
 
 import numpy as np
 
@@ -23,11 +23,10 @@ def adapt_relu(mine):
 
 EXERCISE = Exercise(
     name="02_relu_backward",
-    see='lesson 02, "Follow each number to the loss"',
     hints=(
-        "Draw y = max(0, x). What is the slope left of 0, and what is it right of 0?",
-        "y is positive just where x is, so y is enough to know on which side each entry stood.",
-        "dx, dy and y have one shape, and no sum runs over anything: dx = dy ∘ (0 or 1, by y)",
+        "Draw y = max(0, x). What is its slope to the left of 0, and to the right?",
+        "y is positive exactly where x is. So y tells you on which side of 0 each entry was.",
+        "dx, dy and y have the same shape, and nothing is summed: dx = dy ∘ (0 or 1, decided by y)",
     ),
     tasks=(
         Task(
@@ -40,27 +39,27 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the gate is open everywhere",
-                    "What is remembered is y, not x. Can y ever be below 0?",
+                    "You have y, not x. Can y ever be below 0?",
                     {">": ">="},
                 ),
                 Mistake(
-                    "the gate goes by the sign of the gradient",
-                    "Who decided in the forward which entries pass: x, or what came back later?",
+                    "the gate uses the sign of the gradient",
+                    "What decided in the forward which entries pass: x, or the gradient that came back later?",
                     {"dy * (y > 0)": "np.maximum(dy, 0)"},
                 ),
                 Mistake(
                     "dy is multiplied by y",
-                    "That is how high the graph is. How steep is it there?",
+                    "y is the height of the graph. How steep is the graph there?",
                     {"(y > 0)": "y"},
                 ),
                 Mistake(
                     "dy is missing",
-                    "This is how y moves with x. How does the loss move with y?",
+                    "This says how y moves with x. How does the loss move with y?",
                     {"dy * (y > 0)": "np.where(y > 0, 1.0, 0.0)"},
                 ),
                 Mistake(
                     "the gate is the wrong way round",
-                    "Where y is positive, y = x. What does a gradient do on its way through y = x?",
+                    "Where y is positive, y = x. What happens to a gradient on its way back through y = x?",
                     {">": "<="},
                 ),
             ),

@@ -2,9 +2,10 @@
 
 Difficulty 3 of 5, 25 minutes. See lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0".
 
-The forward is given: N rows of V logits, N targets, of which some are padding. It takes the softmax p of each row, its
-cross-entropy with the smoothed target (a share eps is spread over all V tokens), and the mean over the rows that count.
-Write its backward, straight from p and the targets to dz.
+The forward is given: N rows of V logits, and N targets, some of which are padding. It takes the softmax p of each row
+and its cross-entropy with the smoothed target, in which a share eps is spread over all V tokens. The loss is the mean
+over the rows that count, which are all rows except padding. Write the backward pass, straight from p and the targets to
+dz.
 
     minitransformer check 03_cross_entropy_backward
 """
@@ -23,6 +24,6 @@ def cross_entropy(z, targets, eps, pad):
 
 
 def cross_entropy_backward(dloss, cache):
-    """dloss, a number: the gradient that arrives at the loss -> dz (N, V)."""
+    """dloss, a number, which is the incoming gradient -> dz (N, V)."""
     p, targets, eps, pad = cache
-    raise NotImplementedError("begin with one row that counts: which p* does the loss want instead of p?")
+    raise NotImplementedError("start with one row that counts: which p* does the loss want instead of p?")

@@ -1,4 +1,4 @@
-"""The problems that 03_cross_entropy_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 03_cross_entropy_backward."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ SIZES = sizes("N V", (6, 5), (5, 7), (7, 3), (1, 1))
 
 
 def make_cross_entropy(rng, given, N, V):
-    """Two rows of padding, if there are as many, with an id that is not 0; 0 is a token, and one token comes twice."""
+    """If N allows it, two rows of padding, whose id is not 0. The id 0 is a token, and one token occurs twice."""
     pad = int(rng.integers(1, max(V, 2)))
     others = np.setdiff1d(np.arange(1, V), pad)
     tokens = [0, *rng.permutation(others)[: V - 3]]
     rows = N - 2 if N > 2 else N
     targets = rng.permutation([*np.resize(tokens, rows), *[pad] * (N - rows)])
     inputs = {"z": rng.standard_normal((N, V)), "targets": targets, "eps": rng.uniform(0.2, 0.4), "pad": pad}
-    M = np.count_nonzero(targets != pad)
+    counted = np.count_nonzero(targets != pad)
     is_padding = np.broadcast_to((targets == pad)[:, None], (N, V))
     is_target = np.eye(V, dtype=bool)[targets]
     places = {
@@ -25,7 +25,7 @@ def make_cross_entropy(rng, given, N, V):
         "in the rows of padding": {"dz": is_padding},
         "in the rows that count": {"dz": ~is_padding},
     }
-    ratios = {"M, the number of rows that count": M, "M/N": M / N}
+    ratios = {"the number of rows that count": counted, "the share of rows that count": counted / N}
     return backward_problem(given.cross_entropy, inputs, ("z",), rng, ratios=ratios, places=places)
 
 
@@ -50,11 +50,11 @@ def adapt_cross_entropy(mine):
 
 EXERCISE = Exercise(
     name="03_cross_entropy_backward",
-    see='lesson 03, "What the loss says: p − p*" and "A loss that cannot reach 0"',
     hints=(
-        "Write the loss of one row as −Σ_i p*_i ln p_i. Which p* does the forward have, and does it sum to 1?",
-        "Three things multiply what each row gets: dloss, whether the row counts, and the mean. Are all of them there?",
-        "dz (N, V) = a number ∘ a number for each row (N, 1) ∘ (p − p*), with p* (N, V), whose rows sum to 1",
+        "Write the loss of one row as −Σ_i p*_i ln p_i. Which p* is in the forward, and does it sum to 1?",
+        "Three things multiply the gradient of each row: dloss, whether the row counts, and the mean. Do you have "
+        "all three?",
+        "dz (N, V) = a number · a number for each row (N, 1) ∘ (p − p*), where the rows of p* (N, V) sum to 1",
     ),
     tasks=(
         Task(
@@ -66,7 +66,7 @@ EXERCISE = Exercise(
             linear=True,
             invariants=(
                 Invariant(
-                    "each row of dz sums to 0: adding one number to all logits of a row changes no loss",
+                    "each row of dz sums to 0: adding one number to all logits of a row does not change the loss",
                     each_row_sums_to_zero,
                 ),
                 Invariant("rows of padding get no gradient", padding_gets_nothing),
@@ -74,22 +74,23 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the targets are one-hot, as without label smoothing",
-                    "eps is in the cache. Which probability does the smoothed loss want for a wrong token?",
+                    "The cache holds eps. Which probability does the smoothed loss want for a wrong token?",
                     {"eps / V": "0.0", "+= 1 - eps": "= 1"},
                 ),
                 Mistake(
                     "padding is counted",
-                    "What does the forward do with the losses of padding, and over how many rows is its mean?",
+                    "What does the forward do with the losses of padding? And how many rows does its mean run over?",
                     {"targets != pad": "np.ones(N)"},
                 ),
                 Mistake(
-                    "padding is always taken to be the id 0",
-                    "What is the last thing in the cache for? May 0 be a token like any other?",
+                    "the id of padding is always taken to be 0",
+                    "What is `pad` in the cache for? Can the id 0 be a normal token?",
                     {"targets != pad": "targets != 0"},
                 ),
                 Mistake(
-                    "the column of padding is cleared, not its rows",
-                    "Which axis of dz numbers the targets, and which the tokens? Which of them has padding in it?",
+                    "the column of the padding token is set to 0, not the rows of padding",
+                    "dz has a row for each target and a column for each token. Which of them is padding: some "
+                    "rows, or a column?",
                     {
                         "    return": "    wanted[:, pad] = p[:, pad]\n    return",
                         "dloss * share[:, None]": "dloss / counts.sum()",
@@ -97,22 +98,23 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the mean is taken over all rows",
-                    "Padding gets no gradient, and that is right. By how many rows did the forward divide?",
+                    "Rows of padding get no gradient, which is right. But how many rows does the forward divide by?",
                     {"counts.sum()": "N"},
                 ),
                 Mistake(
                     "dloss is missing",
-                    "The loss may be multiplied by something later. Where does that come in?",
+                    "Somebody may multiply the loss by a number later. Where does this number come in?",
                     {"dloss * share": "share"},
                 ),
                 Mistake(
                     "the smoothing is spread over the other V - 1 tokens",
-                    "There are several definitions. Over which tokens does `log_p.mean` in this forward run?",
+                    "There is more than one definition of smoothing. Which tokens does `log_p.mean` in this "
+                    "forward run over?",
                     {"eps / V": "eps / (V - 1)", "+=": "="},
                 ),
                 Mistake(
-                    "the right token lost its own share of the smoothing",
-                    "Does each row of your p* sum to 1? eps is spread over all V tokens.",
+                    "the right token has lost its own share of the smoothing",
+                    "eps is spread over all V tokens. Does each row of your p* sum to 1?",
                     {"+=": "="},
                 ),
             ),

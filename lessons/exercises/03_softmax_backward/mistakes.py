@@ -1,4 +1,4 @@
-"""The problems that 03_softmax_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 03_softmax_backward."""
 
 import numpy as np
 
@@ -26,11 +26,11 @@ def adapt_softmax(mine):
 
 EXERCISE = Exercise(
     name="03_softmax_backward",
-    see='lesson 03, "One logit moves every probability"',
     hints=(
-        "Raise one logit of a row. Which entries of p grow, which shrink, and can any of them stay as it is?",
-        "p_i depends on z_j in two ways: by its own exponential, if i = j, and by the sum that all entries share.",
-        "dz = p ∘ (dp − one number for each row), where that number (N, 1) is a weighted mean of the row of dp",
+        "Raise one logit of a row. Which entries of p grow, and which shrink? Can any of them stay the same?",
+        "p_i depends on z_j in two ways: through its own exponential, if i = j, and through the sum that all "
+        "entries share.",
+        "dz = p ∘ (dp − one number for each row). This number (N, 1) is a weighted mean of the row of dp",
     ),
     tasks=(
         Task(
@@ -49,22 +49,23 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the softmax is taken entry by entry, as if it were a sigmoid",
-                    "Raise one logit: do the other probabilities of its row stay as they are?",
+                    "Raise one logit. Do the other probabilities of its row stay as they are?",
                     {"(p * dp).sum(axis=-1, keepdims=True)": "p * dp"},
                 ),
                 Mistake(
-                    "the sum that all entries of a row share is taken for a constant",
-                    "z_j stands in the denominator too. What comes back through there?",
+                    "the sum in the denominator is treated as a constant",
+                    "z_j is in the denominator, too. What comes back through it?",
                     {" - (p * dp).sum(axis=-1, keepdims=True)": ""},
                 ),
                 Mistake(
                     "all entries of dp have the same weight in the mean",
-                    "Which weights sum to 1 in each row, and should a token of probability 0 have a say?",
+                    "Which weights sum to 1 in each row? And should a token with probability 0 count?",
                     {"(p * dp).sum": "dp.mean"},
                 ),
                 Mistake(
-                    "the sum is that of dp, without the weights p",
-                    "Which way leads from z_j through the sum to the loss, and does p stand on it once or twice?",
+                    "dp is summed without the weights p",
+                    "Follow z_j through the denominator to the loss. How often do you meet p on this path: once or "
+                    "twice?",
                     {"(p * dp).sum": "dp.sum"},
                 ),
                 Mistake(
@@ -79,7 +80,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the factor p in front is missing",
-                    "How much can the probability of a token move by its own logit, if it is nearly 0?",
+                    "If a token's probability is nearly 0, how much can its own logit change it?",
                     {"p * (dp -": "(dp -"},
                 ),
             ),

@@ -2,8 +2,8 @@
 
 Difficulty 2 of 5, 15 minutes. See lesson 04, "The way back: every use adds".
 
-The forward is given: each token's row of the table E, times a number s. Write its backward: the gradient of the whole
-table. Some tokens come more than once, and some never.
+The forward is given: it looks up the row of E for each token, and multiplies it by a number, `scale` (√C in the model).
+Write the backward pass, which is the gradient of the whole table. Some tokens come more than once, and some never.
 
     minitransformer check 04_embedding_backward
 """
@@ -11,12 +11,12 @@ table. Some tokens come more than once, and some never.
 import numpy as np
 
 
-def embed(ids, E, s):
-    """ids (B, T), integers from 0 to V - 1, E (V, C), s a number -> x (B, T, C), and a cache for backward."""
-    return s * E[ids], (ids, len(E), s)
+def embed(ids, E, scale):
+    """ids (B, T), integers from 0 to V - 1, E (V, C), scale a number -> x (B, T, C), and a cache for backward."""
+    return scale * E[ids], (ids, len(E), scale)
 
 
 def embed_backward(dx, cache):
     """dx (B, T, C), which is dLoss/dx -> dE (V, C), a new array."""
-    ids, V, s = cache
-    raise NotImplementedError("begin with a table of zeros. Then: which places of dx belong to row v of it?")
+    ids, V, scale = cache
+    raise NotImplementedError("start with a table of zeros. Then ask: which rows of dx belong to row w of the table?")

@@ -1,4 +1,4 @@
-"""The problems that 04_embedding_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 04_embedding_backward."""
 
 import numpy as np
 
@@ -10,10 +10,11 @@ SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
 
 def make_embed(rng, given, B, T, C, V):
-    """Repeated ids, within a sequence and across."""
-    ids, s = draw_ids(rng, B, T, V), rng.uniform(2.2, 2.8)
-    inputs = {"ids": ids, "E": rng.standard_normal((V, C)), "s": s}
-    return backward_problem(given.embed, inputs, ("E",), rng, ratios={"s": s, "s²": s * s}, places=places_of(ids, V))
+    """Ids that are repeated, within a sequence and across sequences."""
+    ids, scale = draw_ids(rng, B, T, V), rng.uniform(2.2, 2.8)
+    inputs = {"ids": ids, "E": rng.standard_normal((V, C)), "scale": scale}
+    ratios = {"scale": scale, "scale²": scale**2}
+    return backward_problem(given.embed, inputs, ("E",), rng, ratios=ratios, places=places_of(ids, V))
 
 
 def nothing_where_no_token_came(outputs, problem):
@@ -22,12 +23,12 @@ def nothing_where_no_token_came(outputs, problem):
 
 
 def nothing_is_lost(outputs, problem):
-    """Whether dE, summed over the table, is s times dx, summed over the tokens."""
-    return np.allclose(outputs[0].sum(axis=0), problem.inputs["s"] * problem.args[0].sum(axis=(0, 1)))
+    """Whether dE, summed over the table, is `scale` times dx, summed over the positions."""
+    return np.allclose(outputs[0].sum(axis=0), problem.inputs["scale"] * problem.args[0].sum(axis=(0, 1)))
 
 
 def adapt_embed(mine):
-    """The learner's embed_backward(dx, (ids, V, s)) as the library calls its own, which adds to dE in place."""
+    """The learner's embed_backward(dx, (ids, V, scale)) as the library calls its own, which adds to dE in place."""
 
     def backward(dy, cache, dE):
         dx = dy.reshape(-1, *dy.shape[-2:])  # (B, T, C)
@@ -38,11 +39,11 @@ def adapt_embed(mine):
 
 EXERCISE = Exercise(
     name="04_embedding_backward",
-    see='lesson 04, "The way back: every use adds"',
     hints=(
-        "Take a token that comes three times. Move its row of E a little: which places of x move, and by how much?",
-        "Every place sends its gradient to the row of its token, and rows that several places send to have to add up.",
-        "x = s O E with O (B T, V) one-hot, so dE (V, C) = s (V, B T) (B T, C); or add row by row, without O",
+        "Take a token that comes three times. Move its row of E a little. Which rows of x move, and how much?",
+        "Each row of dx goes to the row of its token in dE. If several rows go to the same place, they add up.",
+        "x = scale · one_hot E with one_hot (B T, V), so dE (V, C) = scale · (V, B T) (B T, C);  or add row by "
+        "row, without one_hot",
     ),
     tasks=(
         Task(
@@ -54,33 +55,39 @@ EXERCISE = Exercise(
             linear=True,
             invariants=(
                 Invariant("tokens that never come get no gradient", nothing_where_no_token_came),
-                Invariant("dE summed over all tokens is s times dx summed over all places", nothing_is_lost),
+                Invariant("dE summed over all tokens is `scale` times dx summed over all positions", nothing_is_lost),
             ),
             mistakes=(
                 Mistake(
                     "a token that comes more than once gets only its last gradient",
-                    "`dE[ids] += ...` reads all rows, adds, writes all back. What if two of them are the same row?",
-                    {"np.add.at(dE, ids, s * dx)": "dE[ids] += s * dx"},
+                    "`dE[ids] += ...` reads rows, adds, and writes them all back. What if two of them are the same "
+                    "row?",
+                    {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"},
                 ),
                 Mistake(
-                    "a token that comes twice in one sequence gets only one of these gradients",
-                    "A loop over the sequences is not enough. What does `dE[row] += ...` do with an id that repeats?",
-                    {"np.add.at(dE, ids, s * dx)": "for row, ids in enumerate(ids):\n        dE[ids] += s * dx[row]"},
+                    "a token that comes twice in one sequence gets only one of its two gradients",
+                    "A loop over the sequences is not enough. What does `dE[row] += ...` do with an id that comes "
+                    "twice?",
+                    {
+                        "np.add.at(dE, ids, scale * dx)": (
+                            "for row, ids in enumerate(ids):\n        dE[ids] += scale * dx[row]"
+                        )
+                    },
                 ),
                 Mistake(
                     "the gradients of a token are averaged",
-                    "Each place moves the loss on its own. Does a token that comes more often have less effect by it?",
+                    "Each use of a token moves the loss on its own. Does it count less because there are other uses?",
                     {"return dE": "return dE / np.maximum(np.bincount(ids.reshape(-1), minlength=V), 1)[:, None]"},
                 ),
                 Mistake(
-                    "the factor s is missing",
-                    "Move E by a little: by how much does x move? What does the chain rule say of a constant factor?",
-                    {"s * dx": "dx"},
+                    "the factor `scale` is missing",
+                    "Move E a little. How much does x move? What does the chain rule say about a constant factor?",
+                    {"scale * dx": "dx"},
                 ),
                 Mistake(
-                    "the gradient is divided by s",
-                    "Backward is not the inverse of forward. By how much does x move when E moves by 1?",
-                    {"s * dx": "dx / s"},
+                    "the gradient is divided by `scale`",
+                    "Backward is not the inverse of forward. How much does x move when E moves by 1?",
+                    {"scale * dx": "dx / scale"},
                 ),
             ),
         ),

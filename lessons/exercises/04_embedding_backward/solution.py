@@ -1,5 +1,5 @@
 def embed_backward(dx, cache):
-    ids, V, s = cache
+    ids, V, scale = cache
     dE = np.zeros((V, dx.shape[-1]), dx.dtype)
-    np.add.at(dE, ids, s * dx)
+    np.add.at(dE, ids, scale * dx)
     return dE

@@ -2,9 +2,9 @@
 
 Difficulty 3 of 5, 25 minutes. See lesson 04, "Three gradients for one row".
 
-The forward is given, a model of three lines that uses its table E twice: it looks the tokens up, x = s E[ids], takes
-h = tanh(x), and scores all tokens, z = h Eᵀ. Write its backward: one gradient for the one table. The slope of tanh is
-1 - h², entry by entry.
+The forward is given, a tiny model that uses its table E twice. It looks the tokens up, x = scale · E[ids], takes
+y = tanh(x), and scores all tokens, z = y Eᵀ. Write the backward pass: one gradient for the one table. The slope of tanh
+is 1 − y², entry by entry.
 
     minitransformer check 04_tied_backward
 """
@@ -12,13 +12,13 @@ h = tanh(x), and scores all tokens, z = h Eᵀ. Write its backward: one gradient
 import numpy as np
 
 
-def tied(ids, E, s):
-    """ids (B, T), integers from 0 to V - 1, E (V, C), s a number -> z (B, T, V), and a cache for backward."""
-    h = np.tanh(s * E[ids])  # (B, T, C)
-    return h @ E.T, (ids, E, s, h)
+def tied(ids, E, scale):
+    """ids (B, T), integers from 0 to V - 1, E (V, C), scale a number -> z (B, T, V), and a cache for backward."""
+    y = np.tanh(scale * E[ids])  # (B, T, C)
+    return y @ E.T, (ids, E, scale, y)
 
 
 def tied_backward(dz, cache):
     """dz (B, T, V), which is dLoss/dz -> dE (V, C)."""
-    ids, E, s, h = cache
-    raise NotImplementedError("pretend that there are two tables, one for the way out and one for the way in")
+    ids, E, scale, y = cache
+    raise NotImplementedError("pretend that there are two tables: one for the way in, and one for the way out")

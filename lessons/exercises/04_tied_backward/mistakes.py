@@ -1,4 +1,4 @@
-"""The problems that 04_tied_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 04_tied_backward."""
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
 from minitransformer.exercises.problems import backward_problem, draw_ids, places_of, sizes
@@ -7,19 +7,20 @@ SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
 
 def make_tied(rng, given, B, T, C, V):
-    """A table of order one, and a factor that does not saturate the tanh."""
-    ids, s = draw_ids(rng, B, T, V), rng.uniform(1.3, 1.6)
-    inputs = {"ids": ids, "E": 0.8 * rng.standard_normal((V, C)), "s": s}
-    return backward_problem(given.tied, inputs, ("E",), rng, ratios={"s": s}, places=places_of(ids, V))
+    """A table of order one, and a scale that does not saturate the tanh."""
+    ids, scale = draw_ids(rng, B, T, V), rng.uniform(1.3, 1.6)
+    inputs = {"ids": ids, "E": 0.8 * rng.standard_normal((V, C)), "scale": scale}
+    return backward_problem(given.tied, inputs, ("E",), rng, ratios={"scale": scale}, places=places_of(ids, V))
 
 
 EXERCISE = Exercise(
     name="04_tied_backward",
-    see='lesson 04, "Three gradients for one row"',
     hints=(
-        "If one entry of E moves, on which two ways does the loss depend on it?",
-        "One part comes from z = h Eᵀ with h held fixed. The other one goes on from h: through tanh, s and the lookup.",
-        "way out: dE (V, C) = (V, B T) (B T, C);  way in: dh (B T, C) = (B T, V) (V, C), ∘ slope, times s, row by row",
+        "If one entry of E moves, in which two ways does that reach the loss?",
+        "One part comes from z = y Eᵀ, with y held fixed. The other part goes on from y: through tanh, `scale` and "
+        "the lookup.",
+        "way out: dE (V, C) = (V, B T) (B T, C);  way in: dy (B T, C) = (B T, V) (V, C), ∘ slope, times scale, row "
+        "by row",
     ),
     tasks=(
         Task(
@@ -32,38 +33,38 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "only the way out is there",
-                    "The table also made h. What would the gradient be if the output had a table of its own?",
-                    {"    np.add.at(dE, ids, s * dx)  # the way in\n": ""},
+                    "The table also made y. What would its gradient be if the way out had a table of its own?",
+                    {"    np.add.at(dE, ids, scale * dx)  # the way in\n": ""},
                 ),
                 Mistake(
                     "only the way in is there",
-                    "Is there a `dE = ...` after which the other part is gone? How do gradients of two uses combine?",
-                    {"dz.reshape(-1, V).T @ h.reshape(-1, C)": "np.zeros((V, C))"},
+                    "Is there a `dE = ...` that throws the other part away? How do the gradients of two uses combine?",
+                    {"dz.reshape(-1, V).T @ y.reshape(-1, C)": "np.zeros((V, C))"},
                 ),
                 Mistake(
                     "the gradients of the two uses are averaged",
-                    "If E moves, both of its uses move, each in full. By how much does the loss move, then?",
+                    "If E moves, both of its uses move, each in full. How much does the loss move, then?",
                     {"return dE": "return dE / 2"},
                 ),
                 Mistake(
-                    "on the way in a token that comes more than once gets only its last gradient",
+                    "on the way in, a token that comes more than once gets only its last gradient",
                     "What does `dE[ids] += ...` do with two places that have the same id?",
-                    {"np.add.at(dE, ids, s * dx)": "dE[ids] += s * dx"},
+                    {"np.add.at(dE, ids, scale * dx)": "dE[ids] += scale * dx"},
                 ),
                 Mistake(
                     "the slope of tanh is missing",
-                    "Which step of the forward stands between the lookup and the scores?",
-                    {" * (1 - h**2)": ""},
+                    "Which step of the forward is between the lookup and the scores?",
+                    {" * (1 - y**2)": ""},
                 ),
                 Mistake(
-                    "the slope of tanh is that of its input",
-                    "The slope is 1 − h². Which array of the forward is h: what goes into tanh, or what comes out?",
-                    {"h**2": "(s * E[ids]) ** 2"},
+                    "the slope of tanh is computed from its input",
+                    "The slope is 1 − y². Which array is y: what goes into tanh, or what comes out?",
+                    {"y**2": "(scale * E[ids]) ** 2"},
                 ),
                 Mistake(
-                    "the factor s is missing on the way in",
-                    "By how much does s E[ids] move when E moves? On the way out there is no such factor.",
-                    {"s * dx": "dx"},
+                    "the factor `scale` is missing on the way in",
+                    "How much does scale · E[ids] move when E moves? (On the way out there is no such factor.)",
+                    {"scale * dx": "dx"},
                 ),
             ),
         ),

@@ -1,4 +1,4 @@
-"""The problems that 05_attention is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 05_attention."""
 
 import math
 
@@ -8,36 +8,36 @@ from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Prob
 from minitransformer.exercises.problems import sizes
 from minitransformer.functional import scaled_dot_product_attention
 
-SIZES = sizes("B T S D E", (3, 4, 5, 6, 7), (4, 6, 3, 2, 5), (1, 1, 1, 1, 1), (2, 3, 4, 1, 5))
+SIZES = sizes("B T S D width", (3, 4, 5, 6, 7), (4, 6, 3, 2, 5), (1, 1, 1, 1, 1), (2, 3, 4, 1, 5))
 
 
-def make_attention(rng, given, B, T, S, D, E):
+def make_attention(rng, given, B, T, S, D, width):
     """Ordinary scores in the first sequence, large ones in the second, and in all others far below 0.
 
     All keys of a sequence have the same last entry, which adds one number to all scores of a query.
     """
-    q, k, v = (rng.standard_normal(shape) for shape in ((B, T, D), (B, S, D), (B, S, E)))
+    q, k, v = (rng.standard_normal(shape) for shape in ((B, T, D), (B, S, D), (B, S, width)))
     k[1:, :, -1] = 2500.0
     q[1:2, :, -1], q[2:, :, -1] = rng.uniform(1.0, 2.0, T), -rng.uniform(1.0, 2.0, T)
-    y, cache = scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])  # one head
+    o, cache = scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])  # one head
     large = np.arange(B) > 0
-    places = {"in the sequences with large scores": {"y": large[:, None, None], "p": large[:, None, None]}}
-    ratios = {"sqrt(d_k)": math.sqrt(D), "d_k": D}
-    return Problem((q, k, v), (y[:, 0], cache.weights[:, 0]), ratios=ratios, places=places)
+    places = {"in the sequences with large scores": {"o": large[:, None, None], "p": large[:, None, None]}}
+    ratios = {"sqrt(D)": math.sqrt(D), "D": D}
+    return Problem((q, k, v), (o[:, 0], cache.weights[:, 0]), ratios=ratios, places=places)
 
 
 EXERCISE = Exercise(
     name="05_attention",
-    see="lesson 05, parts 1 and 2",
     hints=(
-        "What is the variance of a dot product of D entries of variance 1, and what would make it 1 again?",
-        "exp overflows beyond 709, and below −745 it is 0. What may you add to all scores of a row without changing p?",
-        "s (T, S) = (T, D) (D, S) / number;  p = exp(s − a number a row) / a number a row;  y (T, E) = (T, S) (S, E)",
+        "What is the variance of a dot product of D entries with variance 1? What would make it 1 again?",
+        "exp overflows above 709, and below −745 it is 0. What can you add to all scores of a row without changing p?",
+        "s (T, S) = (T, D) (D, S) / number;  p = exp(s − a number for each row) / a number for each row;  o (T, "
+        "width) = (T, S) (S, width)",
     ),
     tasks=(
         Task(
             function="attention",
-            outputs=(Output("y", "BTE"), Output("p", "BTS")),
+            outputs=(Output("o", ("B", "T", "width")), Output("p", "BTS")),
             make=make_attention,
             sizes=SIZES,
             invariants=(
@@ -49,22 +49,22 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the scores are not scaled",
-                    "How large is q·k typically if D entries of variance 1 are multiplied and added?",
+                    "Multiply D pairs of entries with variance 1, and add the products. How large is q·k typically?",
                     {" / math.sqrt(q.shape[-1])": ""},
                 ),
                 Mistake(
-                    "the scores are divided by d_k and not by its root",
-                    "Var(q·k) is d_k. By what must a variable be divided for its variance to be divided by d_k?",
+                    "the scores are divided by D instead of √D",
+                    "Var(q·k) is D. What must you divide a variable by, so that its variance is divided by D?",
                     {"math.sqrt(q.shape[-1])": "q.shape[-1]"},
                 ),
                 Mistake(
                     "the scores are divided by the root of the number of keys",
-                    "Over which axis does the dot product of a query and a key add up: the keys, or the features?",
+                    "Which axis does the dot product of a query and a key sum over: the keys, or the features?",
                     {"q.shape[-1]": "k.shape[1]"},
                 ),
                 Mistake(
-                    "the weights are scaled, instead of the scores",
-                    "What do the weights of one query sum to now? And which numbers had become too large?",
+                    "the weights are scaled instead of the scores",
+                    "What do the weights of one query sum to now? And which numbers were too large at first?",
                     {
                         " / math.sqrt(q.shape[-1])": "",
                         "return p @ v": "p = p / math.sqrt(q.shape[-1])\n    return p @ v",
@@ -72,8 +72,8 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the softmax goes over the queries",
-                    "One query shares its attention out among all keys. Along which axis do its weights lie?",
-                    {"s.max(axis=-1": "s.max(axis=-2", "e.sum(axis=-1": "e.sum(axis=-2"},
+                    "A query shares its attention out among all keys. Along which axis are its weights?",
+                    {"s.max(axis=-1": "s.max(axis=-2", "p.sum(axis=-1": "p.sum(axis=-2"},
                 ),
                 Mistake(
                     "the scores are divided by their sum, without exponentials",
@@ -81,13 +81,14 @@ EXERCISE = Exercise(
                     {"np.exp(s - s.max(axis=-1, keepdims=True))": "s"},
                 ),
                 Mistake(
-                    "exp is taken of the scores themselves",
-                    "What is exp(1000) in float64, and what may be taken off all scores of a row before?",
+                    "exp is taken of the scores as they are",
+                    "What is exp(1000) in float64? What may you subtract from all scores of a row first?",
                     {" - s.max(axis=-1, keepdims=True)": ""},
                 ),
                 Mistake(
-                    "one maximum is taken off all rows",
-                    "A row that lies 1000 below the largest score of all: what is left of it after exp?",
+                    "one maximum is subtracted from all rows",
+                    "Take a row whose scores are all 1000 below the largest score of another row. What is left of "
+                    "it after exp?",
                     {"s.max(axis=-1, keepdims=True)": "s.max()"},
                 ),
             ),

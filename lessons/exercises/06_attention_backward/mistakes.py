@@ -1,4 +1,4 @@
-"""The problems that 06_attention_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 06_attention_backward."""
 
 import math
 
@@ -9,17 +9,17 @@ from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Repl
 from minitransformer.exercises.problems import backward_problem, sizes
 from minitransformer.functional import dropout_backward, scaled_dot_product_attention_backward
 
-SIZES = sizes("B T S D E", (2, 3, 4, 5, 6), (3, 5, 2, 6, 4), (1, 1, 1, 1, 1))
+SIZES = sizes("B T S D width", (2, 3, 4, 5, 6), (3, 5, 2, 6, 4), (1, 1, 1, 1, 1))
 
 
-def make_attention(rng, given, B, T, S, D, E):
+def make_attention(rng, given, B, T, S, D, width):
     """Queries, keys and values of order one."""
     inputs = {
         "q": rng.standard_normal((B, T, D)),
         "k": rng.standard_normal((B, S, D)),
-        "v": rng.standard_normal((B, S, E)),
+        "v": rng.standard_normal((B, S, width)),
     }
-    ratios = {"sqrt(d_k)": math.sqrt(D), "d_k": D}
+    ratios = {"sqrt(D)": math.sqrt(D), "D": D}
     return backward_problem(given.attention, inputs, ("q", "k", "v"), rng, ratios=ratios)
 
 
@@ -56,17 +56,18 @@ def flat_heads(x):
 
 EXERCISE = Exercise(
     name="06_attention_backward",
-    see="lesson 06",
     hints=(
-        "Which of q, k and v does each of the three steps (scores, softmax, mean of the values) depend on?",
-        "dq and dk both begin at ds, and ds at dp. All weights of a row share one sum: which term of ds comes from it?",
-        "dv (S, E) = (S, T) (T, E);  dp (T, S) = (T, E) (E, S);  ds = p ∘ (dp − a number a row);  dq = (T, S) (S, D)",
+        "Attention has three steps: scores, softmax, mean of the values. Which of q, k and v does each step depend on?",
+        "dq and dk both start from ds, and ds starts from dp. All weights of a row share one sum. Which term of ds "
+        "comes from it?",
+        "dv (S, width) = (S, T) (T, width);  dp (T, S) = (T, width) (width, S);  ds = p ∘ (dp − a number for each "
+        "row);  dq = (T, S) (S, D)",
     ),
     tasks=(
         Task(
             function="attention_backward",
             forward="attention",
-            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
+            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", ("B", "S", "width"))),
             make=make_attention,
             sizes=SIZES,
             linear=True,
@@ -79,47 +80,51 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the scale of the scores is missing",
-                    "The forward divides the scores by √d_k. What does the chain rule say about a constant factor?",
+                    "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
                     {" / math.sqrt(q.shape[-1])": ""},
                 ),
                 Mistake(
                     "the scores are divided by the root of the number of keys",
-                    "By the root of which number does the forward divide: that of the keys, or that of the features?",
+                    "The forward divides by the root of a number. Which one: the number of keys, or the number of "
+                    "features?",
                     {"q.shape[-1]": "k.shape[1]"},
                 ),
                 Mistake(
                     "the softmax is taken entry by entry",
-                    "Raise one score: do the other weights of its row stay as they are?",
+                    "Raise one score. Do the other weights of its row stay as they are?",
                     {"(dp * p).sum(axis=-1, keepdims=True)": "dp * p"},
                 ),
                 Mistake(
-                    "the mean of dp is taken over the queries",
+                    "the average of dp is taken over the queries",
                     "Along which axis do the weights sum to 1?",
                     {"axis=-1": "axis=-2"},
                 ),
                 Mistake(
                     "dq is made with v",
-                    "What is a score the product of? Values come later.",
+                    "A score is the product of a query and what else?",
                     {"ds @ k": "ds @ v[..., : k.shape[-1]]"},
                 ),
                 Mistake(
                     "the average of dp is forgotten",
-                    "If all keys of a row cost the same, is there any reason to move a score? What does yours say?",
+                    "If all keys of a row have the same price, is there any reason to move a score? What does your "
+                    "formula say?",
                     {" - (dp * p).sum(axis=-1, keepdims=True)": ""},
                 ),
                 Mistake(
                     "the average of dp counts all keys alike",
-                    "A key that nobody looks at: does its cost belong in the average of what the query attends to?",
+                    "Suppose that a query does not look at a key at all. Should the price of this key count in "
+                    "what the query pays?",
                     {"(dp * p).sum": "dp.mean"},
                 ),
                 Mistake(
-                    "the scale comes twice into dk",
-                    "The forward divides once. How often do you, on the way from do to dk?",
+                    "the scale is applied twice to dk",
+                    "The forward divides once. How often do you divide on the way from do to dk?",
                     {"@ q": "@ q / math.sqrt(q.shape[-1])"},
                 ),
                 Mistake(
                     "dk and dv are made with a reshape instead of a transpose",
-                    "A reshape keeps the numbers in the order of memory. Is entry (s, t) that of query t and key s?",
+                    "A reshape keeps the numbers in the order of memory. Does your entry (j, t) belong to query t "
+                    "and key j?",
                     {
                         "p.swapaxes(-1, -2)": "p.reshape(len(p), p.shape[2], p.shape[1])",
                         "ds.swapaxes(-1, -2)": "ds.reshape(len(p), p.shape[2], p.shape[1])",

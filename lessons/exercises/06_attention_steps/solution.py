@@ -1,7 +1,7 @@
 def weighted_mean_backward(do, cache):
     p, v = cache
     dp = do @ v.swapaxes(-1, -2)  # (B, T, S)
-    dv = p.swapaxes(-1, -2) @ do  # (B, S, E)
+    dv = p.swapaxes(-1, -2) @ do  # (B, S, width)
     return dp, dv
 
 
@@ -12,5 +12,5 @@ def softmax_backward(dp, cache):
 
 def scores_backward(ds, cache):
     q, k = cache
-    dr = ds / math.sqrt(q.shape[-1])
-    return dr @ k, dr.swapaxes(-1, -2) @ q
+    dproduct = ds / math.sqrt(q.shape[-1])
+    return dproduct @ k, dproduct.swapaxes(-1, -2) @ q

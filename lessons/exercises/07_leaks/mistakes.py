@@ -1,4 +1,4 @@
-"""The problems that 07_leaks is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 07_leaks."""
 
 import math
 
@@ -39,36 +39,36 @@ def attention_model(rng, vocab_size, mask, after=False):
 def shifted(model):
     """The model with a 0 put in front of its ids, and the last of them dropped."""
 
-    def behind(ids):
+    def after_the_shift(ids):
         return model(np.concatenate([np.zeros_like(ids[:, :1]), ids[:, :-1]], axis=1))
 
-    return behind
+    return after_the_shift
 
 
 def bank(rng, length, vocab_size):
-    """All models -> [(who it is, whether it leaks, the model)]. With a single position, none can leak."""
+    """All models -> [(its name, whether it leaks, the model)]. With a single position, none can leak."""
     seen = np.tril(np.ones((length, length)))
     one_early, one_late, jump = seen.copy(), seen.copy(), seen + np.eye(length, k=2)
     one_early[1:2, 2:3] = one_late[-2:-1, -1] = 1.0
 
     def masked(name, allowed, otherwise=-np.inf):
-        """A model, which leaks if a later position is allowed, or forbidden by a finite number only."""
+        """A model that leaks if a later position is allowed, or is forbidden by a finite number only."""
         future = np.triu(np.ones_like(seen, dtype=bool), 1)
         leaks = bool((future if np.isfinite(otherwise) else future & (allowed > 0)).any())
         return name, leaks, attention_model(rng, vocab_size, np.where(allowed > 0, 0.0, otherwise))
 
     models = [
-        masked("the model that sees itself and all before it", seen),
-        masked("the model that sees itself alone", np.eye(length)),
-        masked("the model whose input is shifted right, so that no position sees itself", seen),
+        masked("the honest model with a causal mask", seen),
+        masked("the model whose positions see just themselves", np.eye(length)),
+        masked("the model whose input is shifted right, so no position sees itself", seen),
         masked("the model that reads nothing", np.zeros_like(seen)),
-        masked("the model that sees one too many", np.tril(np.ones_like(seen), 1)),
+        masked("the model that sees one token too many", np.tril(np.ones_like(seen), 1)),
         masked("the model without a mask", np.ones_like(seen)),
-        masked("the model that sees two ahead, but not the next", jump),
-        masked("the model in which only position 1 peeks, at position 2", one_early),
-        masked("the model in which only the last position but one peeks", one_late),
+        masked("the model that sees two tokens ahead, but not the next one", jump),
+        masked("the model in which only position 1 peeks at position 2", one_early),
+        masked("the model in which only the second-to-last position peeks", one_late),
         (
-            "the model whose mask is multiplied on after the softmax",
+            "the model whose mask is multiplied onto the weights",
             length > 1,
             attention_model(rng, vocab_size, seen, after=True),
         ),
@@ -79,7 +79,7 @@ def bank(rng, length, vocab_size):
 
 
 def make_bank(rng, given, length, vocab_size):
-    """All models at once; each one alone is a place, and the honest ones, the leaky ones and those that hardly leak."""
+    """All models at once. The places: each model alone, the honest ones, the leaky ones, those that hardly leak."""
     names, leaky, models = zip(*bank(rng, length, vocab_size), strict=True)
     leaky = np.array(leaky)
     places = {f"at {name}": {"leaks": np.arange(len(names)) == i} for i, name in enumerate(names)}
@@ -93,63 +93,65 @@ def make_bank(rng, given, length, vocab_size):
 MISTAKES = (
     Mistake(
         "only the last token is changed",
-        "A model lets position 1 see position 2 and nothing else of the future. Would your change reach it?",
+        "Think of a model in which position 1 sees position 2, and nothing else leaks. Does your change reach "
+        "position 1?",
         {"range(1, length)": "[length - 1]"},
     ),
     Mistake(
         "only the first output is looked at",
-        "A model lets a single position peek, not the first. Which of the outputs you compare would tell you?",
-        {"[:, :s] != before[:, :s]": "[:, :1] != before[:, :1]"},
+        "Think of a model in which one position peeks, but not the first. Which of the outputs that you compare "
+        "shows it?",
+        {"[:, :t] != before[:, :t]": "[:, :1] != before[:, :1]"},
     ),
     Mistake(
-        "only the very next token is changed",
-        "A model skips the next token and sees the one after it. Is the future only what comes next?",
-        {"[:, :s] != before[:, :s]": "[:, s - 1] != before[:, s - 1]"},
+        "each output is compared only when the very next token changes",
+        "Think of a model that skips the next token and sees the one after it. Does your test ever change that one?",
+        {"[:, :t] != before[:, :t]": "[:, t - 1] != before[:, t - 1]"},
     ),
     Mistake(
         "outputs after the change are compared",
-        "You change position s. Which outputs are allowed to notice, those before s or those after it?",
-        {"[:, :s] != before[:, :s]": "[:, s + 1 :] != before[:, s + 1 :]", "range(1, length)": "range(length)"},
+        "You change position t. Which outputs must not notice: those before t, or those after it?",
+        {"[:, :t] != before[:, :t]": "[:, t + 1 :] != before[:, t + 1 :]", "range(1, length)": "range(length)"},
     ),
     Mistake(
         "the output at the changed position counts, too",
-        "May position s see its own input? So if it is changed, is a new output at s a leak?",
-        {"[:, :s] != before[:, :s]": "[:, : s + 1] != before[:, : s + 1]"},
+        "May position t see its own input? Then is a new output at t a leak?",
+        {"[:, :t] != before[:, :t]": "[:, : t + 1] != before[:, : t + 1]"},
     ),
     Mistake(
-        "all outputs are compared, also those that may change",
-        "You change position s. For which outputs is s the past, or their own place, and are they to blame?",
-        {"[:, :s] != before[:, :s]": " != before"},
+        "all outputs are compared, even those that may change",
+        "You change position t. Which outputs may depend on it, so that a change there is no leak?",
+        {"[:, :t] != before[:, :t]": " != before"},
     ),
     Mistake(
         "the tolerance is so large that a small leak is missed",
-        "All that an honest model sees is the same in both runs. By how much may its output differ?",
-        {"np.any(model(changed)[:, :s] != before[:, :s])": "not np.allclose(model(changed)[:, :s], before[:, :s])"},
+        "All that an honest position sees is the same in both runs. How much may its output differ?",
+        {"np.any(model(changed)[:, :t] != before[:, :t])": "not np.allclose(model(changed)[:, :t], before[:, :t])"},
     ),
     Mistake(
         "the predictions are compared, not the logits",
-        "A leak moves every logit by a thousandth. Does the largest one become another?",
+        "Suppose that a leak moves every logit by a thousandth. Does the largest logit become another one?",
         {"model(changed)[": "model(changed).argmax(axis=-1)[", "before[": "before.argmax(axis=-1)["},
     ),
     Mistake(
         "it says True for the honest models, and False for the leaky ones",
-        "What does the docstring want for a model that leaks?",
+        "What should the function return for a model that leaks? See the docstring.",
         {"return True\n    return False": "return False\n    return True"},
     ),
 )
 
 EXERCISE = Exercise(
     name="07_leaks",
-    see='lesson 07, "How would you notice?"',
     hints=(
-        "You may change any input you like. Which outputs of an honest model can tell that you did?",
-        "A leak may be at one position, one or more steps ahead, and small: try every change, look at every output.",
-        "for each s from 1 on: token s of ids (1, T) replaced -> are outputs (1, :s, V) the same, to the last bit?",
+        "You may change any input you like. Which outputs of an honest model can show that you did?",
+        "A leak may be at one position only, it may reach far ahead, and it may be small. So try every change and "
+        "look at every output.",
+        "for each t from 1 on: replace token t of ids (1, length). Are the outputs (1, :t, V) the same in every bit?",
     ),
     tasks=(
         Task(
             function="leak_test",
-            outputs=(Output("leaks", "M", "bool", sequence=True),),
+            outputs=(Output("leaks", ("model",), "bool", sequence=True),),
             make=make_bank,
             sizes=SIZES,
             mistakes=MISTAKES,

@@ -1,4 +1,4 @@
-"""The problems that 07_masked_attention_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 07_masked_attention_backward."""
 
 import math
 
@@ -7,11 +7,11 @@ import numpy as np
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
 from minitransformer.exercises.problems import backward_problem, sizes
 
-SIZES = sizes("B T S D E", (2, 4, 5, 3, 6), (3, 5, 6, 4, 2), (1, 1, 1, 1, 1))
+SIZES = sizes("B T S D width", (2, 4, 5, 3, 6), (3, 5, 6, 4, 2), (1, 1, 1, 1, 1))
 
 
-def make_masked_attention(rng, given, B, T, S, D, E):
-    """A mask with an empty row, a key that nobody sees, and everywhere else two keys or more, if there are as many."""
+def make_masked_attention(rng, given, B, T, S, D, width):
+    """A mask with an empty row and a key that nobody sees. All other rows have two keys or more, if S allows it."""
     allowed = rng.random((B, T, S)) < 0.6
     allowed[:, :, 1::3] = True
     allowed[0, 2:3], allowed[1:2, :, 3:4] = False, False
@@ -20,7 +20,7 @@ def make_masked_attention(rng, given, B, T, S, D, E):
     inputs = {
         "q": rng.standard_normal((B, T, D)),
         "k": rng.standard_normal((B, S, D)),
-        "v": rng.standard_normal((B, S, E)),
+        "v": rng.standard_normal((B, S, width)),
         "allowed": allowed,
     }
     empty, unseen = ~allowed.any(axis=2)[..., None], ~allowed.any(axis=1)[..., None]
@@ -30,7 +30,7 @@ def make_masked_attention(rng, given, B, T, S, D, E):
         "at the key that nobody may look at": {"dk": unseen, "dv": unseen},
         "in the sequence with the empty row": {"dq": sequence, "dk": sequence, "dv": sequence},
     }
-    ratios = {"sqrt(d_k)": math.sqrt(D), "d_k": D}
+    ratios = {"sqrt(D)": math.sqrt(D), "D": D}
     return backward_problem(given.masked_attention, inputs, ("q", "k", "v"), rng, ratios=ratios, places=places)
 
 
@@ -47,17 +47,18 @@ def empty_rows_get_nothing(outputs, problem):
 
 EXERCISE = Exercise(
     name="07_masked_attention_backward",
-    see='lesson 07, "Left out, forward and backward"',
     hints=(
-        "A forbidden score stands in no formula. What is its weight, and what does a factor like that do to ds?",
-        "Make p as the forward does, with both its guards for empty rows. In which line after that is a mask missing?",
-        "p (T, S) with zeros where not allowed;  ds = p ∘ (dp − a number a row);  dq (T, D) = (T, S) (S, D) / number",
+        "A forbidden score appears in no formula. What is its weight, and what does this factor do to ds?",
+        "Compute p as the forward does, with both of its guards for empty rows. Does any line after that need the "
+        "mask?",
+        "p (T, S) with zeros where not allowed;  ds = p ∘ (dp − a number for each row);  dq (T, D) = (T, S) (S, D) "
+        "/ number",
     ),
     tasks=(
         Task(
             function="masked_attention_backward",
             forward="masked_attention",
-            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", "BSE")),
+            outputs=(Output("dq", "BTD"), Output("dk", "BSD"), Output("dv", ("B", "S", "width"))),
             make=make_masked_attention,
             sizes=SIZES,
             linear=True,
@@ -67,33 +68,33 @@ EXERCISE = Exercise(
             ),
             mistakes=(
                 Mistake(
-                    "the weights are made again without the mask",
-                    "Which weights did the forward use: those of all keys, or of the allowed ones alone?",
+                    "the weights are computed again without the mask",
+                    "Which weights did the forward use: those of all keys, or those of the allowed keys only?",
                     {"k, allowed)": "k, np.ones_like(allowed))"},
                 ),
                 Mistake(
                     "an empty row is NaN",
-                    "What is −inf less −inf, and what 0 / 0? Which two lines of the forward take care of that?",
+                    "What is −inf − (−inf), and what is 0 / 0? Which two lines of the forward take care of them?",
                     {"np.where(total == 0.0, 1.0, total)": "total"},
                 ),
                 Mistake(
-                    "an empty row looks at all keys alike, as forbidden scores are finite",
+                    "an empty row looks at all keys alike, because forbidden scores are finite",
                     "If all scores of a row are −1e9, what does the softmax make of them?",
                     {"-np.inf": "-1e9"},
                 ),
                 Mistake(
-                    "True is taken for 'ignore'",
-                    "In this project, what does True mean in a mask?",
+                    "True is taken to mean 'ignore'",
+                    "What does True mean in the masks of this course?",
                     {"k, allowed)": "k, ~allowed)"},
                 ),
                 Mistake(
-                    "the mask is multiplied on after the softmax",
-                    "What do the weights of a row sum to now, and is a forbidden score still in the denominator?",
+                    "the mask is multiplied onto the weights, after the softmax",
+                    "What do the weights of a row sum to now? And is a forbidden score still in the denominator?",
                     {"k, allowed)": "k, np.ones_like(allowed)) * allowed"},
                 ),
                 Mistake(
                     "the scale of the scores is missing on the way back",
-                    "The forward divides the scores by √d_k. What does the chain rule say about a constant factor?",
+                    "The forward divides the scores by √D. What does the chain rule say about a constant factor?",
                     {" / math.sqrt(q.shape[-1])": ""},
                 ),
             ),

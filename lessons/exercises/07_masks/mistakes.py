@@ -1,4 +1,4 @@
-"""The problems that 07_masks is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 07_masks."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def make_causal(rng, given, T):
 
 
 def draw_ids(rng, B, T):
-    """Ids with padding at the end, in front, and nowhere -> (ids, the id of padding, which is not 0)."""
+    """Sequences with padding at the end, in front, and without any -> (ids, the id of padding, which is not 0)."""
     pad = int(rng.integers(1, 4))
     ids = rng.integers(4, 9, (B, T))
     ids[0, -2:] = ids[1:2, 0] = pad
@@ -26,7 +26,7 @@ def draw_ids(rng, B, T):
 
 
 def make_padding(rng, given, B, T):
-    """Padding whose id is not 0, among tokens one of which is."""
+    """The id of padding is not 0, but the id of some tokens is."""
     ids, pad = draw_ids(rng, B, T)
     return Problem((ids, pad), (padding_mask(ids, pad),))
 
@@ -44,53 +44,53 @@ def make_target(rng, given, B, T):
 
 CAUSAL_MISTAKES = (
     Mistake(
-        "each position sees one too many",
-        "Position 0 must predict what comes at position 1. What does your first row let it see?",
-        {"s <= t": "s <= t + 1"},
+        "each position sees one token too many",
+        "Position 0 must predict the token at position 1. What does your first row let it see?",
+        {"j <= t": "j <= t + 1"},
     ),
     Mistake(
         "a position may not look at itself",
-        "The input at t is known when the next token is said. And what is left for position 0 to look at?",
+        "The token at t is known when the next one is predicted. And what would be left for position 0 to look at?",
         {"<=": "<"},
     ),
-    Mistake("True is taken for 'ignore'", "In this project, what does True mean in a mask?", {"<=": ">"}),
+    Mistake("True is taken to mean 'ignore'", "What does True mean in the masks of this course?", {"<=": ">"}),
     Mistake(
-        "rows and columns are exchanged, so that each position sees the future",
-        "Rows are queries. What may the first row see, and is that the row with a single True in yours?",
+        "rows and columns are swapped, so each position sees the future",
+        "Rows are queries. How much may the first row see: only itself, or everything?",
         {"<=": ">="},
     ),
     Mistake(
         "the axes of sequences and heads are missing",
-        "The scores have four axes. Which two of them is the mask the same for, and of which length are they?",
-        {"(s <= t)[None, None]": "s <= t"},
+        "The scores have four axes. Along which two is the mask always the same, and what length do they get?",
+        {"(j <= t)[None, None]": "j <= t"},
     ),
     Mistake(
-        "it holds numbers to be added to the scores",
-        "What should a mask say about a pair: whether it is allowed, or how much its score changes?",
-        {"(s <= t)": "np.where(s <= t, 0.0, -np.inf)"},
+        "it holds numbers to add to the scores",
+        "What should a mask say about a query and a key: whether the look is allowed, or how much the score changes?",
+        {"(j <= t)": "np.where(j <= t, 0.0, -np.inf)"},
     ),
 )
 
 PADDING_MISTAKES = (
     Mistake(
-        "True is taken for 'padding'",
-        "In this project, what does True mean in a mask: 'may look' or 'nothing there'?",
+        "True is taken to mean 'padding'",
+        "What does True mean in the masks of this course: 'may look', or 'nothing there'?",
         {"!=": "=="},
     ),
-    Mistake("padding is always taken to be the id 0", "What is the second argument for?", {"!= pad": "!= 0"}),
+    Mistake("the id of padding is always taken to be 0", "What is the second argument for?", {"!= pad": "!= 0"}),
     Mistake(
         "padding lies along the axis of the queries",
-        "Who must not be looked at: is it the key or the query that is padding?",
+        "What must not be looked at: a key that is padding, or a query that is padding?",
         {"None, None, :": "None, :, None"},
     ),
     Mistake(
         "the axes of heads and queries are missing",
-        "The scores are (B, H, T, S). How would NumPy line up (B, S) with that, from the right?",
+        "The scores are (B, H, T, S). How does NumPy line up (B, S) with that, from the right?",
         {"[:, None, None, :]": ""},
     ),
     Mistake(
-        "it holds numbers to be added to the scores",
-        "What should a mask say about a pair: whether it is allowed, or how much its score changes?",
+        "it holds numbers to add to the scores",
+        "What should a mask say about a query and a key: whether the look is allowed, or how much the score changes?",
         {"(ids != pad)": "np.where(ids != pad, 0.0, -np.inf)"},
     ),
 )
@@ -98,32 +98,32 @@ PADDING_MISTAKES = (
 TARGET_MISTAKES = (
     Mistake(
         "a look is allowed if either mask allows it",
-        "A later token that is no padding: one of the masks allows it. May it be looked at?",
+        "Take a later token that is not padding. One of the two masks allows it. May it be looked at?",
         {"&": "|"},
     ),
     Mistake(
         "padding can be looked at",
-        "Which of the two masks depends on the ids, and where is it?",
+        "Which of the two masks depends on the ids, and where is it in your answer?",
         {"padding_mask(ids, pad)": "np.ones((len(ids), 1, 1, 1), bool)"},
     ),
     Mistake(
         "the future can be looked at",
-        "Which of the two masks keeps the answers secret?",
+        "Which of the two masks hides the future, and where is it in your answer?",
         {"causal_mask(ids.shape[1])": "np.ones((ids.shape[1], 1), bool)"},
     ),
     Mistake(
         "padding may not look, but may be looked at",
-        "Along which axis do the keys lie, the third or the fourth?",
+        "Along which axis are the keys: the third, or the fourth?",
         {"padding_mask(ids, pad)": "padding_mask(ids, pad).swapaxes(-1, -2)"},
     ),
     Mistake(
         "queries at padding may not look, either",
-        "Nobody asks for the output of a query at padding. Does the definition say that it may not look?",
+        "Nobody uses the answer of a query at padding. But does the definition forbid it to look?",
         {"padding_mask(ids, pad)": "padding_mask(ids, pad) & padding_mask(ids, pad).swapaxes(-1, -2)"},
     ),
     Mistake(
         "the two masks are added",
-        "True + True is 2 in numbers. Which operation is True only if both are?",
+        "As numbers, True + True is 2. Which operation gives True only if both are True?",
         {"causal_mask(ids.shape[1]) &": "1 * causal_mask(ids.shape[1]) +"},
     ),
 )
@@ -140,11 +140,13 @@ def booleans(mine):
 
 EXERCISE = Exercise(
     name="07_masks",
-    see='lesson 07, "Two words in one batch"',
     hints=(
-        "For one query and one key: by what can you tell whether the look is allowed, by places or by the token there?",
-        "Causal depends on the pair of places, padding on the key's token alone. A look needs the consent of both.",
-        "causal: column ≤ row, (1, 1, T, T);  padding: (B, S) put at the first and last of four axes;  both: & of them",
+        "Take one query and one key. What decides whether the look is allowed: their positions, or the token at "
+        "the key?",
+        "The causal mask depends on the two positions, the padding mask only on the token of the key. Both must "
+        "allow a look.",
+        "causal: column ≤ row, (1, 1, T, T);  padding: (B, S) on the first and the last of four axes;  both: & of "
+        "the two",
     ),
     tasks=(
         Task("causal_mask", (Output("mask", "BHTS", "bool"),), make_causal, LENGTHS, CAUSAL_MISTAKES, float32=False),

@@ -1,6 +1,6 @@
 def causal_mask(length):
-    t, s = np.arange(length)[:, None], np.arange(length)[None, :]
-    return (s <= t)[None, None]
+    t, j = np.arange(length)[:, None], np.arange(length)[None, :]
+    return (j <= t)[None, None]
 
 
 def padding_mask(ids, pad=0):

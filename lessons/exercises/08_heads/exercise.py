@@ -1,10 +1,10 @@
 """Exercise 08: features to heads, and back.
 
-Difficulty 2 of 5, 15 minutes. See lesson 08.
+Difficulty 2 of 5, 15 minutes. See lesson 08, "Small products side by side" and "Backward: every number goes home".
 
-H heads share the C = H·D features of a token: head h owns the features hD ... hD + D-1. Write the two functions that
-give the heads an axis of their own and take it away again, and the backward of each. Many maps fit the shapes, and only
-one of them gives every head a part of the features of ALL tokens.
+H heads share the C = H·D features of a token. The first head owns the first D features, the next head the next D, and
+so on. Write the two functions that give the heads an axis of their own and take it away again, and the backward of
+each. Many answers have the right shapes, but only one gives every head a part of the features of ALL tokens.
 
     minitransformer check 08_heads
 """
@@ -16,7 +16,7 @@ def split_heads(x, H):
     """x (B, T, C), and H, which divides C -> heads (B, H, T, D), with D = C / H."""
     B, T, C = x.shape
     raise NotImplementedError(
-        "write down which entry of x becomes heads[b, h, t, d]; then look for a way to move it there"
+        "first find out which feature c of x becomes feature d of a head. Then look for a way to move it there"
     )
 
 
@@ -29,10 +29,10 @@ def merge_heads(heads):
 def split_heads_backward(dheads):
     """dheads (B, H, T, D), which is dLoss/dheads for heads = split_heads(x, H) -> dx (B, T, C)."""
     B, H, T, D = dheads.shape
-    raise NotImplementedError("each entry of x went to one place of heads: where does its gradient lie in dheads?")
+    raise NotImplementedError("each entry of x went to one place in heads. Where in dheads is its gradient?")
 
 
 def merge_heads_backward(dx, H):
     """dx (B, T, C), which is dLoss/dx for x = merge_heads(heads), and H -> dheads (B, H, T, D)."""
     B, T, C = dx.shape
-    raise NotImplementedError("each entry of heads went to one place of x: where does its gradient lie in dx?")
+    raise NotImplementedError("each entry of heads went to one place in x. Where in dx is its gradient?")

@@ -1,4 +1,4 @@
-"""The problems that 08_heads is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 08_heads."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from minitransformer.functional import merge_heads, split_heads
 
 SIZES = sizes("B T H D", (5, 7, 6, 4), (2, 3, 4, 5), (1, 1, 1, 1), (2, 1, 3, 2))
 FEATURES, HEADS = "BTC", "BHTD"  # the letters of the two layouts
-RESHAPED = "the reshape is there and the transpose is not"
+RESHAPED = "there is a reshape, but no transpose"
 DEALT = "the features are dealt out in turn, like cards"
 
 
@@ -40,14 +40,14 @@ def make_merge_backward(rng, given, B, T, H, D):
 
 
 def tokens_keep_their_numbers(outputs, problem):
-    """Whether what token t has in its heads is what it had as features, in any order."""
+    """Whether the heads of token t hold the features of token t, in any order."""
     (heads,), x = outputs, problem.args[0]
     B, T, _ = x.shape
     return all(set(heads[b, :, t].flat) == set(x[b, t].flat) for b in range(B) for t in range(T))
 
 
 def heads_stay_together(outputs, problem):
-    """Whether the D numbers that a head has for a token still stand side by side, in any order."""
+    """Whether the D numbers that a head has for a token are still side by side, in any order."""
     (x,), heads = outputs, problem.args[0]
     B, T, C = x.shape
     D = heads.shape[-1]
@@ -58,22 +58,22 @@ def heads_stay_together(outputs, problem):
 SPLIT = (
     Mistake(
         RESHAPED,
-        "A reshape moves no number in memory: which tokens are in the first T·D numbers of a sequence?",
+        "A reshape moves no number in memory. Which tokens do the first T·D numbers of a sequence come from?",
         {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, H, T, C // H)"},
     ),
     Mistake(
         DEALT,
-        "Head 0 owns the first D columns of W^Q. Which features of x W^Q do they make?",
+        "Head 0 owns the first D columns of W_q. Which features of x W_q do they make?",
         {"(B, T, H, C // H).transpose(0, 2, 1, 3)": "(B, T, C // H, H).transpose(0, 3, 1, 2)"},
     ),
     Mistake(
         "the tokens still come before the heads",
-        "On which two axes does the product q kᵀ work? And which axes must stand before them?",
+        "The product q kᵀ works on the last two axes. Which axes must come before them?",
         {".transpose(0, 2, 1, 3)": ""},
     ),
     Mistake(
         "the transpose sends the tokens to the end",
-        "Name the four axes after your reshape, and the four that are wanted: which two change places?",
+        "Name the four axes after your reshape, and the four axes that you want. Which two must change places?",
         {"0, 2, 1, 3": "0, 2, 3, 1"},
     ),
 )
@@ -81,17 +81,17 @@ SPLIT = (
 MERGE = (
     Mistake(
         RESHAPED,
-        "Which numbers follow the first D ones in memory: the same token's in the next head, or the next token's?",
+        "What follows the first D numbers in memory: the same token in the next head, or the next token?",
         {".transpose(0, 2, 1, 3)": ""},
     ),
     Mistake(
         DEALT,
-        "Concat sets heads side by side. In which columns of x does head 0 stand then?",
+        "Concat puts the heads side by side. Which columns of x belong to head 0?",
         {"0, 2, 1, 3": "0, 2, 3, 1"},
     ),
     Mistake(
         "the heads are added up",
-        "Heads do get added, but after each has met its own rows of W^O. Where do they stand before that?",
+        "Heads do get added, but only after each has met its own rows of W_o. Where are they before that?",
         {"transpose(0, 2, 1, 3).reshape(B, T, H * D)": "sum(axis=1)"},
     ),
 )
@@ -99,12 +99,12 @@ MERGE = (
 SPLIT_BACKWARD = (
     Mistake(
         RESHAPED,
-        "Split moved numbers. Does a bare reshape bring each gradient back to where its number came from?",
+        "Split moved numbers. Does a reshape alone bring each gradient back to where its number came from?",
         {"merge_heads(dheads)": "dheads.reshape(len(dheads), dheads.shape[2], -1)"},
     ),
     Mistake(
         DEALT,
-        "In which columns of x were the D numbers that head 0 has now?",
+        "Which columns of x did the D numbers of head 0 come from?",
         {"merge_heads(dheads)": "dheads.transpose(0, 2, 3, 1).reshape(len(dheads), dheads.shape[2], -1)"},
     ),
     Mistake(
@@ -117,24 +117,24 @@ SPLIT_BACKWARD = (
 MERGE_BACKWARD = (
     Mistake(
         RESHAPED,
-        "Merge moved numbers. Does a bare reshape bring each gradient back to where its number came from?",
+        "Merge moved numbers. Does a reshape alone bring each gradient back to where its number came from?",
         {"split_heads(dx, H)": "dx.reshape(len(dx), H, dx.shape[1], -1)"},
     ),
     Mistake(
         DEALT,
-        "Merge set the heads side by side. Which columns of dx belong to head 0?",
+        "Merge put the heads side by side. Which columns of dx belong to head 0?",
         {"split_heads(dx, H)": "dx.reshape(*dx.shape[:2], -1, H).transpose(0, 3, 1, 2)"},
     ),
     Mistake(
         "all heads get the gradient of head 0",
-        "Every head has columns of its own in x. Which of them has a gradient for head 1?",
+        "Every head has columns of its own in x. Which of them hold the gradient of head 1?",
         {"split_heads(dx, H)": "np.repeat(split_heads(dx, H)[:, :1], H, axis=1)"},
     ),
 )
 
-OWN_NUMBERS = Invariant("each token has in its heads just the numbers of its own features", tokens_keep_their_numbers)
+OWN_NUMBERS = Invariant("the heads of a token hold exactly the numbers of its own features", tokens_keep_their_numbers)
 
-TOGETHER = Invariant("the D numbers that a head has for a token stand side by side", heads_stay_together)
+TOGETHER = Invariant("the D numbers that a head has for a token stay side by side", heads_stay_together)
 
 
 def of_any_dtype(mine):
@@ -149,12 +149,13 @@ def of_several_parts(mine):
 
 EXERCISE = Exercise(
     name="08_heads",
-    see='lesson 08, from "Small products side by side" on',
     hints=(
-        "x[b, t, c] becomes heads[b, h, t, d]. What are h and d for c = 0, for c = D-1, for c = D?",
-        "One step cuts the last axis in two, another makes the heads come before the tokens. Which have you got? And a "
-        "map that only moves numbers about has its own inverse for a backward: who of the four undoes whom?",
-        "split: (B, T, C) → (B, T, H, D) → (B, H, T, D).  merge: the same, from right to left.",
+        "Feature c of a token becomes feature d of a head. Which head, and which d, for c = 0, for c = D − 1, and "
+        "for c = D?",
+        "One step cuts the last axis in two, and another puts the heads before the tokens. Which of them do you "
+        "have? For the backward: if a function only moves numbers, its backward moves them home. Which of the four "
+        "functions undoes which?",
+        "split: (B, T, C) → (B, T, H, D) → (B, H, T, D).  merge: the same, from right to left",
     ),
     tasks=(
         Task("split_heads", (Output("heads", HEADS),), make_split, SIZES, SPLIT, invariants=(OWN_NUMBERS,)),

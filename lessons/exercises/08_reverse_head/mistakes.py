@@ -1,40 +1,39 @@
-"""The problems that 08_reverse_head is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 08_reverse_head."""
 
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
 from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
 
-SIZES = sizes("letters n", (3, 6), (4, 8), (2, 5), (1, 1))
+SIZES = sizes("letters T", (3, 6), (4, 8), (2, 5), (1, 1))
 
 
-def make_reverse(rng, given, letters, n):
-    """The first looks at the last."""
-    return draw_word(rng, given, letters, n, lambda n: list(reversed(range(n))))
+def make_reverse(rng, given, letters, T):
+    """Each position looks at its mirror image."""
+    return draw_word(rng, given, letters, T, lambda T: list(reversed(range(T))))
 
 
 def observe_two(outputs, problem):
-    """The same, for two features at most."""
+    """The attention map (T, T) of two matrices of at most two features, or 0 everywhere."""
     fits = np.ndim(outputs[0]) == 3 and np.shape(outputs[0])[2] <= 2
     return observe_any(outputs if fits else (np.zeros(0),), problem)
 
 
 def keys_lie_on_no_line(outputs, problem):
     """Whether the positions' keys do not all lie on one line of the plane."""
-    (both,), n = outputs, len(problem.inputs["x"])
-    keys = both[1][-n:]
-    return n < 3 or np.linalg.matrix_rank(keys - keys.mean(axis=0), tol=1e-6 * np.abs(keys).max()) == 2
+    (both,), T = outputs, len(problem.inputs["x"])
+    keys = both[1][-T:]
+    return T < 3 or np.linalg.matrix_rank(keys - keys.mean(axis=0), tol=1e-6 * np.abs(keys).max()) == 2
 
 
 EXERCISE = Exercise(
     name="08_reverse_head",
-    see='lesson 08, "Two heads by hand"',
     hints=(
-        "A query is a direction in the plane. Of all keys, which one has the largest product with it?",
-        "Points on a line: only the two ends are ever farthest in some direction. For which shapes is every point "
-        "farthest in some direction? And how far ahead of its neighbours is it there, before the softmax?",
-        "W_k = [0 (letters, 2); n points of a round curve];  W_q = [0; for each t a large number times the direction "
-        "in which point n - 1 - t is farthest]",
+        "A query is a direction in the plane. Which of all keys has the largest dot product with it?",
+        "On a line, only the two ends can be the farthest in some direction. On which curves can every point be "
+        "the farthest in some direction? And how far ahead of its neighbours is it, before the softmax?",
+        "W_k = [0 (letters, 2); T points on a round curve];  W_q = [0; for each t a large number times the "
+        "direction in which point T − 1 − t is the farthest]",
     ),
     tasks=(
         Task(
@@ -51,18 +50,18 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the keys lie on a line, and one end of it wins",
-                    "Of the numbers 0, 1, 2 ..., which has the largest product with a positive one? Is there room "
-                    "beside the line?",
-                    {"np.cos(angles), np.sin(angles)": "np.arange(n), np.zeros(n)"},
+                    "Which of the numbers 0, 1, 2, ... has the largest product with a positive number? Is there "
+                    "room beside the line?",
+                    {"np.cos(angles), np.sin(angles)": "np.arange(T), np.zeros(T)"},
                 ),
                 Mistake(
-                    "the mirror is one place off",
-                    "Where is the image of position 0: at n, or at the last position that there is?",
+                    "the mirror is one position off",
+                    "What is the mirror image of position 0: T, or the last position that there is?",
                     {"keys[::-1]": "keys * [1, -1]"},
                 ),
                 Mistake(
                     "each position attends to itself",
-                    "Your keys are well placed. Whose key is the query of position t to point at?",
+                    "Your keys are in good places. Which key should the query of position t point at?",
                     {"keys[::-1]": "keys"},
                 ),
                 Mistake(
@@ -72,7 +71,7 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the matrices do not fit",
-                    "x has letters + n features, and the head has two. Which shape must a matrix between them have?",
+                    "x has letters + T features, and the head has two. Which shape must a matrix between them have?",
                     {"np.vstack([nothing, 200 * keys[::-1]]), np.vstack([nothing, keys])": "200 * keys[::-1], keys"},
                 ),
             ),

@@ -1,25 +1,25 @@
-"""The problems that 08_shift_head is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 08_shift_head."""
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
 from minitransformer.exercises.problems import DECIDED, draw_word, observe_any, sizes
 
-SIZES = sizes("letters n", (3, 6), (4, 8), (2, 5), (1, 1))
+SIZES = sizes("letters T", (3, 6), (4, 8), (2, 5), (1, 1))
 
 
-def make_shift(rng, given, letters, n):
-    """All look at the one before them, and the first at itself."""
-    return draw_word(rng, given, letters, n, lambda n: [0, *range(n - 1)])
+def make_shift(rng, given, letters, T):
+    """All positions look at the one before, and the first one looks at itself."""
+    return draw_word(rng, given, letters, T, lambda T: [0, *range(T - 1)])
 
 
 EXERCISE = Exercise(
     name="08_shift_head",
-    see='lesson 08, "Two heads by hand"',
     hints=(
-        "The query of position t and the key of position s meet in one product. When is it to be large, when 0?",
-        "x W picks rows of W: the row of the letter plus the row of the position. Which rows must be 0, so that "
-        "letters do not count? Which key is position 0 to look for? Is a score of 1 against 0 enough for a softmax?",
-        "W_k = [0 (letters, n); one row e_s for each position s];  W_q = [0; for each t a large number times one of "
-        "those e_s]",
+        "The score of query t and key j is their dot product. When should it be large, and when 0?",
+        "x W adds two rows of W: the row of the letter and the row of the position. Which rows must be 0, so that "
+        "letters do not count? Which key should position 0 look for? Is a score of 1 against 0 enough for a "
+        "softmax?",
+        "W_k = [0 (letters, T); a one-hot row for each position];  W_q = [0; for each t a large number times one "
+        "of these one-hot rows]",
     ),
     tasks=(
         Task(
@@ -33,8 +33,8 @@ EXERCISE = Exercise(
             mistakes=(
                 Mistake(
                     "the scores are too small for the softmax",
-                    "How large is exp(1/√D) beside the others, exp(0)? What may you multiply a query by?",
-                    {"20 * math.sqrt(n) * ": ""},
+                    "How large is exp(1/√D), compared with exp(0) of the others? What may you multiply a query by?",
+                    {"20 * math.sqrt(T) * ": ""},
                 ),
                 Mistake(
                     "each position attends to the one after it",
@@ -42,29 +42,30 @@ EXERCISE = Exercise(
                     {"k=-1": "k=1", "[0, 0]": "[-1, -1]"},
                 ),
                 Mistake(
-                    "position 0 looks for nobody, and so it gets a little of everybody",
+                    "position 0 looks for nothing, so it gets a little of everything",
                     "What does a softmax make of equal scores? Which key could position 0 look for?",
                     {"    looks_for[0, 0] = 1.0\n": ""},
                 ),
                 Mistake(
-                    "position 0 attends to the last one",
-                    "Is there a corner to go round? Which key does position 0 look for?",
+                    "position 0 attends to the last position",
+                    "There is no way round from the first position to the last. Which key should position 0 look for?",
                     {"[0, 0]": "[0, -1]"},
                 ),
                 Mistake(
                     "letters are compared, not positions",
-                    "In which features of x does a token's position stand, after the letters or before them?",
+                    "Which features of x hold the position of a token: those before the letters, or those after them?",
                     {
-                        "[nothing, 20 * math.sqrt(n) * looks_for]": "[20 * math.sqrt(n) * looks_for, nothing]",
-                        "[nothing, np.eye(n)]": "[np.eye(n), nothing]",
+                        "[nothing, 20 * math.sqrt(T) * looks_for]": "[20 * math.sqrt(T) * looks_for, nothing]",
+                        "[nothing, np.eye(T)]": "[np.eye(T), nothing]",
                     },
                 ),
                 Mistake(
                     "the matrices do not fit",
-                    "x has letters + n features. How many rows must a matrix after it have, also for what it ignores?",
+                    "x has letters + T features. How many rows must a matrix after x have, even if it ignores some "
+                    "features?",
                     {
-                        "[nothing, 20 * math.sqrt(n) * looks_for]": "[20 * looks_for]",
-                        "[nothing, np.eye(n)]": "[np.eye(n)]",
+                        "[nothing, 20 * math.sqrt(T) * looks_for]": "[20 * looks_for]",
+                        "[nothing, np.eye(T)]": "[np.eye(T)]",
                     },
                 ),
             ),

@@ -6,10 +6,10 @@ def sinusoids(length, C):
     return PE
 
 
-def rotation(k, C):
-    R = np.zeros((C, C))
+def turn(j, C):
+    matrix = np.zeros((C, C))
     for i in range(C // 2):
-        angle = k * 10000.0 ** (-2 * i / C)
-        s, c = math.sin(angle), math.cos(angle)
-        R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[c, -s], [s, c]]
-    return R
+        angle = j * 10000.0 ** (-2 * i / C)
+        sin, cos = math.sin(angle), math.cos(angle)
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[cos, -sin], [sin, cos]]
+    return matrix

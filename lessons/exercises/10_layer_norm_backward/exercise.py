@@ -2,8 +2,8 @@
 
 Difficulty 3 of 5, 30 minutes. See lesson 10, "Three paths".
 
-The forward is given: each token has its mean subtracted, is divided by σ = √(variance + eps), and then gets the scale
-γ and the shift β, which all tokens share. Write its backward. γ is random here, as it is in a trained model.
+The forward is given. It subtracts the mean of each token and divides by σ = √(variance + eps). Then come the scale γ
+and the shift β, which all tokens share. Write the backward pass. Here γ is random, as in a trained model.
 
     minitransformer check 10_layer_norm_backward
 """
@@ -13,9 +13,9 @@ import numpy as np
 
 def layer_norm(x, gamma, beta, eps=1e-5):
     """x (B, T, C), gamma and beta (C,) -> y (B, T, C), and a cache for backward: x̂ (B, T, C), σ (B, T, 1), γ (C,)."""
-    c = x - x.mean(axis=-1, keepdims=True)
-    sigma = np.sqrt((c * c).mean(axis=-1, keepdims=True) + eps)
-    x_hat = c / sigma
+    mu = x.mean(axis=-1, keepdims=True)
+    sigma = np.sqrt(((x - mu) ** 2).mean(axis=-1, keepdims=True) + eps)
+    x_hat = (x - mu) / sigma
     return gamma * x_hat + beta, (x_hat, sigma, gamma)
 
 

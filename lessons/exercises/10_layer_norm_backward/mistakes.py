@@ -1,4 +1,4 @@
-"""The problems that 10_layer_norm_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 10_layer_norm_backward."""
 
 import numpy as np
 
@@ -17,28 +17,28 @@ def make_layer_norm(rng, given, B, T, C):
         "beta": rng.standard_normal(C),
     }
     names = ("x", "gamma", "beta")
-    return backward_problem(given.layer_norm, inputs, names, rng, ratios={"(B T)": B * T})
+    return backward_problem(given.layer_norm, inputs, names, rng, ratios={"B T": B * T})
 
 
 LAYER_NORM_MISTAKES = (
     Mistake(
-        "the path through the mean is missing",
-        "Raise one feature a little: does only its own centred value move, or do the others move, too?",
-        {" - through_mean": ""},
+        "the path through μ is missing",
+        "Raise one feature a little. Does only its own x − μ move, or do the others move, too?",
+        {" - mu_path": ""},
     ),
     Mistake(
-        "the path through the spread is missing",
-        "σ depends on every feature of the token. What does each x̂_i do when σ grows?",
-        {" - through_spread": ""},
+        "the path through σ is missing",
+        "σ depends on every feature of the token. What happens to each x̂_i when σ grows?",
+        {" - sigma_path": ""},
     ),
     Mistake(
-        "mean and spread are taken for constants",
-        "A token [1, 0, 0, 0] whose 1 becomes 2 comes out the same. What must cancel the direct path?",
-        {" - through_mean - through_spread": ""},
+        "μ and σ are treated as constants",
+        "The tokens (1, 0, 0, 0) and (2, 0, 0, 0) give the same y. What must cancel the direct path?",
+        {" - mu_path - sigma_path": ""},
     ),
     Mistake(
-        "γ is multiplied in after the means, not before them",
-        "Which comes first on the way back from y: γ, or the means? Is a mean of products the product with a mean?",
+        "γ is applied after the means, not before them",
+        "On the way back from y, what comes first: γ, or the means? Can you pull γ out of a mean over the features?",
         {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
     ),
     Mistake(
@@ -47,18 +47,18 @@ LAYER_NORM_MISTAKES = (
         {"dx_hat = dy * gamma": "dx_hat = dy"},
     ),
     Mistake(
-        "the path through the spread divides by C − 1",
-        "By what does the given forward divide the sum of the squares?",
+        "the path through σ divides by C − 1",
+        "What does the forward divide the sum of the squares by?",
         {"(dx_hat * x_hat).mean": "x_hat.shape[-1] / (x_hat.shape[-1] - 1) * (dx_hat * x_hat).mean"},
     ),
     Mistake(
         "dx is divided by σ²",
-        "Multiply a token by 10, and x̂ stays: how many powers of 10 smaller must dx become? How many powers of σ?",
+        "Multiply a token by 10: x̂ stays as it is, and σ is 10 times as large. How much smaller must dx become?",
         {"/ sigma": "/ sigma**2"},
     ),
     Mistake(
         "dgamma has γ in it",
-        "y = γ x̂ + β. If γ moves by a little, by how much does y? Is γ itself in that?",
+        "y = γ x̂ + β. If γ moves a little, how much does y move? Does that depend on γ itself?",
         {"(dy * x_hat)": "(dy * gamma * x_hat)"},
     ),
 )
@@ -80,13 +80,12 @@ def adapt_layer_norm(mine):
 
 EXERCISE = Exercise(
     name="10_layer_norm_backward",
-    see='lesson 10, "Three paths"',
     hints=(
-        "By which ways does one feature x_j get into x̂_i? In which line of the forward does each of them begin?",
-        "There are three: directly, through the mean, and through σ. Each of the last two puts one number per token "
-        "into dx, the same for all of its features up to a factor. What must dx be orthogonal to?",
-        "dx̂ = dy ∘ γ;  dx (C) = (dx̂ − a mean − x̂ ∘ another mean) / σ, both means of shape (B, T, 1);  dgamma and dbeta "
-        "(C) = sums of (B, T, C) over B and T",
+        "In which ways does one feature x_j reach x̂_i? In which line of the forward does each way start?",
+        "There are three paths: directly, through μ, and through σ. Each of the last two adds to dx one number per "
+        "token, times 1 or times x̂. What must dx be orthogonal to?",
+        "dx̂ = dy ∘ γ;  dx (B, T, C) = (dx̂ − a mean − x̂ ∘ another mean) / σ, both means (B, T, 1);  dgamma and "
+        "dbeta (C,) = sums of (B, T, C) over B and T",
     ),
     tasks=(
         Task(
@@ -98,12 +97,12 @@ EXERCISE = Exercise(
             linear=True,
             invariants=(
                 Invariant(
-                    "each row of dx sums to 0: the same number added to all features of a token changes nothing",
+                    "each row of dx sums to 0: adding one number to all features of a token changes nothing",
                     lambda outputs, problem: orthogonal(outputs[0], np.ones_like(outputs[0])),
                 ),
                 Invariant(
-                    "each row of dx is orthogonal to x̂, except for eps: a token stretched about its mean comes out the "
-                    "same",
+                    "each row of dx is orthogonal to x̂, except for eps: stretching a token about its mean changes "
+                    "nothing",
                     lambda outputs, problem: orthogonal(outputs[0], problem.args[1][0]),
                 ),
             ),

@@ -2,8 +2,8 @@
 
 Difficulty 2 of 5, 15 minutes. See lesson 10, "Three paths" and "RMSNorm: one path less".
 
-The forward is given: each token is divided by ρ = √(mean of its squares + eps), and then gets the scale γ, which all
-tokens share. No mean is subtracted and nothing is added. Write its backward.
+The forward is given. It divides each token by rms = √(mean of its squares + eps). Then comes the scale γ, which all
+tokens share. No mean is subtracted and nothing is added. Write the backward pass.
 
     minitransformer check 10_rms_norm_backward
 """
@@ -12,13 +12,13 @@ import numpy as np
 
 
 def rms_norm(x, gamma, eps=1e-5):
-    """x (B, T, C), gamma (C,) -> y (B, T, C), and a cache for backward: x̂ (B, T, C), ρ (B, T, 1), γ (C,)."""
-    rho = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-    x_hat = x / rho
-    return gamma * x_hat, (x_hat, rho, gamma)
+    """x (B, T, C), gamma (C,) -> y (B, T, C), and a cache for backward: x̂ (B, T, C), rms (B, T, 1), γ (C,)."""
+    rms = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    x_hat = x / rms
+    return gamma * x_hat, (x_hat, rms, gamma)
 
 
 def rms_norm_backward(dy, cache):
     """dy (B, T, C), which is dLoss/dy -> dx (B, T, C), dgamma (C,)."""
-    x_hat, rho, gamma = cache
+    x_hat, rms, gamma = cache
     raise NotImplementedError("write dgamma first. Then count the paths from one x_j to the loss: how many are there?")

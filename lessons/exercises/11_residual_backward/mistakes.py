@@ -1,4 +1,4 @@
-"""The problems that 11_residual_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 11_residual_backward."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ def make_inputs(rng, B, T, C, F):
     keep = rng.permutation(np.arange(B * T * C) >= round(P * B * T * C)).reshape(B, T, C)
     return {
         "x": rng.standard_normal((B, T, C)),
-        "m": keep / (1.0 - P),
-        "W1": rng.standard_normal((C, F)),
-        "W2": rng.standard_normal((F, C)),
+        "mask": keep / (1.0 - P),
+        "W_1": rng.standard_normal((C, F)),
+        "W_2": rng.standard_normal((F, C)),
         "gamma": rng.standard_normal(C),
         "beta": rng.standard_normal(C),
     }
@@ -35,82 +35,88 @@ def make_pre_norm(rng, given, **shape):
 
 POST_NORM_MISTAKES = (
     Mistake(
-        "the identity path, past the sub-layer, is forgotten",
-        "x is used twice in the forward. Which of its two uses is not in your sum?",
+        "the identity path, around the sub-layer, is forgotten",
+        "The forward uses x twice. Which of the two uses is missing in your dx?",
         {"return dsum + ": "return "},
     ),
     Mistake(
         "the identity path does not go through the norm",
-        "Where does x enter the sum: before the norm, or after it? So is there a way from y to x past the norm?",
+        "Where does x enter the sum: before the norm, or after it? Is there a path from y to x around the norm?",
         {"return dsum": "return dy"},
     ),
     Mistake(
         "the sub-layer gets the gradient of y, not that of the sum",
-        "f is a part of the sum, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"m * dsum": "m * dy"},
+        "f_x is a part of the sum, and the sum goes into the norm. Which gradient has reached the sum?",
+        {"mask * dsum": "mask * dy"},
     ),
     Mistake(
         "no path goes through the norm",
-        "The last line of the forward is a LayerNorm. Is what comes out of it the sum itself?",
+        "The last line of the forward is a LayerNorm. Does a gradient pass it unchanged?",
         {"back_norm(dy)": "dy"},
     ),
     Mistake(
         "the dropout mask is forgotten",
-        "Where m is 0, does that feature of the sub-layer's output reach y at all?",
-        {"m * dsum": "dsum"},
+        "Where the mask is 0, does this feature of the sub-layer's output reach y at all?",
+        {"mask * dsum": "dsum"},
     ),
     Mistake(
         "the dropout mask comes after the sub-layer on the way back",
-        "Forward, m is multiplied on after the sub-layer. Which of the two comes first on the way back?",
-        {"back_sublayer(m * dsum)": "m * back_sublayer(dsum)"},
+        "The forward applies the mask after the sub-layer. Which of the two comes first on the way back?",
+        {"back_sublayer(mask * dsum)": "mask * back_sublayer(dsum)"},
     ),
     Mistake(
-        "the dropout mask lies on the identity path, too",
-        "What is multiplied by m in the forward: the sub-layer's output, or the sum?",
-        {"back_norm(dy)": "m * back_norm(dy)", "back_sublayer(m * dsum)": "back_sublayer(dsum)"},
+        "the dropout mask is applied to the identity path, too",
+        "What does the forward multiply by the mask: the sub-layer's output, or the whole sum?",
+        {"back_norm(dy)": "mask * back_norm(dy)", "back_sublayer(mask * dsum)": "back_sublayer(dsum)"},
     ),
     Mistake(
         "this is the backward of pre-norm",
-        "In this forward, what goes into the norm: x alone, or the sum?",
-        {"dsum = back_norm(dy)": "dn = back_sublayer(m * dy)", "dsum + back_sublayer(m * dsum)": "dy + back_norm(dn)"},
+        "What goes into the norm of this forward: x alone, or the sum?",
+        {
+            "dsum = back_norm(dy)": "dnormed = back_sublayer(mask * dy)",
+            "dsum + back_sublayer(mask * dsum)": "dy + back_norm(dnormed)",
+        },
     ),
 )
 
 PRE_NORM_MISTAKES = (
     Mistake(
-        "the identity path, past norm and sub-layer, is forgotten",
-        "y = x + ...: what does the x that stands there get?",
+        "the identity path, around norm and sub-layer, is forgotten",
+        "y = x + ... What does this x get from dy?",
         {"return dy + ": "return "},
     ),
     Mistake(
         "the gradient does not go through the norm",
-        "The sub-layer did not read x, but n. How do you get from dn to dx?",
-        {"back_norm(dn)": "dn"},
+        "The sub-layer did not read x. It read `normed`. How do you get from dnormed to dx?",
+        {"back_norm(dnormed)": "dnormed"},
     ),
     Mistake(
         "the identity path goes through the norm",
-        "Which x stands in the sum: the one before the norm, or the one after it?",
-        {"dy + back_norm(dn)": "back_norm(dy + dn)"},
+        "Which x is in the sum: the one before the norm, or the one after it?",
+        {"dy + back_norm(dnormed)": "back_norm(dy + dnormed)"},
     ),
     Mistake(
-        "norm and sub-layer are gone through in the order of the forward",
-        "Which of the two did the forward do last? Which comes first on the way back?",
-        {"back_sublayer(m * dy)": "back_norm(dy)", "dy + back_norm(dn)": "dy + back_sublayer(m * dn)"},
+        "norm and sub-layer come in the order of the forward",
+        "Which of the two did the forward use last? Which of them comes first on the way back?",
+        {"back_sublayer(mask * dy)": "back_norm(dy)", "dy + back_norm(dnormed)": "dy + back_sublayer(mask * dnormed)"},
     ),
     Mistake(
         "the dropout mask is forgotten",
-        "Where m is 0, does that feature of the sub-layer's output reach y at all?",
-        {"m * dy": "dy"},
+        "Where the mask is 0, does this feature of the sub-layer's output reach y at all?",
+        {"mask * dy": "dy"},
     ),
     Mistake(
         "the dropout mask comes after the sub-layer on the way back",
-        "Forward, m is multiplied on after the sub-layer. Which of the two comes first on the way back?",
-        {"back_sublayer(m * dy)": "m * back_sublayer(dy)"},
+        "The forward applies the mask after the sub-layer. Which of the two comes first on the way back?",
+        {"back_sublayer(mask * dy)": "mask * back_sublayer(dy)"},
     ),
     Mistake(
         "this is the backward of post-norm",
-        "In this forward, what goes into the norm: x alone, or the sum?",
-        {"dn = back_sublayer(m * dy)": "dsum = back_norm(dy)", "dy + back_norm(dn)": "dsum + back_sublayer(m * dsum)"},
+        "What goes into the norm of this forward: x alone, or the sum?",
+        {
+            "dnormed = back_sublayer(mask * dy)": "dsum = back_norm(dy)",
+            "dy + back_norm(dnormed)": "dsum + back_sublayer(mask * dsum)",
+        },
     ),
 )
 
@@ -129,8 +135,8 @@ def adapt_post_norm(mine):
             contexts.append(dcontext)
             return dx
 
-        m = self.dropout.backward(np.ones_like(dy), cache.dropout)
-        pieces = (m, back_sublayer, lambda dy: self.norm.backward(dy, cache.norm))
+        mask = self.dropout.backward(np.ones_like(dy), cache.dropout)
+        pieces = (mask, back_sublayer, lambda dy: self.norm.backward(dy, cache.norm))
         dx = np.asarray(mine(dy, pieces), dtype=dy.dtype)
         if not contexts:  # a wrong answer that leaves the sub-layer out
             back_sublayer(np.zeros_like(dy))
@@ -142,13 +148,12 @@ def adapt_post_norm(mine):
 
 EXERCISE = Exercise(
     name="11_residual_backward",
-    see='lesson 11, "The norm that moved"',
     hints=(
-        "How often is x used in each of the two forwards? Draw an arrow for each use, as far as y.",
-        "Two paths lead from x to y, so dx is a sum of two. In which of the two models does the one past the sub-layer "
-        "go through the norm? And on which path does the mask lie?",
-        "all of them (B, T, C).  Post: dy → dsum by the norm; dx = dsum + (m ∘ dsum → sub-layer).  "
-        "Pre: dx = dy + (m ∘ dy → dn by the sub-layer → norm)",
+        "How often does each of the two forwards use x? Draw an arrow for each use, up to y.",
+        "Two paths lead from x to y, so dx is a sum of two terms. In which of the two models does the path around "
+        "the sub-layer go through the norm? And on which path is the mask?",
+        "All arrays are (B, T, C).  post-norm: dy → dsum by the norm; dx = dsum + (mask ∘ dsum → sub-layer).  "
+        "pre-norm: dx = dy + (mask ∘ dy → dnormed by the sub-layer → norm)",
     ),
     tasks=(
         Task(

@@ -1,10 +1,10 @@
 def post_norm_backward(dy, cache):
-    m, back_sublayer, back_norm = cache
-    dsum = back_norm(dy)  # the gradient of the sum x + m f
-    return dsum + back_sublayer(m * dsum)
+    mask, back_sublayer, back_norm = cache
+    dsum = back_norm(dy)  # the gradient of x + mask * f_x
+    return dsum + back_sublayer(mask * dsum)
 
 
 def pre_norm_backward(dy, cache):
-    m, back_sublayer, back_norm = cache
-    dn = back_sublayer(m * dy)
-    return dy + back_norm(dn)
+    mask, back_sublayer, back_norm = cache
+    dnormed = back_sublayer(mask * dy)
+    return dy + back_norm(dnormed)

@@ -1,4 +1,4 @@
-"""The problems that 12_decoder_layer_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 12_decoder_layer_backward."""
 
 import functools
 
@@ -14,10 +14,10 @@ TINY = 1e-30
 
 
 def make_decoder_inputs(rng, B, T, S, C):
-    """Target and memory, of other lengths, and the two masks."""
+    """Target and memory of different lengths, and the two masks."""
     return {
         "x": rng.standard_normal((B, T, C)),
-        "memory": rng.standard_normal((B, S, C)),
+        "M": rng.standard_normal((B, S, C)),
         "allowed": not_padding(B, T) & np.tri(T, dtype=bool),
         "memory_allowed": not_padding(B, S),
     }
@@ -26,39 +26,39 @@ def make_decoder_inputs(rng, B, T, S, C):
 def make_decoder_layer(rng, given, B, T, S, C, D, F):
     """The gradients of the target and of the memory."""
     weights = make_weights(rng, (C, D, F), ("self_attention", "cross_attention"))
-    inputs = {**make_decoder_inputs(rng, B, T, S, C), "p": weights}
-    return backward_problem(given.decoder_layer, inputs, ("x", "memory"), rng)
+    inputs = {**make_decoder_inputs(rng, B, T, S, C), "weights": weights}
+    return backward_problem(given.decoder_layer, inputs, ("x", "M"), rng)
 
 
 def make_decoder(rng, given, layers, B, T, S, C):
-    """The same of a stack. All derivatives here, each layer's and the whole decoder's, are complex steps."""
-    x, memory, *masks = make_decoder_inputs(rng, B, T, S, C).values()
-    weights = [make_weights(rng, (C, 6, 7), ("self_attention", "cross_attention")) for _ in range(layers)]
+    """The same for a stack. The derivatives of each layer and of the whole decoder are complex steps."""
+    x, M, *masks = make_decoder_inputs(rng, B, T, S, C).values()
+    stack = [make_weights(rng, (C, 6, 7), ("self_attention", "cross_attention")) for _ in range(layers)]
     dy = rng.standard_normal(x.shape)
-    expected = backward_of(lambda x, memory: given.decoder(x, memory, *masks, weights)[0], x, memory)(dy)
+    expected = backward_of(lambda x, M: given.decoder(x, M, *masks, stack)[0], x, M)(dy)
     backs = []
-    for p in weights:
-        backs.append(backward_of(lambda x, memory, p=p: given.decoder_layer(x, memory, *masks, p)[0], x, memory))
-        x, _ = given.decoder_layer(x, memory, *masks, p)
+    for weights in stack:
+        backs.append(backward_of(lambda x, M, own=weights: given.decoder_layer(x, M, *masks, own)[0], x, M))
+        x, _ = given.decoder_layer(x, M, *masks, weights)
     return Problem((dy, backs), expected, ratios={"the number of layers": layers})
 
 
-def backward_of(f, x, memory):
-    """The backward of f(x, memory), which takes further axes in front -> a function of dy that returns dx, dmemory."""
-    dy_dx, dy_dmemory = (
-        f(x + complex_steps(x), memory).imag / TINY,  # (entries of x, B, T, C): each with another entry of x changed
-        f(x, memory + complex_steps(memory)).imag / TINY,
+def backward_of(f, x, M):
+    """The backward of f(x, M), which takes further axes in front -> a function of dy that returns dx, dM."""
+    dy_dx, dy_dM = (
+        f(x + complex_steps(x), M).imag / TINY,  # (entries of x, B, T, C): each with another entry of x changed
+        f(x, M + complex_steps(M)).imag / TINY,
     )
 
     def back(dy):
-        dx, dmemory = (np.tensordot(slopes, dy, dy.ndim) for slopes in (dy_dx, dy_dmemory))
-        return dx.reshape(x.shape), dmemory.reshape(memory.shape)
+        dx, dM = (np.tensordot(slopes, dy, dy.ndim) for slopes in (dy_dx, dy_dM))
+        return dx.reshape(x.shape), dM.reshape(M.shape)
 
     return back
 
 
 def complex_steps(x):
-    """One for each entry of x, tiny and imaginary -> (entries of x, *the shape of x)."""
+    """A tiny imaginary step for each entry of x -> (entries of x, *the shape of x)."""
     return 1j * TINY * np.eye(x.size).reshape(x.size, *x.shape)
 
 
@@ -70,89 +70,88 @@ def adapt_decoder(mine):
             dy = self.norm.backward(dy, cache.norm)
         pairs = zip(self.layers, cache.layers, strict=True)
         backs = [functools.partial(layer.backward, cache=layer_cache) for layer, layer_cache in pairs]
-        dx, dmemory = (np.asarray(array, dtype=dy.dtype) for array in mine(dy, backs))
+        dx, dM = (np.asarray(array, dtype=dy.dtype) for array in mine(dy, backs))
         cache.layers.clear()
-        return dx, dmemory
+        return dx, dM
 
     return backward
 
 
 DECODER_LAYER_MISTAKES = (
     Mistake(
-        "the memory gets the gradient of its keys alone",
-        "The cross-attention is called with a, memory, memory. What else is made of the memory?",
-        {"dmemory = dkey + dvalue": "dmemory = dkey"},
+        "the memory gets only the gradient of its keys",
+        "The cross-attention is called with first, M, M. What does it make from M, besides keys?",
+        {"dM = dkey + dvalue": "dM = dkey"},
     ),
     Mistake(
-        "the memory gets the gradient of its values alone",
-        "The cross-attention is called with a, memory, memory. What else is made of the memory?",
-        {"dmemory = dkey + dvalue": "dmemory = dvalue"},
+        "the memory gets only the gradient of its values",
+        "The cross-attention is called with first, M, M. What does it make from M, besides values?",
+        {"dM = dkey + dvalue": "dM = dvalue"},
     ),
     Mistake(
-        "the path past the cross-attention is forgotten",
-        "a is an input of the cross-attention, and where else does it stand?",
-        {"da = ds + dquery": "da = dquery"},
+        "the path around the cross-attention is forgotten",
+        "`first` goes into the cross-attention. Where else does the forward use it?",
+        {"dfirst = dsum + dquery": "dfirst = dquery"},
     ),
     Mistake(
         "the gradient of the cross-attention's queries is forgotten",
-        "Who asks the memory? Does a matter for the answer only by standing beside it in the sum?",
-        {"da = ds + dquery": "da = ds"},
+        "Who asks the memory? If `first` changes, does it change what is asked, too?",
+        {"dfirst = dsum + dquery": "dfirst = dsum"},
     ),
     Mistake(
-        "the cross-attention gets the gradient of c, not that of the sum",
-        "r is a part of the sum a + r, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"back_cross(ds)": "back_cross(dc)"},
+        "the cross-attention gets the gradient of `second`, not that of the sum",
+        "`read` is a part of the sum first + read, and the sum goes into the norm. Which gradient has reached the sum?",
+        {"back_cross(dsum)": "back_cross(dsecond)"},
     ),
     Mistake(
         "the self-attention gives x only the gradient of its queries",
-        "The self-attention is called with x, x, x. To how many of its inputs does x belong?",
-        {"return ds + dquery + dkey + dvalue": "return ds + dquery"},
+        "The self-attention is called with x, x, x. How many of its three inputs are x?",
+        {"return dsum + dquery + dkey + dvalue": "return dsum + dquery"},
     ),
 )
 
 DECODER_MISTAKES = (
     Mistake(
-        "the memory gets the last layer's part alone",
-        "Which of the layers read the memory?",
-        {"dmemory = dmemory + part": "dmemory = part if back is backs[-1] else dmemory"},
+        "the memory gets only the share of the last layer",
+        "Which layers read the memory?",
+        {"dM = dM + share": "dM = share if back is backs[-1] else dM"},
     ),
     Mistake(
-        "each layer's part of dmemory takes the place of the one before",
-        "The memory was used once by every layer. What do the gradients of several uses make: the last of them?",
-        {"dmemory + part": "part"},
+        "each layer's share of dM replaces the one before",
+        "Every layer uses the memory. What happens to the gradients of several uses?",
+        {"dM + share": "share"},
     ),
     Mistake(
-        "the parts of dmemory are averaged",
-        "If every layer would gain 1 by a change of the memory, how much would be gained in all?",
-        {"dmemory + part": "dmemory + part / len(backs)"},
+        "the shares of dM are averaged",
+        "Suppose that a change of M lowers the loss by 1 through each layer. How much does it lower the loss in all?",
+        {"dM + share": "dM + share / len(backs)"},
     ),
     Mistake(
-        "the layers are gone through in the order of the forward",
+        "the layers come in the order of the forward",
         "dy is the gradient of what the last layer returned. Which layer can take it?",
         {"reversed(backs)": "backs"},
     ),
     Mistake(
         "every layer gets the same dy",
-        "Layer 1 did not return what the loss was computed of, but the input of layer 2. Whose gradient is that?",
-        {"dy, part": "dx, part", "return dy": "return dx"},
+        "dy belongs to what the last layer returned. Which gradient belongs to what the layer below returned?",
+        {"dy, share": "dx, share", "return dy": "return dx"},
     ),
 )
 
 EXERCISE = Exercise(
     name="12_decoder_layer_backward",
-    see='lesson 12, "The machine"',
     hints=(
-        "How often are x, a, c and the memory used in one layer? And how often is the memory used in the whole stack?",
-        "The memory gives keys and values, and a gives the queries and stands in the sum. In a stack, what a layer "
-        "returns for its x is the dy of the layer below, and what it returns for the memory is one part of many.",
-        "(B, T, C): dc = 2 terms, da = 2 terms, dx = 4 terms, each sum of a norm's gradient and those of a piece.  "
-        "(B, S, C): dmemory = 2 terms in one layer, as many parts as layers in the stack",
+        "How often does one layer use x, `first`, `second` and M? And how often does the whole stack use M?",
+        "M makes keys and values. `first` makes the queries, and it is in a sum. In a stack, the dx of one layer "
+        "is the dy of the layer below, and its dM is one share of many.",
+        "(B, T, C): dsecond has 2 terms, dfirst 2, and dx 4: the gradient of a sum, and what comes back through a "
+        "piece.  (B, S, C): dM has 2 terms in one layer, and as many shares as the stack has layers",
     ),
     tasks=(
         Task(
             function="decoder_layer_backward",
             forward="decoder_layer",
-            outputs=(Output("dx", "BTC"), Output("dmemory", "BSC")),
+            outputs=(Output("dx", "BTC"), Output("dM", "BSC")),
             make=make_decoder_layer,
             sizes=LAYER_SIZES,
             linear=True,
@@ -160,7 +159,7 @@ EXERCISE = Exercise(
         ),
         Task(
             function="decoder_backward",
-            outputs=(Output("dx", "BTC"), Output("dmemory", "BSC")),
+            outputs=(Output("dx", "BTC"), Output("dM", "BSC")),
             make=make_decoder,
             sizes=STACK_SIZES,
             linear=True,

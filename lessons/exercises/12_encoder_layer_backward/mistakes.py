@@ -1,4 +1,4 @@
-"""The problems that 12_encoder_layer_backward is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 12_encoder_layer_backward."""
 
 import dataclasses
 
@@ -12,78 +12,80 @@ SIZES = sizes("B T C D F", (2, 3, 4, 6, 7), (3, 2, 5, 4, 6), (1, 1, 3, 1, 1), (1
 
 
 def make_encoder_layer(rng, given, B, T, C, D, F):
-    """The gradients of x, and of what the first half makes of it."""
-    p = make_weights(rng, (C, D, F), ("attention",))
-    inputs = {"x": rng.standard_normal((B, T, C)), "allowed": not_padding(B, T), "p": p}
+    """The gradients of x and of `middle`, which the first half makes from x."""
+    weights = make_weights(rng, (C, D, F), ("attention",))
+    inputs = {"x": rng.standard_normal((B, T, C)), "allowed": not_padding(B, T), "weights": weights}
     problem = backward_problem(given.encoder_layer, inputs, ("x",), rng)
     x, dy = inputs["x"], problem.args[0]
-    a, _ = given.layer_norm(x + given.attention(x, x, x, inputs["allowed"], p["attention"])[0], p["norm_1"])
+    attended, _ = given.attention(x, x, x, inputs["allowed"], weights["attention"])
+    middle, _ = given.layer_norm(x + attended, weights["norm_1"])
 
-    def second_half(a):
-        return given.layer_norm(a + given.feed_forward(a, p["feed_forward"])[0], p["norm_2"])[0]
+    def second_half(middle):
+        return given.layer_norm(middle + given.feed_forward(middle, weights["feed_forward"])[0], weights["norm_2"])[0]
 
-    da = complex_step(lambda a: np.sum(dy * second_half(a)), a)
-    return dataclasses.replace(problem, expected=(*problem.expected, da))
+    dmiddle = complex_step(lambda middle: np.sum(dy * second_half(middle)), middle)
+    return dataclasses.replace(problem, expected=(*problem.expected, dmiddle))
 
 
 ENCODER_LAYER_MISTAKES = (
     Mistake(
-        "the path past the feed-forward network is forgotten",
-        "How often is a used in the forward? Which of its uses is not in your da?",
-        {"da = ds + ": "da = "},
+        "the path around the feed-forward network is forgotten",
+        "How often does the forward use `middle`? Which of the uses is missing in your dmiddle?",
+        {"dmiddle = dsum + ": "dmiddle = "},
     ),
     Mistake(
-        "the path past the attention is forgotten",
-        "x is an input of the attention, and where else does it stand?",
-        {"return ds + ": "return "},
+        "the path around the attention is forgotten",
+        "x goes into the attention. Where else does the forward use it?",
+        {"return dsum + ": "return "},
     ),
     Mistake(
         "the attention gives x only the gradient of its queries",
-        "The attention is called with x, x, x. To how many of its inputs does x belong?",
+        "The attention is called with x, x, x. How many of its three inputs are x?",
         {" + dkey + dvalue": ""},
     ),
     Mistake(
         "the gradient of the values does not come back to x",
-        "The attention is called with x, x, x. What are the weights' means taken of?",
+        "The attention is called with x, x, x. Which of the three does it take a weighted mean of?",
         {" + dvalue": ""},
     ),
     Mistake(
-        "the path past the attention does not go through the norm",
-        "Where does x enter the sum: before the norm, or after it? Has da been through that norm?",
-        {"return ds": "return da"},
+        "the path around the attention does not go through the norm",
+        "Where does x enter the sum: before the norm, or after it? Has your dmiddle been through this norm?",
+        {"return dsum": "return dmiddle"},
     ),
     Mistake(
         "the feed-forward network gets the gradient of y, not that of the sum",
-        "f is a part of the sum a + f, and the sum goes into the norm. Which gradient has reached the sum?",
-        {"back_feed_forward(ds)": "back_feed_forward(dy)"},
+        "`fed` is a part of the sum middle + fed, and the sum goes into the norm. Which gradient has reached the sum?",
+        {"back_feed_forward(dsum)": "back_feed_forward(dy)"},
     ),
     Mistake(
         "this is the backward of a pre-norm layer",
-        "In this forward, what goes into each norm: the input of a piece, or a sum?",
+        "What goes into each norm of this forward: the input of a piece, or a sum?",
         {
-            "ds = back_norm_2(dy)": "da = dy + back_norm_2(back_feed_forward(dy))",
-            "    da = ds + back_feed_forward(ds)\n    ds = back_norm_1(da)  # the gradient of x + s\n": "",
-            "back_attention(ds)": "back_attention(da)",
-            "ds + dquery + dkey + dvalue": "da + back_norm_1(dquery + dkey + dvalue)",
+            "dsum = back_norm_2(dy)": "dmiddle = dy + back_norm_2(back_feed_forward(dy))",
+            "    dmiddle = dsum + back_feed_forward(dsum)\n": "",
+            "    dsum = back_norm_1(dmiddle)  # the gradient of x + attended\n": "",
+            "back_attention(dsum)": "back_attention(dmiddle)",
+            "dsum + dquery + dkey + dvalue": "dmiddle + back_norm_1(dquery + dkey + dvalue)",
         },
     ),
 )
 
 EXERCISE = Exercise(
     name="12_encoder_layer_backward",
-    see='lesson 12, "The machine", and lesson 11',
     hints=(
-        "How often is a used in the forward, and how often x? Draw an arrow for each use.",
-        "a has two uses, as it stands in a sum and is the network's input. x has four: a sum, and three "
-        "inputs of the attention. Each path begins at the gradient of a sum, after which there is a norm.",
-        "all of them (B, T, C).  dy → ds₂ by norm 2; da = ds₂ + (ds₂ → network);  da → ds₁ by norm 1; "
-        "dx = ds₁ + three more, all of ds₁ → attention",
+        "How often does the forward use x, and how often `middle`? Draw an arrow for each use.",
+        "`middle` has two uses: it is in a sum, and it is the input of the network. x has four: it is in a sum, "
+        "and it is all three inputs of the attention. Every path starts from the gradient of a sum, and every sum "
+        "goes into a norm.",
+        "All arrays are (B, T, C).  dy → dsum by norm 2; dmiddle = dsum + (dsum → network);  dmiddle → a new dsum "
+        "by norm 1; dx = this dsum + three more, all from (dsum → attention)",
     ),
     tasks=(
         Task(
             function="encoder_layer_backward",
             forward="encoder_layer",
-            outputs=(Output("dx", "BTC"), Output("da", "BTC")),
+            outputs=(Output("dx", "BTC"), Output("dmiddle", "BTC")),
             make=make_encoder_layer,
             sizes=SIZES,
             linear=True,

@@ -1,7 +1,7 @@
 def encoder_layer_backward(dy, cache):
     back_attention, back_norm_1, back_feed_forward, back_norm_2 = cache
-    ds = back_norm_2(dy)  # the gradient of a + f
-    da = ds + back_feed_forward(ds)
-    ds = back_norm_1(da)  # the gradient of x + s
-    dquery, dkey, dvalue = back_attention(ds)
-    return ds + dquery + dkey + dvalue, da
+    dsum = back_norm_2(dy)  # the gradient of middle + fed
+    dmiddle = dsum + back_feed_forward(dsum)
+    dsum = back_norm_1(dmiddle)  # the gradient of x + attended
+    dquery, dkey, dvalue = back_attention(dsum)
+    return dsum + dquery + dkey + dvalue, dmiddle

@@ -1,4 +1,4 @@
-"""The problems that 13_noam is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 13_noam."""
 
 import math
 
@@ -8,17 +8,17 @@ from minitransformer.exercises import Exercise, Mistake, Output, Problem, Replac
 from minitransformer.exercises.problems import sizes
 from minitransformer.training import noam
 
-SIZES = sizes("steps d_model w", (7, 437, 42), (9, 64, 9), (1, 1, 1), (1, 300, 4000))
+SIZES = sizes("steps C warmup", (7, 437, 42), (9, 64, 9), (1, 1, 1), (1, 300, 4000))
 
 
-def make_noam(rng, given, steps, d_model, w):
+def make_noam(rng, given, steps, C, warmup):
     """Steps before, at and after the end of the warm-up."""
-    factor = float(rng.uniform(1.5, 4))
-    s = np.array([max(1, w // 2), 1, max(1, w - 1), w, w + 1, 3 * w, 20 * w, 7 * w, 30 * w])[:steps]
-    expected = np.array([noam(step, d_model, w, factor) for step in s.tolist()])
-    ratios = {"factor": factor, "d_model": d_model, "sqrt(d_model)": math.sqrt(d_model), "w": w, "sqrt(w)": w**0.5}
-    places = {"during the warm-up": {"lr": s < w}, "from step w on": {"lr": s >= w}}
-    return Problem((s, d_model, w, factor), (expected,), ratios=ratios, places=places)
+    factor, before = float(rng.uniform(1.5, 4)), [max(1, warmup // 2), 1, max(1, warmup - 1)]
+    step = np.array([*before, warmup, warmup + 1, 3 * warmup, 20 * warmup, 7 * warmup, 30 * warmup])[:steps]
+    expected = np.array([noam(one, C, warmup, factor) for one in step.tolist()])
+    ratios = {"factor": factor, "C": C, "sqrt(C)": math.sqrt(C), "warmup": warmup, "sqrt(warmup)": math.sqrt(warmup)}
+    places = {"during the warm-up": {"lr": step < warmup}, "from the end of the warm-up on": {"lr": step >= warmup}}
+    return Problem((step, C, warmup, factor), (expected,), ratios=ratios, places=places)
 
 
 def adapt_noam(mine):
@@ -32,56 +32,56 @@ def adapt_noam(mine):
 
 EXERCISE = Exercise(
     name="13_noam",
-    see='lesson 13, "The Noam schedule"',
     replaces={"noam": Replacement(noam, adapt_noam)},
     hints=(
-        "At which step is the rate to be largest? What are the two branches there?",
-        "The straight line goes through 0 and meets the root at s = w: that tells its slope. Before w the line is "
-        "the lower one of the two. In front stand two numbers that know nothing of s.",
-        "(S,) = number · number · the lower one of (S,) and (S,): a power of s, and s times a power of w",
+        "At which step should the rate be largest? What are the two branches there?",
+        "The straight line goes through 0 and meets the root at step = warmup, which gives its slope. During the "
+        "warm-up the line is the lower branch. The two factors in front do not depend on the step.",
+        "an array = number · number · the lower of two arrays: a power of step, and step times a power of warmup",
     ),
     tasks=(
         Task(
             function="noam",
-            outputs=(Output("lr", "S"),),
+            outputs=(Output("lr", ("step",)),),
             make=make_noam,
             sizes=SIZES,
             mistakes=(
                 Mistake(
                     "the larger branch is taken, not the smaller",
-                    "What is s^−0.5 at the first step, and is the warm-up not there to avoid just that?",
+                    "How large is step^−0.5 at the first step? And what is the warm-up for?",
                     {"minimum": "maximum"},
                 ),
                 Mistake(
                     "steps are counted from 0",
-                    "The s that comes in counts from 1 already. Where is the peak with what you do to it?",
-                    {"    return": "    s = s + 1\n    return"},
+                    "The steps that come in already count from 1. Where is the peak after what you do to them?",
+                    {"    return": "    step = step + 1\n    return"},
                 ),
                 Mistake(
-                    "the warm-up rises to 1, and does not meet the root at w",
-                    "What are your two branches at s = w? Are they the same number there?",
-                    {"s * w**-1.5": "s / w"},
+                    "the warm-up rises to 1, and does not meet the root at step = warmup",
+                    "What are your two branches at step = warmup? Are they the same number there?",
+                    {"step * warmup**-1.5": "step / warmup"},
                 ),
                 Mistake(
-                    "the slope of the warm-up is w to the power of −0.5",
-                    "Where do your two branches meet? At s = w, which power of w makes s·w^a the same as s^−0.5?",
-                    {"w**-1.5": "w**-0.5"},
+                    "the slope of the warm-up is warmup^−0.5",
+                    "At step = warmup, your two branches must be equal. Which power of warmup makes step · "
+                    "warmup^a equal to step^−0.5 there?",
+                    {"warmup**-1.5": "warmup**-0.5"},
                 ),
                 Mistake(
                     "the warm-up always has the paper's 4000 steps",
-                    "4000 is what w is if nobody says otherwise. And if somebody does?",
-                    {"w**-1.5": "4000**-1.5"},
+                    "4000 is only the default of `warmup`. What if somebody passes another number?",
+                    {"warmup**-1.5": "4000**-1.5"},
                 ),
                 Mistake(
-                    "d_model has the wrong exponent",
-                    "In a wider model more changes pull together. Is its rate to be larger, or smaller?",
-                    {"d_model**-0.5": "d_model**0.5"},
+                    "C has the wrong exponent",
+                    "In a wider model, more changes add up. Should its rate be larger or smaller?",
+                    {"C**-0.5": "C**0.5"},
                 ),
                 Mistake("the factor is missing", 'Somebody trains "with lr = 2". Where is the 2?', {"factor * ": ""}),
                 Mistake(
                     "the rate stays at the peak",
-                    "Which of the two branches holds after w steps, and does it know s?",
-                    {"s**-0.5": "w**-0.5"},
+                    "Which of the two branches holds after the warm-up, and does yours depend on the step?",
+                    {"step**-0.5": "warmup**-0.5"},
                 ),
             ),
         ),

@@ -1,2 +1,2 @@
-def noam(s, d_model, w=4000, factor=1.0):
-    return factor * d_model**-0.5 * np.minimum(s**-0.5, s * w**-1.5)
+def noam(step, C, warmup=4000, factor=1.0):
+    return factor * C**-0.5 * np.minimum(step**-0.5, step * warmup**-1.5)

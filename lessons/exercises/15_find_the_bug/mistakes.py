@@ -1,4 +1,4 @@
-"""The problems that 15_find_the_bug is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 15_find_the_bug."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def make_layer_norm(rng, given, B, T, C):
 
 
 def make_answers(rng, given, B, V):
-    """A model that knows an answer for each row by heart, and talks nonsense if it is led astray."""
+    """A model that knows the answer of each row by heart, and writes nonsense after any other beginning."""
     lengths = rng.permutation([int(rng.integers(5, 8)), 1, 4, 2, 0][:B])  # of letters; EOS comes after them
     rows, width = B, lengths.max() + 1
     place = np.arange(width)
@@ -46,7 +46,7 @@ def make_answers(rng, given, B, V):
 
 
 def make_loss(rng, given, B, T, V):
-    """Sequences of different lengths, the longest of which has one token of padding, too, if it has two."""
+    """Sequences of different lengths. If T > 1, even the longest has one token of padding."""
     lengths = rng.permutation(np.linspace(1, max(T - 1, 1), B).round())
     real = np.arange(T) < lengths[:, None]
     targets = np.where(real, rng.integers(EOS, V, real.shape), PAD)
@@ -64,23 +64,23 @@ LAYER_NORM = Task(
     linear=True,
     mistakes=(
         Mistake(
-            "the bug is still there: γ comes in after the means",
-            "On the way back from y = γ x̂ + β, what comes first? Is the mean of a product the product with a mean?",
-            {"g = dy * gamma": "g = dy", "dx = (": "dx = gamma * ("},
+            "the bug is still there: γ is applied after the means",
+            "On the way back from y = γ x̂ + β, what comes first? Can you pull γ out of a mean over the features?",
+            {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
         ),
         Mistake(
             "γ has been removed from dx",
-            "dy belongs to y. What belongs to x̂, if y = γ x̂ + β? Does γ play no part in it?",
-            {"g = dy * gamma": "g = dy"},
+            "dy is the gradient of y. What is the gradient of x̂, if y = γ x̂ + β?",
+            {"dx_hat = dy * gamma": "dx_hat = dy"},
         ),
         Mistake(
-            "only the path through the mean is mended",
-            "Two means are taken on the way back. Do both of them get the gradient of x̂?",
-            {"x_hat * (g * x_hat)": "gamma * x_hat * (dy * x_hat)"},
+            "only the path through μ is mended",
+            "You take two means. Do both of them use the gradient of x̂?",
+            {"x_hat * (dx_hat * x_hat)": "gamma * x_hat * (dy * x_hat)"},
         ),
         Mistake(
-            "γ comes in twice",
-            "Once before the means, and once more after them: how often does y have it?",
+            "γ is applied twice",
+            "You multiply by γ before the means and again after them. How often does the forward multiply by it?",
             {"dx = (": "dx = gamma * ("},
         ),
     ),
@@ -93,23 +93,23 @@ GREEDY = Task(
     sizes=ANSWER_SIZES,
     mistakes=(
         Mistake(
-            "the bug is still there: all rows stop with the first that ends",
-            "The shortest answer is there. Who is still speaking then?",
+            "the bug is still there: all rows stop as soon as the first one ends",
+            "The shortest answer is complete. Which rows are still writing at this moment?",
             {"done.all()": "done.any()"},
         ),
         Mistake(
-            "it runs on to max_len when all have ended",
-            "Every row has said EOS. What is there left to ask the model for?",
+            "it goes on to max_len even if all rows have ended",
+            "Every row has written its EOS. What is left to ask the model for?",
             {" and not done.all()": ""},
         ),
         Mistake(
             "rows go on after their EOS",
-            "The others are not ready yet. What is to stand in a row that is?",
+            "The other rows are not done yet. What should a row that is done get?",
             {"        token[done] = PAD\n": ""},
         ),
         Mistake(
             "EOS is overwritten with padding",
-            "Who is done in the moment in which EOS is said? And which row is to be padded from there on?",
+            "When does a row count as done: in the step that writes EOS, or from the next step on?",
             {"token[done] = PAD\n        done |= token == EOS": "done |= token == EOS\n        token[done] = PAD"},
         ),
     ),
@@ -123,22 +123,23 @@ LOSS = Task(
     mistakes=(
         Mistake(
             "the bug is still there: padding is counted in the mean",
-            "The padding's losses are 0 now. By how many tokens is the sum divided?",
+            "The losses of padding are 0 now. How many tokens is their sum divided by?",
             {".sum() / real.sum()": ".mean()"},
         ),
         Mistake(
             "padding has a loss",
-            "Is the model to learn to say padding? Who will ever ask it for that?",
+            "Should the model learn to write padding? Does anybody ever read it?",
             {"(losses * real).sum() / real.sum()": "losses.mean()"},
         ),
         Mistake(
             "each sequence counts the same, however long it is",
-            "A sequence of one token and one of six: is a token of the first worth six of the other?",
+            "Take a sequence of one token and a sequence of six. Should the one token count as much as the six "
+            "together?",
             {"(losses * real).sum() / real.sum()": "((losses * real).sum(axis=1) / real.sum(axis=1)).mean()"},
         ),
         Mistake(
             "it is a sum, not a mean",
-            "A batch twice as large: is it to have twice the loss of a token?",
+            "Take the same batch twice, as one large batch. Should the loss of a token double?",
             {" / real.sum()": ""},
         ),
     ),
@@ -146,13 +147,13 @@ LOSS = Task(
 
 EXERCISE = Exercise(
     name="15_find_the_bug",
-    see="lesson 15, tools 4 and 6",
     hints=(
-        "What did the user do when it went well, and what when it did not? What is different, and which line sees it?",
-        "In a new LayerNorm γ is 1, and a factor of 1 may stand anywhere. In a batch of one row, any and all are the "
-        "same. In a batch without padding, so are all tokens and the real tokens.",
-        "g (B, T, C) = what belongs to x̂, and then no γ any more;  go on while there is a row of the (B,) that is not "
-        "done;  loss = a sum over (B, T), divided by a count over (B, T)",
+        "When did it go well for the user, and when did it not? What is different, and which line notices the "
+        "difference?",
+        "In a new LayerNorm γ is 1, so a factor γ may be anywhere. In a batch of one row, `any` and `all` are the "
+        "same. In a batch without padding, all tokens are real tokens.",
+        "dx̂ (B, T, C) = the gradient of x̂, and no γ after that;  go on while some row of (B,) is not done;  loss "
+        "= a sum over (B, T), divided by a count over (B, T)",
     ),
     tasks=(LAYER_NORM, GREEDY, LOSS),
 )

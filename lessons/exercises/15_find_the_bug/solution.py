@@ -1,9 +1,9 @@
 def layer_norm_backward(dy, cache):
     x_hat, sigma, gamma = cache
-    g = dy * gamma  # the gradient of x_hat: before the means, as y = gamma x_hat + beta is the last thing done
-    through_mean = g.mean(axis=-1, keepdims=True)
-    through_spread = x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
-    dx = (g - through_mean - through_spread) / sigma
+    dx_hat = dy * gamma  # before the means, because y = gamma x_hat + beta is the last step of the forward
+    mu_path = dx_hat.mean(axis=-1, keepdims=True)
+    sigma_path = x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)
+    dx = (dx_hat - mu_path - sigma_path) / sigma
     return dx, (dy * x_hat).sum(axis=(0, 1)), dy.sum(axis=(0, 1))
 
 

@@ -1,4 +1,4 @@
-"""The problems that 15_permutation_test is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 15_permutation_test."""
 
 import math
 
@@ -25,7 +25,7 @@ def make_bank(rng, given, T, C):
 
 
 def bank_of(rng, T, C):
-    """Layers of T tokens -> ((what it does, the layer, whether it is equivariant), ...)."""
+    """Layers for T tokens -> ((what it does, the layer, whether it is equivariant), ...)."""
     W, U = rng.standard_normal((2, C, C))
     at, queries, weight = rng.standard_normal((T, C)), rng.standard_normal((T, C)), rng.uniform(0, 1, (T, 1))
     past = np.tri(T, dtype=bool)
@@ -41,11 +41,11 @@ def bank_of(rng, T, C):
         ("adds a vector for each position, the same for 0 and 1, 2 and 3 ...", lambda x: x + pairs, False),
         ("adds a vector for each position, the same for 1 and 2, 3 and 4 ...", lambda x: x + shifted_pairs, False),
         ("is attention with a causal mask", lambda x: attention(x @ W, x @ U, x, past), False),
-        ("is attention whose queries are its own", lambda x: attention(queries, x @ U, x), False),
+        ("is attention with fixed queries", lambda x: attention(queries, x @ U, x), False),
         ("adds up the tokens so far", lambda x: np.cumsum(x, axis=0), False),
-        ("turns the tokens round", lambda x: x[::-1].copy(), False),
+        ("reverses the tokens", lambda x: x[::-1].copy(), False),
         ("adds both neighbours", lambda x: x + np.tri(T, k=1) @ x - np.tri(T, k=-2) @ x, False),
-        ("moves all tokens on, the last to the front", lambda x: np.roll(x, 1, axis=0), False),
+        ("moves all tokens by one place, and the last to the front", lambda x: np.roll(x, 1, axis=0), False),
         (
             "gives each token a mean that favours some places",
             lambda x: np.tile((weight * x).sum(axis=0), (T, 1)),
@@ -63,36 +63,37 @@ def attention(q, k, v, may_look=True):
 
 EXERCISE = Exercise(
     name="15_permutation_test",
-    see="lesson 15, tool 5",
     hints=(
-        "A layer that adds positions, one that turns all tokens round, one that takes a mean: which of them should "
-        "pass, and what would each do with the tokens in another order?",
-        "The layer is called twice: with the tokens as they are, and in another order. One of the two results has to "
-        "be put in order as well, before they are compared. An order that you draw is better than one you choose.",
-        "order (T,);  layer of (T, C) in this order against (T, C) of the layer, in this order: the largest "
-        "difference, one number, is below some small bound, or not",
+        "Take a layer that adds positions, one that reverses all tokens, and one that takes a mean. Which of them "
+        "should pass? And what does each do if the tokens come in another order?",
+        "Call the layer twice: with the tokens as they are, and in another order. Before you compare, you must put "
+        "one of the two results in order, too. A random order is better than one that you choose.",
+        "order (T,);  the layer of (T, C) in this order, against (T, C) of the layer, in this order: their largest "
+        "difference is below some small bound, or not",
     ),
     tasks=(
         Task(
             function="verdicts",
-            outputs=(Output("verdict", "L", "bool", sequence=True),),
+            outputs=(Output("verdict", ("layer",), "bool", sequence=True),),
             make=make_bank,
             sizes=SIZES,
             float32=False,  # rounding in float32 is no news about positions
             mistakes=(
                 Mistake(
                     "the order that is tried changes nothing",
-                    "Print your order. Which layer on earth would fail with it?",
+                    "Print your order. Which layer could ever fail with it?",
                     {"rng.permutation(len(x))": "np.arange(len(x))"},
                 ),
                 Mistake(
                     "only the reversed order is tried",
-                    "A layer that adds both neighbours to each token: does it notice when all tokens are turned round?",
+                    "Take a layer that adds both neighbours to each token. Does it notice when all tokens are "
+                    "reversed?",
                     {"rng.permutation(len(x))": "np.arange(len(x))[::-1]"},
                 ),
                 Mistake(
                     "only two tokens change places",
-                    "A layer treats the first two tokens alike, and the third otherwise. Does it notice your order?",
+                    "Take a layer that treats the first two tokens alike, and the third differently. Does it "
+                    "notice your order?",
                     {"rng.permutation(len(x))": "np.r_[1, 0, 2 : len(x)]"},
                 ),
                 Mistake(
@@ -102,22 +103,22 @@ EXERCISE = Exercise(
                 ),
                 Mistake(
                     "the features are shuffled, not the tokens",
-                    "x has two axes, (T, C). Which of them is the position?",
+                    "x has two axes, (T, C). Which of them is the axis of the positions?",
                     {"len(x)": "x.shape[1]", "x[order]": "x[:, order]", "layer(x)[order]": "layer(x)[:, order]"},
                 ),
                 Mistake(
                     "the output is put into the inverse order",
-                    "If row 0 of the new input is row 3 of the old, which row of the old output belongs there?",
+                    "If row 0 of the new input is row 3 of the old input, which row of the old output belongs there?",
                     {"layer(x)[order]": "layer(x)[np.argsort(order)]"},
                 ),
                 Mistake(
                     "only the output is put into another order",
-                    "The layer should be given the tokens in two orders. Does it ever see the second?",
+                    "The layer should get the tokens in two orders. Does it ever see the second?",
                     {"layer(x[order])": "layer(x)"},
                 ),
                 Mistake(
                     "it asks for equality to the last digit",
-                    "0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1: does your computer find them equal?",
+                    "Does your computer find 0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 equal?",
                     {"< 1e-9": "== 0"},
                 ),
             ),

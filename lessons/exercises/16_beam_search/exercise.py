@@ -2,12 +2,12 @@
 
 Difficulty 4 of 5, 35 minutes. See lesson 16, "Keep several beginnings" and "Short answers win".
 
-A model gives the log probabilities of the next token; write the search for a whole answer. At each step extend every
-living beginning by every token, and sort the extensions by log P, the best first. Of the first `beam` of them, those
-that end in eos are finished answers. Of those that do not end, the first `beam` live on. What still lives after
-`max_new_tokens` tokens counts as finished, too. Of all finished answers the best is the one with the largest
+A model gives the log probabilities of the next token. Write the search for a whole answer. At each step, extend every
+living beginning by every token, and sort the extensions by ln p, the best first. Of the first `beam` extensions, those
+that end in eos are finished answers. Of all extensions that do not end in eos, the first `beam` live on. What still
+lives after `max_new_tokens` tokens counts as finished, too. The result is the finished answer with the largest
 
-    score(y) = log P(y) / ((5 + l) / 6)^alpha           with l tokens in y, its eos included
+    score = ln p(answer) / ((5 + T) / 6)^alpha          T tokens, eos included
 
     minitransformer check 16_beam_search
 """
@@ -18,7 +18,7 @@ EOS = 2  # ends an answer; all other tokens go on
 
 
 def greedy(log_p, max_new_tokens):
-    """Always the likeliest token, for comparison -> (log P, ids)."""
+    """For comparison: always the likeliest token -> (ln p, ids)."""
     total, ids = 0.0, ()
     while len(ids) < max_new_tokens and EOS not in ids:
         row = log_p(ids)
@@ -32,4 +32,4 @@ def beam_search(log_p, max_new_tokens, beam=4, alpha=0.6):
 
     log_p(ids) -> (V,) gives the log probabilities of the token after a tuple of ids.
     """
-    raise NotImplementedError("keep a list of (log P, ids), at first [(0.0, ())], and write one step that extends it")
+    raise NotImplementedError("keep a list of (ln p, ids), at first [(0.0, ())], and write one step that extends it")

@@ -1,4 +1,4 @@
-"""The problems that 16_beam_search is tried on, its hints, and the mistakes that are known."""
+"""The problems, the hints and the known mistakes of 16_beam_search."""
 
 import dataclasses
 
@@ -9,18 +9,18 @@ from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Prob
 from minitransformer.exercises.problems import sizes
 from minitransformer.vocabulary import BOS, EOS
 
-# V, beam and max_new_tokens: first those of problems on which a certain mistake shows, then those of any problem
+# V, beam and max_new_tokens: first of problems on which one known mistake shows, then of any problems
 RICH = ((5, 3, 6), (6, 2, 4), (4, 2, 6), (8, 3, 4), (5, 2, 5), (6, 3, 4), (4, 3, 5), (5, 4, 4), (7, 2, 4), (3, 2, 6))
 RICH += ((6, 2, 5), (7, 3, 3))
 OTHERS = ((3, 1, 5), (3, 3, 3), (4, 6, 3), (6, 5, 1), (5, 1, 1), (7, 2, 4)) * 3
 SIZES = sizes("V beam max_new_tokens", *RICH, *OTHERS)
-APART = 1e-3  # what a mistake changes in a score is more, so that it can be told from rounding, also in float32
-ROWS = 250  # of a language's tables
-NOBODY = -1  # after an answer's last token
+APART = 1e-3  # a mistake changes the score by more, so that it differs from rounding, even in float32
+ROWS = 250  # at most, in each table of a language
+NOTHING = -1  # after an answer's last token
 
 
 class Rows:
-    """A language model as the library's search wants it: it remembers what each row has said."""
+    """A language model as the library's search wants it: it remembers what each row has written."""
 
     def __init__(self, log_p):
         self.log_p, self.said = log_p, [()]
@@ -38,9 +38,9 @@ class Rows:
 def random_model(rng, V, length, flat, sharp):
     """A language: the log probabilities of what comes after each beginning, up to `length` tokens.
 
-    After half of the beginnings all tokens are about as likely, after the others one is. `flat` and `sharp` are the
-    standard deviations of the logits. What it says after eos it says with much conviction, as models do that were never
-    taught what comes there.
+    After half of the beginnings all tokens are about equally likely, after the others a single token is. `flat` and
+    `sharp` are the standard deviations of the logits. After eos the model is very sure of the next token, like models
+    that were never taught what comes there.
     """
     growth = rng.choice([0.0, 0.6]) if sharp else 0.0  # of the logit of eos, for each token
     tables = []  # for each length, a row for each beginning
@@ -61,7 +61,7 @@ def random_model(rng, V, length, flat, sharp):
 
 
 def make_search(rng, given, V, beam, max_new_tokens):
-    """A language of V tokens. For each known mistake there is one on which it shows: they are drawn until it does."""
+    """A language of V tokens. The first ones are drawn until the known mistake that belongs to them shows."""
     rich = (V, beam, max_new_tokens) in RICH
     while True:
         tied = beam >= V and rng.random() < 0.5  # all tokens are equally likely; eos is in the beam, in any order
@@ -79,7 +79,7 @@ def padded_ids(outputs, problem):
     score, ids = outputs
     ids, missing = np.asarray(ids), problem.args[1] - np.size(ids)
     if ids.ndim == 1 and missing > 0:
-        ids = np.concatenate([ids, np.full(missing, NOBODY)])
+        ids = np.concatenate([ids, np.full(missing, NOTHING)])
     return score, ids
 
 
@@ -102,7 +102,7 @@ def ends_if_it_should(outputs, problem):
 
 
 def counts_what_it_says(outputs, problem):
-    """Whether the score is that of the ids, be they the best or not."""
+    """Whether the score is that of the ids, even if they are not the best."""
     score, ids = outputs
     if score.ndim or not ids.size or not is_an_answer(outputs, problem):
         return True  # that is another complaint
@@ -114,7 +114,7 @@ def counts_what_it_says(outputs, problem):
 MISTAKES = (
     Mistake(
         "one beginning lives on: it is greedy",
-        "How many of the extensions should live on, and what does the second best know that the best does not?",
+        "How many of the extensions should live on? Where can the second best lead, and the best cannot?",
         {
             "return max(finished + [(total / penalty, ids) for total, ids in alive])": (
                 "total, ids = greedy(log_p, max_new_tokens)\n    return total / ((5 + len(ids)) / 6) ** alpha, ids"
@@ -123,17 +123,17 @@ MISTAKES = (
     ),
     Mistake(
         "the search stops at the first answer that ends",
-        "May a longer answer, still on its way, have a better score?",
+        "A longer answer is still on its way. May it get a better score?",
         {"        alive = [": "        if finished:\n            return max(finished)\n        alive = ["},
     ),
     Mistake(
         "every extension that ends in eos is finished, not only those among the first `beam`",
-        "An extension stands behind `beam` better ones. May it still become an answer?",
+        "There are `beam` better extensions before this one. May it still become an answer?",
         {"for total, ids in extended[:beam] if ids[-1] == EOS": "for total, ids in extended if ids[-1] == EOS"},
     ),
     Mistake(
         "an answer that has ended takes the place of a living beginning",
-        "How many live on if two of the first `beam` extensions end in eos: `beam`, or two less?",
+        "Suppose that two of the first `beam` extensions end in eos. How many live on: `beam`, or two fewer?",
         {
             "alive = [(total, ids) for total, ids in extended if ids[-1] != EOS][:beam]": (
                 "alive = [(total, ids) for total, ids in extended[:beam] if ids[-1] != EOS]"
@@ -142,12 +142,12 @@ MISTAKES = (
     ),
     Mistake(
         "what still lives at the end does not count",
-        "After max_new_tokens tokens some beginnings have not ended. Does the text say that they are no answers?",
+        "Some beginnings have not ended after max_new_tokens tokens. What does the text say about them?",
         {"finished + [(": "finished or [("},
     ),
     Mistake(
         "answers go on after their eos",
-        "Which beginnings may be extended? What is a token after the end token?",
+        "Which beginnings may be extended? What would a token after the end be?",
         {
             "        finished += [(total / penalty, ids) for total, ids in extended[:beam] if ids[-1] == EOS]\n": "",
             " if ids[-1] != EOS": "",
@@ -155,45 +155,45 @@ MISTAKES = (
     ),
     Mistake(
         "the length penalty is missing",
-        "Why do short answers win, and what did Wu et al. do?",
+        "Why do short answers win, and which part of the score helps against it?",
         {"((5 + length) / 6) ** alpha": "1.0"},
     ),
     Mistake(
-        "log P is multiplied by the penalty",
-        "log P is negative. Does multiplying by more than 1 make it larger or smaller?",
+        "ln p is multiplied by the penalty",
+        "ln p is negative. Does multiplying by more than 1 make it larger or smaller?",
         {"** alpha": "** -alpha"},
     ),
     Mistake(
-        "the penalty is that of one token less",
-        "eos has cost a log p of its own. Is it a token of the answer? And what is the penalty of a single token?",
+        "the penalty is that of one token fewer",
+        "eos has cost a log probability of its own. Is it a token of the answer? And what is the penalty of a "
+        "single token?",
         {"5 + length": "4 + length"},
     ),
     Mistake(
-        "the penalty is l^alpha",
-        "Other libraries have that one. What is the paper's penalty of one token, and of seven?",
+        "the penalty is T^alpha",
+        "Some libraries have this one. What is the paper's penalty of one token, and of seven?",
         {"((5 + length) / 6) ** alpha": "length**alpha"},
     ),
     Mistake(
         "probabilities are added, not their logarithms",
-        "What is done with the probabilities of the tokens to get that of the sentence? And with their logarithms?",
+        "What do you do with the probabilities of the tokens to get that of the sentence? And with their logarithms?",
         {"total + x": "total + np.exp(x)"},
     ),
     Mistake(
-        "a beginning forgets its own log P",
-        "What is log P of an extension made of, besides the log p of its last token?",
+        "a beginning forgets its own ln p",
+        "What is ln p of an extension made of, besides the log probability of its last token?",
         {"total + x": "x"},
     ),
 )
 
 EXERCISE = Exercise(
     name="16_beam_search",
-    see='lesson 16, "Keep several beginnings" and "Short answers win"',
     hints=(
-        "What must be known of a beginning, besides its ids, to compare it with another one?",
-        "Three lists: what lives, all its extensions, what is finished. Which of them does eos belong to? Which number "
-        "sorts the extensions, and which other one chooses the best of the finished?",
-        "extended: (number of living) · V pairs (log P, ids);  finished: pairs (log P over a power of l, ids);  alive: "
-        "`beam` pairs (log P, ids) without eos",
+        "What must you know of a beginning, besides its ids, to compare it with another one?",
+        "Three lists: what lives, all its extensions, and what is finished. Which of them may contain eos? Which "
+        "number sorts the extensions, and which other number chooses the best of the finished?",
+        "extended: (number of living) · V pairs (ln p, ids);  finished: pairs (ln p / a power, ids);  alive: "
+        "`beam` pairs (ln p, ids) without eos",
     ),
     tasks=(
         Task(

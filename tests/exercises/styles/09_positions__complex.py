@@ -3,7 +3,7 @@ def sinusoids(length, C):
     return np.stack([turns.imag, turns.real], axis=-1).reshape(length, C)
 
 
-def rotation(k, C):
+def turn(k, C):
     """What the table itself says: the matrix that takes its first C rows to where they go."""
     table = sinusoids(60 * C, C)[: 60 * C]
     behind, ahead = (table[:-k], table[k:]) if k > 0 else (table[-k:], table[: len(table) + k])

@@ -7,7 +7,7 @@ def sinusoids(length, C):
     return PE
 
 
-def rotation(k, C):
+def turn(k, C):
     R = np.zeros((C, C))
     for j in range(C):
         angle = k / 10000 ** ((j - j % 2) / C)

@@ -1,11 +1,11 @@
 def sinusoids(length, C):
     table = [[0.0, 1.0] * (C // 2)]
     for _ in range(length - 1):
-        table.append(np.asarray(table[-1]) @ rotation(1, C))
+        table.append(np.asarray(table[-1]) @ turn(1, C))
     return np.array(table)
 
 
-def rotation(k, C):
+def turn(k, C):
     R = np.eye(C)
     for i in range(0, C, 2):
         turn = np.exp(1j * k * 10000 ** (-i / C))

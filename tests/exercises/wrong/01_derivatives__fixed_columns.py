@@ -1,4 +1,4 @@
-# complex_step: it is wrong only where the index of N is 4
+# complex_step: gradient is wrong only where the index of C is 4
 def complex_step(f, x):
     gradient = np.zeros(x.shape)
     for i in range(x.shape[0]):

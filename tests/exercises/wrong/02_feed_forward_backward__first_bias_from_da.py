@@ -1,4 +1,4 @@
-# feed_forward_backward: db1 is taken before the gate
+# feed_forward_backward: db_1 is taken before the gate
 def feed_forward_backward(dy, cache):
     x, W1, h, a, W2 = cache
     da = dy @ W2.T

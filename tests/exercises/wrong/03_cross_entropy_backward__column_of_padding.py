@@ -1,4 +1,4 @@
-# cross_entropy_backward: the column of padding is cleared, not its rows
+# cross_entropy_backward: the column of the padding token is set to 0, not the rows of padding
 def cross_entropy_backward(dloss, cache):
     p, targets, eps, pad = cache
     N, V = p.shape

@@ -1,4 +1,4 @@
-# cross_entropy_backward: padding is always taken to be the id 0
+# cross_entropy_backward: the id of padding is always taken to be 0
 def cross_entropy_backward(dloss, cache):
     p, targets, eps, pad = cache
     dz = p - eps / p.shape[1]

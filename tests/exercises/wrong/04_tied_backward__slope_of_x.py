@@ -1,4 +1,4 @@
-# tied_backward: the slope of tanh is that of its input
+# tied_backward: the slope of tanh is computed from its input
 def tied_backward(dz, cache):
     ids, E, s, h = cache
     dE = np.einsum("btv,btc->vc", dz, h)

@@ -1,4 +1,4 @@
-# attention: exp is taken of the scores themselves
+# attention: exp is taken of the scores as they are
 def attention(q, k, v):
     s = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])
     e = np.exp(s)

@@ -1,4 +1,4 @@
-# attention: y has shape (2, 4, 7) but should have (3, 4, 7) = (B, T, E)
+# attention: o has shape (2, 4, 7) but should have (3, 4, 7) = (B, T, width)
 def attention(q, k, v):
     y, p = [], []
     for b in range(2):

@@ -1,4 +1,4 @@
-# masked_attention_backward: the mask is multiplied on after the softmax
+# masked_attention_backward: the mask is multiplied onto the weights, after the softmax
 def masked_attention_backward(dy, cache):
     q, k, v, allowed = cache
     s = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])

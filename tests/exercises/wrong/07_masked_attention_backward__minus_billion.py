@@ -1,4 +1,4 @@
-# masked_attention_backward: an empty row looks at all keys alike, as forbidden scores are finite
+# masked_attention_backward: an empty row looks at all keys alike, because forbidden scores are finite
 def masked_attention_backward(dy, cache):
     q, k, v, allowed = cache
     s = np.where(allowed, q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2]), -1e9)

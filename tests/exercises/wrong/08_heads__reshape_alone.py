@@ -1,5 +1,5 @@
-# split_heads: the reshape is there and the transpose is not
-# merge_heads: the reshape is there and the transpose is not
+# split_heads: there is a reshape, but no transpose
+# merge_heads: there is a reshape, but no transpose
 def split_heads(x, H):
     B, T, C = x.shape
     return x.reshape(B, H, T, C // H)

@@ -1,4 +1,4 @@
-# shift_head: each row has one weight near 1: its best score is well above the others
+# shift_head: each row has one weight near 1, because its best score is far above the others
 def shift_head(letters, n):
     before = np.eye(n, k=-1)
     before[0, 0] = 1

@@ -1,5 +1,5 @@
-# rotation: it turns the other way
-def rotation(k, C):
+# turn: it turns the other way
+def turn(k, C):
     R = np.zeros((C, C))
     for i in range(C // 2):
         w = k / 10000 ** (2 * i / C)

@@ -1,4 +1,4 @@
-# layer_norm_backward: γ is multiplied in after the means, not before them
+# layer_norm_backward: γ is applied after the means, not before them
 def layer_norm_backward(dy, cache):
     x_hat, sigma, gamma = cache
     dx = gamma * (dy - dy.mean(-1, keepdims=True) - x_hat * (dy * x_hat).mean(-1, keepdims=True)) / sigma

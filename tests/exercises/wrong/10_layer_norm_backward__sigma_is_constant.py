@@ -1,4 +1,4 @@
-# layer_norm_backward: the path through the spread is missing
+# layer_norm_backward: the path through σ is missing
 def layer_norm_backward(dy, cache):
     x_hat, sigma, gamma = cache
     g = dy * gamma

@@ -1,4 +1,4 @@
-# layer_norm_backward: the path through the spread divides by C − 1
+# layer_norm_backward: the path through σ divides by C − 1
 def layer_norm_backward(dy, cache):
     x_hat, sigma, gamma = cache
     g = dy * gamma

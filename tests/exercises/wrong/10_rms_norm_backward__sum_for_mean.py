@@ -1,4 +1,4 @@
-# rms_norm_backward: the path through ρ has a sum where a mean should be
+# rms_norm_backward: the path through rms has a sum where a mean should be
 def rms_norm_backward(dy, cache):
     x_hat, rho, gamma = cache
     g = dy * gamma

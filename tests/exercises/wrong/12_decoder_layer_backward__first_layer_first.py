@@ -1,4 +1,4 @@
-# decoder_backward: the layers are gone through in the order of the forward
+# decoder_backward: the layers come in the order of the forward
 def decoder_backward(dy, backs):
     total = 0
     for back in backs:

@@ -1,4 +1,4 @@
-# shift_targets: eos stands at the end of the row, after the padding
+# shift_targets: eos is at the end of the row, after the padding
 def shift_targets(answer):
     B, L = answer.shape
     target_in = np.hstack([np.full((B, 1), BOS), answer])

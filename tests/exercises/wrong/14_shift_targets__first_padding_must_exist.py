@@ -1,4 +1,4 @@
-# shift_targets: eos stands at the first padding, and rows without padding have none
+# shift_targets: eos is at the first padding, and rows without padding have none
 def shift_targets(answer):
     B, L = answer.shape
     target_in = np.concatenate([np.full((B, 1), BOS), answer], axis=1)

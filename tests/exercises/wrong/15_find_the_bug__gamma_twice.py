@@ -1,4 +1,4 @@
-# layer_norm_backward: γ comes in twice
+# layer_norm_backward: γ is applied twice
 def layer_norm_backward(dy, cache):
     x_hat, sigma, gamma = cache
     g = gamma * dy

@@ -1,4 +1,4 @@
-# extend: K, V: the new key and value are not kept
+# extend: k, v: the new key and value are not kept
 def extend(x, K, V, W, P):
     W_q, W_k, W_v = W
     B, t, D = K.shape
