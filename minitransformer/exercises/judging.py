@@ -139,14 +139,15 @@ def linearity_clues(trial: Trial) -> list[str]:
 
     The sentences call dy what the function calls its first argument.
     """
-    if not trial.task.linear:
+    outputs = trial.called.outputs or ()
+    if not trial.task.linear or not all(np.isfinite(output).all() for output in outputs):
         return []
     dy, name = trial.problem.args[0], trial.upstream
     at_zero, doubled, opposite = (trial.repeat(factor * dy) for factor in (0.0, 2.0, -1.0))
     if at_zero is None or doubled is None or opposite is None:
         return []
     clues = []
-    results = zip(trial.task.outputs, trial.called.outputs or (), at_zero, doubled, opposite, strict=True)
+    results = zip(trial.task.outputs, outputs, at_zero, doubled, opposite, strict=True)
     for output, once, zero, twice, minus in results:
         if np.array_equal(once, twice) and once.any():
             clues.append(f"{output.name} does not depend on {name}, the incoming gradient")

@@ -172,6 +172,12 @@ def test_whatever_a_function_returns_or_raises_there_is_one_line_about_it(exerci
             assert all(len(clue) < 600 and "\n" not in clue for clue in diagnosis.clues)
 
 
+def test_numbers_that_are_not_finite_are_not_called_nonlinear(tmp_path):
+    diagnosis = found("dq, dk, dv = right(do, cache)\nreturn dq * np.nan, dk, dv", tmp_path)
+    assert any("dq has 30 entries that are infinite or NaN" in clue for clue in diagnosis.clues)
+    assert not any("when do" in clue for clue in diagnosis.clues)
+
+
 def test_crash_is_shown_with_the_learners_own_line(tmp_path):
     (clue,) = found("y = do @ cache[0]\nreturn right(do, cache)", tmp_path).clues
     assert clue.endswith("y = do @ cache[0]")
