@@ -121,7 +121,7 @@ def test_there_are_enough_exercises_and_known_mistakes():
     assert len(EXERCISES) >= 31
     assert {exercise.lesson for exercise in EXERCISES} == {f"{number:02d}" for number in range(1, 17)}
     mistakes = [mistake for _, task in TASKS for mistake in task.mistakes]
-    assert len(mistakes) >= 283
+    assert len(mistakes) >= 285
     assert all("?" in mistake.question for mistake in mistakes)
     names = [(exercise.name, task.function, mistake.name) for exercise, task in TASKS for mistake in task.mistakes]
     assert len(set(names)) == len(names)

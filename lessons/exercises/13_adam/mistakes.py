@@ -91,6 +91,16 @@ EXERCISE = Exercise(
                     {"g**2": "g"},
                 ),
                 Mistake(
+                    "the factor 1 − β₁ is missing in m1",
+                    "If g is 1 in every step, its mean should become 1. What does your m1 become?",
+                    {"(1 - BETA1) * g": "g"},
+                ),
+                Mistake(
+                    "the factor 1 − β₂ is missing in m2",
+                    "If g is 1 in every step, the mean of g² should become 1. What does your m2 become?",
+                    {"(1 - BETA2) * g**2": "g**2"},
+                ),
+                Mistake(
                     "m2 is one number for all weights",
                     "A weight with small gradients should take steps as long as the others. Does it have an m2 of "
                     "its own?",
