@@ -169,7 +169,7 @@ def print_consequences(make_model: Callable[[], Any], batch: Any, parts: Sequenc
     """Print what the wrong functions do to the gradient of the whole model, measured on one batch."""
     for part in wrong:
         cosine, ratio = compare_gradients(make_model, batch, [part])
-        print(f"{part.exercise.name} fails, {part.function} is wrong. {consequence(cosine, ratio)}")
+        print(f"{part.function} ({part.exercise.name}) is wrong. {consequence(cosine, ratio)}")
     if len(wrong) > 1:
         print(f"All of them together: {consequence(*compare_gradients(make_model, batch, parts))}")
     print("Training uses what you have written, so that you can see what happens.\n", flush=True)
@@ -180,7 +180,7 @@ def consequence(cosine: float, ratio: float) -> str:
     if not np.isfinite(cosine):
         return "The model's gradient is not finite: the first step will ruin it."
     if cosine > 1 - 1e-6 and abs(ratio - 1) < 1e-6:
-        return "The model's first gradient is the same: the mistake may show later, in the loss alone, or not at all."
+        return "The model's first gradient is the same: this mistake shows only later, or not at all."
     angle = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     text = f"The model's first gradient is {angle:.0f} degrees off, and {ratio:.2f} times as long."
     if cosine <= 0.1:

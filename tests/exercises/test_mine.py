@@ -140,7 +140,7 @@ def test_wrong_backward_is_said_beforehand_with_what_it_does(trained, capsys, tm
     assert status == 0
     assert "yours, but it is WRONG" in out
     assert "= the scale of the scores is missing" in out
-    said = f"{ATTENTION} fails, attention_backward is wrong. The model's first gradient is"
+    said = f"attention_backward ({ATTENTION}) is wrong. The model's first gradient is"
     assert out.index(said) < out.index("exact match"), "before it trains"
     assert "degrees off" in out
 
