@@ -13,7 +13,7 @@
 
 # %%
 from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import mix
+from pictures import canvas, mix
 
 import numpy as np
 
@@ -83,9 +83,10 @@ for t, token in enumerate(TARGET_OUT):
     rows.append([*TARGET_IN[: t + 1], *["hidden"] * (4 - t), token, f"{p_right:.3f}"])
     colors.append([blue] * (t + 1) + ["white"] * (4 - t) + [blue, "white"])
 names = ["sees token 0", *(f"token {t}" for t in range(1, 5)), "must write", "probability"]
-figure, axes = plt.subplots(figsize=(7.2, 2.0))
-axes.table(rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.06, 0, 0.94, 1))
-axes.set_axis_off()
+figure, axes = canvas(7.2, 2.0)
+axes.table(
+    rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.08, 0.05, 0.9, 0.9)
+)
 lesson.save(figure, "shift")
 
 # %% [markdown]
