@@ -144,11 +144,12 @@ lesson.save(figure)
 #
 # Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
 # to be written. It shows how much the model looks at each letter of your word: white is 0, and the darkest blue is 1.
-# (The row and the column of `eos` are left out.) You should see a pale square on the left. Then the upper right corner
-# turns dark: to write the first letter, look at the last one. In the end a line goes from there all the way to the
-# lower left. *This line is the rule.* If you see a line from the upper left to the lower right instead, the model has
-# learned to copy. If the line stays short, the training was too short, which is the case with `--fast`. (The curve
-# below is the loss. You will meet it soon.)
+# (The row and the column of `eos` are left out. For this picture the model always reads the right letters, whatever it
+# would write itself.) You should see a pale square on the left. Then the upper right corner turns dark: to write the
+# first letter, look at the last one. In the end a line goes from there all the way to the lower left. *This line is the
+# rule.* If you see a line from the upper left to the lower right instead, the model has learned to copy. If the line
+# stays short, the training was too short, which is the case with `--fast`. (The curve below is the loss. You will meet
+# it soon.)
 
 # %% [markdown]
 # ## A model small enough to print
@@ -294,8 +295,8 @@ print("right, by number of letters:", ", ".join(f"{length}: {share:.0%}" for len
 #                                        ≤ Σ_w p*_w (p_w / p*_w − 1) = Σ_w p_w − Σ_w p*_w ≤ 0
 #
 # So no guess is better than p* itself, and what it costs, −Σ_w p*_w ln p*_w, is called the *entropy*. (The sums leave
-# out tokens with p*_w = 0.) Here it is 3.216, a little below ln V, because the end of a word is more common than any
-# letter.
+# out tokens with p*_w = 0.) Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a
+# word is more common than any letter.
 #
 # A model that can also count knows where a word may end. A word costs ln 12 for its length and ln 26 for each of its
 # letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 + 6.5 ln 26) / 7.5 = 3.155. Only reading

@@ -13,7 +13,7 @@
 
 # %%
 from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import mix
+from pictures import canvas, mix
 
 import numpy as np
 
@@ -83,9 +83,10 @@ for t, token in enumerate(TARGET_OUT):
     rows.append([*TARGET_IN[: t + 1], *["hidden"] * (4 - t), token, f"{p_right:.3f}"])
     colors.append([blue] * (t + 1) + ["white"] * (4 - t) + [blue, "white"])
 names = ["sees token 0", *(f"token {t}" for t in range(1, 5)), "must write", "probability"]
-figure, axes = plt.subplots(figsize=(7.2, 2.0))
-axes.table(rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.06, 0, 0.94, 1))
-axes.set_axis_off()
+figure, axes = canvas(7.2, 2.0)
+axes.table(
+    rows, colors, "center", rowLabels=[f"row {t}" for t in range(5)], colLabels=names, bbox=(0.08, 0.05, 0.9, 0.9)
+)
 lesson.save(figure, "shift")
 
 # %% [markdown]
@@ -98,7 +99,7 @@ lesson.save(figure, "shift")
 # %% [markdown]
 # ## Why it is fair
 #
-# A probability of several tokens is a product. Each factor depends on the tokens before (and on the source "stop"):
+# The probability of several tokens is a product. Each factor depends on the tokens before (and on the source "stop"):
 #
 #     p("pots", eos) = p("p") · p("o" after "p") · p("t" after "po") · p("s" after "pot") · p(eos after "pots")
 #              0.575 = 0.953  · 0.697            · 0.945             · 0.917              · 0.999
@@ -274,10 +275,10 @@ lesson.save(figure)
 # The maps say why: row t looks at a *place*, whatever letter it has just read. So in these tasks one mistake does
 # little harm. In text, where the next word depends on the last ones, it can do more.
 #
-# *And places end.* Some words of 9 letters are still copied, hardly any is reversed, and from 11 letters on nothing is
+# *And places end.* Some words of 9 letters are still copied, hardly any are reversed, and from 11 letters on nothing is
 # right (guess 2). The paper chose sinusoids because they "may allow the model to extrapolate to sequence lengths longer
 # than the ones encountered during training" (section 3.5). They may: Going deeper has scores that copy words of any
-# length. But our training did not find them. It gives what it is asked for, and nobody asked for longer words.
+# length. But our training did not find them. Training gives what we ask for, and nobody asked for longer words.
 
 
 # %%
@@ -302,10 +303,11 @@ for name in tasks:
 # write, and no word is right. It has learned to repeat its input, and all it gets now is `bos`.
 #
 # *Padding counted.* In the training batches 38 % of all places are padding. If they count, the loss of a word depends
-# on the longest word beside it, and much of each gradient teaches the model to write padding.
+# on the longest word in its batch, and much of each gradient teaches the model to write padding.
 #
-# *Another start token.* Training begins with `bos`, decoding with `eos`. Only one token is different, but all rows see
-# it. The printed table shows what happens. How much breaks is a matter of chance, because the model was never asked.
+# *Another start token.* Suppose decoding starts from `eos`, although training started from `bos`. Only one token is
+# different, but all rows see it. The printed table shows what happens. How much breaks is a matter of chance, because
+# no training example began that way.
 
 
 # %%
@@ -343,14 +345,14 @@ for start, token in (("bos", BOS), ("eos", EOS), ("padding", PAD), ("the letter 
 #
 # At j = t every cosine is 1. Elsewhere the term i = 0, cos(t − j), is less than 1, because 0 is the only whole number
 # among the multiples of 2π. So the score is largest at j = t, and at j = t alone. Multiply all scores by a number that
-# is large enough, and attention copies words of any length. We check 64 places.
+# is large enough for the longest word, and attention copies it. We check 64 places.
 
 # %%
 places, rates = np.arange(64), 10000.0 ** (-2 * np.arange(16) / 32)
 angles = places[:, None] * rates
 PE = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
 lesson.check("rows whose best place is another one", ((PE @ PE.T).argmax(axis=1) != places).sum(), 0)
-sharp = np.exp(20 * (PE @ PE.T - 16))
+sharp = np.exp(20 * (PE @ PE.T - 16))  # 16, the number of pairs, is the score at j = t
 lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(axis=1)).min(), at_least=0.99)
 
 # %% [markdown]
@@ -368,7 +370,7 @@ lesson.check("smallest weight on the right place", (np.diag(sharp) / sharp.sum(a
 #
 # 1. Twenty minutes. Make a third task, `abcd -> bcda`: a subclass of `minitransformer.data.tasks.Copy` with its own
 #    `solve(source)`. Draw the map before you train.
-# 2. Fifteen minutes, pencil. Somebody takes the mean of each answer first and then the mean of the B answers. What
+# 2. Fifteen minutes, pencil. Somebody takes the mean loss of each answer first and then the mean of the B answers. What
 #    replaces 1/N in dz?
 #
 # Exercises with a checker: `minitransformer start 14`.

@@ -50,7 +50,7 @@ example, numbers = load_example(), running_example()
 #    the answers longer or shorter than the greedy ones? Are more of them right?
 # 3. For each new token, the decoder can read all tokens before it again, or keep what it computed for them. For an
 #    answer of 64 tokens, how many times as much work is the first way?
-# 4. Take the mean of the weights at five moments of a training. Is this model better than the last of the five, or a
+# 4. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
 #    blur?
 
 # %% [markdown]
@@ -118,7 +118,7 @@ lesson.save(graph.draw(title="Beginnings of an answer to “t”, with their pro
 # To be sure to find the likeliest answer, you can try them all. But with V tokens there are about V^T answers of T
 # tokens. *Beam search* is the compromise. Keep the few likeliest beginnings, the *beam*. At each step, extend each of
 # them by each token, sort, and look at the best ones, as many as the beam is wide. Those that end in `eos` are finished
-# answers. Then fill the beam with the best that do not end. A beam of 2 finds the lower yellow box in its first step.
+# answers. Then fill the beam with the best that do not end. A beam of 2 finds the lowest yellow box in its first step.
 #
 # ## Short answers win
 #
@@ -205,11 +205,11 @@ lesson.check("the library's KV cache against all at once", error(z_cached, numbe
 # ![Keys and values of the five tokens, the last of them framed](../plots/16_decoding_cache.png)
 #
 # You should see one row for each token. When the decoder reads s, only the framed rows are computed. (If old rows
-# change, the mask leaks: lesson 07.) Keys and values of the memory never change at all. They are computed once for each
-# source.
+# change, the mask leaks: lesson 07.) Cross-attention takes its keys and values from the memory. They are computed once
+# for each source.
 #
-# The whole word takes 5 rows with the cache, and 15 without. For 64 tokens with the sizes of the base model (and 16
-# source tokens) it is 34 times the work without it, which is guess 3. Going deeper has the count.
+# The whole word takes 5 rows with the cache, and 15 without. For 64 tokens and 16 source tokens, the work without the
+# cache is 34 times as much in the paper's base model. That is guess 3. Going deeper has the count.
 
 # %% [markdown]
 # ## A model in training
@@ -326,8 +326,8 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 #     d score / dT = −cost · ((5 + T)/6)^(−α) · (1 − α T / (5 + T))
 #
 # For α ≤ 1 the bracket is positive, and the score falls with every token, only more slowly. So α = 0.6 does not reward
-# length. It softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 %, no more. For α > 1
-# the bracket is negative from T = 5/(α − 1) on, and longer is better without end.
+# length. It softens the punishment: a tenth token may make |ln p| larger by (15/14)^0.6 − 1 = 4.2 % before the score
+# falls. For α > 1 the bracket is negative from T = 5/(α − 1) on, and longer is better without end.
 #
 # ### The work with and without a cache
 #
@@ -337,9 +337,9 @@ print(f"greedy: {len(wrong)} wrong answers, {len(search_errors)} of them errors 
 #     cross-attention     2 C² for q and the output            2 S C
 #     feed-forward        2 C F
 #
-# With the cache a token costs one such row. Without it, token t costs t rows, each of which meets t keys (the mask
-# comes later), and the keys and values of the memory, 2 S C², every time again. For 64 tokens, 32.5 rows are read on
-# average, and the memory adds the rest.
+# With the cache a token costs one such row. Without it, token t costs t rows, each of which meets t keys (the mask is
+# applied to the finished scores). The keys and values of the memory, 2 S C², are computed again for each token. For 64
+# tokens, 32.5 rows are read on average, and the memory adds the rest.
 
 
 # %%
@@ -356,9 +356,10 @@ print("work without the cache over work with it:", {tokens: round(ratio, 1) for 
 # %% [markdown]
 # ### Steps that wait for each other
 #
-# "An RNN takes 100 steps where a Transformer takes 1", it is said of table 1's column "sequential operations". In
-# training this is right: the causal mask lets all rows be computed in one pass (lesson 14). In decoding it is not.
-# Token t + 1 cannot be read before it has been chosen, and it is chosen from row t. Both take 100 steps for 100 tokens.
+# Recurrent networks (RNNs) read one token after another. Summaries of table 1, column "sequential operations", say that
+# an RNN takes 100 steps where a Transformer takes 1. In training this is right: the causal mask lets all rows be
+# computed in one pass (lesson 14). In decoding it is not. Token t + 1 cannot be read before it has been chosen, and it
+# is chosen from row t. Both take 100 steps for 100 tokens.
 #
 # ### Sampling, in short
 #
@@ -368,8 +369,8 @@ print("work without the cache over work with it:", {tokens: round(ratio, 1) for 
 # * *Top-k* (Fan and others, 2018): keep the k likeliest tokens, and divide by their sum.
 # * *Top-p* (Holtzman and others, 2020): keep the fewest likeliest tokens whose sum is at least a given number.
 #
-# Our row p→o gives o 0.697 and p 0.297. A temperature of 0.5 squares them, and makes it 0.846 and 0.154. Top-2 makes it
-# 0.701 and 0.299.
+# Our row p→o gives o 0.697 and p 0.297. A temperature of 0.5 squares all probabilities and makes these two 0.846 and
+# 0.154. Top-2 makes them 0.701 and 0.299.
 
 
 # %%
@@ -377,7 +378,7 @@ def sharpened(p, temperature=1.0, top_k=None, top_p=1.0):
     """p (V,), the likeliest first."""
     p = p ** (1 / temperature) / (p ** (1 / temperature)).sum()
     p = np.where(np.arange(len(p)) < (top_k or len(p)), p, 0)
-    p = np.where(np.cumsum(p) - p < top_p * p.sum(), p, 0)  # kept if those before it are too few
+    p = np.where(np.cumsum(p) - p < top_p * p.sum(), p, 0)  # kept if the sum before it is below top_p
     return p / p.sum()
 
 

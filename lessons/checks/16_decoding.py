@@ -33,8 +33,8 @@ def of_the_example(lesson, run):
         moved = np.abs(before - run.z_cached[None, :t]).max()
         lesson.check(f"rows before token {t} change with it by", moved, at_most=1e-13)
     sharp, two = run.sharpened(run.star, temperature=0.5), run.sharpened(run.star, top_k=2)
-    lesson.quote("A temperature of 0.5 squares them, and makes it 0.846 and 0.154", 0.5, *sharp[:2])
-    lesson.quote("Top-2 makes it 0.701 and 0.299", -2, *two[:2])
+    lesson.quote("A temperature of 0.5 squares all probabilities and makes these two 0.846 and 0.154", 0.5, *sharp[:2])
+    lesson.quote("Top-2 makes them 0.701 and 0.299", -2, *two[:2])
 
 
 def of_the_words(lesson, run):
@@ -99,9 +99,7 @@ def of_the_rest(lesson, run):
         if alpha <= 1:
             lesson.check(f"the score falls, α = {alpha}", derivative.max(), at_most=0)
     lesson.check("from T = 5 on it rises with α = 2", derivative[5:].min(), at_least=0)
-    lesson.quote(
-        "For 64 tokens with the sizes of the base model (and 16 source tokens) it is 34", 64, 16, run.times[64]
-    )
+    lesson.quote("For 64 tokens and 16 source tokens, the work without the cache is 34", 64, 16, run.times[64])
     passes = count_passes(run.model)
     lesson.check("passes in training", passes["forward"], at_most=1)
     lesson.check("passes in decoding", passes["extend"], at_least=100)
