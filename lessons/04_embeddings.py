@@ -27,7 +27,7 @@ example = running_example()
 #
 # Our tiny model reads "stop" and writes "pots". Its vocabulary has seven tokens: pad, bos, eos (for padding, beginning
 # and end), o, p, s and t. A token's place in this list, from 0, is its id, so "stop" is 5, 6, 3, 4. These numbers are
-# names. But a linear layer (lesson 02) would take them for quantities: its product for t is always 6/5 of that for s.
+# names. But a linear layer (lesson 02) would take them for quantities: t would always count 6/5 as much as s.
 #
 # So each token gets a vector of its own, C = 6 numbers that gradient descent can choose freely. The V = 7 vectors are
 # the rows of one matrix E, the *embeddings*.
@@ -45,13 +45,13 @@ example = running_example()
 #
 # 1. The word "toot" has t and o twice. Let the gradients `de` of its four vectors be (1, 1), (10, 10), (100, 100) and
 #    (1000, 1000). What is the gradient of the row of t? And what does `dE[ids] += de` give, if dE begins at 0?
-# 2. Which of the three jobs sends the largest gradient to the row of o?
+# 2. Which job sends the largest gradient to the row of o?
 # 3. On the way in, the paper multiplies the vectors by √C. Does a model learn better with this factor or without it?
 
 # %% [markdown]
 # ## Looking up is multiplying
 #
-# Rows 5, 6, 3 and 4 of E are the vectors e of the source. The o is framed.
+# Rows 5, 6, 3 and 4 of E are the vectors e of the source. The o is framed in the picture.
 
 # %%
 E = example["E"]
@@ -70,13 +70,13 @@ lesson.save(figure, "numbers")
 # ![The embeddings E and the vectors e of "stop"](../plots/04_embeddings_numbers.png)
 #
 # A matrix product gives the same rows. Write each id as a *one-hot* row: zeros, and a 1 in the column of the id. In the
-# product with E, the 1 picks the row of that token:
+# product with E, this 1 picks the row of that token:
 #
 #     one_hot_nw = 1[ids_n = w]                         n counts the tokens that are read
 #     e_nc = Σ_w one_hot_nw E_wc = E[ids_n, c]          e = one_hot E
 #
 # So a lookup is a linear layer with the weights E and no bias. That is why E can learn. (Nobody computes it like this.
-# For the paper's 25,000 tokens, V = 37,000 and C = 512, that is 474 billion products, nearly all of them with 0.)
+# For the paper's batches of 25,000 tokens, V = 37,000 and C = 512, that is 474 billion products, nearly all with 0.)
 #
 # ## The way back: every use adds
 #
@@ -90,12 +90,12 @@ lesson.save(figure, "numbers")
 #           = Σ_n 1[ids_n = w] de_nc                    dE = one_hotᵀ de
 #
 # Row w of dE is the sum of all rows of de where token w was read. In "toot", t gets (1, 1) + (1000, 1000) =
-# (1001, 1001), and o gets (110, 110). A token that was not read gets 0.
+# (1001, 1001), and o gets (110, 110) (guess 1). A token that was not read gets 0.
 
 # %% [markdown]
 # `dE[ids] += de` looks like this sum, but it is not. NumPy copies the rows dE[ids], adds de, and writes the copy back.
-# When an id comes twice, the second write covers the first. So t gets (1000, 1000), o gets (100, 100), and there is no
-# error message. In "stop" no letter comes twice, so a test with our word passes. But among 25,000 tokens, some as
+# When an id comes twice, the second write overwrites the first. So t gets (1000, 1000), o gets (100, 100), and there is
+# no error message. In "stop" no letter comes twice, so a test with our word passes. But among 25,000 tokens, some as
 # common as "the" and most of them rare, it loses 71 % of the gradients (see Going deeper). `np.add.at` adds every row.
 
 
@@ -127,18 +127,17 @@ print("rows of t and o, right:", right[[6, 3]].tolist(), " wrong:", wrong[[6, 3]
 #     dy_tc = Σ_w dz_tw E_wc              dy = dz E
 #     dE_wc = Σ_t dz_tw y_tc              dE = dzᵀ y
 #
-# Here every row of dE gets something, even that of a token that never comes: dz = (p − p*) / N, and p is never exactly
-# 0.
+# Here every row of dE gets something, even for a token that never comes: dz = (p − p*) / N, and p is never exactly 0.
 
 # %% [markdown]
 # ## Three gradients for one row
 #
-# Now all three jobs together. Pretend that each has a matrix of its own, E_source, E_target and E_output, and that the
-# three are tied: if the entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by
+# Pretend that each job has a matrix of its own, E_source, E_target and E_output, and that the three are tied: if the
+# entry E_wc moves by a small h, it moves by h in all three. To first order, the loss moves by
 #
 #     h dE_source_wc + h dE_target_wc + h dE_output_wc
 #
-# Divide by h, and you have the gradient of the tied matrix:
+# Divide by h:
 #
 #     dE = dE_source + dE_target + dE_output
 #
@@ -169,15 +168,15 @@ lesson.save(figure, "parts")
 # %% [markdown]
 # ![The three parts of dE and their sum](../plots/04_embeddings_parts.png)
 #
-# The row of o is framed. Nearly all of its gradient comes from the source: that part has the length 1.64. The output
-# sends 0.30, and the target 0.07. So the row of o is not taught where the model hesitates between o and p, but at the
-# other end, where the o was read. (This is one word, late in training. For a fresh model, see Going deeper.)
+# The row of o is framed. (Each matrix has its own color scale, and the pad row of dE_output only looks like 0.) Nearly
+# all of its gradient comes from the source: that part has the length 1.64. The output sends 0.30, and the target 0.07
+# (guess 2). So the row of o is not taught where the model hesitates between o and p, but where the encoder reads the o.
+# (This is one word, late in training. For a fresh model, see Going deeper.)
 #
 # ## Checked
 #
 # The library's model has one matrix E in three places. We compare dE with its backward pass, and with an imaginary step
-# (lesson 01) of each entry, which all three places feel. Last comes a random matrix that reads ids with repeats, and
-# writes.
+# (lesson 01) of each entry, which all three places feel. The last check has repeated ids.
 
 # %%
 from minitransformer.example import load_example
@@ -236,7 +235,7 @@ lesson.check("a random matrix that reads and writes: the parts add", error(readi
 # ## A test
 #
 # A small Transformer (C = 64, one layer in each stack) learns to copy words of up to 8 letters. (Lesson 13 explains
-# training.) There are three forms, with two random starts each:
+# training.) There are three forms, with two random starts each (solid and dashed):
 #
 #     the paper's     E begins with entries of size 1/√C, and is multiplied by √C on the way in
 #     no factor       E begins with entries of size 1/√C
@@ -284,17 +283,17 @@ lesson.save(figure)
 #
 # You should see orange start far above the dotted line and end highest. Blue falls first, and green overtakes it
 # between steps 100 and 140. If your orange curve starts near the dotted line, your output is not tied to E. If blue and
-# green are the same, the factor does not reach the lookup.
+# green are equal, the factor does not reach the lookup.
 #
 # ## The surprise
 #
 # The tokens that should drown swim best. After 200 steps the model without the factor has a loss of 0.02 nats, and the
-# paper's form has 0.11. Did E grow until the tokens were loud enough? No. Their share of x begins at 3 % and ends at
-# 4.5 %. Our explanation: PE is loud, but it is the same in every word. The linear layers can look in directions where
-# PE is small.
+# paper's form has 0.11 (guess 3). Did E grow until the tokens were loud enough? No. Their share of x begins at 3 % and
+# ends at 4.5 %. Our explanation: PE is loud, but it is the same in every word. The linear layers can look in directions
+# where PE is small.
 #
-# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is no law. (And one
-# easy task does not show that √C is useless in translation.)
+# Size 1 is bad, with 0.36: the way out does want small numbers. But "without √C the tokens drown" is not a law. (And
+# one easy task does not show that √C is useless in translation.)
 
 # %% [markdown]
 # ## Going deeper
@@ -321,7 +320,7 @@ print(f"25,000 tokens: {different:,} different ones, and the most common one com
 # the dot product with E_w. The squares of C entries of variance 1/C add up to about 1, so this logit contains up to √C,
 # while all others have the size 1. The bet nearly always loses, so the first loss is higher than ln V.
 #
-# To see the three gradients apart, we give the library's model three matrices of its own that are equal.
+# To see the three gradients separately, we give the library's model three matrices of its own that are equal.
 
 
 # %%
@@ -357,9 +356,9 @@ for scaled in (True, False):
 # A fresh model of our test bets 41 % on the token that it has just read. Without √C it bets 4 %, where 1/V is 3 %. The
 # first loss of the paper's form is 4.35 nats, above ln V = 3.37.
 #
-# The three jobs have another order here, too. Take each part of dE as one long vector. That of the output has the
-# length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each: the factor
-# is in the backward pass as well.
+# The order of the three jobs is different here, too. Take each part of dE as one long vector. That of the output has
+# the length 1.42, that of the target 0.77 and that of the source 0.47. Without √C the two inputs have 0.09 each: the
+# factor is in the backward pass as well.
 #
 # ### The first loss of a large vocabulary
 #
@@ -400,7 +399,7 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # * PyTorch's `nn.Transformer` contains no embedding. People add `nn.Embedding` (size 1) *and* the factor √C. At C = 512
 #   the tokens then have the size 22.6 and the positions 0.7. Now the positions are the quiet ones.
 # * GPT-2 has no factor. It draws E with size 0.02 and learns positions that begin small, too.
-# * PyTorch's `dE[ids] += de` loses gradients as NumPy's does. `index_add_` is the right call.
+# * PyTorch's `dE[ids] += de` loses gradients just as NumPy's does. `index_add_` is the right call.
 # * NumPy takes the id −1 for the last row, without a complaint. Check ids before you look them up.
 #
 # ## Exercise
@@ -424,8 +423,8 @@ lesson.check("a dot product of two tokens grows by C", error(growth, 512.0), 1e-
 # %% [markdown]
 # ## Answers
 #
-# 1. The part of the backward that runs last, which is the source's lookup. Rows of tokens that never come in a source
-#    then stand still. The other layers go on learning, so the loss may well fall.
+# 1. The part of the backward function that runs last, which is the source's lookup. Rows of tokens that never come in a
+#    source then stand still. The other layers go on learning, so the loss may well fall.
 # 2. No id comes twice, and then the line is right. Test with repeats.
 # 3. Lookup: the rows of all tokens that were not read. Output: none, because p is never exactly 0.
 # 4. A tied matrix of size 1, or something else that makes the logits far too large: ln 29 is 3.4.

@@ -71,12 +71,12 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 # %% [markdown]
 # ![Weights and answers of "stop" and of "post"](../plots/09_positions_shuffle.png)
 #
-# Not a single number is new. In "stop" the p looks at itself with the weight 0.53, and its answer begins with 0.70. In
-# "post" it does the same. The answers are shuffled like the letters, and the weights are shuffled in their rows *and*
-# in their columns.
+# Not a single number is new (guess 1). In "stop" the p looks at itself with the weight 0.53, and its answer begins with
+# 0.70. In "post" it does the same. The answers are shuffled like the letters, and the weights are shuffled in their
+# rows *and* in their columns.
 #
-# This is no accident. Let order(t) be the old place of the letter that is now at place t, and mark everything that
-# belongs to the new word with a prime:
+# Why? Let order(t) be the old place of the letter that is now at place t, and mark what belongs to the new word with a
+# prime:
 #
 #     x'_t  = x_order(t)                                        the letters are shuffled
 #     q'_t  = q_order(t), and so are k and v                    each row is made from one row of x
@@ -86,7 +86,7 @@ lesson.check("self-attention shuffles its outputs as its inputs", error(o_post, 
 #           = Σ_i p_order(t),i v_i = o_order(t)                 the same terms, added in another order
 
 # %% [markdown]
-# The outputs are shuffled as the inputs are. Such a layer is called *equivariant*. (Many texts say "invariant". That
+# The outputs are shuffled like the inputs. Such a layer is called *equivariant*. (Many texts say "invariant". That
 # would mean: the same outputs in the same places.) Everything else in the encoder works on each row alone, so the
 # memory M is shuffled, too. But cross-attention adds over the rows of M, and a sum does not care about the order of its
 # terms. So the decoder, which knows the source only through M, *is* invariant. It gives the same answer to all 24
@@ -163,8 +163,8 @@ lesson.save(figure, "clocks")
 # %% [markdown]
 # ![Three hands at positions 0 to 4](../plots/09_positions_clocks.png)
 #
-# Now read the table in its two directions. A column is one wave over all positions. A row is one moment, and it shows
-# *all* hands. So a frequency belongs to a pair of features, and every position has all C/2 of them (guess 2).
+# Now read the printed table in both directions. A column is one wave over all positions. A row is one moment, and it
+# shows *all* hands. So a frequency belongs to a pair of features, and every position has all C/2 of them (guess 2).
 #
 # ## The same step is the same matrix
 #
@@ -190,7 +190,7 @@ lesson.save(figure, "clocks")
 #
 #     PE_t·PE_(t+j) = Σ_i [ sin(ω_i t) sin(ω_i (t + j)) + cos(ω_i t) cos(ω_i (t + j)) ] = Σ_i cos(ω_i j)
 #
-# In our example, all neighbours have 0.540 + 0.999 + 1.000 = 2.539. A position with itself has 3, and nothing has more.
+# In our example, all neighbours have 0.540 + 0.999 + 1.000 = 2.539. A position with itself has 3, and no pair has more.
 #
 # And what is the rotation good for? A query is x W_q, and x contains PE_t. Suppose that W_q is turn(j), and that W_k
 # leaves PE as it is. Then the query at t contains PE_(t+j), and it fits the key at t + j best. So "look j to the right"
@@ -220,9 +220,14 @@ for j in (1, 20):
 # %% [markdown]
 # ## A wrong table that looks right
 #
-# A common mistake begins with `for i in range(0, C, 2)`. Here i is already the 2i of the formula, but the exponent is
-# still written as 2 * i / C. So it grows to 2 instead of 1, and the hands become slow too soon. In the next line the
-# cosine gets 2 * (i + 1) / C, and is no longer the partner of its sine. These are two mistakes. We try each of them
+# A common mistake looks like this:
+#
+#     for i in range(0, C, 2):
+#         PE[t, i] = sin(t / 10000 ** (2 * i / C))
+#         PE[t, i + 1] = cos(t / 10000 ** (2 * (i + 1) / C))
+#
+# Here i is already the 2i of the formula. So the exponent grows to 2 instead of 1, and the hands become slow too soon.
+# And the sine and the cosine of a hand have different exponents, so they are no longer partners. We try each mistake
 # alone, and then both. Feature c has the angle t / 10000^exponent:
 #
 #     name          exponent          grows to      sin and cos of one hand
@@ -263,7 +268,8 @@ steps, starts = lesson.pick(full=400, fast=50), lesson.pick(full=2, fast=1)
 colors = {"right": BLUE, "slow": GREEN, "unpaired": PINK, "both": ORANGE, "none": GREY}
 losses = {}
 for name, start in itertools.product(colors, range(starts)):
-    model = Transformer(TransformerConfig(7, 32, 4, 64, 1, dropout=0.0, max_len=9), seed=start, dtype="float64")
+    config = TransformerConfig(7, 32, 4, 64, 1, dropout=0.0, max_len=9)  # V, C, H, F, layers
+    model = Transformer(config, seed=start, dtype="float64")
     model.source_embedding.positions.table[...] = table_of(name, 9, 32)
     settings = TrainingSettings(steps=steps, batch_size=32, seed=start)
     losses[name, start] = train(model, Backwards(), schedule=rate, settings=settings, num_threads=1).losses
@@ -304,9 +310,9 @@ lesson.save(figure)
 # %% [markdown]
 # ![A right and a wrong table, dot products of positions, and learning curves](../plots/09_positions.png)
 #
-# You should see two tables of stripes (white is −1, dark is 1), each of which looks right if you see it alone. Below on
-# the left is a thin blue *line*, because the dot product does not depend on t, and a broad orange band. On the right,
-# with two random starts for each table, four colors go down, and grey stays above the floor. If your blue line is a
+# You should see two tables of stripes (white is −1, dark is 1), and each looks right on its own. Below on the left is a
+# thin blue *line*, because the dot product does not depend on t, and a broad orange band. On the right, with two random
+# starts for each table (solid and dashed), four colors go down, and grey stays above the floor. If your blue line is a
 # band, your pairs are broken. If your grey curve falls below the floor, positions leak in somewhere.
 #
 # The floor can be computed. Without positions, all orders of a bag look the same, so the best model gives each of them
@@ -316,15 +322,15 @@ lesson.save(figure)
 #
 # ## The surprise
 #
-# Wrong tables learn. After 400 steps all four have a loss below 0.2 nats, and without positions it is 0.82. The table
-# with both mistakes only takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls and the
-# answers are right, who looks at the table again? You notice only if you train the right table, too.
+# Wrong tables learn (guess 3). After 400 steps all four have a loss below 0.2 nats, and without positions it is 0.82.
+# The table with both mistakes takes longer: after 200 steps it has 0.34, and the right one 0.03. When the loss falls
+# and the answers are right, who looks at the table again? You notice only if you train the right table, too.
 #
 # The second surprise is *which* of the two mistakes costs. We had expected the unpaired table to suffer, because
 # without pairs there are no rotations. But it learns about as fast as the right one: 0.05 after 200 steps. The slow
-# table has all its rotations, and 0.16 in the mean of two starts that differ widely. In nine positions, only 7 of its
-# 32 features move by more than 0.1, and 13 in the right table. The rotation is beautiful, but this model did not need
-# it.
+# table has all its rotations, but a loss of 0.16, the mean of two starts that differ widely. In nine positions, only 7
+# of its 32 features move by more than 0.1. In the right table, 13 do. The rotation is beautiful, but this model did not
+# need it.
 
 # %% [markdown]
 # ## Going deeper
@@ -338,8 +344,9 @@ lesson.save(figure)
 #
 #     2i/C = ln j / ln 10000
 #
-# So the mean is about 1 − ln j / ln 10000. It falls with the *logarithm* of the distance, but not steadily, because the
-# fast hands make ripples: with 128 features it first rises from the distance 11 to 12.
+# All hands from there on count as 1, and the others as 0. So the mean is about 1 − ln j / ln 10000. It falls with the
+# *logarithm* of the distance, but not steadily, because the fast hands make ripples: with 128 features it first rises
+# from the distance 11 to 12.
 #
 # Note that cos(ω_i j) is the same for j and −j. The plain dot product cannot tell left from right. With turn(j) in W_q
 # or W_k it can.
@@ -347,7 +354,7 @@ lesson.save(figure)
 # ### Another model, another verdict
 #
 # Do pairs never matter? Take an encoder alone. It reads ten letters of eight kinds, and its output t must be the letter
-# 9 − t, for all t at once.
+# at position 9 − t, for all t at once.
 
 # %%
 from minitransformer.core import Layer, Parameter
@@ -402,7 +409,7 @@ for name in ("right", "unpaired"):
 # After 300 steps the right table has a loss of 0.09 nats, and the unpaired one 0.79. Here broken pairs cost a lot. So
 # the loss of one model says little about a table. A test against the formula says everything.
 #
-# ### Positions that learn
+# ### Learned positions
 #
 # GPT-2 and BERT learn the table instead. Then PE has a gradient. All sequences of a batch use the same row PE_t, and
 # the gradients of all uses add (lesson 04): row t of dPE is the sum of dx_t over the sequences of the batch.
@@ -434,7 +441,7 @@ lesson.check("and equal to the library's", error(learned.P.grad, dPE), 1e-14)
 #   it is sin(1 / 10000^(2/512)) = sin(0.965) = 0.822.
 # * The paper says that the wavelengths go "from 2π to 10000 · 2π", which is 62,832. The exponent never reaches 1, and
 #   the slowest of 256 hands has 60,611.
-# * Wrong exponents were found in eight public repositories, and in courses and printed books. One was mended in 2017.
+# * Wrong exponents were found in eight public repositories, and in courses and printed books. One was fixed in 2017.
 # * tensor2tensor, the authors' own code, puts all sines before all cosines. That only permutes features, which W_q, W_k
 #   and W_v can undo.
 # * PyTorch's `nn.Transformer` adds no positions. If you forget them, you get the grey curve.

@@ -93,7 +93,7 @@ def tables(lesson, run):
     table = run.table_of("right", 300, 64)
     lesson.check("the table called right is right", error(table, run.wide), 1e-12)
     moving = {name: (np.ptp(run.table_of(name, 9, 32), axis=0) > 0.1).sum() for name in names}
-    sentence = "In nine positions, only 7 of its 32 features move by more than 0.1, and 13 in"
+    sentence = "only 7 of its 32 features move by more than 0.1. In the right table, 13 do"
     lesson.quote(sentence, moving["slow"], 32, 0.1, moving["right"])
     lesson.quote("24 orders and costs −ln(1/24) = 3.18 nats", 24, 1, 24, math.log(24))
     chance = [math.comb(8, n) * 3 ** (8 - n) / 4**8 for n in range(9)]  # that a letter comes n times in eight
@@ -113,7 +113,7 @@ def tables(lesson, run):
         "after 200 steps it has 0.34, and the right one 0.03", 200, loss("both", 200), loss("right", 200), **full
     )
     lesson.quote("as the right one: 0.05 after 200 steps", loss("unpaired", 200), 200, **full)
-    lesson.quote("all its rotations, and 0.16", loss("slow", 200), **full)
+    lesson.quote("all its rotations, but a loss of 0.16", loss("slow", 200), **full)
     lesson.quote("has a loss of 0.09 nats, and the unpaired one 0.79", *run.alone.values(), **full)
     if not lesson.fast:
         lesson.check("all four tables learn", max(loss(name, 400) for name in names[:4]), 0.2)
