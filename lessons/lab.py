@@ -216,7 +216,13 @@ class Lesson:
         """
         check_notation(variables)
         printed, self.quiet = len(self.checks), True
-        runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))["verify"](self, SimpleNamespace(**variables))
+        verify = runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))["verify"]
+        try:
+            verify(self, SimpleNamespace(**variables))
+        except AssertionError as problem:
+            raise AssertionError(
+                f"{problem}\nIf you changed the lesson, its text no longer fits, which is fine."
+            ) from None
         self.save(architecture(MAPS[self.name[:2]]), "map")
         seconds = time.perf_counter() - self.started
         record = {

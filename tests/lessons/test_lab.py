@@ -122,7 +122,7 @@ def test_full_run_leaves_figures_and_record(lab, lesson, capsys):
 
 
 def test_prose_that_says_something_else_stops_the_lesson(lesson):
-    with pytest.raises(AssertionError, match=r"says 2\.77, measured 2\.9"):
+    with pytest.raises(AssertionError, match=r"says 2\.77, measured 2\.9\nIf you changed the lesson"):
         lesson.finish({"loss": 2.9})
 
 
