@@ -196,7 +196,7 @@ class Lesson:
         assert difference <= 1e-12, f"{name} differs from the running example by {difference:.2g}"
         self.examples.append(name)
 
-    def claim(self, popular: str, verdict: str, found: str, said: str = "") -> None:
+    def claim(self, popular: str, verdict: str, found: str, said: str) -> None:
         """Record the verdict on something that popular texts say, for CLAIMS.md.
 
         `found` is what was measured, `said` the kind of text that says it, such as "blog posts and lecture notes".
