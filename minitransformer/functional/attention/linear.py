@@ -80,10 +80,10 @@ def linear_attention(
     T S weights. A query that may attend to nothing gets y = 0.
 
     With `causal`, query t attends to the keys 0 ... t, and T = S. The weights exist for `chunk` tokens at a time, by
-    default CHUNK. All chunks give the same y: with `chunk` = T it is the parallel form, attention with other weights;
-    with 1 the recurrent form, one token after the other. The default lies between. `state` (B, G, D, D + 1) is the
-    `cache.state` of an earlier call, whose sequences go on in decoding; backward does not go through it. Raises
-    TypeError or ValueError for arrays that do not fit together.
+    default CHUNK, or GPU_CHUNK on a GPU. All chunks give the same y: with `chunk` = T it is the parallel form,
+    attention with other weights; with 1 the recurrent form, one token after the other. The default lies between.
+    `state` (B, G, D, D + 1) is the `cache.state` of an earlier call, whose sequences go on in decoding; backward does
+    not go through it. Raises TypeError or ValueError for arrays that do not fit together.
 
     Forward    n_t = sum_s (phi(q_t) . phi(k_s)) v_s        l_t = sum_s phi(q_t) . phi(k_s)        y_t = n_t / l_t
                l is n for a value of 1, so v gets a feature of ones, v' = [v, 1] and n' = [n, l]. A chunk c of a causal
