@@ -4,6 +4,8 @@ This is a second implementation of the model, for one pair of sequences and one 
 paper's figure 1. A test holds its loss and all of its gradients equal to those of `Transformer`.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from minitransformer.backend import to_host
@@ -25,12 +27,16 @@ from minitransformer.functional import (
     softmax_backward,
     split_heads,
 )
+from minitransformer.vocabulary import PAD
 
 Numbers = dict[str, np.ndarray]
 
 
-def numbers(example: Example) -> Numbers:
+def numbers(example: Example, smoothing: float = 0.0, allowed: Mapping[str, np.ndarray] | None = None) -> Numbers:
     """All values and gradients of `example`: name -> array without a batch axis.
+
+    Its sequences may end in padding. `smoothing` is that of the labels, and `allowed` replaces the masks of some
+    places: place of attention -> (T, S) booleans.
 
     A name is a place, a dot and a symbol. `d` before the symbol makes it the gradient of the loss with respect to it,
     an array of the same shape. The places, in the order of the forward pass:
@@ -47,20 +53,22 @@ def numbers(example: Example) -> Numbers:
         decoder.norm2
         decoder.ffn
         decoder.norm3   its y goes to the output
-        output          z (T, V) logits, p (T, V) probabilities, L the loss, a 0-d array: the mean cross-entropy
+        output          y (T, C) in, z (T, V) logits, p (T, V) probabilities, L the loss: the mean cross-entropy, 0-d
 
     and what each kind of place has, for n rows:
 
-        attention       x (T, C) in, M (S, C) in (cross alone), q (H, T, D), k and v (H, S, D), s and p (H, T, S),
-                        o (H, T, D), y (T, C) out; W_q, W_k, W_v, W_o (C, C), b_q, b_k, b_v, b_o (C,)
+        attention       x (T, C) in, M (S, C) in (cross alone), allowed (T, S), q (H, T, D), k and v (H, S, D),
+                        s and p (H, T, S), o (H, T, D), y (T, C) out; W_q, W_k, W_v, W_o (C, C),
+                        b_q, b_k, b_v, b_o (C,)
         norm            x (n, C) in: a sub-layer's input plus its output; mu, sigma (n, 1), x_hat, y (n, C);
                         gamma, beta (C,)
         ffn             x (n, C) in, a (n, F) before ReLU, r (n, F) after it, y (n, C) out; W_1 (C, F), b_1 (F,),
                         W_2 (F, C), b_2 (C,)
 
-    and `E` (V, C), `PE` (T, C), `dE`, `M`, `dM`. mu and sigma have no gradient here: lesson 10 splits theirs.
+    and `E` (V, C), `PE` (T, C), or (S, C) if S > T, `dE`, `M`, `dM`. mu and sigma have no gradient here: lesson 10
+    splits theirs. The dx of a sub-layer is what goes back through the sub-layer, without its residual path.
     """
-    trace = _Trace(example)
+    trace = _Trace(example, smoothing, allowed or {})
     trace.forward()
     trace.backward()
     return {name: to_host(value) for name, value in trace.values.items()}
@@ -69,38 +77,46 @@ def numbers(example: Example) -> Numbers:
 class _Trace:
     """Computes the numbers, one place after another."""
 
-    def __init__(self, example):
-        self.example = example
+    def __init__(self, example, smoothing, allowed):
+        self.example, self.smoothing = example, smoothing
+        source, target = (ids[0] != PAD for ids in (example.source, example.target_in))
+        self.allowed = {
+            "encoder.self": np.tile(source, (len(source), 1)),
+            "decoder.self": causal_mask(len(target)) & target,
+            "cross": np.tile(source, (len(target), 1)),
+            **allowed,
+        }
         self.heads = example.model.config.num_heads
         self.values = _parameters(example)
         self.caches = {}
 
     def forward(self):
         get, (source, target_in, target_out) = self.values, (ids[0] for ids in self.example[2:])
-        causal = causal_mask(len(target_in))
         x = self.embed("source", source)
         x = self.norm("encoder.norm1", x + self.attend("encoder.self", x))
         get["M"] = self.norm("encoder.norm2", x + self.feed_forward("encoder.ffn", x))
         y = self.embed("target", target_in)
-        y = self.norm("decoder.norm1", y + self.attend("decoder.self", y, allowed=causal))
+        y = self.norm("decoder.norm1", y + self.attend("decoder.self", y))
         y = self.norm("decoder.norm2", y + self.attend("cross", y, get["M"]))
         y = self.norm("decoder.norm3", y + self.feed_forward("decoder.ffn", y))
+        get["output.y"] = y
         get["output.z"] = y @ get["E"].T
-        get["output.L"], self.caches["output"] = cross_entropy(get["output.z"], target_out)
+        get["output.L"], self.caches["output"] = cross_entropy(get["output.z"], target_out, self.smoothing)
         get["output.p"] = self.caches["output"].p
 
     def backward(self):
         get, (source, target_in, _) = self.values, (ids[0] for ids in self.example[2:])
         dz = get["output.dz"] = cross_entropy_backward(1.0, self.caches["output"])
         get["dE"] = dz.T @ get["decoder.norm3.y"]
-        dsum = self.norm_backward("decoder.norm3", dz @ get["E"])
+        get["output.dy"] = dz @ get["E"]
+        dsum = self.norm_backward("decoder.norm3", get["output.dy"])
         dsum = self.norm_backward("decoder.norm2", dsum + self.feed_forward_backward("decoder.ffn", dsum))
         dx, get["dM"] = self.attend_backward("cross", dsum)
         dsum = self.norm_backward("decoder.norm1", dsum + dx)
-        self.embed_backward("target", target_in, dsum + sum(self.attend_backward("decoder.self", dsum)))
+        self.embed_backward("target", target_in, dsum + self.attend_backward("decoder.self", dsum))
         dsum = self.norm_backward("encoder.norm2", get["dM"])
         dsum = self.norm_backward("encoder.norm1", dsum + self.feed_forward_backward("encoder.ffn", dsum))
-        self.embed_backward("source", source, dsum + sum(self.attend_backward("encoder.self", dsum)))
+        self.embed_backward("source", source, dsum + self.attend_backward("encoder.self", dsum))
 
     def embed(self, at, ids):
         get = self.values
@@ -115,10 +131,10 @@ class _Trace:
         for token, de in zip(ids, get[f"{at}.de"], strict=True):
             get["dE"][token] += de
 
-    def attend(self, at, x, memory=None, allowed=None):
+    def attend(self, at, x, memory=None):
         """queries from x (T, C), keys and values from memory (S, C), or from x in self-attention -> y (T, C)"""
         get, caches = self.values, self.caches
-        get[f"{at}.x"] = x
+        get[f"{at}.x"], get[f"{at}.allowed"] = x, self.allowed[at]
         if memory is not None:
             get[f"{at}.M"] = memory
         projected = {}
@@ -127,7 +143,7 @@ class _Trace:
             projected[name], caches[f"{at}.{name}"] = linear(of, get[f"{at}.W_{name}"], get[f"{at}.b_{name}"])
             get[f"{at}.{name}"] = split_heads(projected[name][None], self.heads)[0]
         q, k, v = (get[f"{at}.{name}"][None] for name in "qkv")
-        o, caches[at] = scaled_dot_product_attention(q, k, v, allowed)
+        o, caches[at] = scaled_dot_product_attention(q, k, v, self.allowed[at])
         get[f"{at}.s"] = (q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5
         get[f"{at}.p"], get[f"{at}.o"] = caches[at].weights[0], o[0]
         merged = merge_heads(o)[0]
@@ -136,7 +152,7 @@ class _Trace:
         return y
 
     def attend_backward(self, at, dy):
-        """dy (T, C) -> dx (T, C) through the queries, and what goes back through keys and values: dM, or dx again"""
+        """dy (T, C) -> dx (T, C); in cross-attention -> dx through the queries, and dM through keys and values"""
         get, caches = self.values, self.caches
         get[f"{at}.dy"] = dy
         dmerged, get[f"{at}.dW_o"], get[f"{at}.db_o"] = linear_backward(dy, caches[f"{at}.o"])
@@ -150,7 +166,11 @@ class _Trace:
             get[f"{at}.d{name}"] = gradient[0]
             merged = merge_heads(gradient)[0]
             back[name], get[f"{at}.dW_{name}"], get[f"{at}.db_{name}"] = linear_backward(merged, caches[f"{at}.{name}"])
-        return back["q"], back["k"] + back["v"]
+        if f"{at}.M" not in get:
+            get[f"{at}.dx"] = back["q"] + (back["k"] + back["v"])
+            return get[f"{at}.dx"]
+        get[f"{at}.dx"], get[f"{at}.dM"] = back["q"], back["k"] + back["v"]
+        return get[f"{at}.dx"], get[f"{at}.dM"]
 
     def feed_forward(self, at, x):
         get, caches = self.values, self.caches
@@ -213,7 +233,7 @@ def _parameters(example):
     C = example.model.config.d_model
     found = {
         "E": state["source_embedding.tokens.E"],
-        "PE": sinusoidal_positions(example.target_in.shape[1], C, np.float64),
+        "PE": sinusoidal_positions(max(example.source.shape[1], example.target_in.shape[1]), C, np.float64),
     }
     for place, prefix in PLACES.items():
         for name, value in state.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.example import load_example, numbers
-from minitransformer.example.model import LETTERS
+from minitransformer.example.model import LETTERS, Example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.vocabulary import EOS
 
@@ -83,12 +83,23 @@ def test_example_writes_pots(example):
     assert [example.tokens[i] for i in z.argmax(axis=-1)] == [*"pots", example.tokens[EOS]]
 
 
-@pytest.mark.parametrize("word", ["stop", "pot", "to", "o"])
-def test_numbers_are_those_of_the_library(word):
+def padded(example, to):
+    """The example with sequences of length `to`, whose last tokens are padding."""
+    arrays = (np.pad(ids, ((0, 0), (0, to - ids.shape[1]))) for ids in example[2:])
+    return Example(example.model, example.tokens, *arrays)
+
+
+@pytest.mark.parametrize(
+    ("word", "length", "smoothing"),
+    [("stop", None, 0.0), ("pot", None, 0.1), ("to", 7, 0.0), ("o", 3, 0.1)],
+)
+def test_numbers_are_those_of_the_library(word, length, smoothing):
     example = load_example(word)
-    values = numbers(example)
+    if length:
+        example = padded(example, to=length)
+    values = numbers(example, smoothing)
     z, cache = example.model.forward(example.source, example.target_in)
-    loss, cache_loss = cross_entropy(z, example.target_out)
+    loss, cache_loss = cross_entropy(z, example.target_out, smoothing)
     example.model.zero_grad()
     example.model.backward(cross_entropy_backward(1.0, cache_loss), cache)
     np.testing.assert_allclose(values["output.z"], z[0], atol=1e-13)
@@ -98,6 +109,15 @@ def test_numbers_are_those_of_the_library(word):
     for name, parts in LIBRARY.items():
         ours = np.concatenate([values[part] for part in parts], axis=-1)
         np.testing.assert_allclose(ours, gradients[name].grad, atol=1e-14, err_msg=name)
+
+
+def test_a_mask_of_ones_own_replaces_that_of_its_place(example, values):
+    allowed = np.ones((5, 4), dtype=bool)
+    allowed[1, 2] = False
+    masked = numbers(example, allowed={"cross": allowed})
+    assert (masked["cross.p"][:, 1, 2] == 0).all()
+    np.testing.assert_array_equal(masked["decoder.self.p"], values["decoder.self.p"])
+    assert np.abs(masked["output.z"] - values["output.z"]).max() > 0.01
 
 
 def test_each_gradient_has_the_shape_of_its_value(values):
