@@ -1,0 +1,305 @@
+/* Computes every array of the model from the formulas, in float64.
+
+     const machine = Engine.build(MODEL.sizes, { S: 4, T: 5, eps: 1e-5, smoothing: 0 });
+     machine.fill(weights, PE, ids);   machine.run();   machine.value("cross.p", 7);   machine.loss
+     machine.nudge("cross.s", 7, 1e-5);   machine.complexStep("cross.s", 7);
+     machine.comesFrom("cross.ds", 7);    machine.goesTo("cross.ds", 7);
+*/
+const Engine = (() => {
+  "use strict";
+
+  const PAD = 0, BOS = 1, EOS = 2;
+  const STEP = 1e-30; // of the complex step: its square is below every float64
+
+  class Machine {
+    constructor(sizes, options) {
+      this.causal = options.causal ?? true;
+      this.sizes = { ...sizes, eps: options.eps, smoothing: options.smoothing ?? 0 };
+      this.lengths = { source: options.S, target: options.T };
+      this.places = Formulas.places(sizes.layers);
+      this.arrays = new Map(); // name -> {name, place, symbol, role, letters, shape, strides, size, number, definition}
+      this.definitions = [];
+      this.edits = new Map(); // name -> Map(flat index -> what is added to the computed number)
+      this.addInputs();
+      for (const line of Formulas.lines(sizes.layers, options.replaced, options.only)) this.addDefinition(line);
+      this.forward = this.definitions.filter(({ phase }) => phase === "forward");
+      this.re = this.storage();
+    }
+
+    storage() {
+      return [...this.arrays.values()].map(({ size }) => new Float64Array(size));
+    }
+
+    /* The number of values of each index in a place. */
+    sizesAt({ rows, keys }) {
+      const { C, H, D, F, V } = this.sizes;
+      const t = this.lengths[rows];
+      return { ...this.sizes, t, j: t, i: this.lengths[keys], h: H, d: D, c: C, f: F, w: V, g: H * D };
+    }
+
+    addArray(place, symbol, role, shape, letters, definition = null) {
+      const name = place.name ? `${place.name}.${symbol}` : symbol;
+      if (this.arrays.has(name)) throw new Error(`${name} is defined twice`);
+      const strides = shape.map((_, axis) => shape.slice(axis + 1).reduce((a, b) => a * b, 1));
+      const size = shape.reduce((a, b) => a * b, 1);
+      const number = this.arrays.size;
+      this.arrays.set(name, { name, place, symbol, role, letters, shape, strides, size, number, definition });
+    }
+
+    addInputs() {
+      const add = (place, symbol, role, letters) => {
+        const sizes = this.sizesAt(place);
+        this.addArray(place, symbol, role, [...letters].map((letter) => sizes[letter]), [...letters]);
+      };
+      const global = this.places.at(-1);
+      add(global, "E", "weight", "wc");
+      this.addArray(global, "PE", "input", [Math.max(this.lengths.source, this.lengths.target), this.sizes.C], ["t", "c"]);
+      for (const place of this.places) {
+        for (const [symbol, letters] of Object.entries(Formulas.WEIGHTS[place.kind])) add(place, symbol, "weight", letters);
+        if (place.kind === "embedding" || place.kind === "output") add(place, "ids", "ids", "t");
+        if (place.kind === "self" || place.kind === "attention") add(place, "allowed", "mask", "ti");
+      }
+    }
+
+    addDefinition({ place, text, phase }) {
+      const parsed = Language.parse(text);
+      const sizes = this.sizesAt(place);
+      const scope = { sizes, read: (name, index) => this.re[this.find(place, name).number][offsetOf(this.find(place, name), index)] };
+      const last = Object.fromEntries(parsed.indices.map((name) => [name, sizes[name] - 1]));
+      const shape = parsed.index.map((part) => Language.evaluate(part, scope, last) + 1);
+      const letters = parsed.index.map((part) => (part.op === "index" ? part.name : "g"));
+      const definition = { ...parsed, place, phase, sizes, scope, uses: new Set() };
+      this.addArray(place, parsed.symbol, phase === "forward" ? "value" : "gradient", shape, letters, definition);
+      const at = (name) => {
+        const array = this.find(place, name);
+        definition.uses.add(array.name);
+        return { number: array.number, strides: array.strides, complex: array.role !== "ids" && array.role !== "mask" };
+      };
+      definition.name = [...this.arrays.keys()].at(-1);
+      definition.real = Language.compile(parsed, at, sizes, false);
+      definition.uses.delete(definition.name);
+      if (phase === "forward") definition.complex = lazy(() => Language.compile(parsed, at, sizes, true));
+      this.definitions.push(definition);
+    }
+
+    /* The array that a formula of `place` means by `name`: a wire, one of the place, or one of the whole model. */
+    find(place, name) {
+      const local = place.name ? `${place.name}.${name}` : name;
+      const array = this.arrays.get(place.wires[name] ?? local) ?? this.arrays.get(name);
+      if (!array) throw new Error(`${place.name || "the model"} has no ${name}`);
+      return array;
+    }
+
+    get(name) {
+      const array = this.arrays.get(name);
+      if (!array) throw new Error(`there is no array ${name}`);
+      return array;
+    }
+
+    data(name) {
+      return this.re[this.get(name).number];
+    }
+
+    value(name, flat = 0) {
+      return this.data(name)[flat];
+    }
+
+    get loss() {
+      return this.value("output.L");
+    }
+
+    /* The array that holds the gradient of `name`, or the array that `name` is the gradient of; null if there is none. */
+    partner(name) {
+      const { place, symbol, role } = this.get(name);
+      const other = role === "gradient" ? symbol.replace(/^d/, "") : `d${symbol}`;
+      const full = place.name ? `${place.name}.${other}` : other;
+      const found = this.arrays.get(full);
+      return found && found.size === this.get(name).size && found.name !== name ? found.name : null;
+    }
+
+    /* weights {name: nested lists or Float64Array}, PE, and ids {source, target} without bos, eos; padding may follow. */
+    fill(weights, PE, ids) {
+      const put = (name, values) => this.data(name).set(flatten(values).slice(0, this.get(name).size));
+      for (const [name, array] of this.arrays) if (array.role === "weight") put(name, weights[name]);
+      put("PE", PE);
+      const used = ids.target.filter((id) => id !== PAD);
+      const padding = ids.target.filter((id) => id === PAD);
+      put("source.ids", ids.source);
+      put("target.ids", [BOS, ...used, ...padding]);
+      put("output.ids", [...used, EOS, ...padding]);
+      for (const [name, { role, place, shape }] of this.arrays) {
+        if (role !== "mask") continue;
+        const keys = this.data(place.keys === "source" ? "source.ids" : "target.ids");
+        const causal = this.causal && place.rows === "target" && place.keys === "target";
+        put(name, Array.from({ length: shape[0] * shape[1] }, (_, n) => {
+          const [t, i] = [Math.floor(n / shape[1]), n % shape[1]];
+          return Number(keys[i] !== PAD && (!causal || i <= t));
+        }));
+      }
+      for (const [name, { definition }] of this.arrays) if (!definition) this.applyEdits(name, this.re);
+    }
+
+    /* Add `amount` to a number each time that it is computed, or filled in; 0 takes the edit back. So gradients pass an
+       edited number as they pass any sum. */
+    edit(name, flat, amount) {
+      if (!this.edits.has(name)) this.edits.set(name, new Map());
+      if (amount) this.edits.get(name).set(flat, amount);
+      else this.edits.get(name).delete(flat);
+    }
+
+    applyEdits(name, re, extra) {
+      const values = re[this.get(name).number];
+      for (const [flat, amount] of this.edits.get(name) ?? []) values[flat] += amount;
+      if (extra?.name === name) values[extra.flat] += extra.amount;
+    }
+
+    run() {
+      for (const { name, real } of this.definitions) {
+        real(this.re);
+        this.applyEdits(name, this.re);
+      }
+      return this.loss;
+    }
+
+    /* The loss if `amount` is added to one number. */
+    nudge(name, flat, amount) {
+      this.scratch ??= this.storage();
+      const re = this.copyInputs(this.scratch);
+      const extra = { name, flat, amount };
+      if (!this.get(name).definition) this.applyExtra(re, extra);
+      for (const definition of this.forward) {
+        definition.real(re);
+        this.applyEdits(definition.name, re, extra);
+      }
+      return re[this.get("output.L").number][0];
+    }
+
+    applyExtra(store, { name, flat, amount }) {
+      store[this.get(name).number][flat] += amount;
+    }
+
+    copyInputs(re) {
+      for (const { number, definition } of this.arrays.values()) if (!definition) re[number].set(this.re[number]);
+      return re;
+    }
+
+    /* The derivative of the loss with respect to one number: Im L(x + ih) / h. */
+    complexStep(name, flat) {
+      return this.complexDerivative(new Map([[name, new Map([[flat, 1]])]]));
+    }
+
+    /* The derivative along `direction`: name -> Map or Float64Array of its entries. */
+    complexDerivative(direction) {
+      this.complexRe ??= this.storage();
+      this.complexIm ??= this.storage();
+      const [re, im] = [this.copyInputs(this.complexRe), this.complexIm];
+      const turn = (name) => {
+        const values = im[this.get(name).number];
+        direction.get(name)?.forEach((amount, flat) => { values[flat] += STEP * amount; });
+      };
+      for (const { name, number, definition } of this.arrays.values()) {
+        if (definition) continue;
+        im[number].fill(0);
+        turn(name);
+      }
+      for (const definition of this.forward) {
+        definition.complex()(re, im);
+        this.applyEdits(definition.name, re);
+        turn(definition.name);
+      }
+      return im[this.get("output.L").number][0] / STEP;
+    }
+
+    /* The index of a cell as a tuple, and back. */
+    indexOf(name, flat) {
+      const { shape, strides } = this.get(name);
+      return shape.map((length, axis) => Math.floor(flat / strides[axis]) % length);
+    }
+
+    offsetOf(name, index) {
+      return offsetOf(this.get(name), index);
+    }
+
+    /* The values of the formula's indices that belong to a cell. */
+    givenOf(name, flat) {
+      const { definition } = this.get(name);
+      definition.given ??= new Map([...Language.tuples(definition.indices, definition.sizes)].map((given) => {
+        const index = definition.index.map((part) => Language.evaluate(part, definition.scope, given));
+        return [this.offsetOf(name, index), given];
+      }));
+      return definition.given.get(flat);
+    }
+
+    /* The cells that a cell is computed from, without repeats: [{name, flat}]. */
+    comesFrom(name, flat) {
+      const { definition } = this.get(name);
+      return definition ? this.cellsOf(definition, this.givenOf(name, flat)) : [];
+    }
+
+    cellsOf(definition, given) {
+      const found = new Map();
+      Language.visitCells(definition.expression, definition.scope, given, (name, index) => {
+        const array = this.find(definition.place, name);
+        const flat = offsetOf(array, index);
+        found.set(`${array.name} ${flat}`, { name: array.name, flat });
+      });
+      return [...found.values()];
+    }
+
+    /* The cells that are computed from a cell. */
+    goesTo(name, flat) {
+      const found = [];
+      for (const definition of this.definitions) {
+        if (!definition.uses.has(name)) continue;
+        for (const given of Language.tuples(definition.indices, definition.sizes)) {
+          if (!this.cellsOf(definition, given).some((cell) => cell.name === name && cell.flat === flat)) continue;
+          const index = definition.index.map((part) => Language.evaluate(part, definition.scope, given));
+          found.push({ name: definition.name, flat: this.offsetOf(definition.name, index) });
+        }
+      }
+      return found;
+    }
+
+    /* The names of all weights. */
+    weights() {
+      return [...this.arrays.values()].filter(({ role }) => role === "weight").map(({ name }) => name);
+    }
+  }
+
+  const offsetOf = ({ strides }, index) => index.reduce((sum, i, axis) => sum + i * strides[axis], 0);
+
+  function lazy(make) {
+    let made;
+    return () => (made ??= make());
+  }
+
+  function flatten(values) {
+    if (ArrayBuffer.isView(values)) return values;
+    return Array.isArray(values) ? values.flat(Infinity) : [values];
+  }
+
+  /* Adam (Kingma and Ba 2015), without a schedule: `step` changes the weights of a machine by its gradients. */
+  class Adam {
+    constructor({ lr, beta_1, beta_2, eps }) {
+      Object.assign(this, { lr, beta_1, beta_2, eps, steps: 0, means: new Map() });
+    }
+
+    step(machine) {
+      this.steps++;
+      const [c1, c2] = [1 - this.beta_1 ** this.steps, 1 - this.beta_2 ** this.steps];
+      for (const name of machine.weights()) {
+        const [w, g] = [machine.data(name), machine.data(machine.partner(name))];
+        if (!this.means.has(name)) this.means.set(name, [new Float64Array(w.length), new Float64Array(w.length)]);
+        const [m1, m2] = this.means.get(name);
+        for (let i = 0; i < w.length; i++) {
+          m1[i] = this.beta_1 * m1[i] + (1 - this.beta_1) * g[i];
+          m2[i] = this.beta_2 * m2[i] + (1 - this.beta_2) * g[i] * g[i];
+          w[i] -= (this.lr * m1[i]) / c1 / (Math.sqrt(m2[i] / c2) + this.eps);
+        }
+      }
+    }
+  }
+
+  const build = (sizes, options) => new Machine(sizes, options);
+  return { build, Adam, flatten, PAD, BOS, EOS };
+})();

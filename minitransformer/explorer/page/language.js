@@ -1,0 +1,337 @@
+/* The language of the formulas: one line says how each entry of an array is computed.
+
+     s[h,t,i] = sum[d](q[h,t,d] * k[h,i,d]) / sqrt(D)
+
+   The same line is parsed once and then used for everything: it is compiled to loops, for real and for complex numbers;
+   it is printed with letters and with numbers; and it tells which cells a cell is computed from. So what the page shows
+   is what it computes.
+
+     sum[d](...), max[i](...)          over an index; sum[i: allowed[t,i] == 1](...) over some of its values
+     1[a > 0]                          1 if true, and 0 if not; as a factor it is a strong zero: 0 times anything is 0
+     sqrt, exp, log, relu, div, mod    functions; div(a, b) and mod(a, b) are for indices
+     C, D, eps                         sizes and constants
+*/
+const Language = (() => {
+  "use strict";
+
+  const TOKEN = /\s*(?:([A-Za-z_][\w.]*)|(\d+(?:\.\d+)?(?:e[-+]?\d+)?)|(==|!=|>=|<=|[-+*/^()[\],:<>=]))/y;
+  const FUNCTIONS = new Set(["sqrt", "exp", "log", "relu", "div", "mod"]);
+  const REDUCTIONS = new Set(["sum", "max"]);
+
+  function tokenize(text) {
+    const tokens = [];
+    TOKEN.lastIndex = 0;
+    while (TOKEN.lastIndex < text.length) {
+      const match = TOKEN.exec(text);
+      if (!match) throw new Error(`cannot read the formula ${text}`);
+      const [, name, number, sign] = match;
+      tokens.push(name ? { name } : number ? { number: Number(number) } : { sign });
+    }
+    return tokens;
+  }
+
+  /* The definition "target = expression" -> {symbol, index, indices, expression, text}. `index` are the expressions in
+     the brackets of the target, and `indices` the names of the loops that they need. */
+  function parse(text) {
+    const tokens = tokenize(text);
+    const bound = new Set();
+    let at = 0;
+    const peek = (sign) => tokens[at]?.sign === sign;
+    const take = (sign) => peek(sign) && Boolean(++at);
+    function expect(sign) {
+      if (!take(sign)) throw new Error(`${sign} expected in ${text}`);
+    }
+    const list = (read) => {
+      const items = [read()];
+      while (take(",")) items.push(read());
+      return items;
+    };
+    function sum() {
+      let node = product();
+      while (peek("+") || peek("-")) node = { op: tokens[at++].sign, a: node, b: product() };
+      return node;
+    }
+    function product() {
+      let node = power();
+      while (peek("*") || peek("/")) node = { op: tokens[at++].sign, a: node, b: power() };
+      return node;
+    }
+    function power() {
+      if (take("-")) return { op: "negative", a: power() };
+      const node = primary();
+      if (!take("^")) return node;
+      return { op: "square", a: node, power: tokens[at++].number };
+    }
+    function condition() {
+      const a = sum();
+      const test = tokens[at++].sign;
+      return { test, a, b: sum() };
+    }
+    function reduction(op) {
+      expect("[");
+      const over = list(() => tokens[at++].name);
+      over.forEach((name) => bound.add(name));
+      const where = take(":") ? condition() : null;
+      expect("]");
+      expect("(");
+      const a = sum();
+      expect(")");
+      over.forEach((name) => bound.delete(name));
+      return { op, over, where, a };
+    }
+    function primary() {
+      const token = tokens[at++];
+      if (token === undefined) throw new Error(`the formula ends too early: ${text}`);
+      if (token.sign === "(") {
+        const node = sum();
+        expect(")");
+        return node;
+      }
+      if (token.number === 1 && take("[")) {
+        const where = condition();
+        expect("]");
+        return { op: "bracket", where };
+      }
+      if (token.number !== undefined) return { op: "number", value: token.number };
+      const { name } = token;
+      if (REDUCTIONS.has(name)) return reduction(name);
+      if (FUNCTIONS.has(name) && take("(")) {
+        const parts = list(sum);
+        expect(")");
+        return { op: name, a: parts[0], b: parts[1] };
+      }
+      if (take("[")) {
+        const index = list(sum);
+        expect("]");
+        return { op: "cell", name, index };
+      }
+      return { op: bound.has(name) ? "index" : "size", name };
+    }
+
+    const { name: symbol } = tokens[at++];
+    let index = [];
+    const indices = [];
+    if (take("[")) {
+      const start = at;
+      for (; !peek("]"); at++) {
+        const { name } = tokens[at];
+        if (name && /^[a-z]$/.test(name) && !indices.includes(name)) indices.push(name);
+      }
+      at = start;
+      indices.forEach((name) => bound.add(name));
+      index = list(sum);
+      expect("]");
+    }
+    expect("=");
+    const expression = sum();
+    if (at !== tokens.length) throw new Error(`the formula goes on after its end: ${text}`);
+    return { symbol, index, indices, expression, text };
+  }
+
+  const TESTS = {
+    "==": (a, b) => a === b,
+    "!=": (a, b) => a !== b,
+    ">": (a, b) => a > b,
+    "<": (a, b) => a < b,
+    ">=": (a, b) => a >= b,
+    "<=": (a, b) => a <= b,
+  };
+
+  /* Every tuple of values of the indices `names`; `sizes` has the number of values of each. */
+  function* tuples(names, sizes, given = {}) {
+    if (names.length === 0) {
+      yield given;
+      return;
+    }
+    const [first, ...rest] = names;
+    for (let i = 0; i < sizes[first]; i++) yield* tuples(rest, sizes, { ...given, [first]: i });
+  }
+
+  /* The value of a node. `scope` has sizes (of indices too), and read(name, index) -> number; `given` the indices. */
+  function evaluate(node, scope, given) {
+    const of = (part) => evaluate(part, scope, given);
+    switch (node.op) {
+      case "number": return node.value;
+      case "size": return scope.sizes[node.name];
+      case "index": return given[node.name];
+      case "cell": return scope.read(node.name, node.index.map(of));
+      case "+": return of(node.a) + of(node.b);
+      case "-": return of(node.a) - of(node.b);
+      case "*": return isZero(node, scope, given) ? 0 : of(node.a) * of(node.b);
+      case "/": return isZero(node.a, scope, given) ? 0 : of(node.a) / of(node.b);
+      case "negative": return -of(node.a);
+      case "square": return of(node.a) ** node.power;
+      case "bracket": return Number(holds(node.where, scope, given));
+      case "sqrt": return Math.sqrt(of(node.a));
+      case "exp": return Math.exp(of(node.a));
+      case "log": return Math.log(of(node.a));
+      case "relu": return Math.max(0, of(node.a));
+      case "div": return Math.floor(of(node.a) / of(node.b));
+      case "mod": return of(node.a) % of(node.b);
+      default: return reduce(node, scope, given);
+    }
+  }
+
+  function reduce(node, scope, given) {
+    let total = node.op === "sum" ? 0 : -Infinity;
+    for (const inner of chosen(node, scope, given)) {
+      const term = evaluate(node.a, scope, inner);
+      total = node.op === "sum" ? total + term : Math.max(total, term);
+    }
+    return total;
+  }
+
+  function* chosen(node, scope, given) {
+    for (const inner of tuples(node.over, scope.sizes, given))
+      if (!node.where || holds(node.where, scope, inner)) yield inner;
+  }
+
+  function holds(where, scope, given) {
+    return TESTS[where.test](evaluate(where.a, scope, given), evaluate(where.b, scope, given));
+  }
+
+  /* Whether a factor of a product is a bracket that is 0. */
+  function isZero(node, scope, given) {
+    if (node.op === "bracket") return !holds(node.where, scope, given);
+    if (node.op === "*") return isZero(node.a, scope, given) || isZero(node.b, scope, given);
+    return node.op === "/" && isZero(node.a, scope, given);
+  }
+
+  /* Calls found(name, index) for each cell that the value of a node is computed from. A strong zero hides the cells
+     that it is multiplied with. */
+  function visitCells(node, scope, given, found) {
+    if (node.op === "cell") {
+      found(node.name, node.index.map((part) => evaluate(part, scope, given)));
+      node.index.forEach((part) => visitCells(part, scope, given, found));
+    } else if (node.over) {
+      for (const inner of chosen(node, scope, given)) visitCells(node.a, scope, inner, found);
+    } else if (node.op === "bracket") {
+      visitCells(node.where.a, scope, given, found);
+      visitCells(node.where.b, scope, given, found);
+    } else if ((node.op === "*" || node.op === "/") && isZero(node, scope, given)) {
+      for (const part of [node.a, node.b]) if (part.op === "bracket" || isZero(part, scope, given)) visitCells(part, scope, given, found);
+    } else {
+      for (const part of [node.a, node.b]) if (part) visitCells(part, scope, given, found);
+    }
+  }
+
+  /* JavaScript that fills one array: `for` loops over the indices of the definition, with one operation on each line.
+     `place(name)` gives the number of an array and its strides, and whether it can be complex. The code reads and
+     writes re[number] and, if `complex`, im[number]. */
+  function compile(definition, place, sizes, complex) {
+    const lines = [];
+    const used = new Set();
+    let names = 0;
+    const fresh = (code) => {
+      const name = `v${names++}`;
+      lines.push(`const ${name} = ${code};`);
+      return name;
+    };
+    const real = (re) => ({ re, im: null });
+    const keep = (value) => ({ re: fresh(value.re), im: value.im && fresh(value.im) });
+
+    function offset(name, index) {
+      const { strides } = place(name);
+      return index.map((part, axis) => `(${emit(part).re}) * ${strides[axis]}`).join(" + ") || "0";
+    }
+    function multiply(a, b) {
+      if (a.im && b.im)
+        return { re: `${a.re} * ${b.re} - ${a.im} * ${b.im}`, im: `${a.re} * ${b.im} + ${a.im} * ${b.re}` };
+      return { re: `${a.re} * ${b.re}`, im: a.im ? `${a.im} * ${b.re}` : b.im && `${a.re} * ${b.im}` };
+    }
+    function divide(a, b) {
+      if (!b.im) return { re: `${a.re} / ${b.re}`, im: a.im && `${a.im} / ${b.re}` };
+      const size = fresh(`${b.re} * ${b.re} + ${b.im} * ${b.im}`);
+      const top = keep(multiply(a, { re: b.re, im: fresh(`-${b.im}`) }));
+      return { re: `${top.re} / ${size}`, im: `${top.im} / ${size}` };
+    }
+    const add = (a, b, sign) => ({
+      re: `${a.re} ${sign} ${b.re}`,
+      im: a.im && b.im ? `${a.im} ${sign} ${b.im}` : a.im || (b.im && `${sign} ${b.im}`),
+    });
+    const call = {
+      exp: ({ re, im }) => {
+        const size = fresh(`Math.exp(${re})`);
+        return im ? { re: `${size} * Math.cos(${im})`, im: `${size} * Math.sin(${im})` } : real(size);
+      },
+      log: ({ re, im }) => (im ? { re: `Math.log(Math.hypot(${re}, ${im}))`, im: `Math.atan2(${im}, ${re})` } : real(`Math.log(${re})`)),
+      sqrt: ({ re, im }) => {
+        if (!im) return real(`Math.sqrt(${re})`);
+        const root = fresh(`Math.sqrt((Math.hypot(${re}, ${im}) + ${re}) / 2)`); // of a number right of 0
+        return { re: root, im: `${im} / (2 * ${root})` };
+      },
+      relu: ({ re, im }) => ({ re: `${re} > 0 ? ${re} : 0`, im: im && `${re} > 0 ? ${im} : 0` }),
+      negative: ({ re, im }) => ({ re: `-${re}`, im: im && `-${im}` }),
+    };
+    const test = ({ test: sign, a, b }) => `${emit(a).re} ${sign} ${emit(b).re}`;
+
+    function emit(node) {
+      switch (node.op) {
+        case "number": return real(String(node.value));
+        case "size": return real(String(sizes[node.name]));
+        case "index": return real(node.name);
+        case "cell": {
+          const { number, complex: hasImaginary } = place(node.name);
+          used.add(number);
+          const where = fresh(offset(node.name, node.index));
+          return keep({ re: `re${number}[${where}]`, im: complex && hasImaginary ? `im${number}[${where}]` : null });
+        }
+        case "bracket": return keep(real(`${test(node.where)} ? 1 : 0`));
+        case "div": return keep(real(`Math.floor(${emit(node.a).re} / ${emit(node.b).re})`));
+        case "mod": return keep(real(`${emit(node.a).re} % ${emit(node.b).re}`));
+        case "+":
+        case "-": return keep(add(emit(node.a), emit(node.b), node.op));
+        case "*": return keep(product(node));
+        case "/": return keep(quotient(node));
+        case "square": return keep(power(emit(node.a), node.power));
+        case "sum":
+        case "max": return loop(node);
+        default: return keep(call[node.op](emit(node.a)));
+      }
+    }
+    function power(a, n) {
+      let value = a;
+      for (let i = 1; i < n; i++) value = keep(multiply(value, a));
+      return value;
+    }
+    function product(node) {
+      for (const [factor, other] of [[node.a, node.b], [node.b, node.a]])
+        if (factor.op === "bracket") return guard(emit(factor).re, emit(other));
+      return multiply(emit(node.a), emit(node.b));
+    }
+    /* 1[...] x / y is (1[...] x) / y for the parser: the strong zero is to hide y, too */
+    function quotient(node) {
+      const { a, b } = node;
+      for (const [factor, other] of a.op === "*" ? [[a.a, a.b], [a.b, a.a]] : [])
+        if (factor.op === "bracket") return guard(emit(factor).re, keep(divide(emit(other), emit(b))));
+      return divide(emit(a), emit(b));
+    }
+    const guard = (zero, { re, im }) => ({ re: `${zero} ? ${re} : 0`, im: im && `${zero} ? ${im} : 0` });
+    function loop(node) {
+      const total = `v${names++}`;
+      const start = lines.length;
+      if (node.where) lines.push(`if (!(${test(node.where)})) continue;`);
+      const term = emit(node.a);
+      const add = node.op === "sum";
+      if (add) lines.push(`${total} += ${term.re};`, term.im ? `${total}i += ${term.im};` : "");
+      else lines.push(`if (${term.re} > ${total}) { ${total} = ${term.re}; ${term.im ? `${total}i = ${term.im};` : ""} }`);
+      const body = lines.splice(start);
+      lines.push(`let ${total} = ${add ? 0 : -Infinity}${term.im ? `, ${total}i = 0` : ""};`);
+      lines.push(...node.over.map((name) => head(name)), ...body, "}".repeat(node.over.length));
+      return { re: total, im: term.im && `${total}i` };
+    }
+    const head = (name) => `for (let ${name} = 0; ${name} < ${sizes[name]}; ${name}++) {`;
+
+    const target = place(definition.symbol);
+    const value = emit(definition.expression);
+    const where = fresh(offset(definition.symbol, definition.index));
+    lines.push(`re${target.number}[${where}] = ${value.re};`);
+    if (complex) lines.push(`im${target.number}[${where}] = ${value.im ?? 0};`);
+    used.add(target.number);
+    const arrays = [...used].map((n) => `const re${n} = re[${n}]${complex ? `, im${n} = im[${n}]` : ""};`);
+    const loops = definition.indices.map(head);
+    return new Function("re", "im", ['"use strict";', ...arrays, ...loops, ...lines, "}".repeat(loops.length)].join("\n"));
+  }
+
+  return { parse, evaluate, visitCells, tuples, chosen, holds, isZero, compile };
+})();
