@@ -115,7 +115,8 @@ const Formulas = (() => {
       "p[t,w] = exp(z[t,w] - m[t]) / n[t]",
       "p_star[t,w] = (1 - smoothing) * 1[ids[t] == w] + smoothing / V",
       "share[t] = 1[ids[t] != 0] / sum[j: ids[j] != 0](1)",
-      "L = sum[t](share[t] * (m[t] + log(n[t]) - sum[w](p_star[t,w] * z[t,w])))",
+      "loss[t] = m[t] + log(n[t]) - sum[w](p_star[t,w] * z[t,w])",
+      "L = sum[t](share[t] * loss[t])",
     ],
     backward: [
       "dz[t,w] = share[t] * (p[t,w] - p_star[t,w])",

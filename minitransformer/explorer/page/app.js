@@ -1,0 +1,313 @@
+/* The page: its state, which stands in the URL after #, the machine that belongs to the state, and the frame around
+   the views. What is shown is a function of the state alone, so that a link shows another person the same numbers. */
+const App = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const DEFAULTS = {
+    view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "trained", mistake: "", show: "both",
+    steps: 0, edits: "",
+  };
+  const NUMBERS = new Set(["padding", "smoothing", "steps"]);
+  const MOST_STEPS = 1000;
+  const VIEWS = { model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
+  const state = { ...DEFAULTS };
+  let made = null; // {key, machine, adam, losses} of the last computation
+
+  const app = {
+    state, set, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
+    get machine() { return made.machine; },
+    get losses() { return made.losses; },
+    get adam() { return made.adam; },
+  };
+
+  /* --- state and URL --- */
+
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    for (const [name, usual] of Object.entries(DEFAULTS)) {
+      const text = given.get(name);
+      state[name] = text === null ? usual : NUMBERS.has(name) ? Number(text) || 0 : text;
+    }
+    if (!(state.view in VIEWS)) state.view = DEFAULTS.view;
+    if (!(state.weights in MODEL.weights)) state.weights = DEFAULTS.weights in MODEL.weights ? DEFAULTS.weights : Object.keys(MODEL.weights)[0];
+    if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
+    if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
+    state.steps = Math.max(0, Math.min(MOST_STEPS, Math.floor(state.steps)));
+    state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
+    state.smoothing = state.smoothing ? 0.1 : 0;
+    if (problem(state.word)) state.word = "";
+    if (problem(state.answer)) state.answer = "";
+  }
+
+  function link(changes = {}) {
+    const given = new URLSearchParams();
+    const wanted = { ...state, ...changes };
+    for (const [name, usual] of Object.entries(DEFAULTS)) if (wanted[name] !== usual) given.set(name, wanted[name]);
+    return `#${given.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",")}`;
+  }
+
+  /* Change the state, the URL and the page. `focus` returns to the element with this data-focus. */
+  function set(changes, { quiet = false } = {}) {
+    const viewChanges = changes.view && changes.view !== state.view;
+    Object.assign(state, changes);
+    const url = link();
+    if (viewChanges && !quiet) history.pushState(null, "", url);
+    else history.replaceState(null, "", url);
+    render();
+    if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
+    if (viewChanges) window.scrollTo(0, 0);
+  }
+
+  /* --- tokens --- */
+
+  function tokenText(id) {
+    const text = MODEL.tokens[id] ?? "?";
+    return text === " " ? "␣" : text;
+  }
+
+  /* Ids as a person types them. */
+  function words(list) {
+    return list.map((id) => MODEL.tokens[id]).join(MODEL.separator);
+  }
+
+  function parse(text) {
+    const parts = MODEL.separator ? text.trim().split(/\s+/).filter(Boolean) : [...text];
+    return parts.map((part) => MODEL.tokens.indexOf(part, 3));
+  }
+
+  /* What is wrong with a typed sequence, or null. "" means the model's own. */
+  function problem(text) {
+    if (text === "") return null;
+    const list = parse(text);
+    const parts = MODEL.separator ? text.trim().split(/\s+/) : [...text];
+    if (list.length === 0) return Strings.input.empty;
+    const unknown = list.indexOf(-1);
+    if (unknown >= 0) return Strings.input.unknown(parts[unknown], MODEL.tokens.slice(3).map((token) => (token === " " ? "␣" : token)).join(", "));
+    return list.length > MODEL.max_length ? Strings.input.long(MODEL.max_length) : null;
+  }
+
+  function ids() {
+    const source = state.word ? parse(state.word) : MODEL.source;
+    const own = state.word ? (MODEL.expected ? [...source].reverse() : MODEL.target) : MODEL.target;
+    const target = state.answer ? parse(state.answer) : own;
+    const padding = Array(state.padding).fill(Engine.PAD);
+    return { source: [...source, ...padding], target: [...target, ...padding] };
+  }
+
+  /* --- computing --- */
+
+  function mistakeOptions(id = state.mistake) {
+    return Mistakes.list.find((mistake) => mistake.id === id)?.options ?? {};
+  }
+
+  /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). */
+  function build({ weights = state.weights, mistake = state.mistake } = {}) {
+    const sequences = ids();
+    const machine = Engine.build(MODEL.sizes, {
+      S: sequences.source.length, T: sequences.target.length + 1, eps: MODEL.norm_eps,
+      smoothing: state.smoothing, ...mistakeOptions(mistake),
+    });
+    for (const { name, flat, amount } of edits()) if (machine.arrays.has(name)) machine.edit(name, flat, amount);
+    machine.fill(MODEL.weights[weights], MODEL.PE, sequences);
+    machine.run();
+    return machine;
+  }
+
+  /* Take `steps` steps of Adam with a machine -> the losses before, between and after them. */
+  function trained(machine, steps, adam = new Engine.Adam(MODEL.adam), losses = [machine.loss]) {
+    for (let n = 0; n < steps; n++) {
+      adam.step(machine);
+      losses.push(machine.run());
+    }
+    return { machine, adam, losses };
+  }
+
+  function compute() {
+    const { word, answer, padding, smoothing, weights, mistake, edits: changed, steps } = state;
+    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, changed]);
+    const more = made?.key === key ? steps - made.adam.steps : -1;
+    if (more < 0) made = { key, ...trained(build(), steps) };
+    else if (more > 0) trained(made.machine, more, made.adam, made.losses);
+  }
+
+  /* --- cells --- */
+
+  /* The chosen cell as {name, flat}, or null. */
+  function cell() {
+    const match = /^([\w.]+)(?:\[([\d,]*)\])?$/.exec(state.cell);
+    if (!match || !made.machine.arrays.has(match[1])) return null;
+    const { shape } = made.machine.get(match[1]);
+    const index = match[2] ? match[2].split(",").map(Number) : [];
+    if (index.length > shape.length && index.slice(shape.length).every((i) => i === 0)) index.length = shape.length;
+    if (index.length !== shape.length || index.some((i, axis) => !(i < shape[axis]))) return { name: match[1], flat: null };
+    return { name: match[1], flat: made.machine.offsetOf(match[1], index) };
+  }
+
+  function setCell({ name, flat }) {
+    return flat === null ? name : `${name}[${made.machine.indexOf(name, flat).join(",")}]`;
+  }
+
+  function select(chosen, changes = {}) {
+    set({ view: "cell", cell: setCell(chosen), ...changes });
+  }
+
+  /* The name of an index along an axis: a token, "p→o" for a row of the decoder, or a number. */
+  function label(array, axis, index, short = false) {
+    const letter = array.letters[axis];
+    const { source, target } = ids();
+    const read = [Engine.BOS, ...target.filter((id) => id !== Engine.PAD), ...target.filter((id) => id === Engine.PAD)];
+    const cut = (text) => (short && text.length > 5 ? `${text.slice(0, 4)}…` : text);
+    if (letter === "w") return cut(tokenText(index));
+    if (array.role === "input") return String(index);
+    if (letter === "i") return cut(tokenText((array.place.keys === "source" ? source : read)[index]));
+    if (letter !== "t") return String(index);
+    if (array.place.rows === "source") return cut(tokenText(source[index]));
+    const write = made.machine.data("output.ids")[index];
+    return cut(`${tokenText(read[index])}→${tokenText(write)}`);
+  }
+
+  function cellText(name, flat) {
+    const array = made.machine.get(name);
+    if (flat === null || array.shape.length === 0) return Show.nameText(name);
+    const index = made.machine.indexOf(name, flat);
+    const parts = index.map((i, axis) => (array.letters[axis] === "h" ? Strings.heatmap.head(i) : label(array, axis, i)));
+    return `${Show.nameText(name)} [${parts.join(", ")}]`;
+  }
+
+  function cellSummary(name, flat) {
+    const partner = made.machine.partner(name);
+    const other = partner ? `; ${Show.nameText(partner)} ${Show.number(made.machine.value(partner, flat))}` : "";
+    return `${cellText(name, flat)}: ${Show.number(made.machine.value(name, flat))}${other}`;
+  }
+
+  /* --- changes by hand: "cross.s:6:0.5,cross.allowed:3:-1" --- */
+
+  function edits() {
+    return state.edits.split(",").filter(Boolean).map((text) => {
+      const [name, flat, amount] = text.split(":");
+      return { name, flat: Number(flat), amount: Number(amount) };
+    }).filter(({ flat, amount }) => Number.isInteger(flat) && flat >= 0 && Number.isFinite(amount));
+  }
+
+  /* Add `amount` to what a cell has now; null takes the change back. */
+  function edit({ name, flat }, amount) {
+    const others = edits().filter((other) => other.name !== name || other.flat !== flat);
+    const before = edits().find((other) => other.name === name && other.flat === flat)?.amount ?? 0;
+    const now = amount === null ? 0 : before + amount;
+    const all = now ? [...others, { name, flat, amount: now }] : others;
+    set({ edits: all.map((each) => `${each.name}:${each.flat}:${each.amount}`).join(",") });
+  }
+
+  /* --- the frame --- */
+
+  function header() {
+    const links = Object.entries(Strings.views).map(([view, text]) => element("a", {
+      href: link({ view }), "aria-current": view === state.view ? "page" : null,
+      onclick: (event) => { event.preventDefault(); set({ view }); },
+    }, text));
+    return element("header", { class: "top" },
+      element("a", { class: "skip", href: "#content", onclick: (event) => { event.preventDefault(); document.getElementById("content").focus(); } }, Strings.skip),
+      element("div", { class: "title" }, element("strong", {}, MODEL.title), element("span", {}, Strings.heading)),
+      element("nav", { "aria-label": Strings.navigation }, links));
+  }
+
+  function inputs() {
+    const text = Strings.input;
+    const sequences = ids();
+    const own = (list) => words(list.filter((id) => id !== Engine.PAD));
+    const typed = (name, value) => {
+      const message = element("span", { class: "problem", role: "alert" });
+      const field = element("input", {
+        type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
+        onchange: () => {
+          const wrong = field.value.trim() === "" ? text.empty : problem(field.value);
+          message.textContent = wrong ?? "";
+          field.setAttribute("aria-invalid", String(Boolean(wrong)));
+          if (!wrong) set(name === "word" ? { word: field.value, answer: "", edits: "" } : { answer: field.value, edits: "" });
+        },
+      });
+      return element("label", {}, text[name], field, message);
+    };
+    const choice = (name, options) => element("label", {}, text[name], element("select", {
+      value: state[name], "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
+    }, options.map((option) => element("option", { value: option, selected: option === state[name] }, text[option] ?? option))));
+    const padding = element("label", {}, text.padding, element("select", {
+      "data-focus": "padding", onchange: (event) => set({ padding: Number(event.target.value), edits: "" }),
+    }, [0, 1, 2, 3].map((n) => element("option", { value: n, selected: n === state.padding }, String(n)))));
+    const smoothing = element("label", { class: "check" }, element("input", {
+      type: "checkbox", checked: state.smoothing > 0, "data-focus": "smoothing", onchange: (event) => set({ smoothing: event.target.checked ? 0.1 : 0 }),
+    }), text.smoothing);
+    const reset = element("button", { type: "button", onclick: () => set({ ...DEFAULTS, view: state.view }) }, text.reset);
+    return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
+      typed("word", own(sequences.source)), typed("answer", own(sequences.target)),
+      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights)),
+      choice("show", ["both", "values", "gradients"]), padding, smoothing, reset);
+  }
+
+  function status() {
+    const { machine } = made;
+    const z = machine.data("output.z"), V = MODEL.sizes.V;
+    const length = ids().target.filter((id) => id !== Engine.PAD).length + 1;
+    const written = Array.from({ length }, (_, t) => {
+      const row = [...z.slice(t * V, (t + 1) * V)];
+      return tokenText(row.indexOf(Math.max(...row)));
+    });
+    const text = Strings.status;
+    return element("p", { class: "status", role: "status" },
+      element("strong", {}, text.loss(Show.number(machine.loss))), " ", text.writes(written.join(" ")),
+      state.steps > 0 && [" · ", text.steps(state.steps)],
+      edits().length > 0 && [" · ", text.edits(edits().length)],
+      state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
+        element("button", { type: "button", onclick: () => set({ mistake: "" }) }, text.remove)));
+  }
+
+  /* The largest difference to the library's numbers, computed here and now; null if the input is another one. */
+  function agreement() {
+    const { word, answer, padding, smoothing, weights, mistake, edits: changed, steps } = state;
+    if (!MODEL.expected || word || answer || padding || smoothing || weights !== "trained" || mistake || changed || steps) return null;
+    let worst = 0;
+    const names = Object.keys(MODEL.expected);
+    for (const name of names) {
+      const values = made.machine.data(name);
+      Engine.flatten(MODEL.expected[name]).forEach((x, i) => { worst = Math.max(worst, Math.abs(Number(x) - values[i])); });
+    }
+    return { count: names.length, worst };
+  }
+
+  function footer() {
+    const found = agreement();
+    const text = found && (found.worst < 1e-12 ? Strings.agreement : Strings.disagreement)(found.count, found.worst.toExponential(1).replace("e-", "e−"));
+    return element("footer", {}, text && element("p", { id: "agreement" }, text), element("p", {}, Strings.made));
+  }
+
+  function render() {
+    compute();
+    const focused = document.activeElement?.getAttribute?.("data-focus");
+    document.title = Strings.title(MODEL.title);
+    document.documentElement.lang = Strings.language;
+    const scroll = window.scrollY;
+    const content = element("main", { id: "content", tabindex: -1, class: `view-${state.view}` });
+    document.getElementById("app").replaceChildren(header(), inputs(), status(), content, footer());
+    VIEWS[state.view].render(content);
+    if (focused) document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+
+  function start() {
+    read();
+    render();
+    performance.mark("ready");
+    window.addEventListener("hashchange", () => { read(); render(); });
+    window.addEventListener("popstate", () => { read(); render(); });
+    let width = window.innerWidth;
+    window.addEventListener("resize", () => {
+      if (Math.abs(window.innerWidth - width) < 8) return;
+      width = window.innerWidth;
+      render();
+    });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  }
+
+  document.addEventListener("DOMContentLoaded", start);
+  return app;
+})();

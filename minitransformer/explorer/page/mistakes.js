@@ -1,0 +1,1 @@
+const Mistakes = { list: [], detectors: [] };

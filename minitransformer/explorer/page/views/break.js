@@ -1,0 +1,1 @@
+const BreakView = { render(content) { content.append("Break"); } };

@@ -1,0 +1,273 @@
+/* All arrays of one place, and everything about one chosen number. */
+const CellView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const MOST_LINKS = 24;
+  const PATH_LENGTH = 60;
+  let exponent = -5; // of h, for the nudge
+
+  function render(content) {
+    const { machine } = App;
+    const chosen = App.cell() ?? { name: "cross.s", flat: null };
+    const array = machine.get(machine.arrays.has(chosen.name) ? chosen.name : "source.x");
+    const name = array.role === "gradient" ? machine.partner(array.name) ?? array.name : array.name;
+    const place = machine.places.find((each) => each.name === machine.get(name).place.name);
+    content.append(
+      placesList(place),
+      element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
+        ModelView.legend(), arrays(place, chosen)),
+      inspector(chosen));
+    bringIntoView(content.querySelector(`canvas[data-array="${CSS.escape(chosen.flat === null ? name : chosen.name)}"]`), chosen.flat !== null);
+  }
+
+  /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
+  function bringIntoView(canvas, covered) {
+    const rectangle = canvas?.getBoundingClientRect();
+    if (!rectangle) return;
+    const bottom = window.innerHeight * (covered && window.innerWidth < 1100 ? 0.52 : 1);
+    if (rectangle.top >= 0 && rectangle.bottom <= bottom) return;
+    window.scrollBy(0, rectangle.top - Math.max(60, (bottom - rectangle.height) / 2));
+  }
+
+  const heading = (place) => `${ModelView.describe(place).name}${place.name ? ` (${place.name})` : ""}`;
+
+  function placesList(current) {
+    const links = App.machine.places.map((place) => {
+      const first = place.kind === "matrix" ? "E" : `${place.name}.${{ embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z" }[place.kind]}`;
+      return element("li", {}, element("a", {
+        href: App.link({ view: "cell", cell: first }), "aria-current": place === current ? "true" : null,
+      }, place.name || "E, M"));
+    });
+    return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
+  }
+
+  /* The arrays of a place in groups: what flows through it, its weights, and helpers of the backward pass. */
+  function arrays(place, chosen) {
+    const { machine } = App;
+    const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name);
+    const inputs = own.filter(({ role }) => role === "ids" || role === "mask" || role === "input");
+    const values = own.filter(({ role }) => role === "value");
+    const weights = own.filter(({ role }) => role === "weight");
+    const alone = own.filter(({ role, name }) => role === "gradient" && !machine.partner(name));
+    const group = (title, list) => list.length > 0 && element("section", {}, element("h2", {}, title), list.map((array) => row(array, chosen)));
+    const text = Strings.cell;
+    return [group(text.values, values), group(text.weights, weights), group(text.back, alone), group(text.inputs, inputs)];
+  }
+
+  /* One array and its gradient, side by side, below the formula of what is shown. */
+  function row(array, chosen) {
+    const { machine, state } = App;
+    const partner = machine.partner(array.name);
+    const shown = [array.role === "gradient" ? "" : state.show !== "gradients" || !partner ? array.name : "", state.show !== "values" && (partner ?? (array.role === "gradient" && array.name))]
+      .filter(Boolean);
+    const width = mapWidth(shown.length);
+    return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
+      const { role, shape, definition, symbol } = machine.get(name);
+      const kind = role === "gradient" ? "gradient" : "value";
+      const marked = chosen.flat !== null && name !== chosen.name && machine.partner(name) === chosen.name ? [chosen.flat] : [];
+      return element("div", { class: `map ${kind}` },
+        element("p", { class: "formula" }, element("span", { class: `name ${kind}` }, ...Dom.formula([Show.symbol(symbol)])),
+          element("small", {}, ` (${shape.join(", ")})`), definition && [" = ", ...Dom.formula(Show.letters(definition, machine))]),
+        Heatmap.heatmap({
+          name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
+          label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
+          select: (flat) => choose({ name, flat }),
+        }));
+    }));
+  }
+
+  function mapWidth(count) {
+    const all = Math.min(window.innerWidth, 1500);
+    const wide = all >= 1100;
+    const room = wide ? all - 150 - 390 - 90 : all >= 700 ? all - 60 : all - 44;
+    return Math.floor(wide || all >= 700 ? (room - 24) / Math.max(count, 2) : room);
+  }
+
+  /* Choose a cell and keep the keyboard where it is. */
+  function choose(cell) {
+    App.select(cell);
+    document.querySelector(`canvas[data-array="${CSS.escape(cell.name)}"]`)?.focus({ preventScroll: true });
+  }
+
+  /* --- one number --- */
+
+  function inspector(chosen) {
+    const text = Strings.cell;
+    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-live": "polite" }, element("p", {}, text.choose));
+    const { machine } = App;
+    const { name, flat } = chosen;
+    const { role } = machine.get(name);
+    const partner = machine.partner(name);
+    const value = role === "gradient" ? partner : name;
+    const gradient = role === "gradient" ? name : partner;
+    return element("aside", { class: "inspector", "aria-live": "polite", "aria-label": App.cellText(name, flat) },
+      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => App.set({ cell: name }) }, "×"),
+      element("h2", {}, App.cellText(name, flat)),
+      value && section("value", text.forward, value, flat),
+      gradient && section("gradient", text.backward, gradient, flat),
+      value && !gradient && element("p", { class: "note" }, text.noGradient),
+      gradient && why(gradient, flat),
+      value && witnesses(value, gradient, flat),
+      value && setter(value, flat),
+      share());
+  }
+
+  function section(kind, title, name, flat) {
+    const { machine } = App;
+    const { definition, role, symbol } = machine.get(name);
+    const text = Strings.cell;
+    const x = machine.value(name, flat);
+    const lhs = [element("span", { class: `name ${kind}` }, ...Dom.formula([{ ...Show.symbol(symbol), index: machine.indexOf(name, flat).join(",") }]))];
+    const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
+    return element("section", { class: kind }, element("h3", {}, title),
+      element("p", { class: "result" }, lhs, " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
+      definition
+        ? element("div", { class: "derivation" },
+          element("p", {}, "= ", ...Dom.formula(Show.letters(definition, machine))),
+          element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)))
+        : element("p", {}, role === "weight" ? text.weight : text.input),
+      amount !== undefined && element("p", { class: "note" }, text.edited(Show.number(amount))),
+      definition && links(text.comesFrom, machine.comesFrom(name, flat)),
+      links(text.goesTo, machine.goesTo(name, flat)));
+  }
+
+  const follow = (cell) => choose(cell);
+
+  function links(title, cells) {
+    const text = Strings.cell;
+    return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
+      cells.length === 0 ? element("p", {}, text.nothing)
+        : element("ul", {}, cells.slice(0, MOST_LINKS).map(({ name, flat }) => element("li", {}, element("a", {
+          href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }),
+          onclick: (event) => { event.preventDefault(); follow({ name, flat }); },
+        }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`)), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
+  }
+
+  /* Why a gradient is 0, and the way from a gradient to the loss along the largest terms. */
+  function why(name, flat) {
+    const { machine } = App;
+    const text = Strings.cell;
+    if (machine.value(name, flat) === 0) {
+      const { definition } = machine.get(name);
+      const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
+      return element("section", { class: "why" }, element("p", {}, text.zero), element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
+    }
+    const steps = element("ol", {});
+    return element("details", {
+      class: "links path", ontoggle: (event) => { if (event.target.open && !steps.children.length) steps.append(...pathToLoss(name, flat).map(pathStep)); },
+    }, element("summary", {}, text.path), element("p", {}, text.pathIntro), steps);
+  }
+
+  function pathStep({ name, flat }) {
+    return element("li", {}, element("a", {
+      href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }), onclick: (event) => { event.preventDefault(); follow({ name, flat }); },
+    }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`);
+  }
+
+  /* From a gradient backwards along its backward pass, to the loss: at each number the term with the largest size. Which
+     gradient a term comes from is found by leaving each one out. */
+  function pathToLoss(name, flat) {
+    const { machine } = App;
+    const path = [];
+    let at = { name, flat };
+    while (path.length < PATH_LENGTH) {
+      const { definition } = machine.get(at.name);
+      const before = machine.comesFrom(at.name, at.flat).filter((cell) => machine.get(cell.name).role === "gradient");
+      if (before.length === 0) break;
+      const given = machine.givenOf(at.name, at.flat);
+      const whole = Language.evaluate(definition.expression, definition.scope, given);
+      let best = null;
+      for (const cell of before) {
+        const values = machine.data(cell.name);
+        const kept = values[cell.flat];
+        values[cell.flat] = 0;
+        const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
+        values[cell.flat] = kept;
+        if (!best || change > best.change) best = { cell, change };
+      }
+      at = best.cell;
+      path.push(at);
+    }
+    path.push({ name: "output.L", flat: 0 });
+    return path;
+  }
+
+  /* --- witnesses --- */
+
+  function witnesses(name, gradient, flat) {
+    const { machine } = App;
+    const text = Strings.cell;
+    if (["ids", "mask"].includes(machine.get(name).role) || name === "output.L") return null;
+    const claimed = gradient ? machine.value(gradient, flat) : null;
+    const complex = machine.complexStep(name, flat);
+    const output = element("output", {});
+    const show = () => {
+      const h = 10 ** exponent;
+      const quotient = (machine.nudge(name, flat, h) - machine.nudge(name, flat, -h)) / (2 * h);
+      output.replaceChildren(element("strong", {}, Show.number(quotient)), verdict(quotient, complex, 1e-4));
+      size.textContent = `h = ${Show.number(h)}`;
+    };
+    const size = element("span", {});
+    const slider = element("input", {
+      type: "range", min: -12, max: 0, step: 0.5, value: exponent, "aria-label": text.nudge,
+      oninput: () => { exponent = Number(slider.value); show(); },
+    });
+    show();
+    return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
+      element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
+      element("label", {}, text.nudge, " ", slider, " ", size),
+      element("p", {}, text.quotient, ": ", output));
+  }
+
+  /* How far a number is from the true derivative. */
+  function verdict(found, right, tolerance) {
+    const error = Math.abs(found - right);
+    const agrees = error <= tolerance * Math.max(Math.abs(right), 1e-6);
+    const text = Strings.cell;
+    return element("span", { class: `verdict ${agrees ? "right" : "wrong"}` }, agrees ? ` ✓ ${text.agrees}` : ` ✗ ${text.off(Show.number(error))}`,
+      agrees && error > 0 ? element("small", {}, ` (${text.off(Show.number(error))})`) : null);
+  }
+
+  /* --- changing a number --- */
+
+  function setter(name, flat) {
+    const { machine } = App;
+    const text = Strings.cell;
+    const { role } = machine.get(name);
+    if (role === "ids" || name === "output.L") return null;
+    if (role === "weight" && App.state.steps > 0) return element("p", { class: "note" }, text.lockedWeights);
+    const now = machine.value(name, flat);
+    if (role === "mask") {
+      return element("p", {}, element("button", { type: "button", "data-focus": "toggle", onclick: () => App.edit({ name, flat }, now ? -1 : 1) }, `${text.set} ${now ? 0 : 1}`));
+    }
+    const edited = App.edits().some((each) => each.name === name && each.flat === flat);
+    const problem = element("span", { class: "problem", role: "alert" });
+    const field = element("input", { type: "text", inputmode: "decimal", size: 10, value: Show.number(now), "data-focus": "set" });
+    const apply = () => {
+      const wanted = Number(field.value.replace("−", "-").replace(",", "."));
+      if (field.value.trim() === "" || !Number.isFinite(wanted)) problem.textContent = text.invalid;
+      else if (field.value !== Show.number(now)) App.edit({ name, flat }, wanted - now);
+    };
+    return element("form", { class: "setter", onsubmit: (event) => { event.preventDefault(); apply(); } },
+      element("label", {}, `${text.set} `, field), element("button", {}, text.apply),
+      edited && element("button", { type: "button", onclick: () => App.edit({ name, flat }, null) }, text.undo), problem);
+  }
+
+  function share() {
+    const text = Strings.cell;
+    const button = element("button", {
+      type: "button", class: "quiet", onclick: async () => {
+        try {
+          await navigator.clipboard.writeText(location.href);
+          button.textContent = text.copied;
+        } catch {
+          window.prompt(text.share, location.href);
+        }
+      },
+    }, text.share);
+    return element("p", {}, button);
+  }
+
+  return { render };
+})();

@@ -1,0 +1,1 @@
+const CompareView = { render(content) { content.append("Compare"); } };

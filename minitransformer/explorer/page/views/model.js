@@ -1,0 +1,104 @@
+/* The whole model as a graph: a box for each place, an edge with its shape between two boxes. */
+const ModelView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const SHOWN = { embedding: "x", self: "p", attention: "p", norm: "y", ffn: "r", output: "z" }; // the array of each box
+  const THUMBNAIL = 92;
+
+  function render(content) {
+    const { machine } = App;
+    const text = Strings.model;
+    const of = (stack) => machine.places.filter(({ stack: own, kind }) => own === stack && kind !== "matrix");
+    const { source, target } = App.ids();
+    const spell = (ids) => ids.map(App.tokenText).join(" ");
+    content.append(
+      element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(),
+      element("div", { class: "stacks" },
+        stack(text.encoder, text.reads(spell(source)), of("source"), "source"),
+        stack(text.decoder, `${text.reads(spell([...machine.data("target.ids")]))}; ${text.writes(spell([...machine.data("output.ids")]))}`, of("target"), "target")),
+    );
+    drawMemory(content.querySelector(".stacks"));
+  }
+
+  function legend() {
+    const { state } = App;
+    return element("ul", { class: "legend" },
+      state.show !== "gradients" && element("li", { class: "value" }, Strings.legend.value),
+      state.show !== "values" && element("li", { class: "gradient" }, Strings.legend.gradient),
+      element("li", { class: "negative" }, Strings.legend.negative));
+  }
+
+  /* The boxes of one stack. A sub-layer, and the norm that adds its input again, are framed together. */
+  function stack(title, reads, places, name) {
+    const parts = [];
+    for (let n = 0; n < places.length; n++) {
+      const place = places[n];
+      if (place.kind === "embedding") parts.push(box(place), edge(`${place.name}.x`));
+      else if (place.kind === "output") parts.push(box(place));
+      else {
+        const norm = places[++n];
+        parts.push(element("div", { class: "sublayer" },
+          element("span", { class: "skip-path", "aria-hidden": "true" }, element("small", {}, Strings.model.residual)),
+          box(place), edge(`${place.name}.y`), box(norm)), n < places.length - 1 || name === "target" ? edge(`${norm.name}.y`) : edge("M", Strings.model.toMemory));
+      }
+    }
+    return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }, reads), parts,
+      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
+  }
+
+  function edge(name, note = null) {
+    const { shape } = App.machine.get(name);
+    const { symbol } = App.machine.get(name);
+    return element("div", { class: "edge", "data-edge": name, "aria-hidden": "true" },
+      App.state.show !== "gradients" && element("span", { class: "value arrow" }, "↓"),
+      element("span", { class: "shape" }, `${symbol} (${shape.join(", ")})`, note && element("small", {}, ` ${note}`)),
+      App.state.show !== "values" && element("span", { class: "gradient arrow" }, "↑"));
+  }
+
+  function describe(place) {
+    const kind = place.kind === "self" && place.stack === "target" ? "masked" : place.kind;
+    const { name, text } = Strings.places[kind];
+    return { name, text: kind === "ffn" ? Strings.feedForward(MODEL.sizes.C, MODEL.sizes.F) : text };
+  }
+
+  function box(place) {
+    const { machine, state } = App;
+    const symbol = SHOWN[place.kind];
+    const full = `${place.name}.${symbol}`;
+    const { name, text } = describe(place);
+    const picture = (array, kind) => {
+      const { shape } = machine.get(array);
+      return element("span", { class: `thumbnail ${kind}` },
+        Heatmap.heatmap({ name: array, values: machine.data(array), compact: true, kind, width: THUMBNAIL, label: Strings.heatmap.picture(Show.nameText(array), Strings.heatmap.shape(shape)) }),
+        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`));
+    };
+    return element("a", { class: `box ${place.kind}`, href: App.link({ view: "cell", cell: full }), "data-place": place.name },
+      element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),
+      element("span", { class: "thumbnails" },
+        state.show !== "gradients" && picture(full, "value"),
+        state.show !== "values" && picture(`${place.name}.d${symbol}`, "gradient")));
+  }
+
+  /* The line from the end of the encoder to each cross-attention, where the two stacks stand side by side. */
+  function drawMemory(stacks) {
+    const from = stacks.querySelector('[data-edge="M"]').getBoundingClientRect();
+    const frame = stacks.getBoundingClientRect();
+    const boxes = App.machine.places.filter(({ kind }) => kind === "attention")
+      .map(({ name }) => stacks.querySelector(`[data-place="${name}"]`).getBoundingClientRect());
+    if (boxes[0].left < from.right - frame.width * 0.2) return; // one below the other
+    const [x0, y0] = [from.left + from.width / 2 + 70 - frame.left, from.top + from.height / 2 - frame.top];
+    const lines = boxes.flatMap((box) => {
+      const [x1, y1] = [box.left - frame.left, box.top + box.height / 2 - frame.top];
+      const middle = (from.right - frame.left + x1) / 2 - 6;
+      const path = (shift) => `M${x0},${y0 + shift} H${middle + shift} V${y1 + shift} H${x1}`;
+      return [
+        App.state.show !== "gradients" && element("path", { d: path(0), class: "value" }),
+        App.state.show !== "values" && element("path", { d: path(5), class: "gradient" }),
+      ].filter(Boolean);
+    });
+    stacks.append(element("svg", { class: "memory", width: frame.width, height: frame.height, "aria-hidden": "true" }, lines));
+  }
+
+  return { render, legend, describe };
+})();

@@ -1,0 +1,1 @@
+const TrainView = { render(content) { content.append("Train"); } };
