@@ -12,6 +12,8 @@ const App = (() => {
   const MOST_STEPS = 1000;
   const VIEWS = { model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
   const state = { ...DEFAULTS };
+  const answers = {}; // source -> what the model writes
+  let moreSettings = false; // whether they are unfolded
   let made = null; // {key, machine, adam, losses} of the last computation
 
   const app = {
@@ -87,12 +89,20 @@ const App = (() => {
     return list.length > MODEL.max_length ? Strings.input.long(MODEL.max_length) : null;
   }
 
+  /* The ids that the model reads and is to write, with padding. */
   function ids() {
     const source = state.word ? parse(state.word) : MODEL.source;
-    const own = state.word ? (MODEL.expected ? [...source].reverse() : MODEL.target) : MODEL.target;
-    const target = state.answer ? parse(state.answer) : own;
+    const target = state.answer ? parse(state.answer) : state.word ? answerTo(source) : MODEL.target;
     const padding = Array(state.padding).fill(Engine.PAD);
-    return { source: [...source, ...padding], target: [...target, ...padding] };
+    return { source: [...source, ...MODEL.source_end, ...padding], target: [...target, ...padding] };
+  }
+
+  /* The running example is to reverse; another model's task is not known, so what it writes itself is taken. */
+  function answerTo(source) {
+    if (MODEL.expected) return [...source].reverse();
+    const key = source.join(" ");
+    answers[key] ??= Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps }, MODEL.weights.trained, MODEL.PE, [...source, ...MODEL.source_end], MODEL.max_length);
+    return answers[key].length ? answers[key] : MODEL.target;
   }
 
   /* --- computing --- */
@@ -124,8 +134,8 @@ const App = (() => {
   }
 
   function compute() {
-    const { word, answer, padding, smoothing, weights, mistake, edits: changed, steps } = state;
-    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, changed]);
+    const { word, answer, padding, smoothing, weights, mistake, edits: byHand, steps } = state;
+    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, byHand]);
     const more = made?.key === key ? steps - made.adam.steps : -1;
     if (more < 0) made = { key, ...trained(build(), steps) };
     else if (more > 0) trained(made.machine, more, made.adam, made.losses);
@@ -238,11 +248,12 @@ const App = (() => {
     const smoothing = element("label", { class: "check" }, element("input", {
       type: "checkbox", checked: state.smoothing > 0, "data-focus": "smoothing", onchange: (event) => set({ smoothing: event.target.checked ? 0.1 : 0 }),
     }), text.smoothing);
-    const reset = element("button", { type: "button", onclick: () => set({ ...DEFAULTS, view: state.view }) }, text.reset);
+    const more = element("details", { class: "more", open: moreSettings, ontoggle: (event) => { moreSettings = event.target.open; } },
+      element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       typed("word", own(sequences.source)), typed("answer", own(sequences.target)),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights)),
-      choice("show", ["both", "values", "gradients"]), padding, smoothing, reset);
+      choice("show", ["both", "values", "gradients"]), more);
   }
 
   function status() {
@@ -259,13 +270,15 @@ const App = (() => {
       state.steps > 0 && [" · ", text.steps(state.steps)],
       edits().length > 0 && [" · ", text.edits(edits().length)],
       state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
-        element("button", { type: "button", onclick: () => set({ mistake: "" }) }, text.remove)));
+        element("button", { type: "button", onclick: () => set({ mistake: "" }) }, text.remove)),
+      changed() && [" ", element("button", { type: "button", class: "quiet", onclick: () => set({ ...DEFAULTS, view: state.view, show: state.show }) }, text.reset)]);
   }
+
+  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !["view", "cell", "show"].includes(name) && state[name] !== usual);
 
   /* The largest difference to the library's numbers, computed here and now; null if the input is another one. */
   function agreement() {
-    const { word, answer, padding, smoothing, weights, mistake, edits: changed, steps } = state;
-    if (!MODEL.expected || word || answer || padding || smoothing || weights !== "trained" || mistake || changed || steps) return null;
+    if (!MODEL.expected || changed()) return null;
     let worst = 0;
     const names = Object.keys(MODEL.expected);
     for (const name of names) {

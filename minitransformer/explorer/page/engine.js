@@ -153,8 +153,9 @@ const Engine = (() => {
       if (extra?.name === name) values[extra.flat] += extra.amount;
     }
 
-    run() {
-      for (const { name, real } of this.definitions) {
+    /* Compute everything, or the forward pass alone -> the loss. */
+    run(definitions = this.definitions) {
+      for (const { name, real } of definitions) {
         real(this.re);
         this.applyEdits(name, this.re);
       }
@@ -300,6 +301,22 @@ const Engine = (() => {
     }
   }
 
+  /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. One machine
+     with room for all is enough: under the causal mask no row sees the padding after it. */
+  function greedyDecode(sizes, options, weights, PE, source, longest) {
+    const machine = new Machine(sizes, { ...options, S: source.length, T: longest + 1 });
+    const written = [];
+    while (written.length < longest) {
+      machine.fill(weights, PE, { source, target: [...written, ...Array(longest - written.length).fill(PAD)] });
+      machine.run(machine.forward);
+      const row = machine.data("output.z").slice(written.length * sizes.V, (written.length + 1) * sizes.V);
+      const next = row.indexOf(Math.max(...row));
+      if (next === EOS || next === PAD || next === BOS) break;
+      written.push(next);
+    }
+    return written;
+  }
+
   const build = (sizes, options) => new Machine(sizes, options);
-  return { build, Adam, flatten, PAD, BOS, EOS };
+  return { build, greedyDecode, Adam, flatten, PAD, BOS, EOS };
 })();

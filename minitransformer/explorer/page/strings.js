@@ -26,7 +26,6 @@ const Strings = {
     both: "values and gradients",
     values: "values",
     gradients: "gradients",
-    reset: "Undo all changes",
     more: "More settings",
     unknown: (text, tokens) => `There is no token “${text}”. The tokens are: ${tokens}.`,
     empty: "At least one token is needed.",
@@ -39,6 +38,7 @@ const Strings = {
     edits: (count) => (count === 1 ? "1 number changed by hand" : `${count} numbers changed by hand`),
     mistake: (name) => `A mistake is planted: ${name}.`,
     remove: "Remove it",
+    reset: "Undo all changes",
   },
   agreement: (count, worst) =>
     `These ${count} arrays were computed in this page. They differ from the library's by at most ${worst}.`,
