@@ -1,6 +1,7 @@
 """The harness notices what it should: each test writes a small page with one fault."""
 
 import base64
+import contextlib
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import urllib.request
 import matplotlib.image
 import pytest
 
-from tests.browser import chromium
+from tests.browser import chromium, figures
 from tests.browser.serving import served
 
 pytestmark = pytest.mark.exhaustive
@@ -228,3 +229,15 @@ def test_browser_that_does_not_start_fails_with_the_log_of_the_driver(tmp_path):
     with pytest.raises(RuntimeError, match=r"did not start, 2 times: .*\n(.*\n)*.*ChromeDriver"), never:
         pass
     assert counter.read_text("utf-8") == "again\nagain\n"
+
+
+def test_figures_are_printed_and_pictures_saved(site, browser, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tests.browser.page.SCREENSHOTS", tmp_path / "pictures")
+    monkeypatch.setattr(chromium, "running", lambda *_: contextlib.nullcontext(browser))
+    folder = site("<script>performance.mark('ready')</script><img alt='' src='none.png'>")
+    figures.main([str(folder), "index.html#view=train", "--pictures"])
+    heading, line, *rest = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["kB", "requests", "parsed", "complete", "ready", "page"]
+    assert re.fullmatch(r" +\d+\.\d +2( +\d+ ms){3}  index.html#view=train", line)
+    assert any("none.png" in said for said in rest if said.startswith("  problem: "))
+    assert len(list((tmp_path / "pictures").glob("index-html-view-train-*.png"))) == 6
