@@ -52,31 +52,37 @@ axe.run(document, {resultTypes: ["violations"]}).then(results =>
   done(results.violations.filter(v => ["serious", "critical"].includes(v.impact)).flatMap(told)));
 """
 
-# The focus is visible if the element, the box around it or the element after it (the label of a hidden radio button)
-# looks different with the focus from how it looks once the focus has moved on.
+# The focus is visible if the element is in the window, and it, the box around it or the element after it (the label
+# of a hidden radio button) looks different with the focus from how it looks once the focus has moved on.
 BEFORE_TABS = """
 const still = document.createElement("style");
-still.textContent = "*, *::before, *::after { transition: none !important; animation: none !important }";
+still.textContent = "*, *::before, *::after { transition: none !important; animation: none !important; " +
+  "scroll-behavior: auto !important }";
 document.head.append(still);
 const SEEN = ["outlineStyle", "outlineWidth", "outlineColor", "boxShadow", "borderTopColor", "borderBottomColor",
   "borderTopWidth", "backgroundColor", "color", "textDecorationLine", "stroke", "strokeWidth", "fill"];
 const look = (element) => JSON.stringify([element, element.parentElement, element.nextElementSibling]
   .filter(Boolean).flatMap(each => SEEN.map(name => getComputedStyle(each)[name])));
-window.tabStops = {describe, look, still, passed: [], visible: []};
+const inWindow = (element) => {
+  const {left, right, top, bottom} = element.getBoundingClientRect();
+  return right > 0 && bottom > 0 && left < innerWidth && top < innerHeight;
+};
+window.tabStops = {describe, look, inWindow, still, passed: [], visible: []};
 """
 
 AFTER_TAB = """
-const {passed, visible, look, describe} = window.tabStops;
+const {passed, visible, look, inWindow, describe} = window.tabStops;
 const now = document.activeElement, last = passed[passed.length - 1];
-if (last) visible.push(look(last.element) !== last.look);
+if (last) visible.push(last.seen && look(last.element) !== last.look);
 if (!now || now === document.body || passed.some(({element}) => element === now)) return null;
-passed.push({element: now, look: look(now)});
+passed.push({element: now, look: look(now), seen: inWindow(now)});
 return describe(now);
 """
 
 AFTER_TABS = """
 const {passed, visible, look, still} = window.tabStops;
-if (visible.length < passed.length) visible.push(look(passed[visible.length].element) !== passed[visible.length].look);
+const last = passed[visible.length];
+if (last) visible.push(last.seen && look(last.element) !== last.look);
 still.remove();
 delete window.tabStops;
 return visible;

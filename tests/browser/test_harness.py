@@ -134,11 +134,12 @@ def test_tab_order_gives_names_and_whether_the_focus_is_visible(site, page):
         <label>Three <input style="outline: 2px solid"></label>
         <input type="checkbox" id="four" style="opacity: 0"><label for="four">Four</label>
         <svg><g tabindex="0" role="button" aria-label="Five"><rect width="9" height="9"/></g></svg>
+        <a href="#6" style="position: fixed; left: -400px">Six</a>
         <button></button>"""
     page.open(site(body, head="<style>input:focus-visible + label { text-decoration: underline }</style>"))
     stops = page.tab_stops()
-    assert [stop.name for stop in stops] == ["One", "Two", "Three", "Four", "Five", ""]
-    assert [stop.visible for stop in stops] == [True, False, False, True, True, True]
+    assert [stop.name for stop in stops] == ["One", "Two", "Three", "Four", "Five", "Six", ""]
+    assert [stop.visible for stop in stops] == [True, False, False, True, True, False, True]
     assert stops[0] == ('<a href="#1">One', "One", "link", True)
     assert len(page.tab_stops(limit=2)) == 2
 
