@@ -1,0 +1,206 @@
+"""A page in the browser: how it is opened, what is asked of it, and what went wrong."""
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+import matplotlib.image
+
+from tests.browser import scripts
+from tests.browser.chromium import axe_script
+from tests.browser.serving import served
+
+SCREENSHOTS = Path(__file__).parents[2] / "runs" / "browser"
+NOT_REQUESTS = ("data:", "blob:", "about:", "chrome:")  # addresses that nothing is fetched from
+BEGINNINGS = ("Network.requestWillBeSent", "Network.webSocketCreated")
+HEIGHT = 900
+
+
+class TabStop(NamedTuple):
+    """An element that the Tab key reaches."""
+
+    element: str  # as in '<button id="next">'
+    name: str  # what a screen reader says
+    role: str
+    visible: bool  # whether the focus can be seen
+
+
+class Figures(NamedTuple):
+    """What a page costs; times are milliseconds since the navigation began."""
+
+    transferred: int  # bytes, with the headers if there are any
+    requests: int
+    interactive: float  # the document is parsed
+    complete: float  # everything that the document names is loaded
+    mark: float | None  # when the page set the mark, if it did
+
+
+class Page:
+    """One tab. `folder` may be a path; each `open` forgets what was stored, cached and set before."""
+
+    def __init__(self, driver, servers):
+        self.driver = driver
+        self.base = ""
+        self._servers = servers  # an ExitStack, which ends them
+        self._earlier_problems = []
+        self._events = []  # of the network, since `open`, as (method, event)
+        self._addresses = {}  # of the requests among them
+
+    def open(
+        self, folder, path="index.html", *, over="file", width=768, height=HEIGHT, dark=False, reduced_motion=False
+    ):
+        """Open a file of a folder, over "file" or "http"; `path` may end in "#" and a fragment."""
+        self._earlier_problems += self._new_problems()
+        self.close()
+        if over == "file":
+            self.base = Path(folder).resolve().as_uri() + "/"
+        else:
+            self.base = self._servers.enter_context(served(folder))
+        self.resize(width, height)
+        features = {
+            "prefers-color-scheme": "dark" if dark else "light",
+            "prefers-reduced-motion": "reduce" if reduced_motion else "no-preference",
+        }
+        self._cdp("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in features.items()])
+        self.go(path)
+
+    def go(self, path):
+        """Follow a link to another file of the folder, with what is stored and cached."""
+        self.driver.get(self.base + path)
+        self.settle()
+
+    def reload(self):
+        self.driver.refresh()
+        self.settle()
+
+    def resize(self, width, height=HEIGHT):
+        self._cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def close(self):
+        """Leave the page, so that it cannot do anything any more, and forget what it stored."""
+        self.script(scripts.FORGET)
+        self.driver.get("about:blank")
+        self.driver.get_log("performance")
+        self.driver.get_log("browser")
+        self._events, self._addresses = [], {}
+        self._cdp("Network.clearBrowserCache")
+        self._cdp("Emulation.setFocusEmulationEnabled", enabled=True)  # as if the window were in front
+
+    def settle(self):
+        """Wait until the fonts are there and the page has been painted."""
+        self.wait(scripts.SETTLE)
+
+    def script(self, text, *arguments):
+        """What a script returns that is given as the body of a function."""
+        return self.driver.execute_script(text, *arguments)
+
+    def wait(self, text, *arguments):
+        """What a script gives to its last argument, a function."""
+        return self.driver.execute_async_script(text, *arguments)
+
+    def press(self, *keys):
+        """Press one key after another: characters, or names as in "TAB", "ENTER", "ARROW_DOWN"."""
+        from selenium.webdriver import ActionChains, Keys
+
+        for key in keys:
+            ActionChains(self.driver, duration=0).send_keys(getattr(Keys, key, key)).perform()
+
+    def click(self, selector):
+        self.driver.find_element("css selector", selector).click()
+
+    def text(self, selector="body"):
+        """The text that can be seen of an element."""
+        return self.script("return document.querySelector(arguments[0]).innerText", selector)
+
+    def problems(self):
+        """Since last asked: errors in the console, uncaught exceptions, requests that failed or left the folder."""
+        self.settle()  # what a script has just asked for is logged a little later
+        found = [*self._earlier_problems, *self._new_problems()]
+        self._earlier_problems = []
+        return list(dict.fromkeys(found))
+
+    def _new_problems(self):
+        logged = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        new = self._read_events()
+        return [f"in the console: {message}" for message in logged] + list(self._bad_requests(new))
+
+    def _bad_requests(self, events):
+        for method, event in events:
+            address = self._addresses.get(event.get("requestId"))
+            if address is None:
+                continue
+            if method in BEGINNINGS and not address.startswith(self.base):
+                yield f"a request out of the folder: {address}"
+            elif method == "Network.loadingFailed" and not event["canceled"]:
+                yield f"a failed request: {address}: {event['errorText']}"
+            elif method == "Network.responseReceived" and event["response"]["status"] >= 400:
+                yield f"a failed request: {address}: {event['response']['status']}"
+
+    def _read_events(self):
+        """What the network did since last asked."""
+        entries = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        new = [(entry["method"], entry["params"]) for entry in entries if entry["method"].startswith("Network.")]
+        icon = urljoin(self.base, "/favicon.ico")  # the browser may ask for it, or not, when a page names no icon
+        for method, event in new:
+            if method in BEGINNINGS:
+                address = event["url"] if "url" in event else event["request"]["url"]
+                if not address.startswith((*NOT_REQUESTS, icon)):
+                    self._addresses[event["requestId"]] = address
+        self._events += new
+        return new
+
+    def broken_images(self):
+        """The images that show nothing, also those that are loaded only when they come into view."""
+        return self.wait(scripts.BROKEN_IMAGES)
+
+    def overflow(self):
+        """The elements that make the page wider than the window, or how wide it is if no element can be blamed."""
+        return self.script(scripts.DESCRIBE + scripts.OVERFLOW)
+
+    def axe(self):
+        """The serious and critical violations that axe-core finds, one text each."""
+        self.script(axe_script().read_text("utf-8"))
+        return self.wait(scripts.AXE)
+
+    def tab_stops(self, limit=200):
+        """The elements that the Tab key reaches from here, in order, until it comes back to one or leaves the page."""
+        self.script(scripts.DESCRIBE + scripts.BEFORE_TABS)
+        stops = []
+        while len(stops) < limit:
+            self.press("TAB")
+            element = self.script(scripts.AFTER_TAB)
+            if element is None:
+                break
+            active = self.driver.switch_to.active_element
+            stops.append((element, active.accessible_name, active.aria_role))
+        self.script("document.activeElement.blur();")
+        visible = self.script(scripts.AFTER_TABS)
+        return [TabStop(*stop, seen) for stop, seen in zip(stops, visible, strict=True)]
+
+    def figures(self, mark=None):
+        """What it cost to load this page, or these pages since `open`."""
+        self._earlier_problems += self._new_problems()
+        ends = [event for method, event in self._events if method == "Network.loadingFinished"]
+        transferred = sum(end["encodedDataLength"] for end in ends if end["requestId"] in self._addresses)
+        return Figures(int(transferred), len(self._addresses), *self.script(scripts.TIMES, mark))
+
+    def lightness(self):
+        """The mean of all pixels in the window, from 0 for black to 1 for white."""
+        png = base64.b64decode(self._cdp("Page.captureScreenshot")["data"])
+        return float(matplotlib.image.imread(io.BytesIO(png))[..., :3].mean())
+
+    def screenshot(self, name):
+        """Save a picture of the whole page as runs/browser/NAME.png, and return its path."""
+        self.settle()
+        png = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=self.script(scripts.WHOLE_PAGE))
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        path = SCREENSHOTS / f"{name}.png"
+        path.write_bytes(base64.b64decode(png["data"]))
+        return path
+
+    def _cdp(self, command, **arguments):
+        """A command of the Chrome DevTools Protocol."""
+        return self.driver.execute_cdp_cmd(command, arguments)
