@@ -34,7 +34,8 @@ const Engine = (() => {
     sizesAt({ rows, keys }) {
       const { C, H, D, F, V } = this.sizes;
       const t = this.lengths[rows];
-      return { ...this.sizes, t, j: t, i: this.lengths[keys], h: H, d: D, c: C, f: F, w: V, g: H * D };
+      const i = this.lengths[keys];
+      return { ...this.sizes, T: t, S: i, t, j: t, i, h: H, d: D, c: C, f: F, w: V, g: H * D };
     }
 
     addArray(place, symbol, role, shape, letters, definition = null) {

@@ -208,13 +208,15 @@ const Formulas = (() => {
   }
 
   /* All definitions in the order in which they can be computed: {place, text, phase}. `replaced`: {kind: {symbol: line}}
-     puts other lines in place of some, for the planted mistakes; `only` limits them to one place. */
+     puts other lines in place of some, for the planted mistakes; `only` limits them to some places, named as in a model
+     of one layer. */
   function lines(layers, replaced = {}, only = null) {
     const all = places(layers);
     const symbolOf = (line) => line.match(/^\w+/)[0];
+    const isChosen = ({ name }) => only === null || only.includes(name.replace(/^(encoder|decoder)\d+/, "$1"));
     const of = (place, phase) =>
       (KINDS[place.kind][phase] ?? []).map((line) => {
-        const other = only === null || only.includes(place.name) ? replaced[place.kind]?.[symbolOf(line)] : null;
+        const other = isChosen(place) ? replaced[place.kind]?.[symbolOf(line)] : null;
         return { place, phase, text: withoutMissingWires(other ?? line, place.wires) };
       });
     const memory = all.findIndex(({ name }) => name === "target");
