@@ -97,9 +97,15 @@ const App = (() => {
     return { source: [...source, ...MODEL.source_end, ...padding], target: [...target, ...padding] };
   }
 
-  /* The running example is to reverse; another model's task is not known, so what it writes itself is taken. */
+  const TASKS = {
+    copy: (source) => source,
+    reverse: (source) => [...source].reverse(),
+    sort: (source) => [...source].sort((a, b) => a - b),
+  };
+
+  /* The right answer of a task that is known here, and otherwise what the model writes itself. */
   function answerTo(source) {
-    if (MODEL.expected) return [...source].reverse();
+    if (MODEL.task in TASKS) return TASKS[MODEL.task](source);
     const key = source.join(" ");
     answers[key] ??= Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps }, MODEL.weights.trained, MODEL.PE, [...source, ...MODEL.source_end], MODEL.max_length);
     return answers[key].length ? answers[key] : MODEL.target;
@@ -251,7 +257,7 @@ const App = (() => {
     const more = element("details", { class: "more", open: moreSettings, ontoggle: (event) => { moreSettings = event.target.open; } },
       element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
-      typed("word", own(sequences.source)), typed("answer", own(sequences.target)),
+      typed("word", own(sequences.source.slice(0, sequences.source.length - MODEL.source_end.length - state.padding))), typed("answer", own(sequences.target)),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights)),
       choice("show", ["both", "values", "gradients"]), more);
   }

@@ -43,9 +43,8 @@ const Heatmap = (() => {
     const rows = shape.length >= 2 ? shape.at(-2) : 1;
     const left = compact ? 0 : 40;
     const room = (width - left) / columns;
-    const most = compact ? 12 : 42;
-    const cellWidth = Math.max(compact ? 1 : 2, Math.min(most, Math.floor(room * 2) / 2));
-    const cellHeight = compact ? Math.min(cellWidth, 8) : Math.min(22, Math.max(2, cellWidth));
+    const cellWidth = compact ? Math.min(12, room) : Math.max(2, Math.min(42, Math.floor(room * 2) / 2));
+    const cellHeight = compact ? Math.max(2, Math.min(cellWidth, 8)) : Math.min(22, Math.max(2, cellWidth));
     const labels = !compact && cellWidth >= 9;
     const top = labels ? LABEL : 0;
     const gap = compact ? 3 : GAP;
