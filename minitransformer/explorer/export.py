@@ -120,7 +120,7 @@ def model_data(
     check_model(model)
     config = model.config
     if len(writing.tokens) != config.vocab_size:
-        raise ValueError(f"there are names for {len(writing.tokens)} tokens, and the model has {config.vocab_size}")
+        raise ValueError(f"there are names of {len(writing.tokens)} tokens, and the model has {config.vocab_size}")
     most = min(LONGEST, config.max_len - 1)
     check_lengths(source, target or (), most)
     if target is None:
