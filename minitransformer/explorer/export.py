@@ -3,6 +3,7 @@
 The page reads `data.js`, a script that defines one object, MODEL. In Python it is a dictionary with the same names:
 
     title          str, such as "stop → pots"
+    task           the toy task whose right answers the page may show, such as "reverse", or None
     sizes          {"C", "H", "D", "F", "V", "layers"}
     norm_eps       float, inside the root of LayerNorm
     tokens         the names of the V tokens in the order of their ids, beginning with pad, bos and eos
@@ -11,7 +12,7 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     source         ids (S,), without source_end
     target         ids (T - 1,), without bos and eos
     max_length     the longest source and target that can be typed, without these
-    PE             (max_length + 1, C) sinusoids in float64
+    PE             (max_length + 4, C) sinusoids in float64, for eos and up to three tokens of padding
     weights        {"trained": {name: array}, "untrained": {name: array}}
     adam           {"lr", "beta_1", "beta_2", "eps"}
     expected       `numbers(load_example())` for the running example, otherwise None
@@ -41,6 +42,7 @@ from minitransformer.vocabulary import BOS, EOS, PAD
 
 LARGEST = 255_000  # weights: data.js has 19.5 bytes for each of them, so it stays below 5 MB
 LONGEST = 16  # tokens of a source or a target: more do not fit on the page
+MORE = 4  # positions after the longest source: eos, and three tokens of padding
 EXAMPLE_LONGEST = 8  # letters; the model has learned words of up to 4
 DECIMALS = 4  # of untrained weights
 ADAM = {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
@@ -145,6 +147,7 @@ def _data(model, untrained, writing, source, target, most):
     sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
     return {
         "title": f"{writing.text(source)} → {writing.text(target)}",
+        "task": writing.task,
         "sizes": sizes,
         "norm_eps": config.norm_eps,
         "tokens": list(writing.tokens),
@@ -153,7 +156,7 @@ def _data(model, untrained, writing, source, target, most):
         "source": [int(id) for id in source],
         "target": [int(id) for id in target],
         "max_length": most,
-        "PE": sinusoidal_positions(most + 1, C, np.float64),
+        "PE": sinusoidal_positions(most + MORE, C, np.float64),
         "weights": {"trained": named_weights(model), "untrained": named_weights(untrained)},
         "adam": ADAM,
         "expected": None,

@@ -27,6 +27,7 @@ class Writing(NamedTuple):
     end: tuple[int, ...] = (EOS,)  # the ids after every source
     solve: Callable[[str], list[int] | None] = lambda text: None  # the right answer to a source, if there is one
     example: str | None = None  # a source
+    task: str | None = None  # the toy task
 
     def text(self, ids: Sequence[int]) -> str:
         """The names of the tokens, as they are typed on the page."""
@@ -43,7 +44,7 @@ def example_writing() -> Writing:
                 raise ValueError(f"the running example has the letters {', '.join(LETTERS)}, got {letter!r}")
         return [tokens.index(letter) for letter in text]
 
-    return Writing(tokens, "", encode, end=(), solve=lambda text: encode(text)[::-1], example=WORD)
+    return Writing(tokens, "", encode, end=(), solve=lambda text: encode(text)[::-1], example=WORD, task="reverse")
 
 
 def writing_of(model: Any, metadata: Mapping[str, Any]) -> Writing:
@@ -70,7 +71,7 @@ def toy_writing(name: str) -> Writing:
 
     tokens = unique((*SPECIAL, *task.vocabulary[len(SPECIAL) :]))
     separator = "" if all(len(token) == 1 for token in tokens[len(SPECIAL) :]) else " "
-    return Writing(tokens, separator, encode, solve=solve, example=example)
+    return Writing(tokens, separator, encode, solve=solve, example=example, task=name)
 
 
 def tokenizer_writing(tokenizer: Tokenizer) -> Writing:

@@ -47,14 +47,14 @@ def test_data_js_of_the_page_is_what_the_library_writes(committed):
 
 def test_committed_numbers_are_those_of_the_running_example(committed):
     example = load_example()
-    assert committed["title"] == "stop → pots"
+    assert (committed["title"], committed["task"]) == ("stop → pots", "reverse")
     assert committed["sizes"] == {"C": 6, "H": 2, "D": 3, "F": 8, "V": 7, "layers": 1}
     assert committed["tokens"] == ["pad", "bos", "eos", "o", "p", "s", "t"]
     assert (committed["source"], committed["target"]) == ([5, 6, 3, 4], [4, 3, 6, 5])
     assert (committed["separator"], committed["source_end"]) == ("", [])
     assert committed["norm_eps"] == example.model.config.norm_eps
     assert committed["adam"] == {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
-    assert np.shape(committed["PE"]) == (committed["max_length"] + 1, 6) == (9, 6)
+    assert np.shape(committed["PE"]) == (committed["max_length"] + 4, 6) == (12, 6)
     assert committed["PE"][1][:2] == [np.sin(1.0), np.cos(1.0)]
     assert {name: np.shape(rows) for name, rows in committed["expected"].items()} == {
         name: array.shape for name, array in numbers(example).items()
@@ -115,8 +115,8 @@ def test_lines_are_short_and_say_what_the_page_is_about():
     assert max(map(len, text.splitlines())) <= 200
     read = read_model(text)
     assert read["title"] == "5 9 10 → 10 9"
-    assert read["expected"] is None
-    assert (read["max_length"], len(read["PE"])) == (16, 17)
+    assert (read["task"], read["expected"]) == (None, None)
+    assert (read["max_length"], len(read["PE"])) == (16, 20)
     assert read["sizes"] == {"C": 12, "H": 3, "D": 4, "F": 10, "V": 11, "layers": 2}
     assert max(len(line) for line in data_text(example_data()).splitlines()) <= 200
 

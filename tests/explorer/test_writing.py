@@ -52,7 +52,7 @@ def test_example_of_a_task_has_an_answer_and_is_typed_as_it_is_printed(task):
     assert (typed.split(" ") if writing.separator else list(typed)) == [writing.tokens[id] for id in ids]
     assert typed.replace(" ", "") == writing.example
     assert writing.separator == (" " if task == "recall" else "")
-    assert writing.end == (2,)
+    assert (writing.end, writing.task) == ((2,), task)
 
 
 def test_unknown_symbols_are_refused():
