@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import use_backend
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example, numbers
 from minitransformer.example.model import WORD
@@ -98,13 +99,19 @@ def check_model(model: Any) -> None:
 def example_data(word: str = WORD, answer: str | None = None) -> Data:
     """MODEL for the running example. The answer is the reversed word unless another is given.
 
-    Raises ValueError for other letters than o, p, s and t, and for too many of them.
+    It is computed on the host, whichever backend is in use, because its numbers are there. Raises ValueError for other
+    letters than o, p, s and t, and for too many of them.
     """
+    with use_backend("numpy"):
+        return _example_data(word, answer)
+
+
+def _example_data(word, answer):
     example, writing = load_example(), example_writing()
     source = writing.encode(word)
     target = source[::-1] if answer is None else writing.encode(answer)
     check_lengths(source, target, EXAMPLE_LONGEST)
-    untrained = Transformer(example.model.config, seed=0, dtype=np.float64)
+    untrained = named_weights(Transformer(example.model.config, seed=0, dtype=np.float64))
     data = _data(example.model, untrained, writing, source, target, EXAMPLE_LONGEST)
     return {**data, "expected": numbers(example) if (word, answer) == (WORD, None) else None}
 
@@ -128,9 +135,8 @@ def model_data(
     if target is None:
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
         target = [id for id in ids if id not in (PAD, BOS, EOS)][:most]
-    untrained = Transformer(config, seed=seed, dtype=model.output.E.data.dtype)
-    for parameter in untrained.parameters():
-        parameter.data[...] = parameter.data.round(DECIMALS)  # any numbers of this size will do
+    initial = named_weights(Transformer(config, seed=seed, dtype=model.output.E.data.dtype))
+    untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
     return _data(model, untrained, writing, source, target, most)
 
 
@@ -157,7 +163,7 @@ def _data(model, untrained, writing, source, target, most):
         "target": [int(id) for id in target],
         "max_length": most,
         "PE": sinusoidal_positions(most + MORE, C, np.float64),
-        "weights": {"trained": named_weights(model), "untrained": named_weights(untrained)},
+        "weights": {"trained": named_weights(model), "untrained": untrained},
         "adam": ADAM,
         "expected": None,
     }
