@@ -28,7 +28,7 @@ LAYERING = [
     {"models"},
     {"data", "evaluation", "example", "inspection", "interop"},
     {"training", "gradcheck", "plotting"},
-    {"exercises"},
+    {"exercises", "explorer"},
     {"recipes"},
     {"bench"},
     {"compare"},

@@ -107,6 +107,17 @@ def test_lengths_ends_with_its_workers(number, group, start):
     assert process.returncode == -number
 
 
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_local_server_of_the_explorer_ends_with_one_line(number, start):
+    process = start("-m", "minitransformer", "explore", "--no-browser")
+    while "http://127.0.0.1:" not in process.stdout.readline():
+        pass
+    os.kill(process.pid, number)
+    assert process.communicate(timeout=PROMPT)[1] == "minitransformer explore: stopped\n"
+    assert process.returncode == -number
+
+
 @linux
 def test_workers_end_with_a_parent_that_is_killed(start):
     process = start("-m", "minitransformer", "lengths", "--jobs", "2")

@@ -34,6 +34,7 @@ COMMANDS = {
     "train": "train a model on a toy task or on text, and evaluate it on held-out data",
     "generate": "give a trained model a prompt: reverse a word, continue a text, fill in masks",
     "translate": "translate sentences with a trained model, one by one or a whole file",
+    "explore": "open a page with every number of a small model, forward and backward",
     "summary": "show the layers, output shapes and parameters of a configuration",
     "gradcheck": "check every backward pass to machine precision",
     "bench": "time a training step against PyTorch eager and the matrix product",
@@ -69,6 +70,7 @@ DESCRIPTION = """\
   minitransformer train shakespeare  train a model to write plays (ten minutes)
   minitransformer generate RUN       continue a prompt with a trained model
   minitransformer translate RUN      translate sentences with a trained model
+  minitransformer explore            see every number of a model in the browser
   minitransformer summary base       show the layers of the paper's base model
   minitransformer gradcheck          check the gradients of every backward pass
   minitransformer bench              time a training step against PyTorch

@@ -1,4 +1,4 @@
-"""Finding and loading the model that RUN means, for `generate` and `translate`."""
+"""Finding and loading the model that RUN means, for `generate`, `translate` and `explore`."""
 
 import sys
 from pathlib import Path

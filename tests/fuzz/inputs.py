@@ -111,6 +111,7 @@ WORK = (
     "cli.lesson.run_lesson",
     "cli.gradcheck.tqdm",
     "cli.check.check_all",
+    "cli.explore.serve",
 )
 WORDS = ("copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "relu", "model", "bad", "folder", "")
 WORDS += (
@@ -149,10 +150,21 @@ SOUND += (
     ("hint", "06"),
     ("progress",),
     ("solution", "06"),
+    ("explore", "--word", "top"),
 )
 OPTIONS = {  # with a value that fits
     **dict.fromkeys(
-        ("--overwrite", "--json", "--greedy", "--activations", "--fast", "--quick", "--memory", "--give-up")
+        (
+            "--overwrite",
+            "--json",
+            "--greedy",
+            "--activations",
+            "--fast",
+            "--quick",
+            "--memory",
+            "--give-up",
+            "--no-browser",
+        )
     ),
     **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
     **dict.fromkeys(("--checkpoint-interval", "--keep-checkpoints", "--grad-accumulation-steps"), "2"),

@@ -162,6 +162,35 @@ TRANSLATIONS = [
     translation("a layer without a figure", "translator.safetensors", "1", "--layer", 1),
 ]
 
+
+def page(wrong, *arguments, **more):
+    """A case of the explorer."""
+    return command("explore", wrong, "explore", *arguments, **more)
+
+
+PAGES = [
+    page("a model that is missing", "missing"),
+    page("a damaged model", "bit_of_weight.safetensors"),
+    page("a language model", "gpt.safetensors"),
+    page("a model with pre-norm", "pre_norm.safetensors"),
+    page("a model with too many weights", "wide.safetensors"),
+    page("a model with a weight of NaN", "nan.safetensors"),
+    page("a model of another size than its task", "other_task.safetensors"),
+    page("no word for a model that translates", "translator.safetensors"),
+    page("an empty word", "toy.safetensors", "--word", ""),
+    page("a word that is too long", "toy.safetensors", "--word", "a" * 9),
+    page("an unknown symbol", "toy.safetensors", "--word", "A"),
+    page("an answer that is too long", "toy.safetensors", "--answer", "a" * 9),
+    page("an unknown letter for the running example", "--word", "stoop!"),
+    page("a word that is too long for the running example", "--word", "opstopsto"),
+    page("an id that does not exist", "ids.safetensors", "--word", "3 11"),
+    page("a port below 1024", "--port", 80),
+    page("a port and --write", "--port", 8000, "--write", "site"),
+    page("--write into a folder with files", "--write", "finished"),
+    page("--write below a file", "--write", "file/site"),
+    page("--write into a folder without write access", "--write", "site", patch=may_not_write),
+]
+
 FROM_THE_LIBRARY = [
     library("load_text", "is missing", FileNotFoundError, lambda: load_text("missing.txt")),
     library("load_text", "is binary", ValueError, lambda: load_text("binary.txt")),
@@ -198,4 +227,4 @@ FROM_THE_LIBRARY = [
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
 ]
 
-CASES = [*TEXTS, *MODELS, *PROMPTS, *EIGENVALUES, *TRANSLATIONS, *FROM_THE_LIBRARY]
+CASES = [*TEXTS, *MODELS, *PROMPTS, *EIGENVALUES, *TRANSLATIONS, *PAGES, *FROM_THE_LIBRARY]

@@ -25,6 +25,18 @@ def gpt():
     return GPT(gpt_config(TOKENIZER.vocab_size, **SIZES))
 
 
+def own_transformers():
+    """(name, model, metadata) of Transformers that the explorer cannot show, or only some words of."""
+    small, reverse = TransformerConfig(11, **SIZES), {"task": "reverse"}
+    nan = Transformer(small)
+    nan.output.E.data[3, 1] = np.nan
+    yield "nan", nan, {}
+    yield "ids", Transformer(small), {}
+    yield "other_task", Transformer(small), reverse
+    yield "pre_norm", Transformer(TransformerConfig(29, **SIZES, norm="pre")), reverse
+    yield "wide", Transformer(TransformerConfig(29, **{**SIZES, "d_ff": 8000})), reverse
+
+
 def sealed(arrays=None, **changes):
     """The bytes of a checkpoint with a valid checksum and a changed header, as in `config={...}`."""
     model = Transformer(TransformerConfig(11, **SIZES))
@@ -122,6 +134,8 @@ def files():
         save_checkpoint(
             folder / "translator.safetensors", translator, task="translation", tokenizer=TOKENIZER.to_dict()
         )
+        for name, model, task in own_transformers():
+            save_checkpoint(folder / f"{name}.safetensors", model, **task)
         masked = BERT(bert_config(TOKENIZER.vocab_size + 1, **SIZES))
         save_checkpoint(folder / "masked.safetensors", masked, tokenizer=TOKENIZER.to_dict())
         save_tokenizer(folder / "tokenizer.json", TOKENIZER)

@@ -26,6 +26,14 @@ def test_a_model_of_a_toy_task_is_trained_drawn_and_asked(capsys, tmp_path, mode
     assert answer.status == 0, answer.err
 
 
+def test_explorer_shows_the_running_example_and_a_model(capsys):
+    for name, *options in (["example"], ["own", "runs/gpu", "--word", "abc"]):
+        if options:
+            assert run(capsys, "train", "reverse", "--steps", 2, "--batch-size", 4, "--name", "gpu").status == 0
+        page = run(capsys, "explore", *options, "--write", name)
+        assert page.status == 0, page.err
+
+
 def test_benchmarks_of_numpy_are_refused(capsys):
     for option in ("tiny", "--scaling", "--decoding", "--recurrent", "--attention"):
         assert_refused(run(capsys, "bench", option), "--backend must be numpy", "--device-report")

@@ -1,0 +1,111 @@
+"""`minitransformer explore`: every number of a small model, forward and backward, in the browser."""
+
+import argparse
+import json
+import threading
+import webbrowser
+from pathlib import Path
+
+from minitransformer.cli.saved import load_model
+from minitransformer.example.model import WORD
+from minitransformer.explorer import check_model, example_data, model_data, serve, write_page, writing_of
+from minitransformer.explorer.export import LARGEST, LONGEST, Data
+from minitransformer.explorer.folder import check_new
+
+DESCRIPTION = f"""\
+Open a page in the browser that shows every number of a small Transformer, forward and backward, and where it comes
+from. Without RUN, it is the running example of the lessons, which turns "stop" into "pots". With RUN, it is a model of
+your own, such as one that `minitransformer train reverse` has saved:
+
+  minitransformer explore
+  minitransformer explore --word top
+  minitransformer explore runs/reverse --word hello
+  minitransformer explore runs/addition --word 12+34 --answer 47
+
+The loss compares what the model predicts with the answer. Without --answer, that is the right answer of the task, or
+what the model writes if the task has none. The page shows models as in the paper, with at most {LARGEST:,} weights, and
+words of at most {LONGEST} tokens. It also has untrained weights, the initial ones of --seed.
+
+Only programs on this computer can read the page, and it loads nothing from elsewhere. Ctrl-C ends the command, and the
+page stays open as it is. To keep the page, or to show it to others, copy it to a folder that any web server can offer:
+
+  minitransformer explore runs/reverse --write page
+"""
+PORTS = range(1024, 65536)  # those that need no privileges
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="folder of a run, such as runs/reverse, a checkpoint or a model file (default: the running example)",
+    )
+    parser.add_argument("--word", metavar="WORD", help="what the model reads (default: an example of its task)")
+    parser.add_argument("--answer", metavar="WORD", help="what the model should write (default: the right answer)")
+    parser.add_argument("--port", type=int, metavar="N", help="port of the local address (default: any free one)")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument(
+        "--write", metavar="FOLDER", type=Path, help="copy the page to a new folder instead of opening it"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Copy the page, or serve it until Ctrl-C."""
+    check_options(arguments)
+    data, origin = make_data(arguments)
+    print(f"{data['title']} ({origin})", flush=True)
+
+    def done(**where: str) -> None:
+        if arguments.json:
+            print(json.dumps({"title": data["title"], "answer": origin, **where}), flush=True)
+
+    def ready(address: str) -> None:
+        print(f"{address} (Ctrl-C ends)", flush=True)
+        done(address=address)
+        if not arguments.no_browser:
+            open_browser(address)
+
+    if arguments.write is None:
+        serve(data, arguments.port or 0, ready)
+    else:
+        write_page(data, arguments.write)
+        print(f"saved {arguments.write / 'index.html'}")
+        done(folder=str(arguments.write))
+    return 0
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """ValueError for options that make no sense, and OSError for a folder that cannot be written."""
+    if arguments.port is not None and arguments.port not in PORTS:
+        raise ValueError(f"--port must be from {PORTS[0]} to {PORTS[-1]}, got {arguments.port}")
+    if arguments.write is not None:
+        if arguments.port is not None or arguments.no_browser:
+            raise ValueError("--write copies the page and opens nothing: --port and --no-browser are not allowed")
+        check_new(arguments.write)
+
+
+def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
+    """What the page shows, and whose answer it has."""
+    if arguments.run is None:
+        word = WORD if arguments.word is None else arguments.word
+        return example_data(word, arguments.answer), "the right answer" if arguments.answer is None else "your answer"
+    model, metadata = load_model(arguments.run, "reverse")
+    check_model(model)
+    writing = writing_of(model, metadata)
+    word = writing.example if arguments.word is None else arguments.word
+    if word is None:
+        raise ValueError(f"--word must say what the model reads: {arguments.run} has no task with an example")
+    source = writing.encode(word)
+    target, origin = writing.solve(word), "the right answer"
+    if arguments.answer is not None:
+        target, origin = writing.encode(arguments.answer), "your answer"
+    elif target is None:
+        origin = "what the model writes"
+    return model_data(model, writing, source, target, seed=arguments.seed), origin
+
+
+def open_browser(address: str) -> None:
+    """Open the page, without waiting for a browser that runs in the terminal."""
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,222 @@
+"""A model as the data of the page: its weights by the names of the lessons, and what it reads and writes.
+
+The page reads `data.js`, a script that defines one object, MODEL. In Python it is a dictionary with the same names:
+
+    title          str, such as "stop → pots"
+    task           the toy task whose right answers the page may show, such as "reverse", or None
+    sizes          {"C", "H", "D", "F", "V", "layers"}
+    norm_eps       float, inside the root of LayerNorm
+    tokens         the names of the V tokens in the order of their ids, beginning with pad, bos and eos
+    separator      what stands between the tokens of a typed source: nothing, or a space
+    source_end     the ids that follow every source: [2] where sources end with eos, or []
+    source         ids (S,), without source_end
+    target         ids (T - 1,), without bos and eos
+    max_length     the longest source and target that can be typed, without these
+    PE             (max_length + 4, C) sinusoids in float64, for eos and up to three tokens of padding
+    weights        {"trained": {name: array}, "untrained": {name: array}}
+    adam           {"lr", "beta_1", "beta_2", "eps"}
+    expected       `numbers(load_example())` for the running example, otherwise None
+
+The names of the weights are those of `minitransformer.example.numbers`. In a model with more than one layer the number
+of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q".
+"""
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import use_backend
+from minitransformer.decoding import greedy_decode
+from minitransformer.example import load_example, numbers
+from minitransformer.example.model import WORD
+from minitransformer.example.numbers import PLACES, SYMBOLS
+from minitransformer.explorer.writing import Writing, example_writing
+from minitransformer.files import atomic_write
+from minitransformer.functional import sinusoidal_positions
+from minitransformer.models import Transformer
+from minitransformer.vocabulary import BOS, EOS, PAD
+
+LARGEST = 255_000  # weights: data.js has 19.5 bytes for each of them, so it stays below 5 MB
+LONGEST = 16  # tokens of a source or a target: more do not fit on the page
+MORE = 4  # positions after the longest source: eos, and three tokens of padding
+EXAMPLE_LONGEST = 8  # letters; the model has learned words of up to 4
+DECIMALS = 4  # of untrained weights
+ADAM = {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
+PAPER = {  # fields of the configuration, and the only value that the page shows
+    "attention": "full",
+    "norm": "post",
+    "final_norm": False,
+    "positions": "sinusoidal",
+    "normalization": "layer",
+    "activation": "relu",
+    "bias": True,
+    "tie_embeddings": True,
+    "tie_output": True,
+    "scale_embeddings": True,
+    "scale_scores": True,
+    "scale_output": False,
+    "starts_with_padding": False,
+}
+HEAD = "// The model of this page, written by minitransformer.explorer.\n"
+ROUND = """\
+{
+  // These weights are float32. They are written with the digits that float32 needs, and get their exact values here.
+  const exact = (x) => (Array.isArray(x) ? x.map(exact) : Math.fround(x));
+  for (const weights of Object.values(MODEL.weights)) {
+    for (const name of Object.keys(weights)) weights[name] = exact(weights[name]);
+  }
+}
+"""
+LINE = re.compile(r".{1,118}(?:,|$)")
+
+Data = dict[str, Any]
+
+
+def check_model(model: Any) -> None:
+    """ValueError unless the page can show `model`: a small Transformer as in the paper, with finite weights."""
+    if not isinstance(model, Transformer):
+        raise ValueError(f"the explorer shows encoder-decoder Transformers, and this model is a {type(model).__name__}")
+    config, count = model.config, model.num_parameters()
+    has = {**dataclasses.asdict(config), "final_norm": config.has_final_norm}
+    has["num_kv_heads"] = config.num_kv_heads or config.num_heads
+    for name, value in {**PAPER, "num_kv_heads": config.num_heads}.items():
+        if has[name] != value:
+            raise ValueError(
+                f"the explorer shows models as in the paper, with {name} = {value}, "
+                f"and this model has {name} = {has[name]}"
+            )
+    if count > LARGEST:
+        raise ValueError(f"the explorer shows models of at most {LARGEST:,} weights, and this model has {count:,}")
+    if not all(np.isfinite(array).all() for array in model.state_dict().values()):
+        raise ValueError("the explorer shows finite numbers, and this model has weights that are not finite")
+
+
+def example_data(word: str = WORD, answer: str | None = None) -> Data:
+    """MODEL for the running example. The answer is the reversed word unless another is given.
+
+    It is computed on the host, whichever backend is in use, because its numbers are there. Raises ValueError for other
+    letters than o, p, s and t, and for too many of them.
+    """
+    with use_backend("numpy"):
+        return _example_data(word, answer)
+
+
+def _example_data(word, answer):
+    example, writing = load_example(), example_writing()
+    source = writing.encode(word)
+    target = source[::-1] if answer is None else writing.encode(answer)
+    check_lengths(source, target, EXAMPLE_LONGEST)
+    untrained = named_weights(Transformer(example.model.config, seed=0, dtype=np.float64))
+    data = _data(example.model, untrained, writing, source, target, EXAMPLE_LONGEST)
+    return {**data, "expected": numbers(example) if (word, answer) == (WORD, None) else None}
+
+
+def model_data(
+    model: Any, writing: Writing, source: Sequence[int], target: Sequence[int] | None = None, seed: int = 0
+) -> Data:
+    """MODEL for any Transformer as in the paper.
+
+    source (S,) and target (T - 1,) are ids without bos, eos and padding; a target of None is what the model writes with
+    greedy decoding. `writing` has the names of the tokens. The untrained weights are the initial ones of `seed`,
+    rounded to four decimals. Raises ValueError as `check_model` does, and for tokens that are not the model's or too
+    many for the page.
+    """
+    check_model(model)
+    config = model.config
+    if len(writing.tokens) != config.vocab_size:
+        raise ValueError(f"there are names of {len(writing.tokens)} tokens, and the model has {config.vocab_size}")
+    most = min(LONGEST, config.max_len - 1)
+    check_lengths(source, target or (), most)
+    if target is None:
+        ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
+        target = [id for id in ids if id not in (PAD, BOS, EOS)][:most]
+    initial = named_weights(Transformer(config, seed=seed, dtype=model.output.E.data.dtype))
+    untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
+    return _data(model, untrained, writing, source, target, most)
+
+
+def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> None:
+    """ValueError unless the page has a place for so many tokens. A target may be empty."""
+    for name, ids, least in (("source", source, 1), ("target", target, 0)):
+        if not least <= len(ids) <= most:
+            raise ValueError(f"the {name} has {len(ids)} tokens, and the explorer shows from {least} to {most}")
+
+
+def _data(model, untrained, writing, source, target, most):
+    config = model.config
+    C, H = config.d_model, config.num_heads
+    sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
+    return {
+        "title": f"{writing.text(source)} → {writing.text(target)}",
+        "task": writing.task,
+        "sizes": sizes,
+        "norm_eps": config.norm_eps,
+        "tokens": list(writing.tokens),
+        "separator": writing.separator,
+        "source_end": list(writing.end),
+        "source": [int(id) for id in source],
+        "target": [int(id) for id in target],
+        "max_length": most,
+        "PE": sinusoidal_positions(most + MORE, C, np.float64),
+        "weights": {"trained": named_weights(model), "untrained": untrained},
+        "adam": ADAM,
+        "expected": None,
+    }
+
+
+def named_weights(model: Transformer) -> dict[str, np.ndarray]:
+    """All weights by the names of the lessons. The matrices of q, k and v, side by side in the model, are apart."""
+    state = model.state_dict()
+    found = {"E": state.pop("source_embedding.tokens.E")}
+    layers = model.config.num_layers
+    for number in range(layers):
+        for place, prefix in PLACES.items():
+            prefix = prefix.replace("layers.0", f"layers.{number}")
+            for name in [name for name in state if name.startswith(prefix + ".")]:
+                part, _, letter = name.removeprefix(prefix + ".").rpartition(".")
+                symbols = [f"{letter}_{symbol}" for symbol in SYMBOLS[part]] if part else [letter]
+                pieces = np.split(state.pop(name), len(symbols), axis=-1)
+                names = [f"{_numbered(place, number + 1) if layers > 1 else place}.{symbol}" for symbol in symbols]
+                found.update(zip(names, pieces, strict=True))
+    return found
+
+
+def _numbered(place, number):
+    """encoder.self of layer 2 -> encoder2.self, cross -> decoder2.cross"""
+    stack, _, rest = place.partition(".")
+    return f"{stack}{number}.{rest}" if rest else f"decoder{number}.{stack}"
+
+
+def data_text(data: Data) -> str:
+    """The script that defines MODEL. Every float64 and float32 number has its exact value in it."""
+    text = f"{HEAD}globalThis.MODEL = {_script(data)};\n"
+    arrays = [array for weights in data["weights"].values() for array in weights.values()]
+    return text + ROUND if any(array.dtype == np.float32 for array in arrays) else text
+
+
+def write_data(data: Data, path: str | os.PathLike) -> None:
+    """Write the script that defines MODEL to `path`."""
+    with atomic_write(path) as partial:
+        partial.write_text(data_text(data), encoding="utf8")
+
+
+def _script(value):
+    if isinstance(value, dict):
+        return "{\n" + ",\n".join(f"{json.dumps(name)}: {_script(each)}" for name, each in value.items()) + "\n}"
+    if isinstance(value, np.ndarray):
+        return "\n".join(LINE.findall(json.dumps(_shortest(value).tolist(), separators=(",", ":"))))
+    return json.dumps(value)
+
+
+def _shortest(array):
+    """float32 numbers as the float64 numbers with the fewest digits that are rounded to them, half as many."""
+    if array.dtype != np.float32:
+        return array
+    short = array.astype(str).astype(np.float64)
+    # a decimal number very close to the middle of two float32 numbers may be rounded twice, to the wrong one
+    return short if np.array_equal(short.astype(np.float32), array) else array.astype(np.float64)

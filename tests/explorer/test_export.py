@@ -1,0 +1,215 @@
+"""data.js: it has every number exactly, under the names of the lessons, and the page's own is up to date."""
+
+import numpy as np
+import pytest
+
+from minitransformer.example import load_example, numbers
+from minitransformer.explorer import example_data, example_writing, model_data, page_folder, write_data
+from minitransformer.explorer.export import LARGEST, data_text
+from minitransformer.explorer.writing import ids_writing
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from tests.explorer.reading import read_model, state_of
+
+SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 10, "max_len": 40}
+V = 11
+SOURCE, TARGET = [5, 9, 10], [10, 9]
+
+
+def make_model(dtype=np.float32, **fields):
+    return Transformer(TransformerConfig(V, **{**SIZES, "num_layers": 2, **fields}), seed=3, dtype=dtype)
+
+
+def make_data(model, source=SOURCE, target=TARGET, **options):
+    return model_data(model, ids_writing(V), source, target, **options)
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return read_model((page_folder() / "data.js").read_text("utf-8"))
+
+
+def test_data_js_of_the_page_is_what_the_library_writes(committed):
+    written = read_model(data_text(example_data()))
+    again = "write it again: python -m minitransformer.explorer"
+    assert list(committed) == list(written), again
+    for name in set(written) - {"PE", "weights", "expected"}:
+        assert committed[name] == written[name], again
+    for kind in ("trained", "untrained"):
+        assert list(committed["weights"][kind]) == list(written["weights"][kind])
+        for name, array in written["weights"][kind].items():
+            assert np.array_equal(committed["weights"][kind][name], array), again
+    pairs = {"PE": (committed["PE"], written["PE"])}
+    assert list(committed["expected"]) == list(written["expected"]), again
+    pairs |= {name: (committed["expected"][name], array) for name, array in written["expected"].items()}
+    for name, (ours, now) in pairs.items():  # the last digits depend on the machine
+        np.testing.assert_allclose(ours, now, rtol=1e-10, atol=1e-13, err_msg=f"{name}: {again}")
+
+
+def test_committed_numbers_are_those_of_the_running_example(committed):
+    example = load_example()
+    assert (committed["title"], committed["task"]) == ("stop → pots", "reverse")
+    assert committed["sizes"] == {"C": 6, "H": 2, "D": 3, "F": 8, "V": 7, "layers": 1}
+    assert committed["tokens"] == ["pad", "bos", "eos", "o", "p", "s", "t"]
+    assert (committed["source"], committed["target"]) == ([5, 6, 3, 4], [4, 3, 6, 5])
+    assert (committed["separator"], committed["source_end"]) == ("", [])
+    assert committed["norm_eps"] == example.model.config.norm_eps
+    assert committed["adam"] == {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
+    assert np.shape(committed["PE"]) == (committed["max_length"] + 4, 6) == (12, 6)
+    assert committed["PE"][1][:2] == [np.sin(1.0), np.cos(1.0)]
+    assert {name: np.shape(rows) for name, rows in committed["expected"].items()} == {
+        name: array.shape for name, array in numbers(example).items()
+    }
+
+
+def test_a_model_with_the_exported_weights_of_the_example_has_its_logits(committed):
+    example = load_example()
+    model = Transformer(example.model.config, seed=None, dtype=np.float64)
+    model.load_state_dict(state_of(committed["weights"]["trained"], layers=1))
+    assert np.array_equal(model(example.source, example.target_in), example.model(example.source, example.target_in))
+    initial = Transformer(example.model.config, seed=0, dtype=np.float64).state_dict()
+    for name, array in state_of(committed["weights"]["untrained"], layers=1).items():
+        assert np.array_equal(array, initial.pop(name))
+    assert initial == {}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_model_with_the_exported_weights_has_the_same_logits_in_float64(dtype, layers, tmp_path):
+    model = make_model(dtype, num_layers=layers)
+    rng = np.random.default_rng(0)
+    for parameter in model.parameters():
+        parameter.data[...] *= 10.0 ** rng.uniform(-9, 1, parameter.data.shape)
+    write_data(make_data(model), tmp_path / "data.js")
+    read = read_model((tmp_path / "data.js").read_text("utf-8"))
+    exact = {name: array.astype(np.float64) for name, array in model.state_dict().items()}
+    exported = state_of(read["weights"]["trained"], layers)
+    assert exported.keys() == exact.keys()
+    assert all(np.array_equal(exported[name], exact[name]) for name in exact)
+    logits = []
+    for state in (exact, exported):
+        wide = Transformer(model.config, seed=None, dtype=np.float64)
+        wide.load_state_dict(state)
+        logits.append(wide(np.array([SOURCE]), np.array([[1, *TARGET]])))
+    assert np.array_equal(*logits)
+
+
+def test_a_float32_number_that_its_shortest_digits_would_miss_is_written_with_all_of_them():
+    (number,) = np.array([0x15AE43FD], dtype=np.uint32).view(np.float32)
+    assert np.float32(float(str(number))) != number  # rounded twice: to float64, and then the wrong way
+    model = make_model()
+    model.output.E.data[4, 2] = number
+    assert read_model(data_text(make_data(model)))["weights"]["trained"]["E"][4, 2] == number
+
+
+def test_untrained_weights_are_the_initial_ones_of_a_seed_in_four_decimals():
+    read = read_model(data_text(make_data(make_model(), seed=7)))
+    initial = Transformer(make_model().config, seed=7).state_dict()
+    for name, array in state_of(read["weights"]["untrained"], layers=2).items():
+        assert np.abs(array - initial[name]).max() <= 0.5001e-4
+        assert np.abs(array - array.round(4)).max() < 1e-7
+
+
+def test_lines_are_short_and_say_what_the_page_is_about():
+    data = make_data(make_model())
+    text = data_text(data)
+    assert max(map(len, text.splitlines())) <= 200
+    read = read_model(text)
+    assert read["title"] == "5 9 10 → 10 9"
+    assert (read["task"], read["expected"]) == (None, None)
+    assert (read["max_length"], len(read["PE"])) == (16, 20)
+    assert read["sizes"] == {"C": 12, "H": 3, "D": 4, "F": 10, "V": 11, "layers": 2}
+    assert max(len(line) for line in data_text(example_data()).splitlines()) <= 200
+
+
+def test_without_a_target_the_model_writes_one():
+    model = make_model(max_len=6)
+    state = model.state_dict()
+    data = make_data(model, target=None)
+    assert len(data["target"]) <= data["max_length"] == 5
+    assert set(data["target"]) <= set(range(3, V))
+    ids = [1]
+    while ids[-1] != 2 and len(ids) <= 6:
+        ids.append(int(model(np.array([SOURCE]), np.array([ids]))[0, -1].argmax()))
+    assert data["target"] == [id for id in ids if id > 2][:5]
+    assert all(np.array_equal(array, state[name]) for name, array in model.state_dict().items())
+
+
+def test_running_example_takes_words_of_its_letters():
+    data = example_data("top")
+    assert (data["source"], data["target"], data["expected"]) == ([6, 3, 4], [4, 3, 6], None)
+    assert example_data("top", "so")["target"] == [5, 3]
+    assert example_data("stop", "pots")["target"] == example_data()["target"]
+    for word, message in (("stoP", "letters o, p, s, t, got 'P'"), ("", "has 0 tokens"), ("o" * 9, "from 1 to 8")):
+        with pytest.raises(ValueError, match=message):
+            example_data(word)
+    with pytest.raises(ValueError, match="the target has 9 tokens"):
+        example_data("stop", "stopstops")
+    assert example_writing().example == "stop"
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"attention": "tiled"}, "attention = full"),
+        ({"norm": "pre"}, "norm = post"),
+        ({"final_norm": True}, "final_norm = False"),
+        ({"positions": "rope"}, "positions = sinusoidal"),
+        ({"normalization": "rms"}, "normalization = layer"),
+        ({"activation": "gelu"}, "activation = relu"),
+        ({"bias": False}, "bias = True"),
+        ({"tie_embeddings": False}, "tie_embeddings = True"),
+        ({"tie_output": False}, "tie_output = True"),
+        ({"scale_embeddings": False}, "scale_embeddings = True"),
+        ({"scale_scores": False}, "scale_scores = True"),
+        ({"scale_output": True}, "scale_output = False"),
+        ({"starts_with_padding": True}, "starts_with_padding = False"),
+        ({"num_kv_heads": 1}, "num_kv_heads = 3"),
+    ],
+)
+def test_a_model_unlike_the_paper_is_refused(fields, shown):
+    with pytest.raises(ValueError, match=f"^the explorer shows models as in the paper, with {shown}, and this model"):
+        make_data(make_model(**fields))
+
+
+def test_other_spellings_of_the_paper_are_shown():
+    assert make_data(make_model(num_kv_heads=3, final_norm=False, dropout=0.1))["sizes"]["H"] == 3
+
+
+def test_models_of_another_kind_and_too_large_ones_are_refused():
+    with pytest.raises(ValueError, match="this model is a GPT"):
+        make_data(GPT(gpt_config(V, **SIZES)))
+    large = make_model(d_ff=10_000)
+    with pytest.raises(ValueError, match=f"at most {LARGEST:,} weights, and this model has {large.num_parameters():,}"):
+        make_data(large)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(value):
+    model = make_model()
+    model.output.E.data[3, 1] = value
+    with pytest.raises(ValueError, match="not finite"):
+        make_data(model)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ([], [3], "the source has 0 tokens, and the explorer shows from 1 to 16"),
+        ([3] * 17, [3], "the source has 17 tokens, and the explorer shows from 1 to 16"),
+        ([3], [3] * 17, "the target has 17 tokens, and the explorer shows from 0 to 16"),
+        ([3] * 17, None, "the source has 17 tokens"),
+    ],
+)
+def test_too_many_tokens_are_refused(source, target, message):
+    with pytest.raises(ValueError, match=message):
+        make_data(make_model(), source, target)
+
+
+def test_an_answer_may_be_empty_and_sequences_may_fill_the_page():
+    assert make_data(make_model(), [3] * 16, [])["target"] == []
+    assert len(make_data(make_model(), [3], [4] * 16)["target"]) == 16
+
+
+def test_names_for_another_number_of_tokens_are_refused():
+    with pytest.raises(ValueError, match="names of 12 tokens, and the model has 11"):
+        model_data(make_model(), ids_writing(12), SOURCE, TARGET)
