@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from tests.browser import chromium
+from tests.browser.engine import open_engine
 from tests.browser.page import Page
 
 
@@ -26,4 +27,15 @@ def page(browser):
         yield page
         problems = page.problems()
         page.close()
+    assert not problems, "\n".join(["", *problems])
+
+
+@pytest.fixture(scope="module")
+def engine(browser, tmp_path_factory):
+    """A page with the engine of the explorer, which the tests of a file share: none of them changes it."""
+    page = Page(browser, contextlib.ExitStack())
+    open_engine(page, tmp_path_factory.mktemp("engine"))
+    yield page
+    problems = page.problems()
+    page.close()
     assert not problems, "\n".join(["", *problems])

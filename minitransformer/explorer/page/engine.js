@@ -74,7 +74,8 @@ const Engine = (() => {
       const at = (name) => {
         const array = this.find(place, name);
         definition.uses.add(array.name);
-        return { number: array.number, strides: array.strides, complex: array.role !== "ids" && array.role !== "mask" };
+        const { number, strides, shape, role } = array;
+        return { number, strides, shape, complex: role !== "ids" && role !== "mask" };
       };
       definition.name = [...this.arrays.keys()].at(-1);
       definition.real = Language.compile(parsed, at, sizes, false);

@@ -16,6 +16,7 @@ const Language = (() => {
 
   const TOKEN = /\s*(?:([A-Za-z_][\w.]*)|(\d+(?:\.\d+)?(?:e[-+]?\d+)?)|(==|!=|>=|<=|[-+*/^()[\],:<>=]))/y;
   const FUNCTIONS = new Set(["sqrt", "exp", "log", "relu", "div", "mod"]);
+  const PAIRS = new Set(["div", "mod"]); // functions of two arguments
   const REDUCTIONS = new Set(["sum", "max"]);
 
   function tokenize(text) {
@@ -41,6 +42,11 @@ const Language = (() => {
     function expect(sign) {
       if (!take(sign)) throw new Error(`${sign} expected in ${text}`);
     }
+    function takeName() {
+      const name = tokens[at++]?.name;
+      if (!name) throw new Error(`a name expected in ${text}`);
+      return name;
+    }
     const list = (read) => {
       const items = [read()];
       while (take(",")) items.push(read());
@@ -60,16 +66,19 @@ const Language = (() => {
       if (take("-")) return { op: "negative", a: power() };
       const node = primary();
       if (!take("^")) return node;
-      return { op: "square", a: node, power: tokens[at++].number };
+      const power = tokens[at++]?.number;
+      if (!Number.isInteger(power)) throw new Error(`a whole number expected after ^ in ${text}`);
+      return { op: "square", a: node, power };
     }
     function condition() {
       const a = sum();
-      const test = tokens[at++].sign;
+      const test = tokens[at++]?.sign;
+      if (!(test in TESTS)) throw new Error(`a comparison expected in ${text}`);
       return { test, a, b: sum() };
     }
     function reduction(op) {
       expect("[");
-      const over = list(() => tokens[at++].name);
+      const over = list(takeName);
       over.forEach((name) => bound.add(name));
       const where = take(":") ? condition() : null;
       expect("]");
@@ -80,24 +89,27 @@ const Language = (() => {
       return { op, over, where, a };
     }
     function primary() {
-      const token = tokens[at++];
-      if (token === undefined) throw new Error(`the formula ends too early: ${text}`);
-      if (token.sign === "(") {
+      if (at === tokens.length) throw new Error(`the formula ends too early: ${text}`);
+      if (take("(")) {
         const node = sum();
         expect(")");
         return node;
       }
-      if (token.number === 1 && take("[")) {
+      const { number } = tokens[at];
+      if (number !== undefined) {
+        at++;
+        if (number !== 1 || !take("[")) return { op: "number", value: number };
         const where = condition();
         expect("]");
         return { op: "bracket", where };
       }
-      if (token.number !== undefined) return { op: "number", value: token.number };
-      const { name } = token;
+      const name = takeName();
       if (REDUCTIONS.has(name)) return reduction(name);
-      if (FUNCTIONS.has(name) && take("(")) {
+      if (FUNCTIONS.has(name)) {
+        expect("(");
         const parts = list(sum);
         expect(")");
+        if (parts.length !== (PAIRS.has(name) ? 2 : 1)) throw new Error(`${name} has other arguments in ${text}`);
         return { op: name, a: parts[0], b: parts[1] };
       }
       if (take("[")) {
@@ -105,15 +117,17 @@ const Language = (() => {
         expect("]");
         return { op: "cell", name, index };
       }
-      return { op: bound.has(name) ? "index" : "size", name };
+      if (bound.has(name)) return { op: "index", name };
+      if (/^[a-z]$/.test(name)) throw new Error(`${name} is no index here: ${text}`);
+      return { op: "size", name };
     }
 
-    const { name: symbol } = tokens[at++];
+    const symbol = takeName();
     let index = [];
     const indices = [];
     if (take("[")) {
       const start = at;
-      for (; !peek("]"); at++) {
+      for (; at < tokens.length && !peek("]"); at++) {
         const { name } = tokens[at];
         if (name && /^[a-z]$/.test(name) && !indices.includes(name)) indices.push(name);
       }
@@ -216,8 +230,8 @@ const Language = (() => {
   }
 
   /* JavaScript that fills one array: `for` loops over the indices of the definition, with one operation on each line.
-     `place(name)` gives the number of an array and its strides, and whether it can be complex. The code reads and
-     writes re[number] and, if `complex`, im[number]. */
+     `place(name)` gives the number of an array, its shape and strides, and whether it can be complex. The code reads
+     and writes re[number] and, if `complex`, im[number]. */
   function compile(definition, place, sizes, complex) {
     const lines = [];
     const used = new Set();
@@ -230,8 +244,15 @@ const Language = (() => {
     const real = (re) => ({ re, im: null });
     const keep = (value) => ({ re: fresh(value.re), im: value.im && fresh(value.im) });
 
+    function size(name) {
+      if (sizes[name] === undefined) throw new Error(`${name} has no size: ${definition.text}`);
+      return sizes[name];
+    }
     function offset(name, index) {
-      const { strides } = place(name);
+      const { strides, shape } = place(name);
+      const fits = (part, axis) => part.op !== "index" || size(part.name) <= shape[axis];
+      if (index.length !== strides.length || !index.every(fits))
+        throw new Error(`${name} has other axes: ${definition.text}`);
       return index.map((part, axis) => `(${emit(part).re}) * ${strides[axis]}`).join(" + ") || "0";
     }
     function multiply(a, b) {
@@ -268,7 +289,7 @@ const Language = (() => {
     function emit(node) {
       switch (node.op) {
         case "number": return real(String(node.value));
-        case "size": return real(String(sizes[node.name]));
+        case "size": return real(String(size(node.name)));
         case "index": return real(node.name);
         case "cell": {
           const { number, complex: hasImaginary } = place(node.name);
@@ -320,7 +341,7 @@ const Language = (() => {
       lines.push(...node.over.map((name) => head(name)), ...body, "}".repeat(node.over.length));
       return { re: total, im: term.im && `${total}i` };
     }
-    const head = (name) => `for (let ${name} = 0; ${name} < ${sizes[name]}; ${name}++) {`;
+    const head = (name) => `for (let ${name} = 0; ${name} < ${size(name)}; ${name}++) {`;
 
     const target = place(definition.symbol);
     const value = emit(definition.expression);

@@ -1,0 +1,234 @@
+"""Examples that the explorer and the library compute: sequences, masks, weights, edits by hand and planted mistakes."""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.example import load_example
+from minitransformer.example.model import LETTERS, Example
+from minitransformer.example.numbers import _parameters, _Trace, numbers
+from minitransformer.exercises.planting import Exhibit
+from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
+from minitransformer.functional.cross_entropy import _cross_entropy_backward
+from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
+from minitransformer.functional.softmax import _softmax
+from minitransformer.models import Transformer
+from minitransformer.vocabulary import BOS, EOS, PAD
+from tests.museum.exhibits import EXHIBITS
+
+MUSEUM = {exhibit.name: exhibit for exhibit in EXHIBITS}
+INPUTS = set(_parameters(load_example()))  # the weights and PE
+INTO_E = 'for token, de in zip(ids, get[f"{at}.de"], strict=True):\n        get["dE"][token] += de'
+
+
+def own(function, old, new, *also):
+    """A mistake that only this file plants."""
+    return Exhibit("", "", function, old, new, also)
+
+
+MISTAKES = {  # of the page, and the same in the library
+    "no-scale": own(
+        scaled_dot_product_attention,
+        "1.0 / math.sqrt(D) if scale is None else scale",
+        "1.0",
+        (_Trace.attend, " * q.shape[-1] ** -0.5", ""),
+    ),
+    "no-scale-backward": own(
+        scaled_dot_product_attention_backward,
+        "dq *= scale\n    dk = dscores.swapaxes(-1, -2) @ q",
+        "dk = dscores.swapaxes(-1, -2) @ (q / scale)",
+    ),
+    "mask-after-softmax": own(
+        _softmax,
+        "xp.copyto(p, -xp.inf, where=~allowed)",
+        "p = xp.exp(p - row_max(p))\n        return allowed * p / row_sum(p)",
+    ),
+    "causal-mask-off": own(_Trace.__init__, "causal_mask(len(target)) & target", "np.tile(target, (len(target), 1))"),
+    "heads-reshaped": MUSEUM["heads are split and merged by a reshape alone"],
+    "variance-over-c-1": own(
+        _layer_norm,
+        "row_dot(x_hat, x_hat) / x.shape[-1]",
+        "row_dot(x_hat, x_hat) / (x.shape[-1] - 1)",
+        (_layer_norm_backward, "row_dot(dx, x_hat) / C", "row_dot(dx, x_hat) / (C - 1)"),
+    ),
+    "gamma-outside-sums": MUSEUM["LayerNorm's gamma is taken outside the sums"],
+    "softmax-entry-by-entry": MUSEUM["the softmax's Jacobian is taken as elementwise"],
+    "keys-reshaped": MUSEUM["the keys' gradient is computed transposed and then reshaped into place"],
+    "relu-gated-by-gradient": MUSEUM["ReLU's backward looks at the sign of the gradient"],
+    "residual-forgotten": own(_Trace.backward, '"decoder.norm1", dsum + dx)', '"decoder.norm1", dx)'),
+    "memory-through-values": own(_Trace.attend_backward, 'back["q"], back["k"] + back["v"]', 'back["q"], back["v"]'),
+    "token-twice": own(_Trace.embed_backward, INTO_E, 'get["dE"][ids] += get[f"{at}.de"]'),
+    "mean-and-sum": own(_cross_entropy_backward, "(share[rows] * dloss)", "((share[rows] > 0) * dloss)"),
+}
+OTHER_LINES = {  # mistakes that the page does not offer: options of Engine.build, and the same in the library
+    "no sqrt(C) in the backward pass of the embedding": (
+        {"replaced": {"embedding": {"de": "de[t,c] = dx[t,c]"}}},
+        own(_Trace.embed_backward, "dx * dx.shape[-1] ** 0.5", "dx"),
+    ),
+    "dE through the output alone": (
+        {"replaced": {"matrix": {"dE": "dE[w,c] = sum[t](DZ[t,w] * Y[t,c])"}}},
+        own(_Trace.embed_backward, INTO_E, "pass"),
+    ),
+    "gamma outside the sums, in one place": (
+        {
+            "replaced": {
+                "norm": {
+                    "dx": "dx[t,c] = gamma[c] * (dy[t,c] - sum[g](dy[t,g]) / C"
+                    " - x_hat[t,c] * sum[g](dy[t,g] * x_hat[t,g]) / C) / sigma[t]"
+                }
+            },
+            "only": ["decoder.norm2"],
+        },
+        own(
+            _Trace.norm_backward,
+            "return get",
+            """if at == "decoder.norm2":
+        x_hat, gamma = get[f"{at}.x_hat"], get[f"{at}.gamma"]
+        mean = lambda x: x.mean(axis=-1, keepdims=True)
+        get[f"{at}.dx"] = gamma * (dy - mean(dy) - x_hat * mean(dy * x_hat)) / get[f"{at}.sigma"]
+    return get""",
+        ),
+    ),
+}
+
+
+class Case(NamedTuple):
+    """An example, and what is done to it on both sides."""
+
+    group: str
+    name: str
+    example: Example
+    smoothing: float = 0.0
+    allowed: Mapping[str, np.ndarray] = {}  # masks of one's own
+    options: Mapping[str, Any] = {}  # of Engine.build, and "mistake": its id
+    edits: tuple[tuple[str, int, float], ...] = ()  # (array, place of the number in it, what is added to it)
+    weights: Mapping[str, np.ndarray] | None = None  # if they are not those that the page has
+    planted: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext  # the same in the library
+
+    def numbers(self):
+        """What the library computes."""
+        with self.planted():
+            return numbers(self.example, self.smoothing, self.allowed)
+
+
+def example_of(source, target, pad_source=0, pad_target=0, model=None):
+    """The example with these words, and so many tokens of padding after them."""
+    usual = load_example()
+    source, target = ([usual.tokens.index(letter) for letter in word] for word in (source, target))
+    after = [PAD] * pad_target
+    rows = ([*source, *[PAD] * pad_source], [BOS, *target, *after], [*target, EOS, *after])
+    return Example(model or usual.model, usual.tokens, *(np.array([ids]) for ids in rows))
+
+
+def untrained():
+    """The model of the example before its training."""
+    return Transformer(load_example().model.config, seed=0, dtype=np.float64)
+
+
+def scrambled(seed, model=None):
+    """The model with random weights, also those that are 0 or 1 before training."""
+    rng, model = np.random.default_rng(seed), model or untrained()
+    for parameter in model.parameters():
+        parameter.data = rng.normal(0.4 * (parameter.data == 1), 0.7, parameter.data.shape)
+    return model
+
+
+def all_cases():
+    """All cases, group by group."""
+    makers = (words, answers, paddings, smoothings, masks, weights, edits, mistakes)
+    return [case for make in makers for case in make()]
+
+
+def words():
+    """All words of one and two letters, and some of three and four, reversed."""
+    rng = np.random.default_rng(0)
+    short = ["".join(letters) for length in (1, 2) for letters in itertools.product(LETTERS, repeat=length)]
+    long = ["".join(rng.choice(list(LETTERS), length)) for length in (3, 4) for _ in range(8)]
+    for word in [*short, *long, "stop", "toot", "ssss"]:
+        yield Case("words", word, load_example(word))
+
+
+def answers():
+    """Targets that are not the reversal, of other lengths."""
+    for source, target in (("stop", "stop"), ("stop", "t"), ("o", "pots"), ("toot", "stoppots"), ("stopstop", "o")):
+        yield Case("own answers", f"{source} -> {target}", example_of(source, target))
+
+
+def paddings():
+    """Padding after the source, the target and both."""
+    for pad_source, pad_target in ((1, 0), (0, 1), (3, 2)):
+        for source, target in (("stop", "pots"), ("to", "toot"), ("o", "o")):
+            example = example_of(source, target, pad_source, pad_target)
+            yield Case("padding", f"{source} + {pad_source}, {target} + {pad_target}", example)
+
+
+def smoothings():
+    for smoothing in (0.1, 0.9):
+        for pad in (0, 2):
+            yield Case("label smoothing", f"{smoothing}, {pad}", example_of("toot", "pots", pad, pad), smoothing)
+
+
+def masks():
+    """Random masks of one's own, and one with a row in which nothing is allowed."""
+    rng = np.random.default_rng(1)
+    for number in range(4):
+        shapes = {"encoder.self": (4, 4), "decoder.self": (5, 5), "cross": (5, 4)}
+        allowed = {place: rng.random(shape) < 0.6 for place, shape in shapes.items()}
+        yield Case("own masks", f"random {number}", load_example("toot"), 0.1, allowed)
+    empty = np.ones((5, 4), dtype=bool)
+    empty[2] = False
+    yield Case("own masks", "a row without a key", load_example(), allowed={"cross": empty})
+
+
+def weights():
+    for name, model in (("untrained", untrained()), ("random 2", scrambled(2)), ("random 3", scrambled(3))):
+        for source, target in (("stop", "pots"), ("toot", "ssss")):
+            example = example_of(source, target, 1, 2, model)
+            yield Case("other weights", f"{name}, {source}", example, 0.1, weights=_parameters(example))
+
+
+def edits():
+    """A number is added to one entry of an array that is computed, or of a matrix."""
+    for name, flat, amount, exhibit in (
+        edit("cross.s", (2, 5, 4), 7, 1.5, _Trace.attend, SCORES, EDITED_SCORES),
+        edit("encoder.ffn.a", (4, 8), 5, -0.8, _Trace.feed_forward, RELU, 'get[f"{at}.a"] += SPOT\n    ' + RELU),
+        edit("decoder.norm1.y", (5, 6), 13, 0.7, _Trace.norm, "norm_eps)", "norm_eps)\n    y = y + SPOT"),
+        edit("target.e", (5, 6), 8, 0.4, _Trace.embed, 'get["E"][ids]', 'get["E"][ids] + SPOT'),
+        edit("output.z", (5, 7), 3, -2.0, _Trace.forward, 'get["E"].T', 'get["E"].T + SPOT'),
+        edit(
+            "E",
+            (7, 6),
+            20,
+            0.5,
+            _parameters,
+            'state["source_embedding.tokens.E"]',
+            'state["source_embedding.tokens.E"] + SPOT',
+        ),
+    ):
+        yield Case("edits", name, load_example(), edits=((name, flat, amount),), planted=exhibit.planted)
+
+
+SCORES = 'self.allowed[at])\n    get[f"{at}.s"] = (q @ k.swapaxes(-1, -2))[0] * q.shape[-1] ** -0.5'
+EDITED_SCORES = SCORES.replace("[at])", "[at], bias=SPOT + np.zeros((1, 1, 1)))") + " + SPOT"
+RELU = 'get[f"{at}.r"], caches[f"{at}.r"] = relu(get[f"{at}.a"])'
+
+
+def edit(name, shape, flat, amount, function, old, new):
+    """The edit, and the same in the library: SPOT stands for zeros with one other number, in this place alone."""
+    place = name.rpartition(".")[0]
+    spot = f"np.bincount([{flat}], [{amount}], {math.prod(shape)}).reshape{shape}"
+    condition = f" if at == '{place}' else 0.0" if "at" in function.__code__.co_varnames else ""
+    return name, flat, amount, own(function, old, new.replace("SPOT", f"({spot}{condition})"))
+
+
+def mistakes():
+    """Each mistake of the page and some others, in a word that repeats a letter and one that does not."""
+    planted = {f"{name}": ({"mistake": name}, exhibit) for name, exhibit in MISTAKES.items()}
+    for name, (options, exhibit) in (planted | OTHER_LINES).items():
+        for source, target, pad_source, pad_target in (("stop", "pots", 0, 0), ("toot", "ppp", 1, 2)):
+            example = example_of(source, target, pad_source, pad_target)
+            yield Case("mistakes", f"{name}, {source}", example, 0.1, {}, options, planted=exhibit.planted)

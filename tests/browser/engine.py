@@ -1,0 +1,54 @@
+"""The engine of the explorer in a page of its own, without anything that draws."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from minitransformer.explorer import page_folder
+from minitransformer.vocabulary import EOS
+
+SCRIPTS = ("data.js", "language.js", "formulas.js", "engine.js", "mistakes.js")
+BUILD = """
+function build({sizes, options, weights, PE, ids, smoothing, eps, allowed, edits}) {
+  const planted = Mistakes.list.find(({id}) => id === options.mistake)?.options ?? options;
+  const lengths = {S: ids.source.length, T: ids.target.length + 1};
+  const machine = Engine.build(sizes, {...lengths, eps, smoothing, ...planted});
+  for (const [name, flat, amount] of edits) machine.edit(name, flat, amount);
+  machine.fill(weights ?? MODEL.weights.trained, PE ?? MODEL.PE, ids);
+  for (const [place, mask] of Object.entries(allowed)) machine.data(`${place}.allowed`).set(mask);
+  machine.run();
+  return machine;
+}
+"""
+
+
+def open_engine(page, folder):
+    """Write and open a page that has only the scripts that compute."""
+    scripts = "".join(f'<script src="{name}"></script>' for name in SCRIPTS)
+    for name in SCRIPTS:
+        shutil.copy(page_folder() / name, folder)
+    start = '<!doctype html><meta charset="utf-8"><title>Engine</title><link rel="icon" href="data:,">'
+    (Path(folder) / "index.html").write_text(start + scripts, "utf-8")
+    page.open(folder)
+
+
+def sizes_of(config):
+    """The sizes of a model as the page has them."""
+    C, H = config.d_model, config.num_heads
+    sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
+    return {"sizes": sizes, "eps": config.norm_eps}
+
+
+def to_page(case):
+    """A case as `build` takes it; weights are null where the page has them itself."""
+    example = case.example
+    target = [int(i) for i in example.target_out[0] if i != EOS]
+    return sizes_of(example.model.config) | {
+        "weights": case.weights and {name: np.asarray(case.weights[name]).tolist() for name in case.weights},
+        "ids": {"source": example.source[0].tolist(), "target": target},
+        "smoothing": case.smoothing,
+        "allowed": {place: mask.astype(int).ravel().tolist() for place, mask in case.allowed.items()},
+        "options": case.options,
+        "edits": case.edits,
+    }
