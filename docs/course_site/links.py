@@ -1,0 +1,106 @@
+"""Links that work on GitHub also work on the site: to source files, to folders, and to pictures in HTML.
+
+A source file gets a page of its own, with colours and numbered lines. A link to a folder becomes its text, or leads to
+the page that says what is in it.
+"""
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+from sphinx.util.osutil import relative_uri
+
+FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
+SOURCE = re.compile(r'(?<=src=")([^":]+)(?=")')
+
+
+def source_page(path):
+    """The name of the page that shows the source file at `path`, below the root."""
+    return f"source/{path}"
+
+
+def is_link(node):
+    """Whether this is a link in Markdown that is not to the web."""
+    return isinstance(node, addnodes.pending_xref | addnodes.download_reference) and node.get("reftype") == "myst"
+
+
+class FileLinks(SphinxTransform):
+    """Resolve links to files and folders of the project that are no pages, and pictures in HTML."""
+
+    default_priority = 5
+
+    def apply(self):
+        """Change the links of one page."""
+        here, root = Path(self.env.docname).parent, Path(self.env.srcdir)
+        for link in list(self.document.findall(is_link)):
+            target = link["reftarget"].partition("#")[0]
+            if link["refdomain"] == "doc":  # a page, or a file that only looks like one
+                path = target if target in self.env.found_docs else f"{target}.py"
+            else:
+                path = (root / here / target).resolve().relative_to(root.resolve()).as_posix()
+            if (root / path).is_dir():
+                self.to_folder(link, path)
+            elif (root / path).is_file():
+                self.to_source(link, path)
+        for html in self.document.findall(nodes.raw):
+            for source in SOURCE.findall(html.astext()):
+                path = (root / here / source).resolve().relative_to(root.resolve()).as_posix()
+                self.env.images.add_file(self.env.docname, path)
+
+    def to_folder(self, link, path):
+        """A page for the folder, or only its name."""
+        if path in FOLDERS:
+            uri = relative_uri(f"{self.env.docname}.html", f"{FOLDERS[path]}.html")
+            link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+        else:
+            link.replace_self(link.children)
+
+    def to_source(self, link, path):
+        """The file's own page, which is noted, so that it is written at the end."""
+        sources = self.env.__dict__.setdefault("linked_sources", {})
+        sources.setdefault(path, set()).add(self.env.docname)
+        uri = relative_uri(f"{self.env.docname}.html", f"{source_page(path)}.html")
+        link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+
+
+def html_pictures(app, doctree, docname):
+    """Let pictures in HTML show the copies that Sphinx makes of all pictures."""
+    here, root = Path(docname).parent, Path(app.srcdir)
+
+    def copied(match):
+        path = (root / here / match[0]).resolve().relative_to(root.resolve()).as_posix()
+        name = app.env.images[path][1]
+        app.builder.images[path] = name
+        return relative_uri(f"{docname}.html", f"_images/{name}")
+
+    for html in doctree.findall(nodes.raw):
+        html[:] = [nodes.Text(SOURCE.sub(copied, html.astext()))]
+
+
+def source_pages(app):
+    """A page for each source file that is linked to."""
+    for path in sorted(getattr(app.env, "linked_sources", {})):
+        text = (Path(app.srcdir) / path).read_text("utf-8")
+        try:
+            lexer = get_lexer_for_filename(path)
+        except ClassNotFound:
+            lexer = get_lexer_for_filename("a.txt")
+        body = highlight(text, lexer, HtmlFormatter(linenos="inline", cssclass="highlight"))
+        yield source_page(path), {"title": path, "body": f"<h1>{path}</h1>\n{body}"}, "page.html"
+
+
+def whole_picture(app, doctree, docname):
+    """A figure leads to the figure in its full size."""
+    for image in list(doctree.findall(nodes.image)):
+        if not isinstance(image.parent, nodes.reference) and image["uri"] in app.env.images:
+            name = app.env.images[image["uri"]][1]
+            uri = relative_uri(f"{docname}.html", f"_images/{name}")
+            link = nodes.reference("", "", refuri=uri, internal=True, classes=["figure"])
+            image.replace_self(link)
+            link.append(image)
