@@ -50,7 +50,7 @@ class ExercisePage(SphinxDirective):
             difficulty, minutes = HEADER.match(paragraphs[0]).groups()
             lesson = f"[{exercise.lesson}](/lessons/{lessons[exercise.lesson]}.py)"
             rows.append(
-                f"| [{title}](#{exercise.name}) | {functions_of(exercise)} | {lesson} | {difficulty} of 5 | {minutes} min |"
+                f"| [{title}](#{exercise.name}) | {functions_of(exercise)} | {lesson} | {difficulty}\u00a0of\u00a05 | {minutes}\u00a0min |"
             )
         result = self.parse_markdown(rows)
         for exercise in exercises:

@@ -21,6 +21,16 @@ ADDRESS = "explorer/index.html"
 STAR = {5: 1, 4: 2, 7: 3}
 
 
+LETTERS = "stop"
+
+
+def star_row() -> list[dict[str, object]]:
+    """The row for the front page: for each letter, how much head 0 looks at it, and the gradient of its score."""
+    found = numbers(load_example())
+    p, ds = found["cross.p"][0, 1], found["cross.ds"][0, 1]
+    return [{"letter": LETTERS[j], "p": float(p[j]), "ds": float(ds[j])} for j in range(len(LETTERS))]
+
+
 @functools.cache
 def shapes() -> dict[str, tuple[int, ...]]:
     """The shapes of all arrays of the running example."""

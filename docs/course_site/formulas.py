@@ -6,20 +6,19 @@ A formula is an indented block of a lesson's prose. It stays as it is, letter by
 import re
 
 from pygments.lexer import Lexer
-from pygments.token import Comment, Name, Number, Text
+from pygments.token import Name, Text
 
-ARRAYS = "x_hat|x̂|dlogits|logits|gamma|beta|theta|sigma|mu|sum|scores|weights|PE|[xyWbarEeMqkvspozLγβμσθ]"
-INDEX = r"(?:_(?:\([^)]*\)|[^\W_ᵀ]+))*[₀-₉]?[*']?"
+ARRAYS = "x_hat|x̂|logits|gamma|beta|theta|sigma|mu|PE|[xyWbarEeMqkvspozLγβμσθ]"
+INDEX = r"(?:_(?:\([^)]*\)|[^\W_ᵀ]+))*[₀-₉]?[*']?(?=[ᵀ²³]|(?!\w))"  # v_j, W_1, m₂, p*, but not the v of "value"
 SYMBOL = re.compile(
-    rf"(?P<gradient>\bd(?:{ARRAYS}){INDEX}(?![a-zA-Z]))"
-    rf"|(?P<array>\b(?:{ARRAYS}){INDEX}(?![\w(]))"
-    r"|(?P<number>(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[-−+]?\d+)?(?!\w))"
-    r"|(?P<words>[^\W\d_]{2,}(?:[ ,.-]+[^\W\d_]{2,})*)"
+    r"(?P<quotient>\bd[\w()]+/d\w+)"  # of a Jacobian, as docstrings write it
+    rf"|(?P<gradient>\bd(?:{ARRAYS}|sum){INDEX})"
+    rf"|(?P<array>\b(?:{ARRAYS}){INDEX}(?!\())"  # f(x) is a function
     r"|(?P<rest>\w+|.)"
 )
 SIGNS = re.compile(r"[=∂Σ∘√≈≤≥←]|·")  # a line without any is not a formula but a table or a text
 ENGLISH = re.compile(r"a(?= [a-z]{2,})")  # the article
-KINDS = {"gradient": Name.Exception, "array": Name.Variable, "number": Number, "words": Text, "rest": Text}
+KINDS = {"gradient": Name.Exception, "array": Name.Variable}
 
 
 def tokens_of(line: str):
@@ -30,8 +29,7 @@ def tokens_of(line: str):
     place = 0
     while place < len(line):
         found = ENGLISH.match(line, place) or SYMBOL.match(line, place)
-        kind = KINDS[found.lastgroup] if found.lastgroup else Comment
-        yield (Text if kind is Comment else kind), found.group()
+        yield KINDS.get(found.lastgroup, Text), found.group()
         place = found.end()
 
 

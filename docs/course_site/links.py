@@ -69,6 +69,17 @@ class FileLinks(SphinxTransform):
         link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
 
+def name_pages(app, doctree, docname):
+    """A link whose text is the name of a file, as on GitHub, gets the title of the page instead."""
+    for link in doctree.findall(nodes.reference):
+        text, uri = link.astext(), link.get("refuri", "")
+        if text.endswith(".md") and not re.match(r"\w+:", uri):
+            path = (Path("/") / docname).parent / uri.partition("#")[0]
+            title = app.env.titles.get(path.resolve().relative_to("/").with_suffix("").as_posix())
+            if title is not None:
+                link[:] = [nodes.inline("", "", *(child.deepcopy() for child in title.children))]
+
+
 def html_pictures(app, doctree, docname):
     """Let pictures in HTML show the copies that Sphinx makes of all pictures."""
     here, root = Path(docname).parent, Path(app.srcdir)

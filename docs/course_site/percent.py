@@ -36,7 +36,7 @@ def read_cells(text: str) -> list[Cell]:
         prose = kind.strip() == "[markdown]"
         lines = body.splitlines()
         if prose:
-            lines = [line.removeprefix("# ").removeprefix("#") for line in lines]
+            lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
         cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1))
         line += body.count("\n") + 1
     return cells

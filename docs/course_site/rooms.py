@@ -8,33 +8,36 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 
-def modules_of(room: str) -> list[str]:
-    """The names of the modules of a room, itself first, without those that only hold others."""
-    names = [f"minitransformer.{room}"]
-    for name in names:
-        module = importlib.import_module(name)
-        names += [f"{name}.{found.name}" for found in pkgutil.iter_modules(getattr(module, "__path__", []))]
-    return names
+def modules_of(name: str) -> list[str]:
+    """The names of a module and of all below it, each before those below it."""
+    below = pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", []))
+    return [name, *(inner for found in below for inner in modules_of(f"{name}.{found.name}"))]
 
 
 class Room(SphinxDirective):
-    """`.. room:: functional`: the modules of minitransformer.functional."""
+    """`.. room:: functional`: what is in minitransformer.functional."""
 
     required_arguments = 1
 
     def run(self):
-        """A section for each module."""
-        found = []
-        for name in modules_of(self.arguments[0]):
-            short = name.removeprefix("minitransformer.")
-            section = nodes.section(ids=[f"module-of-{short.replace('.', '-')}"], names=[short])
-            section += nodes.title("", short)
-            lines = [f".. automodule:: {name}", "   :members:", "   :ignore-module-all:"]
-            self.state.nested_parse(StringList(lines, source=self.env.docname), self.content_offset, section)
-            found.append(section)
-        return found
+        """The room's own docstring, then a section for each of its modules."""
+        first, *others = modules_of(f"minitransformer.{self.arguments[0]}")
+        return [*self.module(first, nodes.container()).children, *(self.section(name) for name in others)]
+
+    def section(self, name):
+        """A module under its name."""
+        short = name.removeprefix("minitransformer.")
+        section = nodes.section(ids=[f"module-of-{short.replace('.', '-')}"], names=[short])
+        section += nodes.title("", short)
+        return self.module(name, section)
+
+    def module(self, name, parent):
+        """Append the module's docstring and members, except what it has from others."""
+        lines = [f".. automodule:: {name}", "   :members:", "   :ignore-module-all:"]
+        self.state.nested_parse(StringList(lines, source=self.env.docname), self.content_offset, parent)
+        return parent
 
 
 def skip(app, what, name, obj, skipped, options):
-    """Fields of a NamedTuple have no docstring of their own: "Alias for field number 0"."""
+    """Leave out the fields of a NamedTuple, which are in its signature."""
     return True if type(obj).__name__ == "_tuplegetter" else None
