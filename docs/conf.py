@@ -12,6 +12,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
 
 from course_site.explorer import star_row  # noqa: E402
+from course_site.links import source_link as linkcode_resolve  # noqa: E402, F401
 
 from minitransformer.course import find_lessons  # noqa: E402
 
@@ -24,7 +25,7 @@ root_doc = "docs/contents"
 include_patterns = ["*.md", "docs/*.md", "docs/api/*.rst", "lessons/*.md", "lessons/[0-9][0-9]_*.py"]
 exclude_patterns = [".*", "build", "runs", "my_exercises", "minitransformer", "tests", "plots", "**/node_modules"]
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton", "course_site.extension"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.linkcode", "sphinx_copybutton", "course_site.extension"]
 nb_custom_formats = {".py": "course_site.notebook.read"}
 nb_execution_mode = "off"
 myst_heading_anchors = 4

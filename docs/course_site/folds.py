@@ -1,4 +1,4 @@
-"""What a reader may skip is folded: Going deeper, answers, and the code of the pictures.
+"""What a reader may skip is folded: Going deeper, answers, and the code around them.
 
 A fold is an HTML `details` inside its section, so the heading stays in sight, in the table of contents, and a target
 for links. unfold.js opens folds for links and for print.
@@ -9,6 +9,7 @@ import re
 
 from docutils import nodes
 
+CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
 MINUTES = re.compile(r"going deeper (\d+) min")
 
 
@@ -36,7 +37,7 @@ def fold(parent, first, end, summary, kind):
 
 def is_code(node):
     """Whether this is a cell of code."""
-    return isinstance(node, nodes.container) and "code_cell" in node.get("classes", ())
+    return isinstance(node, nodes.container) and "cell" in node.get("classes", ())
 
 
 def fold_lesson(doctree):
@@ -47,8 +48,9 @@ def fold_lesson(doctree):
         if title == "Going deeper":
             parts = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
             fold(section, 1, None, f"{minutes[1]} minutes more: {' · '.join(parts)}", "deeper")
-        elif title == "Answers":
+        elif title in ("Questions", "Answers"):
             code = next((i for i, node in enumerate(section.children) if is_code(node)), None)
             if code is not None:
-                fold(section, code, None, "The code of the pictures, and the end of the run", "pictures")
-            fold(section, 1, code, "Show the answers", "answers")
+                fold(section, code, None, CODE[title], "code")
+            if title == "Answers":
+                fold(section, 1, code, "Show the answers", "answers")

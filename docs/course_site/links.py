@@ -1,9 +1,11 @@
 """Links that work on GitHub also work on the site: to source files, to folders, and to pictures in HTML.
 
-A source file gets a page of its own, with colours and numbered lines. A link to a folder becomes its text, or leads to
+A source file gets a page of its own, with colours and numbered lines; the reference leads there, too. A link to a folder becomes its text, or leads to
 the page that says what is in it.
 """
 
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from pygments.util import ClassNotFound
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.osutil import relative_uri
+
+from .percent import ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
 SOURCE = re.compile(r'(?<=src=")([^":]+)(?=")')
@@ -94,15 +98,35 @@ def html_pictures(app, doctree, docname):
         html[:] = [nodes.Text(SOURCE.sub(copied, html.astext()))]
 
 
+def file_of(module):
+    """The file of a module of the package, below the root."""
+    path = module.replace(".", "/")
+    return f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py"
+
+
+def source_link(domain, info):
+    """Where the source of a documented object is, as seen from the pages of the reference: a hook of linkcode."""
+    found = importlib.import_module(info["module"])
+    for name in info["fullname"].split("."):
+        found = getattr(found, name, None)
+    found = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "func", None) or found)
+    try:
+        line = inspect.getsourcelines(found)[1]
+    except (OSError, TypeError):  # a constant, or made by a decorator
+        line = 1
+    return f"../../{source_page(file_of(info['module']))}.html#line-{line}"
+
+
 def source_pages(app):
     """A page for each source file that is linked to."""
-    for path in sorted(getattr(app.env, "linked_sources", {})):
+    documented = {file_of(module) for module in app.env.get_domain("py").modules}
+    for path in sorted(documented | getattr(app.env, "linked_sources", {}).keys()):
         text = (Path(app.srcdir) / path).read_text("utf-8")
         try:
             lexer = get_lexer_for_filename(path)
         except ClassNotFound:
             lexer = get_lexer_for_filename("a.txt")
-        body = highlight(text, lexer, HtmlFormatter(linenos="inline", cssclass="highlight"))
+        body = highlight(text, lexer, HtmlFormatter(linenos="inline", cssclass="highlight", lineanchors="line"))
         yield source_page(path), {"title": path, "body": f"<h1>{path}</h1>\n{body}"}, "page.html"
 
 

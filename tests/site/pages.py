@@ -21,6 +21,7 @@ class Page(HTMLParser):
         self.loads: list[str] = []
         self.images: list[dict[str, str]] = []
         self.folds: list[str] = []  # their classes
+        self.folded: list[str] = []  # the text in them
         self.parts: list[str] = []
         self.open: list[str] = []
         self.feed(path.read_text("utf-8"))
@@ -53,6 +54,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if not SILENT & set(self.open[-1:]):
             self.parts.append(data)
+            if "details" in self.open:
+                self.folded.append(data)
 
 
 def is_foreign(link: str) -> bool:
