@@ -13,6 +13,7 @@ from minitransformer.exercises import Exercise, find_exercises
 from .folds import Fold
 from .percent import LESSONS
 
+UNBROKEN = "\u00a0"  # a space at which no line ends
 HEADER = re.compile(r"^Difficulty (\d) of 5, (\d+) minutes\.")
 
 
@@ -49,9 +50,13 @@ class ExercisePage(SphinxDirective):
             title, paragraphs = header_of(exercise)
             difficulty, minutes = HEADER.match(paragraphs[0]).groups()
             lesson = f"[{exercise.lesson}](/lessons/{lessons[exercise.lesson]}.py)"
-            rows.append(
-                f"| [{title}](#{exercise.name}) | {functions_of(exercise)} | {lesson} | {difficulty}\u00a0of\u00a05 | {minutes}\u00a0min |"
+            cells = (
+                f"[{title}](#{exercise.name})",
+                functions_of(exercise),
+                lesson,
+                f"{difficulty} of 5".replace(" ", UNBROKEN),
             )
+            rows.append(f"| {' | '.join((*cells, f'{minutes} min'.replace(' ', UNBROKEN)))} |")
         result = self.parse_markdown(rows)
         for exercise in exercises:
             result.append(self.section(exercise))

@@ -6,8 +6,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from . import docstrings, exercises, explorer, folds, formulas, links, rooms
-
+from . import docstrings, exercises, explorer, folds, formulas, links, reference
 
 HERE = Path(__file__).resolve().parent
 
@@ -63,10 +62,10 @@ def setup(app):
     app.add_lexer("formula", formulas.FormulaLexer)
     app.add_node(folds.Fold, html=(folds.visit_fold, folds.depart_fold))
     app.add_directive("exercises", exercises.ExercisePage)
-    app.add_directive("room", rooms.Room)
+    app.add_directive("reference", reference.Reference)
     app.add_transform(links.FileLinks)
     app.connect("autodoc-process-docstring", docstrings.rewrite)
-    app.connect("autodoc-skip-member", rooms.skip)
+    app.connect("autodoc-skip-member", reference.skip)
     app.connect("doctree-read", colour_formulas)
     app.connect("doctree-resolved", finish_lesson)
     app.connect("doctree-resolved", links.name_pages)

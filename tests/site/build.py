@@ -8,9 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def build_site(folder: Path) -> Path:
-    """Build the site in `folder` -> the folder of its pages, with index.html. AssertionError, with the log, if it fails.
+    """Build the site in `folder` -> the folder of its pages, with index.html.
 
-    A warning is a failure. It takes about 20 seconds.
+    AssertionError, with the log, if it fails; a warning is a failure. It takes about 20 seconds.
     """
     pages = folder / "site"
     options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "doctrees"), "-c", "docs"]

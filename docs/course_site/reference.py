@@ -14,13 +14,13 @@ def modules_of(name: str) -> list[str]:
     return [name, *(inner for found in below for inner in modules_of(f"{name}.{found.name}"))]
 
 
-class Room(SphinxDirective):
-    """`.. room:: functional`: what is in minitransformer.functional."""
+class Reference(SphinxDirective):
+    """`.. reference:: functional`: what is in minitransformer.functional."""
 
     required_arguments = 1
 
     def run(self):
-        """The room's own docstring, then a section for each of its modules."""
+        """Its own docstring, then a section for each of its modules."""
         first, *others = modules_of(f"minitransformer.{self.arguments[0]}")
         return [*self.module(first, nodes.container()).children, *(self.section(name) for name in others)]
 
