@@ -20,6 +20,7 @@ project = "minitransformer"
 html_title = "minitransformer"
 copyright = ""
 language = "en"
+smartquotes = False  # "..." and "a" stay as they are in shapes and code
 root_doc = "docs/contents"
 
 include_patterns = ["*.md", "docs/*.md", "docs/api/*.rst", "lessons/*.md", "lessons/[0-9][0-9]_*.py"]
@@ -41,7 +42,7 @@ html_theme = "furo"
 html_static_path = ["theme/static"]
 templates_path = ["theme"]
 html_css_files = ["course.css"]
-html_js_files = ["unfold.js"]
+html_js_files = ["course.js"]
 html_additional_pages = {"index": "front.html"}
 html_context = {"lessons": find_lessons(DOCS.parent / "lessons"), "hour": ("00", "05", "06", "12"), "row": star_row()}
 html_copy_source = False
@@ -55,6 +56,7 @@ html_theme_options = {
         "forward": "#0072b2",
         "gradient": "#b34a00",  # orange, dark enough to be read as text
         "result": "#009e73",
+        "quiet": "#5b5e65",
     },
     "dark_css_variables": {
         "color-brand-primary": "#7cc4f0",
@@ -62,6 +64,7 @@ html_theme_options = {
         "forward": "#6cb8ea",
         "gradient": "#f19a5b",
         "result": "#3fbf97",
+        "quiet": "#a9adb3",
     },
 }
 copybutton_selector = ".cell_input pre, .highlight-python pre, .highlight-sh pre"

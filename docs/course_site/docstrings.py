@@ -7,6 +7,10 @@ counts. "Fields:" becomes a list.
 import re
 import textwrap
 
+from numpy.typing import DTypeLike
+from sphinx.util.typing import stringify_annotation
+
+DTYPES = stringify_annotation(DTypeLike, "smart")
 CODE = re.compile(r"`([^`\n]+)`")
 SPECIAL = re.compile(r"([\\*`|_<>\[\]:])")
 FIELD = re.compile(r"^ {4}(\w+): (.*)$")
@@ -55,3 +59,8 @@ def as_rest(docstring: str) -> list[str]:
 def rewrite(app, what, name, obj, options, lines):
     """The hook of autodoc: replace the lines of a docstring."""
     lines[:] = as_rest("\n".join(lines))
+
+
+def shorten(app, what, name, obj, options, signature, returned):
+    """The hook of autodoc for signatures: NumPy's name for what it takes as a dtype, instead of all that it takes."""
+    return (signature.replace(DTYPES, "DTypeLike") if signature else signature), returned

@@ -16,6 +16,7 @@ from minitransformer.example import load_example, numbers
 from .percent import ROOT, read_outputs
 
 PAGE = ROOT / "minitransformer" / "explorer" / "page"
+BOX = "in-the-explorer"
 ADDRESS = "explorer/index.html"
 # by the length of an axis, which says what it counts: row p→o of 5, key o of 4, token o of 7; otherwise the first
 STAR = {5: 1, 4: 2, 7: 3}
@@ -63,16 +64,20 @@ def link(docname: str, text: str, example: str | None = None) -> nodes.reference
     return nodes.reference("", text, refuri=address(docname, example), internal=True)
 
 
-def paragraph_for(docname: str) -> nodes.container | None:
-    """The links of a lesson, or None if it has no outputs."""
+def box_for(docname: str) -> nodes.container:
+    """A lesson's links."""
     outputs = read_outputs(docname.rpartition("/")[2])
-    if not outputs:
-        return None
     text = nodes.paragraph("", "See these numbers in the explorer, forward and backward: ")
     for i, example in enumerate(dict.fromkeys(outputs["examples"])):
         text += [nodes.Text(", " if i else ""), link(docname, spoken(example), example)]
     text += nodes.Text(".")
-    return nodes.container("", text, classes=["to-explorer"])
+    return nodes.container("", text, classes=["to-explorer"], ids=[BOX])
+
+
+def link_to_box() -> nodes.list_item:
+    """The line of a lesson's header that leads there."""
+    box = nodes.reference("", "the numbers of this lesson, forward and backward", refid=BOX, internal=True)
+    return nodes.list_item("", nodes.paragraph("", "", nodes.Text("Explorer: "), box))
 
 
 def copy_page(app, problem):

@@ -7,7 +7,9 @@ from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
 from . import docstrings, exercises, explorer, folds, formulas, links, reference
+from .percent import read_outputs
 
+CAPTION = '<p class="caption" role="heading" aria-level="2">'
 HERE = Path(__file__).resolve().parent
 
 
@@ -33,12 +35,14 @@ def colour_formulas(app, doctree):
 def finish_lesson(app, doctree, docname):
     """Links to the exercises and the explorer, then the folds."""
     number = number_of(docname)
-    if number is None:
+    if number is None or read_outputs(docname.rpartition("/")[2]) is None:
         return
+    header = next(doctree.findall(nodes.bullet_list))
+    header += explorer.link_to_box()
     for section in list(doctree.findall(nodes.section)):
         title = section[0].astext()
-        if title == "Going deeper" and (box := explorer.paragraph_for(docname)):
-            section.parent.insert(section.parent.index(section), box)
+        if title == "Going deeper":
+            section.parent.insert(section.parent.index(section), explorer.box_for(docname))
         if title == "Exercise" and (found := exercises.of_lesson(number)):
             text = nodes.paragraph("", "On this site: ")
             for i, (name, about) in enumerate(found):
@@ -49,11 +53,14 @@ def finish_lesson(app, doctree, docname):
     folds.fold_lesson(doctree)
 
 
-def name_the_front_page(app, pagename, template, context, doctree):
-    """The brand leads to the front page, which is not written in Markdown and has no table of contents."""
+def finish_page(app, pagename, template, context, doctree):
+    """The brand leads to the front page, which is not written in Markdown; captions are headings of second order."""
     context["master_doc"] = "index"
     if pagename == "index":
         context.update(furo_hide_toc=True, title="Forward and backward by hand")
+    for part in ("furo_navigation_tree", "body"):
+        if part in context:
+            context[part] = context[part].replace('<p class="caption" role="heading">', CAPTION)
 
 
 def setup(app):
@@ -65,13 +72,15 @@ def setup(app):
     app.add_directive("reference", reference.Reference)
     app.add_transform(links.FileLinks)
     app.connect("autodoc-process-docstring", docstrings.rewrite)
+    app.connect("autodoc-process-signature", docstrings.shorten)
     app.connect("autodoc-skip-member", reference.skip)
     app.connect("doctree-read", colour_formulas)
     app.connect("doctree-resolved", finish_lesson)
     app.connect("doctree-resolved", links.name_pages)
+    app.connect("doctree-resolved", links.link_lessons)
     app.connect("doctree-resolved", links.html_pictures)
     app.connect("doctree-resolved", links.whole_picture)
     app.connect("html-collect-pages", links.source_pages)
-    app.connect("html-page-context", name_the_front_page)
+    app.connect("html-page-context", finish_page, priority=900)  # after the theme
     app.connect("build-finished", explorer.copy_page)
     return {"parallel_read_safe": False}

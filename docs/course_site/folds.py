@@ -1,7 +1,7 @@
 """What a reader may skip is folded: Going deeper, answers, and the code around them.
 
 A fold is an HTML `details` inside its section, so the heading stays in sight, in the table of contents, and a target
-for links. unfold.js opens folds for links and for print.
+for links. course.js opens folds for links and for print.
 """
 
 import html

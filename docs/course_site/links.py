@@ -18,9 +18,10 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.osutil import relative_uri
 
-from .percent import ROOT
+from .percent import LESSONS, ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
+LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b)")
 SOURCE = re.compile(r'(?<=src=")([^":]+)(?=")')
 
 
@@ -82,6 +83,25 @@ def name_pages(app, doctree, docname):
             title = app.env.titles.get(path.resolve().relative_to("/").with_suffix("").as_posix())
             if title is not None:
                 link[:] = [nodes.inline("", "", *(child.deepcopy() for child in title.children))]
+
+
+def link_lessons(app, doctree, docname):
+    """ "lesson 05" leads to lesson 05, and so do the numbers of the lessons that a lesson needs."""
+    pages = {path.name[:2]: f"lessons/{path.stem}" for path in LESSONS.glob("[0-9]*.py")}
+    for text in list(doctree.findall(nodes.Text)):
+        if isinstance(text.parent, nodes.paragraph | nodes.emphasis | nodes.strong | nodes.list_item):
+            pattern = NUMBER if text.startswith("Needs: ") else LESSON
+            parts = [
+                nodes.reference(
+                    "", part, refuri=relative_uri(f"{docname}.html", f"{pages[part[-2:]]}.html"), internal=True
+                )
+                if pattern.fullmatch(part) and pages.get(part[-2:], docname) != docname
+                else nodes.Text(part)
+                for part in pattern.split(text)
+                if part
+            ]
+            if len(parts) > 1:
+                text.parent.replace(text, parts)
 
 
 def html_pictures(app, doctree, docname):

@@ -3,6 +3,7 @@
 import pytest
 
 pytest.importorskip("pygments", reason="the site's tools are missing: pip install -e '.[docs]'")
+pytest.importorskip("sphinx", reason="the site's tools are missing: pip install -e '.[docs]'")
 docutils_core = pytest.importorskip("docutils.core", reason="the site's tools are missing: pip install -e '.[docs]'")
 
 from docs.course_site.docstrings import as_rest  # noqa: E402
