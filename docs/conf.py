@@ -45,6 +45,7 @@ html_css_files = ["course.css"]
 html_js_files = ["course.js"]
 html_additional_pages = {"index": "front.html"}
 html_context = {"lessons": find_lessons(DOCS.parent / "lessons"), "hour": ("00", "05", "06", "12"), "row": star_row()}
+html_favicon = "theme/favicon.svg"
 html_copy_source = False
 html_show_copyright = False
 pygments_style = "default"
