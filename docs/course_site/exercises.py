@@ -14,6 +14,7 @@ from .folds import Fold
 from .percent import LESSONS
 
 UNBROKEN = "\u00a0"  # a space at which no line ends
+TABLE = ("| exercise | you write | lesson | difficulty | time |", "| --- | --- | --- | --- | --- |")
 HEADER = re.compile(r"^Difficulty (\d) of 5, (\d+) minutes\.")
 
 
@@ -35,32 +36,26 @@ def functions_of(exercise: Exercise) -> str:
     return ", ".join(f"`{task.function}`" for task in exercise.tasks)
 
 
+def row(exercise: Exercise) -> str:
+    """Its row of the table, in Markdown."""
+    title, paragraphs = header_of(exercise)
+    difficulty, minutes = HEADER.match(paragraphs[0]).groups()
+    (lesson,) = LESSONS.glob(f"{exercise.lesson}_*.py")
+    first = f"| [{title}](#{exercise.name}) | {functions_of(exercise)} | [{exercise.lesson}](/lessons/{lesson.name}) "
+    return first + f"| {difficulty}~of~5 | {minutes}~min |".replace("~", UNBROKEN)
+
+
 class ExercisePage(SphinxDirective):
     """All exercises, in the order of the lessons."""
 
     def run(self):
         """The table, then a section for each."""
         exercises = find_exercises()
-        lessons = {path.name[:2]: path.stem for path in LESSONS.glob("[0-9]*.py")}
         for exercise in exercises:
-            self.env.note_dependency(str(LESSONS / "exercises" / exercise.name / "exercise.py"))
-            self.env.note_dependency(str(LESSONS / "exercises" / exercise.name / "mistakes.py"))
-        rows = ["| exercise | you write | lesson | difficulty | time |", "| --- | --- | --- | --- | --- |"]
-        for exercise in exercises:
-            title, paragraphs = header_of(exercise)
-            difficulty, minutes = HEADER.match(paragraphs[0]).groups()
-            lesson = f"[{exercise.lesson}](/lessons/{lessons[exercise.lesson]}.py)"
-            cells = (
-                f"[{title}](#{exercise.name})",
-                functions_of(exercise),
-                lesson,
-                f"{difficulty} of 5".replace(" ", UNBROKEN),
-            )
-            rows.append(f"| {' | '.join((*cells, f'{minutes} min'.replace(' ', UNBROKEN)))} |")
-        result = self.parse_markdown(rows)
-        for exercise in exercises:
-            result.append(self.section(exercise))
-        return result
+            for name in ("exercise.py", "mistakes.py"):
+                self.env.note_dependency(str(LESSONS / "exercises" / exercise.name / name))
+        table = [*TABLE, *map(row, exercises)]
+        return [*self.parse_markdown(table), *map(self.section, exercises)]
 
     def parse_markdown(self, lines):
         """The nodes of some Markdown."""
