@@ -1,0 +1,86 @@
+"""The Sphinx extension: when each of the other files of this folder does its work."""
+
+import hashlib
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.osutil import relative_uri
+
+from . import docstrings, exercises, explorer, folds, formulas, links, reference
+from .percent import read_outputs
+
+CAPTION = '<p class="caption" role="heading" aria-level="2">'
+HERE = Path(__file__).resolve().parent
+
+
+def digest() -> str:
+    """Changes with these files and with the outputs, after which all pages must be read again."""
+    paths = sorted([*HERE.glob("*.py"), *(HERE.parent / "outputs").glob("*.json")])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def number_of(docname: str) -> str | None:
+    """The number of the lesson that a page shows, or None."""
+    folder, _, name = docname.rpartition("/")
+    return name[:2] if folder == "lessons" and name[:2].isdecimal() else None
+
+
+def colour_formulas(app, doctree):
+    """Indented blocks of the prose are formulas."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language") == "none":
+            block["language"] = "formula"
+
+
+def finish_lesson(app, doctree, docname):
+    """Links to the exercises and the explorer, then the folds."""
+    number = number_of(docname)
+    if number is None or read_outputs(docname.rpartition("/")[2]) is None:
+        return
+    header = next(doctree.findall(nodes.bullet_list))
+    header += explorer.link_to_box()
+    for section in list(doctree.findall(nodes.section)):
+        title = section[0].astext()
+        if title == "Going deeper":
+            section.parent.insert(section.parent.index(section), explorer.box_for(docname))
+        if title == "Exercise" and (found := exercises.of_lesson(number)):
+            text = nodes.paragraph("", "On this site: ")
+            for i, (name, about) in enumerate(found):
+                uri = relative_uri(f"{docname}.html", f"docs/exercises.html#{name}")
+                text += [nodes.Text(", " if i else ""), nodes.reference("", about, refuri=uri, internal=True)]
+            text += nodes.Text(".")
+            section += text
+    folds.fold_lesson(doctree)
+
+
+def finish_page(app, pagename, template, context, doctree):
+    """The brand leads to the front page, which is not written in Markdown; captions are headings of second order."""
+    context["master_doc"] = "index"
+    if pagename == "index":
+        context.update(furo_hide_toc=True, title="Forward and backward by hand")
+    for part in ("furo_navigation_tree", "body"):
+        if part in context:
+            context[part] = context[part].replace('<p class="caption" role="heading">', CAPTION)
+
+
+def setup(app):
+    """Register everything."""
+    app.add_config_value("course_site_digest", digest(), "env", [str])
+    app.add_lexer("formula", formulas.FormulaLexer)
+    app.add_node(folds.Fold, html=(folds.visit_fold, folds.depart_fold))
+    app.add_directive("exercises", exercises.ExercisePage)
+    app.add_directive("reference", reference.Reference)
+    app.add_transform(links.FileLinks)
+    app.connect("autodoc-process-docstring", docstrings.rewrite)
+    app.connect("autodoc-process-signature", docstrings.shorten)
+    app.connect("autodoc-skip-member", reference.skip)
+    app.connect("doctree-read", colour_formulas)
+    app.connect("doctree-resolved", finish_lesson)
+    app.connect("doctree-resolved", links.name_pages)
+    app.connect("doctree-resolved", links.link_lessons)
+    app.connect("doctree-resolved", links.html_pictures)
+    app.connect("doctree-resolved", links.whole_picture)
+    app.connect("html-collect-pages", links.source_pages)
+    app.connect("html-page-context", finish_page, priority=900)  # after the theme
+    app.connect("build-finished", explorer.copy_page)
+    return {"parallel_read_safe": False}

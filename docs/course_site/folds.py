@@ -1,0 +1,56 @@
+"""What a reader may skip is folded: Going deeper, answers, and the code around them.
+
+A fold is an HTML `details` inside its section, so the heading stays in sight, in the table of contents, and a target
+for links. course.js opens folds for links and for print.
+"""
+
+import html
+import re
+
+from docutils import nodes
+
+CODE = {"Questions": "Code that gives away some answers", "Answers": "The code at the end: pictures and last checks"}
+MINUTES = re.compile(r"going deeper (\d+) min")
+
+
+class Fold(nodes.General, nodes.Element):
+    """What is folded, with a `summary` and a `kind`."""
+
+
+def visit_fold(translator, node):
+    """Begin the details."""
+    translator.body.append(f'<details class="fold {node["kind"]}"><summary>{html.escape(node["summary"])}</summary>\n')
+
+
+def depart_fold(translator, node):
+    """End the details."""
+    translator.body.append("</details>\n")
+
+
+def fold(parent, first, end, summary, kind):
+    """Fold the children of `parent` from `first` to before `end`."""
+    inside = parent.children[first:end]
+    if inside:
+        del parent[first:end]
+        parent.insert(first, Fold("", *inside, summary=summary, kind=kind))
+
+
+def is_code(node):
+    """Whether this is a cell of code."""
+    return isinstance(node, nodes.container) and "cell" in node.get("classes", ())
+
+
+def fold_lesson(doctree):
+    """Fold the parts of a lesson that come after its core."""
+    minutes = MINUTES.search(doctree.astext())
+    for section in list(doctree.findall(nodes.section)):
+        title = section[0].astext()
+        if title == "Going deeper":
+            parts = [part[0].astext() for part in section.children if isinstance(part, nodes.section)]
+            fold(section, 1, None, f"{minutes[1]} minutes more: {' · '.join(parts)}", "deeper")
+        elif title in ("Questions", "Answers"):
+            code = next((i for i, node in enumerate(section.children) if is_code(node)), None)
+            if code is not None:
+                fold(section, code, None, CODE[title], "code")
+            if title == "Answers":
+                fold(section, 1, code, "Show the answers", "answers")

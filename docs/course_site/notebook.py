@@ -1,0 +1,32 @@
+"""Reads a lesson for MyST-NB: its cells, with the outputs of a recorded run. Nothing is run."""
+
+import re
+
+from nbformat import NotebookNode, v4
+from sphinx.util import logging
+
+from .percent import read_cells, read_outputs, stale_cells
+
+NAME = re.compile(r'^lesson = begin\("(\w+)"', flags=re.MULTILINE)
+LOG = logging.getLogger(__name__)
+
+
+def read(text: str) -> NotebookNode:
+    """The lesson with this text as a notebook. A cell whose recorded output is out of date is a warning."""
+    (name,) = NAME.findall(text)
+    outputs = read_outputs(name)
+    for cell in stale_cells(text, outputs):
+        LOG.warning(
+            "lessons/%s.py:%d: the recorded output is not of this cell: run python docs/record_outputs.py %s",
+            *(name, cell.line, name[:2]),
+        )
+    printed = iter([cell["printed"] for cell in outputs["cells"]] if outputs else [])
+    notebook = v4.new_notebook(metadata={"language_info": {"name": "python", "pygments_lexer": "python"}})
+    for cell in read_cells(text):
+        if cell.prose:
+            notebook.cells.append(v4.new_markdown_cell(cell.source))
+        else:
+            text = next(printed, "")
+            stream = [v4.new_output("stream", name="stdout", text=text)] if text else []
+            notebook.cells.append(v4.new_code_cell(cell.source, outputs=stream))
+    return notebook

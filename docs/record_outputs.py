@@ -1,0 +1,63 @@
+"""Run lessons in full and keep what each of their cells prints, for the pages of the site: docs/outputs/NN_name.json.
+
+    python docs/record_outputs.py 05         run lesson 05
+    python docs/record_outputs.py            run all lessons (about four minutes)
+
+Do this after a change of a lesson's code. A test compares each cell with the source that its output was printed by.
+"""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from course_site.percent import LESSONS, OUTPUTS, read_cells
+
+from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.files import atomic_write
+
+WIDTH = "88"  # of the lines that are wrapped
+
+
+def run(lesson: LessonInfo) -> list[dict[str, str]]:
+    """Run the lesson's cells one after another, as a notebook would -> for each, its digest and what it printed."""
+    sys.argv, variables, cells = [str(lesson.path)], {"__name__": "__main__"}, []
+    sys.path.insert(0, str(LESSONS))
+    for cell in read_cells(lesson.path.read_text("utf-8")):
+        if cell.prose:
+            continue
+        code = compile("\n" * (cell.line - 1) + cell.source, str(lesson.path), "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, variables)
+        cells.append({"source": cell.digest, "printed": printed.getvalue().strip("\n")})
+    return cells
+
+
+def record(lesson: LessonInfo) -> None:
+    """Run the lesson and write its outputs."""
+    cells = run(lesson)
+    found = {"examples": read_record(lesson)["examples"], "cells": cells}
+    OUTPUTS.mkdir(exist_ok=True)
+    with atomic_write(OUTPUTS / f"{lesson.name}.json") as partial:
+        partial.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"wrote docs/outputs/{lesson.name}.json")
+
+
+def main(numbers: list[str]) -> int:
+    """Record the lessons with these numbers, by default all, each in a process of its own -> exit status."""
+    os.environ.update(COLUMNS=WIDTH, MINITRANSFORMER_FAST="")
+    if len(numbers) == 1:
+        record(find_lesson(numbers[0], LESSONS))
+        return 0
+    for number in numbers or [lesson.number for lesson in find_lessons(LESSONS)]:
+        status = subprocess.run([sys.executable, str(Path(__file__)), number]).returncode
+        if status:
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,20 @@
+"""Builds the site as CI does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_site(folder: Path) -> Path:
+    """Build the site in `folder` -> the folder of its pages, with index.html.
+
+    AssertionError, with the log, if it fails; a warning is a failure. It takes about 20 seconds.
+    """
+    pages = folder / "site"
+    options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "doctrees"), "-c", "docs"]
+    command = [sys.executable, "-m", "sphinx", *options, ".", str(pages)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, f"the site cannot be built:\n{built.stdout}{built.stderr}"
+    return pages

@@ -1,0 +1,131 @@
+"""The site as a reader gets it: every lesson with its outputs and figures, no dead link, nothing from another host."""
+
+import json
+import re
+
+import pytest
+
+from docs.course_site.percent import read_outputs
+from minitransformer.exercises import find_exercises
+from tests.lessons.conftest import LESSONS
+from tests.site.build import ROOT
+from tests.site.pages import Page, dead, foreign_addresses, is_foreign
+
+pytestmark = pytest.mark.exhaustive  # building takes 20 seconds
+every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+EXPLORED = re.compile(r"explorer/index\.html#view=cell&cell=([\w.]+)")
+
+
+def complaints(found):
+    """A message with one complaint a line."""
+    return "\n".join(["", *sorted(set(found))])
+
+
+def test_the_checker_sees_what_is_wrong(tmp_path):
+    (tmp_path / "other.html").write_text('<p id="here">', "utf-8")
+    (tmp_path / "page.html").write_text(
+        '<a href="other.html#here">a</a> <a href="other.html#gone">b</a> <a href="gone.html">c</a> <a href="#no">d</a> '
+        '<a href="https://a.org/x">e</a> <script src="https://a.org/x.js">var hidden;</script><img src="x.png">'
+        '<link rel="stylesheet" href="//a.org/x.css"> <details class="fold"><summary>more</summary></details>',
+        "utf-8",
+    )
+    pages = {path: Page(path) for path in tmp_path.glob("*.html")}
+    page = pages[tmp_path / "page.html"]
+    assert [link for link in page.links if dead(link, page, pages)] == ["other.html#gone", "gone.html", "#no"]
+    assert [load for load in page.loads if is_foreign(load)] == ["https://a.org/x.js", "//a.org/x.css"]
+    assert page.folds == ["fold"]
+    assert page.images == [{"src": "x.png"}]
+    assert page.text.split() == ["a", "b", "c", "d", "e", "more"]
+    assert foreign_addresses("a { b: url('https://a.org/f') } @import '//b.org/c'; d { e: url(f.png) }") == [
+        "https://a.org/f",
+        "//b.org/c",
+    ]
+
+
+def test_every_link_leads_somewhere(site, pages):
+    assert site / "index.html" in pages
+    found = [
+        f"{page.path.relative_to(site)}: {link}"
+        for page in pages.values()
+        for link in (*page.links, *page.loads)
+        if dead(link, page, pages)
+    ]
+    assert not found, complaints(found)
+
+
+def test_nothing_is_loaded_from_another_host(site, pages):
+    found = [f"{page.path.name}: {load}" for page in pages.values() for load in page.loads if is_foreign(load)]
+    for style in site.rglob("*.css"):
+        found += [f"{style.name}: {address}" for address in foreign_addresses(style.read_text("utf-8"))]
+    assert not found, complaints(found)
+
+
+def test_every_picture_exists_and_is_described(pages):
+    found = [
+        f"{page.path.name}: {image['src']}"
+        for page in pages.values()
+        for image in page.images
+        if not image.get("alt") or dead(image["src"], page, pages)
+    ]
+    assert not found, complaints(found)
+
+
+def test_every_page_has_one_title_and_leads_back_to_the_front_page(site, pages):
+    for page in pages.values():
+        up = "../" * (len(page.path.relative_to(site).parts) - 1)
+        assert f"{up}index.html" in page.links or page.path == site / "index.html", page.path
+
+
+@every_lesson
+def test_lesson_has_its_outputs_and_figures(lesson, site, pages):
+    page = pages[site / "lessons" / f"{lesson.name}.html"]
+    lines = {line.rstrip() for line in page.text.splitlines()}
+    for cell in read_outputs(lesson.name)["cells"]:
+        assert {line.rstrip() for line in cell["printed"].splitlines()} <= lines
+    shown = {image["src"].rpartition("/")[2] for image in page.images}
+    assert set(lesson.figures) <= shown
+
+
+@every_lesson
+def test_lesson_folds_what_may_be_skipped(lesson, site, pages):
+    page = pages[site / "lessons" / f"{lesson.name}.html"]
+    kinds = [fold.split()[-1] for fold in page.folds if fold.startswith("fold ")]
+    assert [kind for kind in kinds if kind != "code"] == ["deeper", "answers"]
+    assert "lesson.finish(" in "".join(page.folded)
+    assert "lesson = begin(" not in "".join(page.folded)
+
+
+@every_lesson
+def test_lesson_leads_to_its_numbers_in_the_explorer(lesson, site, pages):
+    page = pages[site / "lessons" / f"{lesson.name}.html"]
+    linked = {match[1] for link in page.links if (match := EXPLORED.search(link))}
+    assert linked == {name.partition("[")[0] for name in read_outputs(lesson.name)["examples"]}
+    data = (ROOT / "minitransformer/explorer/page/data.js").read_text("utf-8")
+    model = json.loads(re.search(r"MODEL\s*=\s*(\{.*\})", data, flags=re.DOTALL)[1])
+    assert linked <= model["expected"].keys()
+
+
+def test_front_page_shows_the_path_of_one_hour_and_all_lessons(site, pages):
+    links = pages[site / "index.html"].links
+    assert {f"lessons/{lesson.name}.html" for lesson in LESSONS} <= set(links)
+    assert "explorer/index.html" in links
+    assert sum(link.startswith("explorer/index.html#view=cell&cell=cross.") for link in links) == 8
+
+
+def test_every_exercise_is_there_with_its_hints_folded_and_without_its_answer(site, pages):
+    page = pages[site / "docs" / "exercises.html"]
+    exercises = find_exercises()
+    assert {exercise.name for exercise in exercises} <= page.ids
+    kinds = [fold.split()[-1] for fold in page.folds]
+    assert kinds.count("hint") == sum(len(exercise.hints) for exercise in exercises)
+    assert kinds.count("source") == len(exercises)
+    for exercise in exercises:
+        assert f"minitransformer start {exercise.name}" in page.text
+        answer = (ROOT / "lessons/exercises" / exercise.name / "solution.py").read_text("utf-8")
+        assert answer.strip() not in page.text
+
+
+def test_reference_shows_a_derivation_as_it_stands_in_the_source(site, pages):
+    text = pages[site / "docs/api/functional.html"].text
+    assert "Chain      ds_j = sum_i dp_i p_i (1[i = j] - p_j) = p_j (dp_j - sum_i dp_i p_i)" in text
+    assert "Alias for field number" not in "".join(page.text for page in pages.values())
