@@ -178,6 +178,7 @@ const Strings = {
     lossStays: (last, right) => `The loss tells nothing: it ends at ${last}, and with the right model at ${right}.`,
     tryWord: (word) => `Try it with “${word}”`,
     tryTrained: "Try it with trained weights",
+    tryUntrained: "Watch it learn from untrained weights",
 
     loss: "The loss while both models learn",
     lossLabel: (steps) => `The loss during ${steps} steps of Adam, with the right model and with the mistake`,

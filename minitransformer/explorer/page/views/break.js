@@ -44,7 +44,10 @@ const BreakView = (() => {
   function arrive(heading) {
     arriving = false;
     const { top } = heading.getBoundingClientRect();
-    if (top >= 0 && top < window.innerHeight / 2) return;
+    if (top < 0 || top > window.innerHeight / 2) jump(heading);
+  }
+
+  function jump(heading) {
     heading.focus({ preventScroll: true });
     heading.scrollIntoView();
   }
@@ -58,7 +61,8 @@ const BreakView = (() => {
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
     return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open: !state.mistake || window.innerWidth >= 1100 }, element("summary", { "data-focus": "menu" }, text.list),
-        element("ul", {}, item("")), group("forward"), group("backward")));
+        element("ul", {}, item("")), group("forward"), group("backward")),
+      element("button", { type: "button", class: "quiet", "data-focus": "to-table", onclick: () => jump(document.getElementById("all")) }, `${text.table} ↓`));
   }
 
   /* --- what is changed --- */
@@ -221,9 +225,11 @@ const BreakView = (() => {
 
   function curves({ right, wrong }) {
     const text = Strings.break;
+    const untrained = App.state.weights !== "untrained" && MODEL.weights.untrained;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: text.wrongModel, class: "wrong" },
-    ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }));
+    ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),
+    untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }) }, text.tryUntrained)));
   }
 
   return { render, plantLink, nameOf, bell };
