@@ -6,7 +6,7 @@ const App = (() => {
   const { element } = Dom;
   const DEFAULTS = {
     view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "trained", mistake: "", show: "both",
-    steps: 0, edits: "",
+    steps: 0, edits: "", look: "", guess: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps"]);
   const MOST_STEPS = 1000;
@@ -35,6 +35,7 @@ const App = (() => {
     if (!(state.weights in MODEL.weights)) state.weights = DEFAULTS.weights in MODEL.weights ? DEFAULTS.weights : Object.keys(MODEL.weights)[0];
     if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
+    if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
     state.steps = Math.max(0, Math.min(MOST_STEPS, Math.floor(state.steps)));
     state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
     state.smoothing = state.smoothing ? 0.1 : 0;
@@ -280,7 +281,7 @@ const App = (() => {
       changed() && [" ", element("button", { type: "button", class: "quiet", onclick: () => set({ ...DEFAULTS, view: state.view, show: state.show }) }, text.reset)]);
   }
 
-  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !["view", "cell", "show"].includes(name) && state[name] !== usual);
+  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !["view", "cell", "show", "look", "guess"].includes(name) && state[name] !== usual);
 
   /* The largest difference to the library's numbers, computed here and now; null if the input is another one. */
   function agreement() {

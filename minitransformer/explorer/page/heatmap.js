@@ -9,8 +9,8 @@ const Heatmap = (() => {
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
 
-  /* heatmap({name, values, select(flat), selected, compact, width, label, kind}) -> element. `compact` is a picture
-     without labels and numbers. */
+  /* heatmap({name, values, select(flat), selected, summary(flat), compact, width, label, kind}) -> element. `compact` is a
+     picture without labels and numbers; `summary` is what the pointer is told about a cell. */
   function heatmap(options) {
     const { name, values, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
@@ -187,7 +187,7 @@ const Heatmap = (() => {
     context.strokeRect(x + 0.5, y + 0.5, layout.cellWidth, layout.cellHeight);
   }
 
-  function listen(canvas, array, layout, { select, selected }) {
+  function listen(canvas, array, layout, { select, selected, summary = (flat) => App.cellSummary(array.name, flat) }) {
     const cellAt = ({ offsetX, offsetY }) => {
       const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
       const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
@@ -203,7 +203,7 @@ const Heatmap = (() => {
     canvas.addEventListener("pointermove", (event) => {
       const flat = cellAt(event);
       canvas.style.cursor = flat === null ? "default" : "pointer";
-      canvas.title = flat === null ? "" : App.cellSummary(array.name, flat);
+      canvas.title = flat === null ? "" : summary(flat);
     });
     canvas.addEventListener("keydown", (event) => {
       const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout.columns, ArrowDown: layout.columns };

@@ -167,21 +167,19 @@ const Mistakes = (() => {
     return right.definitions.map(({ name, phase }) => ({ name, phase, difference: of(name) }));
   }
 
-  /* Adam from the current weights, with the gradients of the machine -> the losses before and after. */
-  function train(machine, { adam, steps }) {
-    const [first, optimizer] = [machine.loss, new Engine.Adam(adam)];
-    for (let step = 0; step < steps; step++) {
-      optimizer.step(machine);
-      machine.run();
-    }
-    return { first, last: machine.loss };
+  /* Adam from the current weights, with the gradients of the machine -> the losses before, between and after the steps.
+     It yields after each step, so that a page can do other things in between. */
+  function* train(machine, { adam, steps }) {
+    const [losses, optimizer] = [[machine.loss], new Engine.Adam(adam)];
+    for (; losses.length <= steps; losses.push(machine.run())) yield optimizer.step(machine);
+    return losses;
   }
 
   /* Does the loss fall as it falls with the right gradients? `first` is the loss before, `right` that of the others. */
-  function falls(context) {
-    const { first, last } = train(context.wrong(), context);
-    const right = train(context.right(), context).last;
-    return { rings: !(last - right <= AS_GOOD), number: last, where: null, first, right };
+  function* falls(context) {
+    const losses = { wrong: yield* train(context.wrong(), context), right: yield* train(context.right(), context) };
+    const [last, right] = [losses.wrong.at(-1), losses.right.at(-1)];
+    return { rings: !(last - right <= AS_GOOD), number: last, where: null, first: losses.wrong[0], right, losses };
   }
 
   /* Random numbers between -1 and 1, the same each time, by a linear congruential generator (Park and Miller 1988). */
@@ -289,10 +287,13 @@ const Mistakes = (() => {
     return { ...worst.result(), first: all.find((array) => array.difference > EXACT)?.name ?? null };
   }
 
+  const finish = (work, step = work.next()) => (step.done ? step.value : finish(work));
+
   const detectors = [
-    { id: "falls", run: falls }, { id: "complex", run: complex }, { id: "rows", run: rowSums },
+    { id: "falls", work: falls, run: (context) => finish(falls(context)) },
+    { id: "complex", run: complex }, { id: "rows", run: rowSums },
     { id: "leak", run: leak }, { id: "padding", run: padding }, { id: "formula", run: formula },
   ];
 
-  return { list, context, detectors, differences };
+  return { list, context, detectors, differences, EXACT };
 })();

@@ -61,6 +61,7 @@ const Show = (() => {
       case "+": return `${text(node.a)}+${text(node.b)}`;
       case "*": return `${of(node.a)}${of(node.b)}`;
       case "cell": return `${nameOf(node.name)}(${subscript(node.index, nameOf)})`;
+      case "sum": return `#{${node.over[0]}: ${conditionText(node.where, nameOf)}}`; // of ones: how many there are
       case "max": return `last ${node.over[0]}: ${conditionText(node.where, nameOf)}`;
       default: return `${node.op}(${text(node.a)}, ${text(node.b)})`;
     }

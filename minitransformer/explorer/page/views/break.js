@@ -1,1 +1,236 @@
-const BreakView = { render(content) { content.append("Break"); } };
+/* A mistake is planted: what it changes, which tests notice it, and where the trail of wrong numbers begins. */
+const BreakView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const MOST_LINES = 3; // the others are folded
+  const BELL = "M8 1.2a1 1 0 0 1 1 1v.5a4 4 0 0 1 3 3.9v3.2l1.6 2.4H2.4L4 9.8V6.6a4 4 0 0 1 3-3.9v-.5a1 1 0 0 1 1-1z M6.4 13.2h3.2a1.6 1.6 0 0 1-3.2 0z";
+  let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
+  let arriving = false; // whether a link to a mistake has just been followed
+
+  const nameOf = (id) => (id ? Strings.mistakes[id].name : Strings.break.none);
+  const isShown = () => !App.state.mistake || App.state.look !== "";
+  const guesses = () => (App.state.look === "guessed" ? new Set(App.state.guess.split(",").filter(Boolean)) : null);
+
+  function render(content) {
+    const { mistake } = App.state;
+    const text = Strings.break;
+    const pairs = [...(isShown() ? Experiments.pairsOf(mistake) : []), ...(BreakTable.isRunning() ? Experiments.allPairs() : [])];
+    content.append(
+      element("div", { class: "break-head" }, element("h1", {}, text.title), element("p", { class: "intro" }, text.intro)),
+      menu(),
+      element("div", { class: "experiment" },
+        element("h2", { id: "planted", tabindex: -1 }, nameOf(mistake)),
+        mistake ? changed(mistake) : element("p", {}, text.noneText),
+        witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()),
+      BreakTable.section());
+    verdicts();
+    Experiments.plan(pairs, arrived);
+    if (arriving) arrive(content.querySelector("#planted"));
+  }
+
+  /* --- choosing a mistake --- */
+
+  /* A link that plants a mistake, and then leads to it. */
+  function plantLink(id, changes, attributes, ...children) {
+    const href = App.link({ mistake: id, cell: "", guess: "", ...changes });
+    const follow = () => {
+      arriving = true;
+      if (href === location.hash) arrive(document.getElementById("planted"));
+    };
+    return element("a", { href, onclick: follow, ...attributes }, ...children);
+  }
+
+  function arrive(heading) {
+    arriving = false;
+    const { top } = heading.getBoundingClientRect();
+    if (top < 0 || top > window.innerHeight / 2) jump(heading);
+  }
+
+  function jump(heading) {
+    heading.focus({ preventScroll: true });
+    heading.scrollIntoView();
+  }
+
+  function menu() {
+    const { state } = App;
+    const text = Strings.break;
+    const item = (id) => element("li", {}, plantLink(id, { look: state.look === "skip" ? "skip" : "" }, {
+      "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}`,
+    }, nameOf(id)));
+    const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
+    return element("nav", { class: "menu", "aria-label": text.list },
+      element("details", { open: !state.mistake || window.innerWidth >= 1100 }, element("summary", { "data-focus": "menu" }, text.list),
+        element("ul", {}, item("")), group("forward"), group("backward")),
+      element("button", { type: "button", class: "quiet", "data-focus": "to-table", onclick: () => jump(document.getElementById("all")) }, `${text.table} ↓`));
+  }
+
+  /* --- what is changed --- */
+
+  function changed(id) {
+    const text = Strings.break;
+    const lines = Experiments.changedLines().map(pair);
+    const mask = Mistakes.list.find((each) => each.id === id).causal === false;
+    return element("section", { class: "changed" }, element("p", {}, Strings.mistakes[id].text), element("h3", {}, text.changed),
+      mask && comparison([text.maskRight], [text.maskWrong]),
+      lines.slice(0, MOST_LINES),
+      lines.length > MOST_LINES && element("details", {}, element("summary", {}, text.moreLines(lines.length - MOST_LINES)), lines.slice(MOST_LINES)));
+  }
+
+  function pair({ names, right, wrong }) {
+    const places = names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean);
+    return comparison(marked(right, wrong), marked(wrong, right), places);
+  }
+
+  function comparison(right, wrong, places = []) {
+    const text = Strings.break;
+    return element("dl", { class: "lines" },
+      element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula" }, right),
+      element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula" }, wrong),
+      places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
+  }
+
+  /* The pieces of a line, with a mark on what is not at the same end of the other line. */
+  function marked(pieces, others) {
+    const same = (a, b) => a && b && a.text === b.text && a.sub === b.sub && a.index === b.index && a.place === b.place;
+    const most = Math.min(pieces.length, others.length);
+    let [first, last] = [0, 0];
+    while (first < most && same(pieces[first], others[first])) first++;
+    while (last < most - first && same(pieces.at(-1 - last), others.at(-1 - last))) last++;
+    const end = pieces.length - last;
+    const middle = pieces.slice(first, end);
+    return [...Dom.formula(pieces.slice(0, first)), middle.length > 0 && element("mark", {}, ...Dom.formula(middle)), ...Dom.formula(pieces.slice(end))];
+  }
+
+  /* --- the six tests --- */
+
+  function witnesses() {
+    const { state } = App;
+    const text = Strings.break;
+    const shown = isShown();
+    if (ticked.mistake !== state.mistake) ticked = { mistake: state.mistake, ids: new Set() };
+    const look = () => App.set({ look: "guessed", guess: [...ticked.ids].join(",") });
+    const again = () => App.set({ look: "", guess: "" });
+    return element("section", { class: "who", "aria-label": text.who }, element("h3", { id: "who", tabindex: -1 }, text.who),
+      !shown && element("p", {}, text.guess),
+      (state.steps > 0 || state.edits) && element("p", { class: "note" }, text.note),
+      element("ul", { class: "detectors" }, Mistakes.detectors.map(({ id }) => element("li", { "data-detector": id }, shown ? finding(id) : guess(id)))),
+      !shown && element("p", { class: "buttons" },
+        element("button", { type: "button", class: "primary", "data-focus": "look", onclick: look }, text.look),
+        element("button", { type: "button", "data-focus": "skip", onclick: () => App.set({ look: "skip", guess: "" }) }, text.skip)),
+      shown && state.mistake && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, text.guessAgain)));
+  }
+
+  function guess(id) {
+    const { name, text } = Strings.detectors[id];
+    const toggle = (event) => ticked.ids[event.target.checked ? "add" : "delete"](id);
+    return [
+      element("label", { class: "check" }, element("input", {
+        type: "checkbox", checked: ticked.ids.has(id), "aria-describedby": `about-${id}`, "data-focus": `guess-${id}`, onchange: toggle,
+      }), element("strong", {}, name)),
+      element("p", { class: "note", id: `about-${id}` }, text),
+    ];
+  }
+
+  function bell(rings) {
+    return element("svg", { class: "bell", viewBox: "0 0 16 16", "aria-hidden": "true" },
+      element("path", { d: BELL, class: rings ? "ringing" : "still" }), !rings && element("path", { d: "M2 14.5 14 1.5", class: "still" }));
+  }
+
+  function finding(id, part = 0) {
+    const text = Strings.break;
+    const { name, text: about } = Strings.detectors[id];
+    const found = Experiments.result(App.state.mistake, id);
+    const wait = part > 0 ? [text.running, " ", element("progress", { value: part, max: 1, "aria-label": name })] : text.waiting;
+    const head = found
+      ? element("span", { class: found.rings ? "ring" : "silence" }, bell(found.rings), ` ${found.rings ? text.rings : text.silent}`)
+      : element("span", { class: "silence" }, wait);
+    return [
+      element("p", { class: "head" }, element("strong", {}, name), " ", head),
+      found && element("p", {}, ...numbersOf(id, found), " ", remark(id, found.rings)),
+      element("p", { class: "note" }, about),
+    ];
+  }
+
+  /* What a test found, in words, with a link to where it was. */
+  function numbersOf(id, found) {
+    const text = Strings.break;
+    const show = Show.number;
+    const facts = { number: show(found.number) };
+    if (id === "falls") Object.assign(facts, { steps: found.losses.wrong.length - 1, last: show(found.number), right: show(found.right) });
+    const link = (array) => element("a", { href: App.link({ view: "cell", cell: array }) }, Show.nameText(array));
+    return [
+      text.found[id](facts), found.rings && found.where ? [text.in, link(found.where), ". "] : ". ",
+      id === "complex" && text.gradients(found.wrong.length, found.arrays.length),
+      id === "formula" && found.first && [text.firstIn, link(found.first), "."]].flat().filter(Boolean);
+  }
+
+  function remark(id, rings) {
+    const all = guesses();
+    if (!all) return null;
+    const right = all.has(id) === rings;
+    const text = Strings.break;
+    return element("span", { class: right ? "verdict right" : "verdict wrong" }, `${right ? "✓" : "✗"} ${(right ? text.guessRight : text.guessWrong)(rings)}`);
+  }
+
+  /* --- what it shows --- */
+
+  /* A result has come, or a part of it. */
+  function arrived(mistake, id, part) {
+    if (mistake === App.state.mistake && isShown()) {
+      const place = document.querySelector(`[data-detector="${id}"]`);
+      const bar = place.querySelector("progress");
+      if (part < 1 && bar) bar.value = part;
+      else place.replaceChildren(...finding(id, part).filter(Boolean));
+      place.classList.toggle("fresh", part === 1);
+      if (part === 1) verdicts();
+    }
+    BreakTable.arrived(mistake, id, part);
+  }
+
+  /* The sentences that need all results, and the curves of the loss. */
+  function verdicts() {
+    const { mistake } = App.state;
+    const text = Strings.break;
+    const results = Mistakes.detectors.map(({ id }) => ({ id, ...Experiments.result(mistake, id) }));
+    const place = document.querySelector(".verdicts");
+    if (!mistake || !isShown()) return;
+    if (results.some(({ rings }) => rings === undefined)) return;
+    const names = results.filter(({ rings }) => rings).map(({ id }) => Strings.detectors[id].name);
+    const differing = Experiments.differences().filter(({ differs }) => differs).length;
+    const all = guesses();
+    const score = all && results.filter(({ id, rings }) => all.has(id) === rings).length;
+    place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
+      element("p", { role: "status" }, all && `${text.score(score, results.length)} `, text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)),
+      element("p", {}, Strings.mistakes[mistake].moral),
+      differing === 0 && offer()), curves(results[0].losses));
+  }
+
+  function aboutLoss({ rings, first, number, right }, differing) {
+    if (differing === 0) return null;
+    const text = Strings.break;
+    return (rings ? text.lossTells : number < first ? text.lossSilent : text.lossStays)(Show.number(number), Show.number(right));
+  }
+
+  /* Nothing differs: another word, or other weights, for which the mistake matters. */
+  function offer() {
+    const { state } = App;
+    const text = Strings.break;
+    const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
+    const word = MODEL.expected ? "toot" : App.words([first, first]);
+    if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }) }, text.tryWord(word)));
+    if (state.weights === "trained" || !MODEL.weights.trained) return null;
+    return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }) }, text.tryTrained));
+  }
+
+  function curves({ right, wrong }) {
+    const text = Strings.break;
+    const untrained = App.state.weights !== "untrained" && MODEL.weights.untrained;
+    return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
+      { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: text.wrongModel, class: "wrong" },
+    ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),
+    untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }) }, text.tryUntrained)));
+  }
+
+  return { render, plantLink, nameOf, bell };
+})();

@@ -69,12 +69,21 @@ const CellView = (() => {
       return element("div", { class: `map ${kind}` },
         element("p", { class: "formula" }, element("span", { class: `name ${kind}` }, ...Dom.formula([Show.symbol(symbol)])),
           element("small", {}, ` (${shape.join(", ")})`), definition && [" = ", ...Dom.formula(Show.letters(definition, machine))]),
+        planted(name),
         Heatmap.heatmap({
           name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
           select: (flat) => choose({ name, flat }),
         }));
     }));
+  }
+
+  /* What a planted mistake changes in an array's line. */
+  function planted(name) {
+    if (!App.state.mistake || !Experiments.isChanged(name)) return null;
+    const text = Strings.break;
+    const right = App.machine.get(name).definition ? [text.planted, ...Dom.formula(Experiments.line(Experiments.right(), name))] : text.plantedMask;
+    return element("p", { class: "formula planted" }, "✗ ", right);
   }
 
   function mapWidth(count) {

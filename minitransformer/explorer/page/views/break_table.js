@@ -1,0 +1,110 @@
+/* The table of all mistakes and all tests. */
+const BreakTable = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  let running = null; // the state that the table is being filled for
+
+  const key = () => JSON.stringify([App.state.word, App.state.answer, App.state.padding, App.state.smoothing, App.state.weights]);
+  const isRunning = () => running === key() && Experiments.missing(Experiments.allPairs()).length > 0;
+
+  function section() {
+    const text = Strings.break;
+    const rows = ["", ...Mistakes.list.map(({ id }) => id)];
+    const head = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, text.mistake),
+      Mistakes.detectors.map(({ id }) => element("th", { scope: "col", class: "turned" }, element("span", {}, Strings.detectors[id].name)))));
+    const cells = (mistake) => Mistakes.detectors.map(({ id }) => element("td", { "data-result": `${mistake}/${id}` }, cell(mistake, id)));
+    return element("section", { class: "all", "aria-label": text.table }, element("h2", { id: "all", tabindex: -1 }, text.table),
+      element("p", { class: "intro" }, text.tableIntro(Mistakes.list.length)), element("div", { class: "controls" }, controls()),
+      element("table", {}, head, element("tbody", {}, rows.map((mistake) => element("tr", { class: mistake === App.state.mistake ? "current" : null },
+        element("th", { scope: "row" }, BreakView.plantLink(mistake, { look: "skip" }, { "data-focus": `row-${mistake}` }, BreakView.nameOf(mistake))), cells(mistake)))),
+      element("tfoot", {}, counts())),
+      element("div", { class: "summary" }, summary()));
+  }
+
+  /* The button that starts, the one that stops, and how far it is. */
+  function controls() {
+    const text = Strings.break;
+    const all = Experiments.allPairs().length;
+    const done = all - Experiments.missing(Experiments.allPairs()).length;
+    if (isRunning()) {
+      return [element("button", { type: "button", "data-focus": "table", onclick: stop }, text.stop),
+        element("progress", { value: done, max: all, "aria-label": text.progress }), element("span", {}, text.done(done, all))];
+    }
+    return [done < all && element("button", { type: "button", class: "primary", "data-focus": "table", onclick: start }, text.runAll(Mistakes.list.length)),
+      element("span", {}, text.done(done, all))];
+  }
+
+  function start() {
+    running = key();
+    App.set({});
+  }
+
+  function stop() {
+    running = null;
+    App.set({});
+  }
+
+  function cell(mistake, id) {
+    const text = Strings.break;
+    const found = Experiments.result(mistake, id);
+    if (!found) return element("span", { class: "unknown" }, element("span", { class: "hidden-text" }, text.unguessed), element("span", { "aria-hidden": "true" }, "?"));
+    const label = text.cellLabel(BreakView.nameOf(mistake), Strings.detectors[id].name, found.rings ? text.rings : text.silent);
+    return BreakView.plantLink(mistake, { look: "skip" }, {
+      class: found.rings ? "ring" : "silence", "aria-label": label, title: label, "data-focus": `cell-${mistake}-${id}`,
+    }, found.rings ? BreakView.bell(true) : "–");
+  }
+
+  /* How many mistakes each test has found. */
+  function counts() {
+    const text = Strings.break;
+    return element("tr", {}, element("th", { scope: "row" }, text.counts), Mistakes.detectors.map(({ id }) => {
+      const results = Mistakes.list.map((mistake) => Experiments.result(mistake.id, id));
+      return element("td", {}, results.every(Boolean) ? String(results.filter(({ rings }) => rings).length) : "");
+    }));
+  }
+
+  /* What the whole table says. */
+  function summary() {
+    if (Experiments.missing(Experiments.allPairs()).length > 0) return [];
+    const text = Strings.break;
+    const rings = (mistake) => Mistakes.detectors.filter(({ id }) => Experiments.result(mistake, id).rings).map(({ id }) => id);
+    const rows = Mistakes.list.map(({ id }) => ({ name: Strings.mistakes[id].name, found: rings(id) }));
+    const by = (detector) => rows.filter(({ found }) => found.includes(detector)).length;
+    const names = (wanted) => rows.filter(({ found }) => wanted(found)).map(({ name }) => name);
+    const [only, nobody] = [names((found) => found.join() === "formula"), names((found) => found.length === 0)];
+    const best = Mistakes.detectors.map(({ id }) => id).reduce((a, b) => (by(b) > by(a) ? b : a));
+    return element("ul", {}, [
+      text.summaryLoss(by("falls"), rows.length), text.summaryBest(Strings.detectors[best].name, by(best), rows.length),
+      only.length > 0 && text.summaryOnly(only), nobody.length > 0 && text.summaryNobody(nobody),
+    ].filter(Boolean).map((line) => element("li", {}, line)));
+  }
+
+  /* The button stays the same element, or a click on it could be lost. */
+  function progress() {
+    const place = document.querySelector(".all .controls");
+    const all = Experiments.allPairs().length;
+    const done = all - Experiments.missing(Experiments.allPairs()).length;
+    if (done < all) {
+      const bar = place.querySelector("progress");
+      if (bar) bar.value = done;
+      place.querySelector("span").textContent = Strings.break.done(done, all);
+      return;
+    }
+    const focused = place.contains(document.activeElement);
+    place.replaceChildren(...controls().filter(Boolean));
+    if (focused) document.getElementById("all").focus({ preventScroll: true });
+  }
+
+  /* A result has come, or a part of it. */
+  function arrived(mistake, id, part) {
+    if (part < 1) return;
+    const place = document.querySelector(`[data-result="${mistake}/${id}"]`);
+    place.replaceChildren(cell(mistake, id));
+    progress();
+    document.querySelector(".all tfoot").replaceChildren(counts());
+    document.querySelector(".all .summary").replaceChildren(...[summary()].flat());
+  }
+
+  return { section, arrived, isRunning };
+})();

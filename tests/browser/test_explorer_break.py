@@ -1,0 +1,240 @@
+"""The view of planted mistakes: who notices which, where the wrong numbers begin, and what the page shows of it."""
+
+import pytest
+
+from minitransformer.explorer import page_folder
+from tests.browser import chromium
+
+pytestmark = pytest.mark.exhaustive
+FOLDER = page_folder()
+DETECTORS = ["falls", "complex", "rows", "leak", "padding", "formula"]
+
+# For the running example, stop and pots, with trained weights: the tests that ring, and the first wrong array.
+EXPECTED = {
+    "no-scale": ({"formula"}, "encoder.self.s"),
+    "no-scale-backward": ({"complex"}, "cross.dq"),
+    "mask-after-softmax": ({"complex", "rows", "leak", "padding", "formula"}, "decoder.self.m"),
+    "causal-mask-off": ({"leak", "formula"}, "decoder.self.allowed"),
+    "heads-reshaped": ({"padding", "formula"}, "encoder.self.q"),
+    "variance-over-c-1": ({"formula"}, "encoder.norm1.sigma"),
+    "gamma-outside-sums": ({"complex", "rows"}, "decoder.norm3.dx_hat_mean"),
+    "softmax-entry-by-entry": ({"complex", "rows"}, "cross.ds"),
+    "keys-reshaped": ({"complex", "rows", "padding"}, "cross.dk"),
+    "relu-gated-by-gradient": ({"falls", "complex"}, "decoder.ffn.da"),
+    "residual-forgotten": ({"complex"}, "decoder.norm1.dy"),
+    "memory-through-values": ({"complex"}, "cross.dM"),
+    "token-twice": (set(), None),
+    "mean-and-sum": ({"complex"}, "output.dz"),
+}
+
+UNTIL = """
+const done = arguments[arguments.length - 1];
+const holds = new Function(`return (${arguments[0]});`);
+const ask = () => (holds() ? done() : setTimeout(ask, 20));
+ask();
+"""
+ALL_SHOWN = "document.querySelectorAll('.detectors .bell').length === 6"
+SHOWN = """
+return Object.fromEntries([...document.querySelectorAll(".detectors li")].map(
+  (item) => [item.dataset.detector, [item.querySelector(".ring, .silence").innerText.trim(), item.innerText]]));
+"""
+RUN = """
+const {weights, target, source} = {...MODEL, weights: MODEL.weights.trained};
+const mistake = Mistakes.list.find(({id}) => id === arguments[0]);
+const context = Mistakes.context(MODEL, {weights, source, target, mistake});
+return Object.fromEntries(Mistakes.detectors.map(({id, run}) => [id, run(context)]).map(
+  ([id, {rings, number}]) => [id, [rings ? "rings" : "silent", Show.number(number)]]));
+"""
+TABLE = """
+const bell = (cell) => cell.querySelector(".ring") ? "rings" : cell.querySelector(".silence") ? "silent" : "?";
+const cells = [...document.querySelectorAll("[data-result]")];
+return Object.fromEntries(cells.map((cell) => [cell.dataset.result, bell(cell)]));
+"""
+
+
+def open_view(page, fragment="", **settings):
+    page.open(FOLDER, f"index.html#view=break{fragment}", **settings)
+
+
+def results(page):
+    """{test: (what is shown of its bell, all that it shows)}, once all are there."""
+    page.wait(UNTIL, ALL_SHOWN)
+    return page.script(SHOWN)
+
+
+def ringing(found):
+    return {detector for detector, (bell, _) in found.items() if bell == "rings"}
+
+
+def run_all(page):
+    page.click(".all .controls button")
+    page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length === 0")
+    return page.script(TABLE)
+
+
+def test_list_has_every_mistake_once_and_none_first(page):
+    open_view(page)
+    shown = page.script(
+        "return [...document.querySelectorAll('.menu a')].map(a => new URLSearchParams(a.hash).get('mistake'));"
+    )
+    assert shown[0] is None
+    assert sorted(shown[1:]) == sorted(EXPECTED)
+    assert page.script("return Mistakes.list.map(({id}) => id);") == list(EXPECTED)
+
+
+@pytest.mark.parametrize("mistake", ["", *EXPECTED])
+def test_bells_are_those_of_the_detectors(page, mistake):
+    open_view(page, f"&mistake={mistake}&look=skip")
+    shown, found = results(page), page.script(RUN, mistake)
+    assert shown.keys() == found.keys() == set(DETECTORS)
+    for detector, (bell, number) in found.items():
+        assert shown[detector][0] == bell
+        assert number in shown[detector][1]
+    assert ringing(shown) == (EXPECTED[mistake][0] if mistake else set())
+
+
+CHIPS = """
+return [...document.querySelectorAll(".chip")].map(
+  (chip) => [chip.dataset.chip, chip.innerText.trim()[0], chip.classList.contains("edited")]);
+"""
+DIFFERENCES = """
+const {weights, target, source} = {...MODEL, weights: MODEL.weights.trained};
+const mistake = Mistakes.list.find(({id}) => id === arguments[0]);
+const {right, wrong} = Mistakes.context(MODEL, {weights, source, target, mistake});
+const [a, b] = [right(), wrong()];
+return [...a.arrays.keys()].filter((name) => a.data(name).some((x, i) => !(Math.abs(x - b.data(name)[i]) <= 1e-9)));
+"""
+
+
+@pytest.mark.parametrize(("mistake", "first"), [(mistake, first) for mistake, (_, first) in EXPECTED.items() if first])
+def test_trail_begins_where_the_mistake_is(page, mistake, first):
+    open_view(page, f"&mistake={mistake}&look=skip")
+    assert page.script("return document.querySelector('.trail [data-first]').dataset.first;") == first
+    chips = page.script(CHIPS)
+    wrong = [name for name, sign, _ in chips if sign == "≠"]
+    assert wrong[0] == first
+    assert [edited for name, _, edited in chips if name == first] == [True]
+    assert sorted(wrong) == sorted(page.script(DIFFERENCES, mistake))
+
+
+def test_table_agrees_with_the_single_results(page):
+    open_view(page)
+    found = run_all(page)
+    for mistake, (rings, _) in EXPECTED.items():
+        assert {detector for detector in DETECTORS if found[f"{mistake}/{detector}"] == "rings"} == rings
+    assert all(found[f"/{detector}"] == "silent" for detector in DETECTORS)
+    counts = page.script("return [...document.querySelectorAll('.all tfoot td')].map(cell => Number(cell.innerText));")
+    assert counts == [sum(detector in rings for rings, _ in EXPECTED.values()) for detector in DETECTORS]
+    names = page.script("return Strings.mistakes;")
+    summary = page.text(".all .summary").splitlines()
+    only = [
+        name for mistake, (rings, _) in EXPECTED.items() if rings == {"formula"} for name in [names[mistake]["name"]]
+    ]
+    assert summary[2] == f"Only the comparison with the paper finds: {'; '.join(only)}."
+    assert summary[3].endswith(f": {names['token-twice']['name']}.")
+    page.click("[data-result='causal-mask-off/leak'] a")
+    page.wait(UNTIL, "App.state.mistake === 'causal-mask-off'")
+    assert ringing(results(page)) == {"leak", "formula"}
+    assert page.script(
+        "return Math.abs(document.getElementById('planted').getBoundingClientRect().top) < innerHeight / 2;"
+    )
+    assert page.script(TABLE) == found
+
+
+def test_table_can_be_stopped_and_is_one_for_a_screen_reader(page):
+    open_view(page)
+    results(page)
+    page.click(".all .controls button")
+    page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length < 80")
+    page.click(".all .controls button")
+    left = page.script("return document.querySelectorAll('.all .unknown').length;")
+    assert left > 0
+    page.wait("setTimeout(arguments[0], 300);")
+    assert page.script("return document.querySelectorAll('.all .unknown').length;") == left
+    assert page.text(".all .controls button") == "Run all 14"
+    scopes = page.script("return [...document.querySelectorAll('.all th')].map(cell => cell.scope);")
+    assert scopes == ["col"] * 7 + ["row"] * 16
+
+
+def test_guesses_are_judged(page):
+    open_view(page, "&mistake=softmax-entry-by-entry")
+    assert page.script("return document.querySelectorAll('.bell, .moral, .trail').length;") == 0
+    for detector in ["complex", "leak"]:
+        page.click(f"[data-detector={detector}] input")
+    page.click("[data-focus=look]")
+    shown = results(page)
+    remarks = {detector: "✓" in text for detector, (_, text) in shown.items()}
+    assert remarks == {detector: detector not in ("rows", "leak") for detector in DETECTORS}
+    assert "4 of your 6 guesses are right. 2 of 6 notice: Complex step, " in page.text(".moral")
+    page.reload()
+    assert results(page) == shown
+
+
+def test_skipping_lasts_for_other_mistakes(page):
+    open_view(page, "&mistake=no-scale", width=1440)
+    page.click("[data-focus=skip]")
+    results(page)
+    page.click("[data-focus=plant-mean-and-sum]")
+    page.wait(UNTIL, "App.state.mistake === 'mean-and-sum'")
+    assert ringing(results(page)) == {"complex"}
+
+
+@pytest.mark.parametrize(
+    ("fragment", "expected"),
+    [("&mistake=token-twice", {"complex"}), ("&mistake=gamma-outside-sums&weights=untrained", {"complex", "rows"})],
+)
+def test_offer_makes_a_silent_mistake_ring(page, fragment, expected):
+    open_view(page, f"{fragment}&look=skip")
+    assert ringing(results(page)) == set()
+    assert page.text(".trail") == "Where does the trail of wrong numbers begin?\n\nNo array differs from the right one."
+    assert "Nobody notices, and nobody can" in page.text(".moral")
+    page.click(".offer")
+    page.wait(UNTIL, "document.querySelector('.chip')")
+    assert ringing(results(page)) == expected
+
+
+def test_an_array_is_compared_and_leads_to_its_numbers(page):
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    page.click("[data-chip='cross.ds']")
+    assert page.script("return document.querySelectorAll('.comparison canvas').length;") == 3
+    page.script("document.querySelector('.comparison canvas').focus();")
+    page.press("ARROW_RIGHT", "ARROW_RIGHT")
+    assert page.script("return [App.state.view, App.state.cell];") == ["break", "cross.ds[0,0,1]"]
+    page.press("ENTER")
+    assert page.script("return [App.state.view, App.state.cell];") == ["cell", "cross.ds[0,0,1]"]
+    assert "✗" in page.text(".witnesses")
+    assert page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.parentElement.innerText);")
+    page.driver.back()
+    page.wait(UNTIL, "App.state.view === 'break'")
+    assert page.script("return App.state.mistake;") == "softmax-entry-by-entry"
+
+
+def test_arrow_keys_go_from_array_to_array(page):
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    page.script("document.querySelector('.chip[tabindex=\"0\"], .chip:not([tabindex])').focus();")
+    seen = []
+    for key in ["ARROW_RIGHT", "ARROW_DOWN", "ARROW_UP", "END", "HOME"]:
+        page.press(key)
+        seen.append(page.script("return document.activeElement.dataset.chip;"))
+    assert seen == ["cross.dq", "decoder.norm1.dy", "cross.dy", "dE", "cross.dy"]
+
+
+def test_numbers_say_what_the_right_line_is(page):
+    page.open(FOLDER, "index.html#view=cell&cell=cross.ds&mistake=softmax-entry-by-entry")
+    notes = page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.innerText);")
+    assert len(notes) == 1
+    assert notes[0].startswith("✗ planted mistake; the right line is: ds")
+    page.open(FOLDER, "index.html#view=cell&cell=decoder.self.p&mistake=causal-mask-off")
+    assert "also forbids every key after the query" in page.text(".formula.planted")
+
+
+@pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
+@pytest.mark.parametrize("fragment", ["", "&mistake=no-scale", "&mistake=keys-reshaped&look=skip&cell=cross.dk[0,1,2]"])
+def test_view_is_accessible_at_every_width(page, width, dark, fragment):
+    open_view(page, fragment, over="http", width=width, dark=dark, reduced_motion=True)
+    if fragment != "&mistake=no-scale":
+        results(page)
+    assert page.overflow() == []
+    assert page.axe() == []
+    assert [stop for stop in page.tab_stops() if not (stop.visible and stop.name)] == []
