@@ -99,7 +99,7 @@ const Heatmap = (() => {
       const [x, y] = corner(layout, flat);
       const value = values[flat];
       const strength = most > 0 ? Math.min(1, Math.abs(value) / most) : 0;
-      const [color, alpha] = Number.isFinite(value) ? [ink, Math.sqrt(strength) * 0.92] : [mark, 1];
+      const [color, alpha] = Number.isFinite(value) ? [ink, Math.sqrt(strength)] : [mark, 1];
       const fill = (...rectangle) => {
         context.fillStyle = paper;
         context.fillRect(...rectangle);

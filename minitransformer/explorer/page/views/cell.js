@@ -216,7 +216,7 @@ const CellView = (() => {
     show();
     return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
       element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
-      element("label", {}, text.nudge, " ", slider, " ", size),
+      element("label", { class: "nudge" }, text.nudge, slider, size),
       element("p", {}, text.quotient, ": ", output));
   }
 
