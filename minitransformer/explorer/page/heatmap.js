@@ -9,14 +9,15 @@ const Heatmap = (() => {
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
 
-  /* heatmap({name, values, select(flat), selected, compact, width, label, kind}) -> element. `compact` is a picture
-     without labels and numbers. */
+  /* heatmap({name, values, select(flat), enter(), selected, compact, width, label, kind}) -> element. `compact` is a
+     picture without labels and numbers; the Enter key calls `enter` once a number is selected. */
   function heatmap(options) {
     const { name, values, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
     const layout = measure(array, options.width ?? 320, compact);
+    const chosen = options.selected === undefined || options.selected === null ? "" : `${App.cellSummary(name, options.selected)}. `;
     const canvas = Dom.element("canvas", {
-      role: compact ? "img" : "application", "aria-label": options.label, tabindex: compact ? null : 0,
+      role: compact ? "img" : "application", "aria-label": chosen + options.label, tabindex: compact ? null : 0,
       "aria-roledescription": compact ? null : Strings.heatmap.role, class: `heatmap ${kind}`,
       "data-array": name, "data-kind": kind,
     });
@@ -113,7 +114,7 @@ const Heatmap = (() => {
       if (numbers) {
         if (value < 0) fill(x + 2, y + 4, cellWidth - 4, cellHeight - 8); // no stripes behind the number
         context.fillStyle = readable(color, paper, alpha);
-        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 4);
+        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 6);
       }
     }
     if (!compact) {
@@ -193,7 +194,7 @@ const Heatmap = (() => {
     context.strokeRect(x + 0.5, y + 0.5, layout.cellWidth, layout.cellHeight);
   }
 
-  function listen(canvas, array, layout, { select, selected }) {
+  function listen(canvas, array, layout, { select, selected, enter }) {
     const cellAt = ({ offsetX, offsetY }) => {
       const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
       const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
@@ -221,10 +222,11 @@ const Heatmap = (() => {
       }
       else if (event.key === "Home") flat = 0;
       else if (event.key === "End") flat = last;
-      else if (event.key === "Enter" || event.key === " ") flat ??= 0;
+      else if ((event.key === "Enter" || event.key === " ") && flat === null) flat = 0;
+      else if (event.key === "Enter" || event.key === " ") return enter?.(event.preventDefault());
       else return;
       event.preventDefault();
-      select(flat, true);
+      select(flat);
     });
   }
 

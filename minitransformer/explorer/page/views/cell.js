@@ -72,7 +72,7 @@ const CellView = (() => {
         Heatmap.heatmap({
           name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
-          select: (flat) => choose({ name, flat }),
+          select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
     }));
   }
@@ -84,25 +84,40 @@ const CellView = (() => {
     return Math.floor(wide || all >= 700 ? (room - 24) / Math.max(count, 2) : room);
   }
 
-  /* Choose a cell and keep the keyboard where it is. */
+  const toMap = ({ name }) => document.querySelector(`canvas[data-array="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
+
+  /* Choose a cell and keep the keyboard where it is: on the map, or in the panel. */
   function choose(cell) {
     App.select(cell);
-    document.querySelector(`canvas[data-array="${CSS.escape(cell.name)}"]`)?.focus({ preventScroll: true });
+    toMap(cell);
+  }
+
+  function follow(cell) {
+    App.select(cell);
+    document.querySelector(".inspector").focus({ preventScroll: true });
+  }
+
+  function close(cell) {
+    App.set({ cell: cell.name });
+    toMap(cell);
   }
 
   /* --- one number --- */
 
   function inspector(chosen) {
     const text = Strings.cell;
-    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-live": "polite" }, element("p", {}, text.choose));
+    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
     const { machine } = App;
     const { name, flat } = chosen;
     const { role } = machine.get(name);
     const partner = machine.partner(name);
     const value = role === "gradient" ? partner : name;
     const gradient = role === "gradient" ? name : partner;
-    return element("aside", { class: "inspector", "aria-live": "polite", "aria-label": App.cellText(name, flat) },
-      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => App.set({ cell: name }) }, "×"),
+    return element("aside", {
+      class: "inspector", tabindex: -1, "aria-label": App.cellSummary(name, flat),
+      onkeydown: (event) => { if (event.key === "Escape") close(chosen); },
+    },
+      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => close(chosen) }, "×"),
       element("h2", {}, App.cellText(name, flat)),
       value && section("value", text.forward, value, flat),
       gradient && section("gradient", text.backward, gradient, flat),
@@ -131,8 +146,6 @@ const CellView = (() => {
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
       links(text.goesTo, machine.goesTo(name, flat)));
   }
-
-  const follow = (cell) => choose(cell);
 
   function links(title, cells) {
     const text = Strings.cell;
