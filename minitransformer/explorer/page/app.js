@@ -157,6 +157,7 @@ const App = (() => {
     const match = /^([\w.]+)(?:\[([\d,]*)\])?$/.exec(state.cell);
     if (!match || !made.machine.arrays.has(match[1])) return null;
     const { shape } = made.machine.get(match[1]);
+    if (match[2] === undefined) return { name: match[1], flat: null };
     const index = match[2] ? match[2].split(",").map(Number) : [];
     if (index.length > shape.length && index.slice(shape.length).every((i) => i === 0)) index.length = shape.length;
     if (index.length !== shape.length || index.some((i, axis) => !(i < shape[axis]))) return { name: match[1], flat: null };

@@ -18,7 +18,8 @@ const CellView = (() => {
       element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
         ModelView.legend(), arrays(place, chosen)),
       inspector(chosen));
-    bringIntoView(content.querySelector(`canvas[data-array="${CSS.escape(chosen.flat === null ? name : chosen.name)}"]`), chosen.flat !== null);
+    const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
+    bringIntoView(map(chosen.name) ?? map(name), chosen.flat !== null);
   }
 
   /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
@@ -164,7 +165,9 @@ const CellView = (() => {
     if (machine.value(name, flat) === 0) {
       const { definition } = machine.get(name);
       const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
-      return element("section", { class: "why" }, element("p", {}, text.zero), element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
+      const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
+      return element("section", { class: "why" }, element("p", {}, cancel ? text.cancel : text.zero),
+        element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
     }
     const steps = element("ol", {});
     return element("details", {
@@ -185,25 +188,30 @@ const CellView = (() => {
     const path = [];
     let at = { name, flat };
     while (path.length < PATH_LENGTH) {
-      const { definition } = machine.get(at.name);
       const before = machine.comesFrom(at.name, at.flat).filter((cell) => machine.get(cell.name).role === "gradient");
       if (before.length === 0) break;
-      const given = machine.givenOf(at.name, at.flat);
-      const whole = Language.evaluate(definition.expression, definition.scope, given);
-      let best = null;
-      for (const cell of before) {
-        const values = machine.data(cell.name);
-        const kept = values[cell.flat];
-        values[cell.flat] = 0;
-        const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
-        values[cell.flat] = kept;
-        if (!best || change > best.change) best = { cell, change };
-      }
-      at = best.cell;
+      const sizes = changes(at.name, at.flat, before);
+      at = before[sizes.indexOf(Math.max(...sizes))];
       path.push(at);
     }
     path.push({ name: "output.L", flat: 0 });
     return path;
+  }
+
+  /* How much a number changes if a cell that it comes from is left out, for each of `cells`. */
+  function changes(name, flat, cells) {
+    const { machine } = App;
+    const { definition } = machine.get(name);
+    const given = machine.givenOf(name, flat);
+    const whole = Language.evaluate(definition.expression, definition.scope, given);
+    return cells.map((cell) => {
+      const values = machine.data(cell.name);
+      const kept = values[cell.flat];
+      values[cell.flat] = 0;
+      const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
+      values[cell.flat] = kept;
+      return change;
+    });
   }
 
   /* --- witnesses --- */
@@ -258,7 +266,7 @@ const CellView = (() => {
     const problem = element("span", { class: "problem", role: "alert" });
     const field = element("input", { type: "text", inputmode: "decimal", size: 10, value: Show.number(now), "data-focus": "set" });
     const apply = () => {
-      const wanted = Number(field.value.replace("−", "-").replace(",", "."));
+      const wanted = Number(field.value.replaceAll("−", "-").replace(",", "."));
       if (field.value.trim() === "" || !Number.isFinite(wanted)) problem.textContent = text.invalid;
       else if (field.value !== Show.number(now)) App.edit({ name, flat }, wanted - now);
     };

@@ -44,7 +44,7 @@ const ModelView = (() => {
       }
     }
     return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }, reads), parts,
-      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
+      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L[]" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
   }
 
   function edge(name, note = null) {
