@@ -14,6 +14,15 @@ UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open
 
 def open_explorer(page, state="", folder=FOLDER, **options):
     page.open(folder, f"index.html#{state}", **options)
+    drawn(page)
+
+
+def drawn(page):
+    """Wait until the page has computed and drawn its state; many steps of Adam take it a while."""
+    page.wait(
+        "const done = arguments[0];"
+        "(function look() { document.querySelector('main h1') ? done() : setTimeout(look, 20); })()"
+    )
 
 
 def address(page):
