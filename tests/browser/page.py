@@ -79,6 +79,13 @@ class Page:
     def resize(self, width, height=HEIGHT):
         self._cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
+    def print_preview(self, width):
+        """Lay the page out for paper. As in a real printout, the scripts of the page are not told of the width."""
+        self.script("addEventListener('resize', event => event.stopImmediatePropagation(), true)")
+        self._cdp("Emulation.setEmulatedMedia", media="print")
+        self.resize(width)
+        self.settle()
+
     def close(self):
         """Leave the page, so that it cannot do anything any more, and forget what it stored."""
         self.script(scripts.FORGET)

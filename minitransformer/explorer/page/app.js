@@ -31,8 +31,8 @@ const App = (() => {
       const text = given.get(name);
       state[name] = text === null ? usual : NUMBERS.has(name) ? Number(text) || 0 : text;
     }
-    if (!(state.view in VIEWS)) state.view = DEFAULTS.view;
-    if (!(state.weights in MODEL.weights)) state.weights = DEFAULTS.weights in MODEL.weights ? DEFAULTS.weights : Object.keys(MODEL.weights)[0];
+    if (!Object.hasOwn(VIEWS, state.view)) state.view = DEFAULTS.view;
+    if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = DEFAULTS.weights in MODEL.weights ? DEFAULTS.weights : Object.keys(MODEL.weights)[0];
     if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
     if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
@@ -125,7 +125,10 @@ const App = (() => {
       S: sequences.source.length, T: sequences.target.length + 1, eps: MODEL.norm_eps,
       smoothing: state.smoothing, ...mistakeOptions(mistake),
     });
-    for (const { name, flat, amount } of edits()) if (machine.arrays.has(name)) machine.edit(name, flat, amount);
+    for (const { name, flat, amount } of edits()) {
+      const array = machine.arrays.get(name);
+      if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
+    }
     machine.fill(MODEL.weights[weights], MODEL.PE, sequences);
     machine.run();
     return machine;
@@ -155,6 +158,7 @@ const App = (() => {
     const match = /^([\w.]+)(?:\[([\d,]*)\])?$/.exec(state.cell);
     if (!match || !made.machine.arrays.has(match[1])) return null;
     const { shape } = made.machine.get(match[1]);
+    if (match[2] === undefined) return { name: match[1], flat: null };
     const index = match[2] ? match[2].split(",").map(Number) : [];
     if (index.length > shape.length && index.slice(shape.length).every((i) => i === 0)) index.length = shape.length;
     if (index.length !== shape.length || index.some((i, axis) => !(i < shape[axis]))) return { name: match[1], flat: null };
@@ -234,17 +238,17 @@ const App = (() => {
     const sequences = ids();
     const own = (list) => words(list.filter((id) => id !== Engine.PAD));
     const typed = (name, value) => {
-      const message = element("span", { class: "problem", role: "alert" });
+      const message = element("span", { class: "problem", role: "alert", id: `problem-${name}` });
       const field = element("input", {
-        type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
+        type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off", "aria-describedby": message.id,
         onchange: () => {
           const wrong = field.value.trim() === "" ? text.empty : problem(field.value);
           message.textContent = wrong ?? "";
           field.setAttribute("aria-invalid", String(Boolean(wrong)));
-          if (!wrong) set(name === "word" ? { word: field.value, answer: "", edits: "" } : { answer: field.value, edits: "" });
+          if (!wrong) later(() => set(name === "word" ? { word: field.value, answer: "", edits: "" } : { answer: field.value, edits: "" }));
         },
       });
-      return element("label", {}, text[name], field, message);
+      return element("div", {}, element("label", {}, text[name], field), message);
     };
     const choice = (name, options) => element("label", {}, text[name], element("select", {
       value: state[name], "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
@@ -263,6 +267,16 @@ const App = (() => {
       choice("show", ["both", "values", "gradients"]), more);
   }
 
+  /* Act after the Tab key or the click that ended the typing, which is meant for an element that goes when the page is
+     drawn anew. */
+  let pressed = false;
+  window.addEventListener("pointerdown", () => { pressed = true; }, true);
+  for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => { pressed = false; }, true);
+  function later(act) {
+    if (pressed) window.addEventListener("pointerup", () => setTimeout(act), { once: true });
+    else setTimeout(act);
+  }
+
   function status() {
     const { machine } = made;
     const z = machine.data("output.z"), V = MODEL.sizes.V;
@@ -271,11 +285,12 @@ const App = (() => {
       const row = [...z.slice(t * V, (t + 1) * V)];
       return tokenText(row.indexOf(Math.max(...row)));
     });
+    const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
     return element("p", { class: "status", role: "status" },
       element("strong", {}, text.loss(Show.number(machine.loss))), " ", text.writes(written.join(" ")),
       state.steps > 0 && [" · ", text.steps(state.steps)],
-      edits().length > 0 && [" · ", text.edits(edits().length)],
+      edited > 0 && [" · ", text.edits(edited)],
       state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
         element("button", { type: "button", onclick: () => set({ mistake: "" }) }, text.remove)),
       changed() && [" ", element("button", { type: "button", class: "quiet", onclick: () => set({ ...DEFAULTS, view: state.view, show: state.show }) }, text.reset)]);
@@ -303,22 +318,32 @@ const App = (() => {
 
   function render() {
     compute();
-    const focused = document.activeElement?.getAttribute?.("data-focus");
+    const frame = document.getElementById("app");
+    const [focused, inside] = [document.activeElement?.getAttribute("data-focus"), frame.contains(document.activeElement)];
     document.title = Strings.title(MODEL.title);
     document.documentElement.lang = Strings.language;
-    const scroll = window.scrollY;
     const content = element("main", { id: "content", tabindex: -1, class: `view-${state.view}` });
-    document.getElementById("app").replaceChildren(header(), inputs(), status(), content, footer());
+    replace(frame, [header(), inputs(), status(), content, footer()]);
     VIEWS[state.view].render(content);
-    if (focused) document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    const same = focused && document.querySelector(`[data-focus="${CSS.escape(focused)}"]`);
+    if (same || inside) (same || content).focus({ preventScroll: true });
+  }
+
+  /* The status line stays and gets new text, because a screen reader speaks changes of a line, but not a new line. */
+  function replace(frame, parts) {
+    const old = [...frame.children];
+    if (old.length === 0) return frame.append(...parts);
+    parts.forEach((part, n) => {
+      if (part.getAttribute("role") !== "status") old[n].replaceWith(part);
+      else if (part.textContent !== old[n].textContent) old[n].replaceChildren(...part.childNodes);
+    });
   }
 
   function start() {
     read();
     render();
     performance.mark("ready");
-    window.addEventListener("hashchange", () => { read(); render(); });
-    window.addEventListener("popstate", () => { read(); render(); });
+    window.addEventListener("popstate", () => { read(); render(); }); // also after a link to another state
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (Math.abs(window.innerWidth - width) < 8) return;

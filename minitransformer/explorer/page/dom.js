@@ -20,7 +20,7 @@ const Dom = (() => {
 
   /* Pieces of `Show` as elements. A piece with a cell is a button that calls follow(cell). */
   function formula(pieces, follow = null) {
-    return pieces.map(({ text, sub, index, place, cell, zero }) => {
+    return words(pieces.map(({ text, sub, index, place, cell, zero }) => {
       const lower = [sub, index].filter(Boolean).join(" ");
       const inner = [text, lower && element("sub", {}, lower)];
       if (cell && follow) {
@@ -33,7 +33,18 @@ const Dom = (() => {
       }
       if (place) return element("span", { class: "symbol" }, element("small", {}, `${place} `), inner);
       return lower || zero ? element("span", { class: zero ? "symbol zero" : "symbol" }, inner) : text;
-    });
+    }));
+  }
+
+  /* Elements and texts in which a line ends at a space alone, so that a bracket stays with its number. */
+  function words(parts) {
+    const made = [[]];
+    for (const part of parts)
+      for (const piece of typeof part === "string" ? part.split(/( )/) : [part]) {
+        if (piece === " ") made.push([" "], []);
+        else if (piece !== "") made.at(-1).push(piece);
+      }
+    return made.map((word) => (word.length > 1 ? element("span", { class: "word" }, word) : word)).flat();
   }
 
   /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ... */

@@ -9,14 +9,17 @@ const Heatmap = (() => {
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
 
-  /* heatmap({name, values, select(flat), selected, summary(flat), compact, width, label, kind}) -> element. `compact` is a
-     picture without labels and numbers; `summary` is what the pointer is told about a cell. */
+  /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
+     `compact` is a picture without labels and numbers; `summary` is what the pointer is told about a cell; the Enter key
+     calls `enter` once a number is selected. */
   function heatmap(options) {
     const { name, values, compact = false, kind = "value" } = options;
+    const summary = options.summary ?? ((flat) => App.cellSummary(name, flat));
     const array = App.machine.get(name);
     const layout = measure(array, options.width ?? 320, compact);
+    const chosen = options.selected === undefined || options.selected === null ? "" : `${summary(options.selected)}. `;
     const canvas = Dom.element("canvas", {
-      role: compact ? "img" : "application", "aria-label": options.label, tabindex: compact ? null : 0,
+      role: compact ? "img" : "application", "aria-label": chosen + options.label, tabindex: compact ? null : 0,
       "aria-roledescription": compact ? null : Strings.heatmap.role, class: `heatmap ${kind}`,
       "data-array": name, "data-kind": kind,
     });
@@ -32,7 +35,7 @@ const Heatmap = (() => {
       paint(context, array, values, layout, options);
     };
     draw();
-    if (options.select) listen(canvas, array, layout, options);
+    if (options.select) listen(canvas, array, layout, { ...options, summary });
     return canvas;
   }
 
@@ -74,11 +77,21 @@ const Heatmap = (() => {
   function colors(kind) {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
-    return { ink: read(`--${kind}-ink`), paper: read("--cell"), text: read("--text"), faint: read("--faint"), mark: read("--mark"), inverse: read("--inverse") };
+    return { ink: read(`--${kind}-ink`), paper: read("--cell"), text: read("--text"), faint: read("--faint"), mark: read("--mark") };
+  }
+
+  /* Black or white, whichever has more contrast with `alpha` of one color over another: 4.5 or more. */
+  function readable(above, below, alpha) {
+    const luminance = [0.2126, 0.7152, 0.0722].reduce((sum, weight, n) => {
+      const [a, b] = [above, below].map((color) => parseInt(color.slice(1 + 2 * n, 3 + 2 * n), 16) / 255);
+      const mixed = alpha * a + (1 - alpha) * b;
+      return sum + weight * (mixed <= 0.04045 ? mixed / 12.92 : ((mixed + 0.055) / 1.055) ** 2.4);
+    }, 0);
+    return luminance > 0.179 ? "#000" : "#fff";
   }
 
   function paint(context, array, values, layout, { kind = "value", selected, marked, compact, largest }) {
-    const { ink, paper, text, faint, mark, inverse } = colors(kind);
+    const { ink, paper, text, faint, mark } = colors(kind);
     const { cellWidth, cellHeight, numbers } = layout;
     let most = largest ?? 0;
     if (largest === undefined) for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);
@@ -89,17 +102,21 @@ const Heatmap = (() => {
       const [x, y] = corner(layout, flat);
       const value = values[flat];
       const strength = most > 0 ? Math.min(1, Math.abs(value) / most) : 0;
-      context.fillStyle = paper;
-      context.fillRect(x, y, cellWidth, cellHeight);
-      context.globalAlpha = Number.isFinite(value) ? Math.sqrt(strength) * 0.92 : 1;
-      context.fillStyle = Number.isFinite(value) ? ink : mark;
-      context.fillRect(x, y, cellWidth, cellHeight);
-      context.globalAlpha = 1;
+      const [color, alpha] = Number.isFinite(value) ? [ink, Math.sqrt(strength)] : [mark, 1];
+      const fill = (...rectangle) => {
+        context.fillStyle = paper;
+        context.fillRect(...rectangle);
+        context.globalAlpha = alpha;
+        context.fillStyle = color;
+        context.fillRect(...rectangle);
+        context.globalAlpha = 1;
+      };
+      fill(x, y, cellWidth, cellHeight);
       if (value < 0 && cellWidth >= 7 && cellHeight >= 5) stripes(context, x, y, cellWidth, cellHeight, paper);
       if (numbers) {
-        context.fillStyle = Math.sqrt(strength) > 0.6 ? inverse : text;
-        if (value < 0 && Math.sqrt(strength) > 0.6) plate(context, x, y, cellWidth, cellHeight, ink);
-        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5);
+        if (value < 0) fill(x + 2, y + 4, cellWidth - 4, cellHeight - 8); // no stripes behind the number
+        context.fillStyle = readable(color, paper, alpha);
+        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 6);
       }
     }
     if (!compact) {
@@ -125,14 +142,6 @@ const Heatmap = (() => {
     }
     context.stroke();
     context.restore();
-  }
-
-  /* Behind a number on dark stripes, so that it can be read. */
-  function plate(context, x, y, width, height, ink) {
-    const before = context.fillStyle;
-    context.fillStyle = ink;
-    context.fillRect(x + 2, y + 4, width - 4, height - 8);
-    context.fillStyle = before;
   }
 
   function cellNumber(value) {
@@ -187,7 +196,7 @@ const Heatmap = (() => {
     context.strokeRect(x + 0.5, y + 0.5, layout.cellWidth, layout.cellHeight);
   }
 
-  function listen(canvas, array, layout, { select, selected, summary = (flat) => App.cellSummary(array.name, flat) }) {
+  function listen(canvas, array, layout, { select, selected, enter, summary }) {
     const cellAt = ({ offsetX, offsetY }) => {
       const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
       const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
@@ -209,13 +218,17 @@ const Heatmap = (() => {
       const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout.columns, ArrowDown: layout.columns };
       const last = array.size - 1;
       let flat = selected ?? null;
-      if (event.key in moves) flat = flat === null ? 0 : Math.max(0, Math.min(last, flat + moves[event.key]));
+      if (event.key in moves) {
+        const next = flat === null ? 0 : flat + moves[event.key];
+        if (next >= 0 && next <= last) flat = next;
+      }
       else if (event.key === "Home") flat = 0;
       else if (event.key === "End") flat = last;
-      else if (event.key === "Enter" || event.key === " ") flat ??= 0;
+      else if ((event.key === "Enter" || event.key === " ") && flat === null) flat = 0;
+      else if (event.key === "Enter" || event.key === " ") return enter?.(event.preventDefault());
       else return;
       event.preventDefault();
-      select(flat, true);
+      select(flat);
     });
   }
 

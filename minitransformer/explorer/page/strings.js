@@ -113,6 +113,7 @@ const Strings = {
     path: "Follow the largest terms to the loss",
     pathIntro: "Each number is the largest term of the one before it:",
     zero: "This gradient is exactly 0, because each of its terms has a factor that is exactly 0:",
+    cancel: "This gradient is exactly 0, because its terms cancel:",
     noGradient: "The backward pass needs no gradient of it: it is a step on the way, or no weight depends on it.",
     share: "Copy a link to this cell",
     copied: "Copied",

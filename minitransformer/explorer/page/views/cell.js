@@ -18,7 +18,8 @@ const CellView = (() => {
       element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
         ModelView.legend(), arrays(place, chosen)),
       inspector(chosen));
-    bringIntoView(content.querySelector(`canvas[data-array="${CSS.escape(chosen.flat === null ? name : chosen.name)}"]`), chosen.flat !== null);
+    const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
+    bringIntoView(map(chosen.name) ?? map(name), chosen.flat !== null);
   }
 
   /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
@@ -73,7 +74,7 @@ const CellView = (() => {
         Heatmap.heatmap({
           name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
-          select: (flat) => choose({ name, flat }),
+          select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
     }));
   }
@@ -93,25 +94,40 @@ const CellView = (() => {
     return Math.floor(wide || all >= 700 ? (room - 24) / Math.max(count, 2) : room);
   }
 
-  /* Choose a cell and keep the keyboard where it is. */
+  const toMap = ({ name }) => document.querySelector(`canvas[data-array="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
+
+  /* Choose a cell and keep the keyboard where it is: on the map, or in the panel. */
   function choose(cell) {
     App.select(cell);
-    document.querySelector(`canvas[data-array="${CSS.escape(cell.name)}"]`)?.focus({ preventScroll: true });
+    toMap(cell);
+  }
+
+  function follow(cell) {
+    App.select(cell);
+    document.querySelector(".inspector").focus({ preventScroll: true });
+  }
+
+  function close(cell) {
+    App.set({ cell: cell.name });
+    toMap(cell);
   }
 
   /* --- one number --- */
 
   function inspector(chosen) {
     const text = Strings.cell;
-    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-live": "polite" }, element("p", {}, text.choose));
+    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
     const { machine } = App;
     const { name, flat } = chosen;
     const { role } = machine.get(name);
     const partner = machine.partner(name);
     const value = role === "gradient" ? partner : name;
     const gradient = role === "gradient" ? name : partner;
-    return element("aside", { class: "inspector", "aria-live": "polite", "aria-label": App.cellText(name, flat) },
-      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => App.set({ cell: name }) }, "×"),
+    return element("aside", {
+      class: "inspector", tabindex: -1, "aria-label": App.cellSummary(name, flat),
+      onkeydown: (event) => { if (event.key === "Escape") close(chosen); },
+    },
+      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => close(chosen) }, "×"),
       element("h2", {}, App.cellText(name, flat)),
       value && section("value", text.forward, value, flat),
       gradient && section("gradient", text.backward, gradient, flat),
@@ -141,8 +157,6 @@ const CellView = (() => {
       links(text.goesTo, machine.goesTo(name, flat)));
   }
 
-  const follow = (cell) => choose(cell);
-
   function links(title, cells) {
     const text = Strings.cell;
     return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
@@ -160,7 +174,9 @@ const CellView = (() => {
     if (machine.value(name, flat) === 0) {
       const { definition } = machine.get(name);
       const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
-      return element("section", { class: "why" }, element("p", {}, text.zero), element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
+      const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
+      return element("section", { class: "why" }, element("p", {}, cancel ? text.cancel : text.zero),
+        element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
     }
     const steps = element("ol", {});
     return element("details", {
@@ -181,25 +197,30 @@ const CellView = (() => {
     const path = [];
     let at = { name, flat };
     while (path.length < PATH_LENGTH) {
-      const { definition } = machine.get(at.name);
       const before = machine.comesFrom(at.name, at.flat).filter((cell) => machine.get(cell.name).role === "gradient");
       if (before.length === 0) break;
-      const given = machine.givenOf(at.name, at.flat);
-      const whole = Language.evaluate(definition.expression, definition.scope, given);
-      let best = null;
-      for (const cell of before) {
-        const values = machine.data(cell.name);
-        const kept = values[cell.flat];
-        values[cell.flat] = 0;
-        const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
-        values[cell.flat] = kept;
-        if (!best || change > best.change) best = { cell, change };
-      }
-      at = best.cell;
+      const sizes = changes(at.name, at.flat, before);
+      at = before[sizes.indexOf(Math.max(...sizes))];
       path.push(at);
     }
     path.push({ name: "output.L", flat: 0 });
     return path;
+  }
+
+  /* How much a number changes if a cell that it comes from is left out, for each of `cells`. */
+  function changes(name, flat, cells) {
+    const { machine } = App;
+    const { definition } = machine.get(name);
+    const given = machine.givenOf(name, flat);
+    const whole = Language.evaluate(definition.expression, definition.scope, given);
+    return cells.map((cell) => {
+      const values = machine.data(cell.name);
+      const kept = values[cell.flat];
+      values[cell.flat] = 0;
+      const change = Math.abs(whole - Language.evaluate(definition.expression, definition.scope, given));
+      values[cell.flat] = kept;
+      return change;
+    });
   }
 
   /* --- witnesses --- */
@@ -225,7 +246,7 @@ const CellView = (() => {
     show();
     return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
       element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
-      element("label", {}, text.nudge, " ", slider, " ", size),
+      element("label", { class: "nudge" }, text.nudge, slider, size),
       element("p", {}, text.quotient, ": ", output));
   }
 
@@ -254,7 +275,7 @@ const CellView = (() => {
     const problem = element("span", { class: "problem", role: "alert" });
     const field = element("input", { type: "text", inputmode: "decimal", size: 10, value: Show.number(now), "data-focus": "set" });
     const apply = () => {
-      const wanted = Number(field.value.replace("−", "-").replace(",", "."));
+      const wanted = Number(field.value.replaceAll("−", "-").replace(",", "."));
       if (field.value.trim() === "" || !Number.isFinite(wanted)) problem.textContent = text.invalid;
       else if (field.value !== Show.number(now)) App.edit({ name, flat }, wanted - now);
     };

@@ -44,7 +44,7 @@ const ModelView = (() => {
       }
     }
     return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }, reads), parts,
-      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
+      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L[]" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
   }
 
   function edge(name, note = null) {
@@ -52,8 +52,9 @@ const ModelView = (() => {
     const { symbol } = App.machine.get(name);
     return element("div", { class: "edge", "data-edge": name, "aria-hidden": "true" },
       App.state.show !== "gradients" && element("span", { class: "value arrow" }, "↓"),
-      element("span", { class: "shape" }, `${symbol} (${shape.join(", ")})`, note && element("small", {}, ` ${note}`)),
-      App.state.show !== "values" && element("span", { class: "gradient arrow" }, "↑"));
+      element("span", { class: "shape" }, `${symbol} (${shape.join(", ")})`),
+      App.state.show !== "values" && element("span", { class: "gradient arrow" }, "↑"),
+      note && element("small", {}, note));
   }
 
   function describe(place) {
@@ -82,12 +83,13 @@ const ModelView = (() => {
 
   /* The line from the end of the encoder to each cross-attention, where the two stacks stand side by side. */
   function drawMemory(stacks) {
-    const from = stacks.querySelector('[data-edge="M"]').getBoundingClientRect();
+    const edge = stacks.querySelector('[data-edge="M"]');
+    const from = edge.getBoundingClientRect();
     const frame = stacks.getBoundingClientRect();
     const boxes = App.machine.places.filter(({ kind }) => kind === "attention")
       .map(({ name }) => stacks.querySelector(`[data-place="${name}"]`).getBoundingClientRect());
     if (boxes[0].left < from.right - frame.width * 0.2) return; // one below the other
-    const [x0, y0] = [from.left + from.width / 2 + 70 - frame.left, from.top + from.height / 2 - frame.top];
+    const [x0, y0] = [edge.lastElementChild.getBoundingClientRect().right + 8 - frame.left, from.top + from.height / 2 - frame.top];
     const lines = boxes.flatMap((box) => {
       const [x1, y1] = [box.left - frame.left, box.top + box.height / 2 - frame.top];
       const middle = (from.right - frame.left + x1) / 2 - 6;

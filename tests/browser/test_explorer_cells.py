@@ -1,0 +1,514 @@
+"""Each number of the explorer is where the page says, comes from what it says, and can be changed and changed back."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.browser.explorer import address, chosen, open_explorer, type_into
+
+pytestmark = pytest.mark.exhaustive
+
+# Where the pointer meets which cell: {cell: [left, top, right, bottom]}, found by moving over the whole map
+REGIONS = """
+const canvas = document.querySelector(`canvas[data-array="${arguments[0]}"]`);
+const {left, top, width, height} = canvas.getBoundingClientRect(), found = {};
+for (let y = 0.5; y < height; y += 3) for (let x = 0.5; x < width; x += 3) {
+  canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: left + x, clientY: top + y}));
+  if (!canvas.title) continue;
+  const box = found[canvas.title.split(":")[0]] ??= [x, y, x, y];
+  [box[0], box[1]] = [Math.min(box[0], x), Math.min(box[1], y)];
+  [box[2], box[3]] = [Math.max(box[2], x), Math.max(box[3], y)];
+}
+return found;
+"""
+
+
+def click_on(page, array, x, y):
+    """Click on a heat map, `x` and `y` pixels from its corner."""
+    from selenium.webdriver import ActionChains
+
+    canvas = page.driver.find_element("css selector", f"canvas[data-array='{array}']")
+    width, height = page.script("return [arguments[0].offsetWidth, arguments[0].offsetHeight]", canvas)
+    moves = ActionChains(page.driver, duration=0)
+    moves.move_to_element_with_offset(canvas, round(x - width / 2), round(y - height / 2)).click().perform()
+    page.settle()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+@pytest.mark.parametrize("array", ["cross.ds", "encoder.ffn.W_1", "output.z", "decoder.norm2.gamma", "output.L"])
+def test_click_on_a_map_chooses_the_number_that_is_drawn_there(page, array, width):
+    open_explorer(page, f"view=cell&cell={array}", width=width)
+    page.script(
+        "document.querySelector(`canvas[data-array='${arguments[0]}']`).scrollIntoView({block: 'center'})", array
+    )
+    regions = page.script(REGIONS, array)
+    size = page.script("return App.machine.get(arguments[0]).size", array)
+    names = page.script(
+        "return Array.from({length: arguments[1]}, (_, n) => App.cellText(arguments[0], n))", array, size
+    )
+    assert set(regions) == set(names)
+    boxes = list(regions.values())
+    for n, (left, top, right, bottom) in enumerate(boxes):  # no two cells overlap
+        assert not any(a < right and left < c and b < bottom and top < d for a, b, c, d in boxes[n + 1 :])
+    for flat in {0, size // 3, size // 2, size - 1}:
+        page.script("App.set({cell: arguments[0]})", array)
+        left, top, right, bottom = regions[names[flat]]
+        click_on(page, array, (left + right) / 2, (top + bottom) / 2)
+        expected = page.script("return App.setCell({name: arguments[0], flat: arguments[1]})", array, flat)
+        assert chosen(page) == expected
+        role = "gradient" if array == "cross.ds" else "value"
+        value = page.script("return Show.exact(App.machine.value(arguments[0], arguments[1]))", array, flat)
+        assert page.script(f"return document.querySelector('section.{role} .result strong').title") == value
+
+
+def test_order_of_rows_columns_and_heads_is_that_of_the_array(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    regions = page.script(REGIONS, "cross.s")
+    place = {}
+    for head in range(2):
+        for row, token in enumerate(["bos→p", "p→o", "o→t", "t→s", "s→eos"]):
+            for column, key in enumerate("stop"):
+                left, top, *_ = regions[f"cross s [head {head}, {token}, {key}]"]
+                place[head, row, column] = (top, left)
+    for (head, row, column), (top, left) in place.items():
+        assert place[head, 0, column] == (place[head, 0, 0][0], left)  # columns stand in line
+        assert place[head, row, 0][0] == top
+        if row:
+            assert top > place[head, row - 1, column][0]
+        if column:
+            assert left > place[head, row, column - 1][1]
+    assert place[0, 0, 0] < place[1, 0, 0]
+
+
+# Planting a mistake that no list of mistakes contains: the softmax's gradient without its mean
+PLANT = """
+const lines = {ds: "ds[h,t,i] = p[h,t,i] * dp[h,t,i]"};
+Mistakes.list.push({id: "planted", options: {replaced: {attention: lines, self: lines}}});
+Strings.mistakes = {...Strings.mistakes, planted: {name: "planted"}};
+App.set({mistake: "planted"});
+"""
+
+VERDICTS = """
+const [name] = arguments;
+const agrees = (verdict) => verdict.classList.contains("right") && verdict.innerText.includes("✓");
+return Array.from({length: App.machine.get(name).size}, (_, flat) => {
+  App.select({name, flat});
+  return [...document.querySelectorAll(".witnesses .verdict")].map(agrees);
+});
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cross.ds",
+        "decoder.self.p",
+        "encoder.ffn.b_1",
+        "decoder.norm2.gamma",
+        "target.x",
+        "output.z",
+        "encoder.norm1.sigma",
+    ],
+)
+def test_both_witnesses_agree_with_the_backward_pass(page, name):
+    open_explorer(page, "view=cell", width=1440)
+    verdicts = page.script(VERDICTS, name)
+    assert verdicts
+    for flat, each in enumerate(verdicts):
+        has_gradient = page.script(
+            "return App.machine.get(arguments[0]).role === 'gradient' || Boolean(App.machine.partner(arguments[0]))",
+            name,
+        )
+        assert each == [True] * (1 + has_gradient), f"{name} {flat}"
+
+
+@pytest.mark.parametrize("name", ["cross.ds", "encoder.self.q", "E"])
+def test_witnesses_notice_a_planted_mistake(page, name):
+    open_explorer(page, "view=cell", width=1440)
+    page.script(PLANT)
+    assert "planted" in page.text("[role=status]")
+    verdicts = page.script(VERDICTS, name)
+    wrong = [each for each in verdicts if not each[0]]
+    assert len(wrong) > len(verdicts) / 2
+    assert all(quotient for _, quotient in verdicts)  # the two witnesses still agree with each other
+    page.script("App.set({mistake: ''})")
+    assert all(all(each) for each in page.script(VERDICTS, name))
+
+
+# --- derivations ---
+
+# computed: every cell that has a formula, as {name, flat, pieces}, with the pieces that are printed
+COMPUTED = """
+const {machine} = App;
+const computed = [...machine.arrays.values()].filter(({definition}) => definition).flatMap(({name, size, definition}) =>
+  Array.from({length: size}, (_, flat) => {
+    return {name, flat, pieces: Show.numbers(definition, machine, machine.givenOf(name, flat))};
+  }));
+"""
+
+# [name, flat, printed, its value from exact numbers, the value]
+PRINTED = """
+const signs = {"=": "===", "≠": "!=="};
+return computed.map(({name, flat, pieces}) => {
+  const code = pieces.map(({text, cell}) => cell ? String(machine.value(cell.name, cell.flat)) : text).join("")
+    .replace(/1\\[(.*?) (=|≠|>|<) (.*?)\\]/g, (_, a, sign, b) => `Number(${a} ${signs[sign] ?? sign} ${b})`)
+    .replaceAll("·", "*").replaceAll("²", "**2").replaceAll("−", "-")
+    .replace(/√([\\d.]+)/g, "Math.sqrt($1)").replaceAll("√(", "Math.sqrt(").replaceAll("ReLU(", "Math.max(0, ")
+    .replace(/(?<![.\\w])(exp|log|max)\\(/g, "Math.$1(");
+  let value;
+  try { value = new Function(`return ${code}`)(); } catch (error) { value = `${error}: ${code}`; }
+  return [name, flat, pieces.map(({text}) => text).join(""), value, machine.value(name, flat)];
+});
+"""
+
+
+@pytest.mark.parametrize("state", ["", "word=sop&smoothing=0.1&weights=untrained&padding=1"])
+def test_printed_formula_gives_the_number(page, state):
+    open_explorer(page, state)
+    rows = page.script(COMPUTED + PRINTED)
+    assert len(rows) > 2000
+    for name, flat, printed, value, right in rows:
+        assert isinstance(value, float | int), (name, flat, printed, value)
+        assert value == pytest.approx(right, rel=1e-9, abs=1e-12), (name, flat, printed)
+        assert "…" not in printed
+        assert not re.search(r"[-+−·/] −\d", printed), f"{name} {flat}: brackets are missing in {printed}"
+
+
+# [name, flat, cells in the printed formula, cells that it comes from, whether a factor is a strong zero]
+PIECES = """
+const key = ({name, flat}) => `${name} ${flat}`;
+return computed.map(({name, flat, pieces}) => [
+  name, flat, pieces.filter(({cell}) => cell).map(({cell}) => key(cell)), machine.comesFrom(name, flat).map(key),
+  pieces.some(({text, zero}) => text === "1[" && zero),
+]);
+"""
+
+
+def test_numbers_in_a_formula_are_the_cells_that_it_comes_from(page):
+    open_explorer(page, "")
+    rows = page.script(COMPUTED + PIECES)
+    assert len(rows) > 2000
+    for name, flat, printed, comes_from, strong_zero in rows:
+        values = {cell for cell in comes_from if ".ids " not in cell}  # an id says which row of E is meant
+        assert values <= set(printed), f"{name} {flat}"
+        if not strong_zero:  # it hides what it is multiplied with, which is printed nevertheless
+            assert {cell for cell in printed if ".ids " not in cell} == values, f"{name} {flat}"
+
+
+# each cell of `name` with the cells that do not lead back
+BACK = """
+const {machine} = App, [name] = arguments, wrong = [];
+for (let flat = 0; flat < machine.get(name).size; flat += 3)
+  for (const [there, back] of [["comesFrom", "goesTo"], ["goesTo", "comesFrom"]])
+    for (const cell of machine[there](name, flat))
+      if (!machine[back](cell.name, cell.flat).some(each => each.name === name && each.flat === flat))
+        wrong.push([name, flat, there, cell]);
+return wrong;
+"""
+
+
+@pytest.mark.parametrize("name", ["cross.p", "encoder.self.k", "decoder.norm1.mu", "decoder.ffn.da", "M", "output.z"])
+def test_comes_from_and_goes_to_are_each_others_inverse(page, name):
+    open_explorer(page, "")
+    assert page.script(BACK, name) == []
+
+
+def test_changing_a_number_changes_only_the_numbers_that_come_from_it(page):
+    open_explorer(page, "")
+    leads_to, changed = page.script("""
+        const {machine} = App, flat = 6, name = "cross.s";
+        const before = new Map([...machine.arrays.keys()].map(each => [each, machine.data(each).slice()]));
+        const reached = new Set([`${name} ${flat}`]), waiting = [{name, flat}];
+        while (waiting.length) for (const cell of machine.goesTo(waiting[0].name, waiting.shift().flat)) {
+          const key = `${cell.name} ${cell.flat}`;
+          if (!reached.has(key)) { reached.add(key); waiting.push(cell); }
+        }
+        App.edit({name, flat}, 0.5);
+        const changed = [];
+        for (const [each, values] of before)
+          App.machine.data(each).forEach((x, n) => { if (x !== values[n]) changed.push(`${each} ${n}`); });
+        return [[...reached], changed];
+    """)
+    assert len(changed) > 500
+    assert set(changed) <= set(leads_to)
+
+
+CELLS = [
+    "cross.ds[0,1,2]",
+    "decoder.norm1.sigma[2]",
+    "E[3,1]",
+    "output.loss[1]",
+    "decoder.self.p[1,2,1]",
+    "encoder.ffn.da[0,5]",
+]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_number_of_a_derivation_leads_to_its_cell(page, cell):
+    open_explorer(page, f"view=cell&cell={cell}", width=1440)
+    followed = page.script(
+        """
+        const start = App.state.cell, found = [];
+        const count = document.querySelectorAll(".inspector button.number").length;
+        for (let n = 0; n < count; n++) {
+          App.set({cell: start});
+          const button = document.querySelectorAll(".inspector button.number")[n];
+          const [text, label] = [button.innerText, button.getAttribute("aria-label")];
+          button.click();
+          const {name, flat} = App.cell();
+          found.push([text, label, Show.number(App.machine.value(name, flat)), App.cellText(name, flat),
+            [...document.querySelectorAll(".result strong")].map(each => each.innerText)]);
+        }
+        return found;
+        """
+    )
+    assert followed
+    for text, label, value, name, shown in followed:
+        assert text == value
+        assert label == f"{name}: {value}"
+        assert value in shown
+
+
+@pytest.mark.parametrize("cell", ["cross.s[0,1,2]", "encoder.norm1.x_hat[2,3]", "decoder.ffn.a[1,4]"])
+def test_links_lead_to_a_cell_and_back(page, cell):
+    open_explorer(page, f"view=cell&cell={cell}", width=1440)
+    texts = page.script("return [Strings.cell.comesFrom, Strings.cell.goesTo]")
+
+    def links(title):
+        page.script(
+            "[...document.querySelectorAll('section.value details')]"
+            ".filter(each => each.innerText.startsWith(arguments[0]))"
+            ".forEach(each => { each.open = true; each.dataset.asked = '' })",
+            title,
+        )
+        return page.driver.find_elements("css selector", "details[data-asked] a")
+
+    name = page.text(".inspector h2")
+    for there, back in (texts, texts[::-1]):
+        for n in range(len(links(there))):
+            link = links(there)[n]
+            target = link.text
+            link.click()
+            assert page.text(".inspector h2") == target
+            if (
+                page.script("return App.machine.get(App.cell().name).role") == "gradient"
+            ):  # of a value goes to a gradient
+                page.script("App.set({cell: arguments[0]})", cell)
+                continue
+            (way_back,) = [link for link in links(back) if link.text == name]
+            way_back.click()
+            assert chosen(page) == cell
+
+
+def test_path_to_the_loss_ends_there_and_each_step_comes_from_the_next(page):
+    open_explorer(page, "view=cell&cell=encoder.self.dW_q[0,0]", width=1440)
+    page.click("details.path summary")
+    page.settle()
+    cells = page.script(
+        "return [...document.querySelectorAll('details.path li a')]"
+        ".map(link => new URLSearchParams(link.hash.slice(1)).get('cell'))"
+    )
+    assert len(cells) > 10
+    assert cells[-1] == "output.L[]"
+    assert cells[-2].startswith("output.d")
+    steps = ["encoder.self.dW_q[0,0]", *cells[:-1]]
+    for here, there in itertools.pairwise(steps):
+        comes_from = page.script(
+            "App.set({cell: arguments[0]}); const {name, flat} = App.cell();"
+            "return App.machine.comesFrom(name, flat).map(App.setCell)",
+            here,
+        )
+        assert there in comes_from
+
+
+def test_zero_gradient_shows_the_factor_that_is_zero(page):
+    open_explorer(page, "", width=1440)
+    zeros = page.script(
+        "return [...App.machine.arrays.values()].filter(({role}) => role === 'gradient')"
+        ".map(({name}) => [name, App.machine.data(name).indexOf(0)]).filter(([, flat]) => flat >= 0)"
+    )
+    assert {"decoder.self.ds", "encoder.ffn.da"} <= {name for name, _ in zeros}
+    for name, flat in zeros:
+        page.script("App.select({name: arguments[0], flat: arguments[1]})", name, flat)
+        text = page.text(".why p")
+        factors = page.script(
+            "return [...document.querySelectorAll('.why .derivation .zero')].map(each => each.innerText)"
+        )
+        if name in ("decoder.self.ds", "cross.db_k"):  # of a single key, and a sum that is 0 except for rounding
+            assert (text, factors) == ("This gradient is exactly 0, because its terms cancel:", [])
+        else:
+            assert text.startswith("This gradient is exactly 0, because each of its terms has a factor")
+            assert factors, name
+
+
+# --- changes by hand ---
+
+LOSS = "return App.machine.loss"
+
+
+@pytest.mark.parametrize(
+    ("cell", "typed", "number"),
+    [
+        ("cross.s[0,1,2]", "2.5", 2.5),
+        ("E[3,1]", "-0.75", -0.75),
+        ("decoder.norm1.mu[2]", "−1e−3", -0.001),
+        ("encoder.ffn.r[0,5]", "0,25", 0.25),
+        ("PE[0,0]", "1", 1),
+    ],
+)
+def test_number_can_be_typed_and_the_change_undone(page, cell, typed, number):
+    open_explorer(page, f"view=cell&cell={cell}", width=1440)
+    loss, status = page.script(LOSS), page.text("[role=status]")
+    type_into(page, "set", typed)
+    assert page.script("const {name, flat} = App.cell(); return App.machine.value(name, flat)") == pytest.approx(
+        number, abs=1e-15
+    )
+    assert page.text("section.value .result strong") == page.script("return Show.number(arguments[0])", number)
+    assert page.text("[role=status]") != status
+    assert "1 number changed by hand" in page.text("[role=status]")
+    assert page.script(LOSS) != loss
+    for witness in page.script(
+        "return [...document.querySelectorAll('.witnesses .verdict')].map(each => each.className)"
+    ):
+        assert witness == "verdict right"
+    page.script(
+        "[...document.querySelectorAll('.setter button')].find(each => each.innerText === Strings.cell.undo).click()"
+    )
+    assert page.script(LOSS) == loss
+    assert page.text("[role=status]") == status
+    assert chosen(page) == cell
+
+
+def test_undo_all_takes_back_every_change(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    loss, before = page.script(LOSS), address(page)
+    type_into(page, "set", "2.5")
+    page.script("App.set({smoothing: 0.1, padding: 2, weights: 'untrained', steps: 3, word: 'tops'})")
+    assert page.script(LOSS) != loss
+    page.script(
+        "[...document.querySelectorAll('.status button')].find(each => each.innerText === Strings.status.reset).click()"
+    )
+    assert page.script(LOSS) == loss
+    assert address(page) == before.split("&")[0]
+
+
+@pytest.mark.parametrize("typed", ["abc", "", "1e999", "1 2"])
+def test_what_is_not_a_number_is_refused(page, typed):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    before = address(page)
+    type_into(page, "set", typed)
+    assert address(page) == before
+    assert page.text(".setter [role=alert]") == "This is not a number."
+
+
+def test_apply_without_a_change_changes_nothing(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    before = address(page)
+    page.click("[data-focus=set]")
+    page.press("ENTER")
+    assert address(page) == before
+
+
+def test_mask_can_be_turned_off_and_on_again(page):
+    open_explorer(page, "view=cell&cell=cross.allowed[1,2]", width=1440)
+    loss = page.script(LOSS)
+    assert page.text("[data-focus=toggle]") == "Set it to 0"
+    page.click("[data-focus=toggle]")
+    assert page.script("return ['allowed', 'p', 'ds'].map(symbol => App.machine.value(`cross.${symbol}`, 6))") == [
+        0,
+        0,
+        0,
+    ]
+    assert "1 number changed by hand" in page.text("[role=status]")
+    assert page.script(LOSS) != loss
+    assert page.script("return document.activeElement.dataset.focus") == "toggle"
+    assert page.text("[data-focus=toggle]") == "Set it to 1"
+    page.press("ENTER")
+    assert page.script(LOSS) == loss
+    assert "by hand" not in page.text("[role=status]")
+
+
+def test_token_that_may_look_at_nothing_gives_finite_numbers(page):
+    edits = ",".join(f"cross.allowed:{flat}:-1" for flat in range(4))
+    open_explorer(page, f"view=cell&cell=cross.p[0,0,0]&edits={edits}", width=1440)
+    infinite = page.script(
+        "return [...App.machine.arrays.keys()].filter(name => App.machine.data(name).some(x => !Number.isFinite(x)))"
+    )
+    assert infinite == ["cross.m"]  # the largest of no scores
+    assert (
+        page.script("return [...App.machine.data('cross.p').slice(0, 4), App.machine.value('cross.y', 0)]")[:4]
+        == [0] * 4
+    )
+
+
+# --- typed words ---
+
+
+def test_typed_word_is_read_and_its_answer_is_reversed(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    type_into(page, "word", "tops")
+    assert page.script(
+        "return [...document.querySelectorAll('.inputs input[type=text]')].map(field => field.value)"
+    ) == ["tops", "spot"]
+    assert page.script("return [...App.machine.data('source.ids'), ...App.machine.data('output.ids')]") == [
+        6,
+        3,
+        4,
+        5,
+        5,
+        4,
+        3,
+        6,
+        2,
+    ]
+    assert "word=tops" in address(page)
+    type_into(page, "answer", "po")
+    assert page.script("return App.machine.get('cross.s').shape") == [2, 3, 4]
+    assert chosen(page) == "cross.s[0,1,2]"
+
+
+@pytest.mark.parametrize("field", ["word", "answer"])
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("stxp", "There is no token “x”. The tokens are: o, p, s, t."),
+        ("sTop", "There is no token “T”. The tokens are: o, p, s, t."),
+        ("", "At least one token is needed."),
+        ("   ", "At least one token is needed."),
+        ("stop" * 5, "At most 8 tokens fit."),
+    ],
+)
+def test_word_that_cannot_be_read_is_refused_beside_its_field(page, field, typed, message):
+    open_explorer(page, "view=model")
+    before, loss = address(page), page.script(LOSS)
+    type_into(page, field, typed)
+    assert address(page) == before
+    assert page.script(LOSS) == loss
+    said = page.script(
+        """
+        const field = document.querySelector(`[data-focus=${arguments[0]}]`);
+        const alert = document.getElementById(field.getAttribute("aria-describedby"));
+        const [a, b] = [field.getBoundingClientRect(), alert.getBoundingClientRect()];
+        const beside = b.left - a.left < 300 && Math.abs(b.top - a.bottom) < 40;
+        return [alert.role, alert.innerText, field.getAttribute("aria-invalid"), beside];
+        """,
+        field,
+    )
+    assert said == ["alert", message, "true", True]
+    type_into(page, field, "sos")
+    assert page.script("return document.querySelector('[aria-invalid=true]')") is None
+    assert (
+        page.script(
+            "return [...document.querySelectorAll('.inputs [role=alert]')].map(alert => alert.innerText).join('')"
+        )
+        == ""
+    )
+    assert f"{field}=sos" in address(page)
+
+
+def test_longest_word_fits(page):
+    open_explorer(page, "view=cell&cell=cross.p")
+    type_into(page, "word", "stopstop")
+    assert page.script("return App.machine.get('cross.p').shape") == [2, 9, 8]
+    assert page.overflow() == []

@@ -1,0 +1,512 @@
+"""The explorer opens everywhere, is operated with any device, and shows the same for the same address."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.browser import chromium
+from tests.browser.explorer import CELL, FOLDER, UNFOLD, VIEWS, address, chosen, open_explorer, type_into
+
+pytestmark = pytest.mark.exhaustive
+needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+LONG_WORD = "word=stopstop&answer=potspots&padding=3&smoothing=0.1"
+EDITED = "edits=cross.s:6:0.5,cross.allowed:2:-1"
+
+
+def test_views_are_those_of_the_page(page):
+    open_explorer(page)
+    assert page.script("return Object.keys(Strings.views)") == VIEWS
+    assert page.script("return [...document.querySelectorAll('header nav a')].map(a => a.getAttribute('href'))") == [
+        "#" if view == "model" else f"#view={view}" for view in VIEWS
+    ]
+
+
+def test_folder_is_smaller_than_a_megabyte():
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*")) < 1e6
+
+
+@pytest.mark.parametrize("over", ["file", "http"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_view_opens_from_a_file_and_from_a_server(page, over, view):
+    open_explorer(page, f"view={view}", over=over)
+    assert page.script("return performance.getEntriesByName('ready').length") == 1
+    assert page.script(
+        "return document.querySelector('header nav [aria-current]').innerText === Strings.views[App.state.view]"
+    )
+    assert page.text("main h1")
+    asked_for = page.script("return document.querySelectorAll('script[src], link[rel=stylesheet]').length")
+    assert page.figures().requests == 1 + asked_for
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1440])
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_is_wider_than_the_window(page, view, width):
+    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}"):
+        open_explorer(page, state, width=width)
+        page.script(UNFOLD)
+        page.settle()
+        assert page.overflow() == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_page_follows_the_color_scheme(page, view):
+    open_explorer(page, f"view={view}", dark=False)
+    assert page.lightness() > 0.7
+    open_explorer(page, f"view={view}", dark=True)
+    assert page.lightness() < 0.3
+
+
+# A cell, one with a gradient of 0, one under a mask, and one of each other sort
+CELLS = [
+    "cross.ds[0,1,2]",
+    "decoder.ffn.da[0,5]",
+    "decoder.self.p[0,0,3]",
+    "E[3,1]",
+    "output.loss[1]",
+    "cross.allowed[0,0]",
+]
+STATES = [
+    *(f"view={view}" for view in VIEWS),
+    *(f"view=cell&cell={cell}" for cell in CELLS),
+    f"{CELL}&{LONG_WORD}&{EDITED}",
+]
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_serious(page, state, dark):
+    open_explorer(page, state, dark=dark, width=1440)
+    page.script(UNFOLD)
+    page.settle()
+    assert page.axe() == []
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious_with_a_mistake_and_a_refused_word(page, dark):
+    mistake = "residual-forgotten"
+    open_explorer(page, f"{CELL}&mistake={mistake}", dark=dark, width=360)
+    type_into(page, "word", "xyz")
+    assert page.axe() == []
+
+
+# Each number that is drawn, the color behind it and its width: [contrast, what exceeds its cell]
+SPY = """
+const drawn = [], {fillText} = CanvasRenderingContext2D.prototype;
+const parts = (color) => color.startsWith("#") ? [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16)) : null;
+const linear = (c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, most) {
+  const scale = this.getTransform().a;
+  const width = Math.min(this.measureText(text).width, most ?? Infinity);
+  const from = x - (this.textAlign === "center" ? width / 2 : this.textAlign === "right" ? width : 0);
+  if (/\\d/.test(text) && this.textAlign === "center") {
+    const {data} = this.getImageData(from * scale, (y - 4) * scale, Math.max(1, width * scale), 8 * scale);
+    const ratios = [];
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at + 3] < 255) continue; // labels beside the cells stand on the page
+      const [a, b] = [light(data.slice(at, at + 3)), light(parts(this.fillStyle))];
+      ratios.push((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+    }
+    if (ratios.length) drawn.push([text, Math.min(...ratios), from, from + width]);
+  }
+  fillText.call(this, text, x, y, most);
+};
+App.set({});
+Object.assign(CanvasRenderingContext2D.prototype, {fillText});
+return drawn;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_numbers_on_heat_maps_can_be_read(page, width, dark):
+    counted = 0
+    for place in ("cross.s", "decoder.norm1.x", "output.z", "E", "encoder.ffn.W_1"):
+        open_explorer(page, f"view=cell&cell={place}", dark=dark, width=width)
+        drawn = page.script(SPY)
+        counted += len(drawn)
+        assert [number for number in drawn if number[1] < 4.49] == []
+        assert max(end - start for _, _, start, end in drawn) <= 42
+    assert counted > 1000
+
+
+# --- the keyboard ---
+
+
+@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL])
+def test_tab_reaches_elements_with_a_name_and_a_visible_focus(page, state):
+    open_explorer(page, state, width=1440)
+    stops = page.tab_stops()
+    assert len(stops) > 10
+    assert [stop.element for stop in stops if not stop.name.strip()] == []
+    assert [stop.element for stop in stops if not stop.visible] == []
+    assert stops[0].name == page.script("return Strings.skip")
+
+
+def test_skip_link_leads_to_the_content(page):
+    open_explorer(page, "view=cell")
+    page.press("TAB", "ENTER")
+    assert page.script("return document.activeElement.id") == "content"
+
+
+def focus_map(page, array):
+    """Press Tab until the focus is on the heat map of an array."""
+    for _ in range(100):
+        page.press("TAB")
+        if page.script("return document.activeElement.dataset.array") == array:
+            return
+    raise AssertionError(f"Tab does not reach {array}")
+
+
+def test_arrow_keys_move_the_chosen_number_and_it_is_said(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    focus_map(page, "cross.s")
+    for key, cell in (
+        ("ARROW_DOWN", "0,0,0"),  # the first key chooses the first number
+        ("ARROW_LEFT", "0,0,0"),  # at the border it stays
+        ("ARROW_UP", "0,0,0"),
+        ("ARROW_RIGHT", "0,0,1"),
+        ("ARROW_DOWN", "0,1,1"),
+        ("ARROW_DOWN", "0,2,1"),
+        ("ARROW_UP", "0,1,1"),
+        ("ARROW_LEFT", "0,1,0"),
+        ("END", "1,4,3"),
+        ("ARROW_RIGHT", "1,4,3"),
+        ("ARROW_DOWN", "1,4,3"),
+        ("HOME", "0,0,0"),
+    ):
+        page.press(key)
+        assert chosen(page) == f"cross.s[{cell}]"
+        head, row, column = map(int, cell.split(","))
+        value = page.script(
+            "return Show.number(App.machine.data('cross.s')[arguments[0]])", (head * 5 + row) * 4 + column
+        )
+        place = f"cross s [head {head}, {['bos→p', 'p→o', 'o→t', 't→s', 's→eos'][row]}, {'stop'[column]}]"
+        assert page.script("return document.activeElement.dataset.array") == "cross.s"
+        assert page.driver.switch_to.active_element.accessible_name.startswith(f"{place}: {value}")
+        assert page.text(".inspector h2") == place
+        assert page.text(".inspector .result strong") == value
+
+
+def test_enter_leads_from_a_map_to_the_panel_and_escape_back(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    focus_map(page, "cross.s")
+    page.press("ENTER")
+    assert chosen(page) == "cross.s[0,0,0]"
+    page.press("ENTER")
+    panel = page.driver.switch_to.active_element
+    assert (panel.aria_role, panel.get_attribute("class")) == ("complementary", "inspector")
+    assert panel.accessible_name.startswith("cross s [head 0, bos→p, s]: ")
+    page.press("TAB", "TAB", "ENTER")  # past "close" to the first number of the derivation
+    assert chosen(page) == "cross.q[0,0,0]"
+    assert page.script("return document.activeElement.className") == "inspector"
+    page.press("ESCAPE")
+    assert page.script("return document.activeElement.dataset.array") == "cross.q"
+    assert chosen(page) == "cross.q"
+
+
+def test_chosen_number_is_not_hidden_by_the_panel_of_a_narrow_page(page):
+    open_explorer(page, "view=cell&cell=encoder.self.x[0,0]", width=360)
+    for name in ("decoder.ffn.dW_2[7,5]", "E[6,5]", "encoder.self.x[0,0]"):
+        page.script("App.select({name: arguments[0], flat: 0})", name.split("[")[0])
+        page.settle()
+        covered = page.script(
+            "const panel = document.querySelector('.inspector').getBoundingClientRect();"
+            "const map = document.querySelector(`canvas[data-array='${arguments[0]}']`).getBoundingClientRect();"
+            "return map.top < 0 || map.top > panel.top - 20",
+            name.split("[")[0],
+        )
+        assert not covered
+
+
+@pytest.mark.parametrize(
+    ("field", "keys", "change"),
+    [
+        ("word", ["END", "s", "ENTER"], "word=stops"),
+        ("answer", ["END", "s", "ENTER"], "answer=potss"),
+        ("weights", ["ARROW_DOWN"], "weights=untrained"),
+        ("show", ["ARROW_DOWN"], "show=values"),
+        ("padding", ["ARROW_DOWN"], "padding=1"),
+        ("smoothing", ["SPACE"], "smoothing=0.1"),
+    ],
+)
+@pytest.mark.parametrize("view", VIEWS)
+def test_focus_stays_when_a_setting_changes(page, view, field, keys, change):
+    open_explorer(page, f"view={view}", width=1440)
+    page.script("document.querySelector('details.more').open = true")
+    page.settle()
+    page.script("document.querySelector(arguments[0]).focus()", f"[data-focus={field}]")
+    page.press(*keys)
+    page.settle()
+    assert change in address(page)
+    assert page.script("return document.activeElement.dataset.focus") == field
+
+
+def test_tab_after_typing_goes_on_to_the_next_field(page):
+    open_explorer(page)
+    page.script("document.querySelector('[data-focus=word]').focus()")
+    page.press("END", "s", "TAB")
+    page.settle()
+    assert "word=stops" in address(page)
+    assert page.script("return document.activeElement.dataset.focus") == "answer"
+
+
+def test_click_after_typing_is_not_lost(page):
+    open_explorer(page)
+    page.script("document.querySelector('[data-focus=word]').focus()")
+    page.press("END", "s")
+    page.click(f"header nav a:nth-child({VIEWS.index('cell') + 1})")
+    page.settle()
+    assert address(page) == "view=cell&word=stops"
+
+
+@pytest.mark.parametrize(
+    ("state", "selector"),
+    [
+        ("view=model", "a.box"),
+        ("view=cell", ".places a"),
+        ("view=cell&" + EDITED, ".status button"),
+        (CELL, ".inspector .close"),
+        (CELL, ".inspector button.number"),
+        (CELL, "header nav a:not([aria-current])"),
+    ],
+)
+def test_focus_is_not_lost_when_its_element_goes(page, state, selector):
+    open_explorer(page, state, width=1440)
+    before = address(page)
+    page.script("document.querySelector(arguments[0]).focus()", selector)
+    page.press("ENTER")
+    page.settle()
+    assert address(page) != before
+    assert page.script("return document.activeElement !== document.body && document.activeElement.isConnected")
+
+
+def test_change_of_the_loss_is_said_by_a_line_that_stays(page):
+    open_explorer(page)
+    page.script("window.line = document.querySelector('[role=status]')")
+    before = page.text("[role=status]")
+    page.script("App.set({word: 'tops'})")
+    assert page.script("return window.line.isConnected && window.line === document.querySelector('[role=status]')")
+    assert page.text("[role=status]") != before
+
+
+# --- the address ---
+
+ROUND_TRIPS = [
+    "",
+    "view=cell",
+    CELL,
+    f"{CELL}&word=tops",
+    "view=cell&cell=E[3,1]&word=tops&answer=ops",
+    "view=model&padding=2&smoothing=0.1",
+    "view=cell&cell=output.p_star[0,2]&smoothing=0.1",
+    "view=cell&cell=decoder.ffn.dW_1[2,3]&weights=untrained&steps=3",
+    f"view=cell&cell=cross.p[0,1,2]&{EDITED}",
+    f"{CELL}&show=values",
+    f"{CELL}&mistake=softmax-entry-by-entry",
+    f"view=cell&cell=dE[3,1]&{LONG_WORD}&show=gradients&weights=untrained",
+    "view=model&mistake=no-scale&steps=5",
+    *(f"view={view}&word=pots&steps=2" for view in VIEWS),
+]
+SHOWN = """
+document.getAnimations().forEach(animation => animation.finish());
+return [document.title, document.body.innerText,
+  [...document.querySelectorAll("input, select")].map(field => [field.value, field.checked]),
+  [...document.querySelectorAll("canvas")].map(canvas => canvas.toDataURL()), App.machine.loss, App.state];
+"""
+
+
+@pytest.mark.parametrize("state", ROUND_TRIPS)
+def test_address_says_what_is_shown(page, state):
+    open_explorer(page, state, width=1440)
+    shown = page.script(SHOWN)
+    page.reload()
+    assert page.script(SHOWN) == shown
+    written = page.script("return App.link()")
+    page.go("index.html#view=cell&cell=E[0,0]&word=sos&padding=1&weights=untrained&edits=PE:0:1&steps=1")
+    page.go(f"index.html{written}")
+    assert page.script(SHOWN) == shown
+
+
+def test_what_is_done_by_hand_stands_in_the_address(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    type_into(page, "set", "2.5")
+    page.script("document.querySelector('details.more').open = true")
+    page.click("[data-focus=smoothing]")
+    page.settle()
+    shown = page.script(SHOWN)
+    assert shown[-1]["edits"].startswith("cross.s:6:0.65")
+    assert shown[-1]["smoothing"] == 0.1
+    open_explorer(page, address(page), width=1440)
+    page.script("document.querySelector('details.more').open = true")
+    page.settle()
+    assert page.script(SHOWN) == shown
+
+
+def test_back_and_forward_return_to_the_views(page):
+    open_explorer(page, "view=model", width=1440)
+    visited = []
+    for view in VIEWS[1:] + VIEWS[:1]:
+        page.click(f"header nav a:nth-child({VIEWS.index(view) + 1})")
+        visited.append((view, page.script(SHOWN)))
+    page.driver.back()
+    for n, (view, shown) in reversed(list(enumerate(visited[:-1]))):
+        page.settle()
+        assert page.script("return App.state.view") == view
+        assert page.script(SHOWN) == shown
+        if n:
+            page.driver.back()
+    page.driver.forward()
+    page.settle()
+    assert page.script(SHOWN) == visited[1][1]
+
+
+def test_link_to_a_cell_draws_the_page_once_and_back_returns(page):
+    open_explorer(page, "view=model", width=1440)
+    page.script(
+        "window.drawn = 0;"
+        "const count = ({addedNodes}) => { drawn += [...addedNodes].some(({id}) => id === 'content') };"
+        "new MutationObserver(list => list.forEach(count)).observe(document.getElementById('app'), {childList: true})"
+    )
+    page.click("a.box[data-place=cross]")
+    page.settle()
+    assert address(page) == "view=cell&cell=cross.p"
+    assert page.script("return drawn") == 1
+    page.driver.back()
+    page.settle()
+    assert page.script("return App.state.view") == "model"
+
+
+NONSENSE = [
+    "view=xyz", "view=toString", "view=__proto__", "weights=toString", "weights=none", "mistake=none",
+    "mistake=toString", "show=none", "view=cell&cell=nothing", "view=cell&cell=nothing[0]",
+    "view=cell&cell=constructor[0]", "view=cell&cell=cross.s[9,9,9]", "view=cell&cell=cross.s[-1,0,0]",
+    "view=cell&cell=cross.s[0,0]", "view=cell&cell=cross.s[0,0,0,0]", "view=cell&cell=cross.s[a,b,c]",
+    "view=cell&cell=cross.s[,,]", "view=cell&cell=cross.s[", "view=cell&cell=cross.s[1.5,0,0]",
+    "view=cell&cell=[0,0]", "view=cell&cell=%00%ff%", "word=xyz", "word=stopxstop", "word=stopstopstopstopstop",
+    "word=%20", "answer=1", "word=\U0001f600", "padding=99", "padding=-3", "padding=NaN", "padding=1e400",
+    "smoothing=lots", "steps=1e9&weights=trained", "steps=-5", "steps=1.5", "steps=NaN", "edits=abc", "edits=cross.s",
+    "edits=cross.s:0", "edits=cross.s:0:abc", "edits=cross.s:99999:1", "edits=cross.s:-1:1", "edits=cross.s:0.5:1",
+    "edits=cross.s:0:1e400", "edits=nothing:0:1", "edits=source.ids:0:100", "edits=source.ids:0:0.5",
+    "edits=constructor:0:1", "edits=:::,,,", "cell", "=", "&&&", "[]", "view=cell&view=model", "<b>bold</b>",
+    "view=cell&cell=cross.s[0,0,0]&edits=cross.s:0:1e308,cross.s:1:-1e308,E:3:1e200", "edits=output.L:0:1",
+    "view=cell&cell=cross.s[0,0,0]&edits=cross.allowed:0:-1,cross.allowed:1:-1,cross.allowed:2:-1,cross.allowed:3:-1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", NONSENSE)
+def test_nonsense_in_the_address_shows_the_page(page, state):
+    open_explorer(page, state)
+    assert page.text("main h1")
+    assert page.text("[role=status]").startswith("Loss ")
+    assert page.script("return App.state.view") in VIEWS
+    assert page.script("return App.state.steps") <= 1000
+    assert "undefined" not in page.text()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nonsense_that_fits_the_format_shows_every_view(page, view):
+    open_explorer(page, f"view={view}&cell=cross.s[9,9,9]&edits=nothing:0:1,cross.s:99999:1&steps=2&word=x&padding=9")
+    assert page.text("main h1")
+    assert "by hand" not in page.text("[role=status]")
+
+
+# --- texts, motion, paper ---
+
+# every text of strings.js between marks, and what a function of it makes, too
+MARKED = """
+const mark = (value) => {
+  if (typeof value === "string") return `\\u27e6${value}\\u27e7`;
+  if (typeof value === "function") return (...parts) => mark(value(...parts));
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, mark(part)]));
+};
+const {language, ...marked} = Strings;
+Object.assign(Strings, mark(marked), {title: (name) => mark(marked.title(name))});
+"""
+
+# the words of all texts that are outside of marks, with the text that they stand in
+UNMARKED = """
+const known = new Set(["exp", "log", "max", "ReLU", "last", "NaN"]);
+const learn = (text) => text.match(/[\\p{L}\\p{M}]+/gu)?.forEach(word => known.add(word));
+for (const {name, place, symbol} of App.machine.arrays.values()) {
+  const {text, sub} = Show.symbol(symbol);
+  [name, place.name, symbol, Show.nameText(name), text, sub ?? ""].forEach(learn);
+}
+[...MODEL.tokens, MODEL.title].forEach(learn);
+const found = [];
+const check = (text, formula) => {
+  let rest = text;
+  while (rest !== (rest = rest.replace(/\\u27e6[^\\u27e6\\u27e7]*\\u27e7/g, " ")));
+  for (const word of rest.match(/[\\p{L}\\p{M}]{2,}/gu) ?? [])
+    if (!known.has(word) && !(formula && /^[htidcfwjgCHDFVTS]+$/.test(word))) found.push(`${word} in ${text}`);
+};
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const parent = walker.currentNode.parentElement;
+  if (!parent.closest("script")) check(walker.currentNode.data, parent.closest(".formula, .derivation"));
+}
+for (const element of document.querySelectorAll("*"))
+  for (const name of ["aria-label", "aria-roledescription", "title", "alt", "placeholder"])
+    if (element.hasAttribute(name)) check(element.getAttribute(name), false);
+check(document.title, false);
+return [...new Set(found)];
+"""
+
+
+@pytest.fixture
+def marked_folder(tmp_path):
+    """The page with other texts."""
+    folder = shutil.copytree(FOLDER, tmp_path / "page")
+    with (folder / "strings.js").open("a", encoding="utf-8") as file:
+        file.write(MARKED)
+    return folder
+
+
+@pytest.mark.parametrize("state", [*STATES, f"{CELL}&mistake=no-scale&steps=2&weights=untrained"])
+def test_every_text_can_be_translated(page, marked_folder, state):
+    open_explorer(page, state, folder=marked_folder, width=1440)
+    page.script(UNFOLD)
+    page.settle()
+    assert "\u27e6" in page.text()
+    assert page.script(UNMARKED) == []
+
+
+MOVING = """
+const moves = ({animationDuration, transitionDuration, transitionDelay, scrollBehavior}) => scrollBehavior === "smooth"
+  || `${animationDuration} ${transitionDuration} ${transitionDelay}`.match(/[\\d.]+/g).some(Number);
+const moving = (element) => [null, "::before", "::after"].some(part => moves(getComputedStyle(element, part)));
+return [...document.querySelectorAll("*")].filter(moving).map(({outerHTML}) => outerHTML.slice(0, 80));
+"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_moves_if_motion_is_not_wanted(page, view):
+    open_explorer(page, f"view={view}&cell=cross.ds[0,1,2]&steps=2", reduced_motion=True)
+    assert page.script(MOVING) == []
+    assert page.script("return document.getAnimations().length") == 0
+
+
+# the maps, and the panel of a number, that are not shown, cut, or covered by another
+LOST = """
+const elements = [...document.querySelectorAll("main canvas, .inspector")];
+const boxes = elements.map(element => [element, element.getBoundingClientRect()]);
+const cut = boxes.filter(([{parentElement: parent}, {left, right, width}]) => !width || left < 0 || right > innerWidth
+  || getComputedStyle(parent).overflowX !== "visible" && parent.scrollWidth > parent.clientWidth);
+const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+const covered = boxes.filter(([element, a]) => boxes.some(([other, b]) => element !== other && meet(a, b)));
+return [...cut, ...covered].map(([{outerHTML}]) => outerHTML.slice(0, 80));
+"""
+PAPER = 718  # CSS pixels between the margins of a sheet of A4
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_paper_shows_all_numbers(page, view):
+    open_explorer(page, f"view={view}&cell=cross.ds[0,1,2]", width=1440)
+    on_screen = set(re.findall(r"\d\.\d+", page.text("main")))
+    page.print_preview(PAPER)
+    missing = on_screen - set(re.findall(r"\d\.\d+", page.text("main")))
+    assert missing == set()
+    assert page.script(LOST) == []
