@@ -10,7 +10,8 @@ const Heatmap = (() => {
   const FONT = "10px system-ui, sans-serif";
 
   /* heatmap({name, values, select(flat), selected, compact, width, label, kind}) -> element. `compact` is a picture
-     without labels and numbers. */
+     without labels and numbers. With open(flat) instead of select, arrow keys only move a frame, and Enter or a click
+     opens; summary(flat) is the text of a cell, which is also written to the element `output`. */
   function heatmap(options) {
     const { name, values, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
@@ -32,7 +33,7 @@ const Heatmap = (() => {
       paint(context, array, values, layout, options);
     };
     draw();
-    if (options.select) listen(canvas, array, layout, options);
+    if (options.select || options.open) listen(canvas, array, layout, options, draw);
     return canvas;
   }
 
@@ -187,35 +188,47 @@ const Heatmap = (() => {
     context.strokeRect(x + 0.5, y + 0.5, layout.cellWidth, layout.cellHeight);
   }
 
-  function listen(canvas, array, layout, { select, selected }) {
-    const cellAt = ({ offsetX, offsetY }) => {
-      const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
-      const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
-      if (head < 0 || head >= layout.heads) return null;
-      const [x0, y0] = corner(layout, head * rows * columns);
-      const [column, row] = [Math.floor((offsetX - x0) / cellWidth), Math.floor((offsetY - y0) / cellHeight)];
-      return column < 0 || column >= columns || row < 0 || row >= rows ? null : (head * rows + row) * columns + column;
+  /* The cell at a place on the canvas, or null. */
+  function cellAt(layout, { offsetX, offsetY }) {
+    const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
+    const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
+    if (head < 0 || head >= layout.heads) return null;
+    const [x0, y0] = corner(layout, head * rows * columns);
+    const [column, row] = [Math.floor((offsetX - x0) / cellWidth), Math.floor((offsetY - y0) / cellHeight)];
+    return column < 0 || column >= columns || row < 0 || row >= rows ? null : (head * rows + row) * columns + column;
+  }
+
+  function listen(canvas, array, layout, options, draw) {
+    const { select, open = select, output, summary = (flat) => App.cellSummary(array.name, flat) } = options;
+    const say = (flat) => {
+      if (output) output.textContent = summary(flat);
+    };
+    const move = (flat) => {
+      if (select) return select(flat);
+      options.selected = flat;
+      say(flat);
+      return draw();
     };
     canvas.addEventListener("click", (event) => {
-      const flat = cellAt(event);
-      if (flat !== null) select(flat);
+      const flat = cellAt(layout, event);
+      if (flat !== null) open(flat);
     });
     canvas.addEventListener("pointermove", (event) => {
-      const flat = cellAt(event);
+      const flat = cellAt(layout, event);
       canvas.style.cursor = flat === null ? "default" : "pointer";
-      canvas.title = flat === null ? "" : App.cellSummary(array.name, flat);
+      canvas.title = flat === null ? "" : summary(flat);
+      if (flat !== null) say(flat);
     });
     canvas.addEventListener("keydown", (event) => {
       const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout.columns, ArrowDown: layout.columns };
       const last = array.size - 1;
-      let flat = selected ?? null;
-      if (event.key in moves) flat = flat === null ? 0 : Math.max(0, Math.min(last, flat + moves[event.key]));
-      else if (event.key === "Home") flat = 0;
-      else if (event.key === "End") flat = last;
-      else if (event.key === "Enter" || event.key === " ") flat ??= 0;
-      else return;
+      const flat = options.selected ?? null;
+      if (![...Object.keys(moves), "Home", "End", "Enter", " "].includes(event.key)) return;
       event.preventDefault();
-      select(flat, true);
+      if (event.key === "Enter" || event.key === " ") open(flat ?? 0);
+      else if (event.key === "Home") move(0);
+      else if (event.key === "End") move(last);
+      else if (event.key in moves) move(flat === null ? 0 : Math.max(0, Math.min(last, flat + moves[event.key])));
     });
   }
 
