@@ -6,18 +6,24 @@ const App = (() => {
   const { element } = Dom;
   const DEFAULTS = {
     view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "trained", mistake: "", show: "both",
-    steps: 0, edits: "", look: "", guess: "",
+    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "",
   };
-  const NUMBERS = new Set(["padding", "smoothing", "steps"]);
+  const NUMBERS = new Set(["padding", "smoothing", "steps", "lr"]);
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess"]); // they change no number
   const MOST_STEPS = 1000;
+  const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
+  const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
   const VIEWS = { model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
   const state = { ...DEFAULTS };
   const answers = {}; // source -> what the model writes
   let moreSettings = false; // whether they are unfolded
-  let made = null; // {key, machine, adam, losses} of the last computation
+  let made = null; // the last run, and the key that says what it was computed from
+  let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
     state, set, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
+    mostSteps: MOST_STEPS, rates: RATES,
+    get run() { return made; },
     get machine() { return made.machine; },
     get losses() { return made.losses; },
     get adam() { return made.adam; },
@@ -37,6 +43,7 @@ const App = (() => {
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
     if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
     state.steps = Math.max(0, Math.min(MOST_STEPS, Math.floor(state.steps)));
+    if (!RATES.includes(state.lr)) state.lr = DEFAULTS.lr;
     state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
     state.smoothing = state.smoothing ? 0.1 : 0;
     if (problem(state.word)) state.word = "";
@@ -118,14 +125,16 @@ const App = (() => {
     return Mistakes.list.find((mistake) => mistake.id === id)?.options ?? {};
   }
 
-  /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). */
-  function build({ weights = state.weights, mistake = state.mistake } = {}) {
-    const sequences = ids();
+  /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). Other sequences have no
+     changes by hand. */
+  function build({ weights = state.weights, mistake = state.mistake, sequences = null } = {}) {
+    const changes = sequences ? [] : edits();
+    sequences ??= ids();
     const machine = Engine.build(MODEL.sizes, {
       S: sequences.source.length, T: sequences.target.length + 1, eps: MODEL.norm_eps,
       smoothing: state.smoothing, ...mistakeOptions(mistake),
     });
-    for (const { name, flat, amount } of edits()) {
+    for (const { name, flat, amount } of changes) {
       const array = machine.arrays.get(name);
       if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
     }
@@ -134,21 +143,19 @@ const App = (() => {
     return machine;
   }
 
-  /* Take `steps` steps of Adam with a machine -> the losses before, between and after them. */
-  function trained(machine, steps, adam = new Engine.Adam(MODEL.adam), losses = [machine.loss]) {
-    for (let n = 0; n < steps; n++) {
-      adam.step(machine);
-      losses.push(machine.run());
-    }
-    return { machine, adam, losses };
+  /* Take steps of Adam with a machine -> {machine, adam, losses, ...}; the losses are those before, between and after. */
+  function trained(machine, steps) {
+    const run = new Training.Run(machine, new Engine.Adam({ ...MODEL.adam, lr: state.lr }));
+    run.advance(steps);
+    return run;
   }
 
+  /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
   function compute() {
-    const { word, answer, padding, smoothing, weights, mistake, edits: byHand, steps } = state;
-    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, byHand]);
-    const more = made?.key === key ? steps - made.adam.steps : -1;
-    if (more < 0) made = { key, ...trained(build(), steps) };
-    else if (more > 0) trained(made.machine, more, made.adam, made.losses);
+    const { word, answer, padding, smoothing, weights, mistake, edits: byHand, lr, steps } = state;
+    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, byHand, lr]);
+    if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build(), 0), { key });
+    return made.advance(steps, PATIENCE);
   }
 
   /* --- cells --- */
@@ -296,7 +303,7 @@ const App = (() => {
       changed() && [" ", element("button", { type: "button", class: "quiet", onclick: () => set({ ...DEFAULTS, view: state.view, show: state.show }) }, text.reset)]);
   }
 
-  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !["view", "cell", "show", "look", "guess"].includes(name) && state[name] !== usual);
+  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !DISPLAY.has(name) && state[name] !== usual);
 
   /* The largest difference to the library's numbers, computed here and now; null if the input is another one. */
   function agreement() {
@@ -317,7 +324,13 @@ const App = (() => {
   }
 
   function render() {
-    compute();
+    clearTimeout(waiting);
+    if (!compute()) {
+      Training.showProgress(made.steps, state.steps, () => set({ steps: made.steps }));
+      waiting = setTimeout(render, 0); // when the browser has drawn that
+      return;
+    }
+    Training.hideProgress();
     const frame = document.getElementById("app");
     const [focused, inside] = [document.activeElement?.getAttribute("data-focus"), frame.contains(document.activeElement)];
     document.title = Strings.title(MODEL.title);

@@ -47,29 +47,83 @@ const Dom = (() => {
     return made.map((word) => (word.length > 1 ? element("span", { class: "word" }, word) : word)).flat();
   }
 
-  /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ... */
-  function chart(series, { label, x, y, width = 560, height = 220 }) {
-    const left = 52, bottom = 34, top = 12, right = 12;
-    const longest = Math.max(2, ...series.map(({ values }) => values.length));
-    const most = Math.max(...series.flatMap(({ values }) => values.filter(Number.isFinite)), 1e-12);
-    const xOf = (n) => left + ((width - left - right) * n) / (longest - 1);
-    const yOf = (value) => height - bottom - ((height - top - bottom) * Math.min(value, most)) / most;
-    const ticks = [0, 0.5, 1].map((part) => [
-      element("line", { x1: left, x2: width - right, y1: yOf(part * most), y2: yOf(part * most), class: "grid" }),
-      element("text", { x: left - 6, y: yOf(part * most) + 4, "text-anchor": "end" }, Show.number(part * most)),
+  const chartWidth = () => Math.max(240, Math.min(600, window.innerWidth - 44));
+
+  /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ...; `log` is for the vertical axis, and marks are
+     [{at, text}] at steps. */
+  function chart(series, { label, x, y, width = chartWidth(), height = 220, log = false, marks = [] }) {
+    const left = 52, bottom = 34, top = 22, right = 12;
+    const last = Math.max(1, ...series.map(({ values }) => values.length - 1));
+    const finite = series.flatMap(({ values }) => values.filter((value) => Number.isFinite(value) && (value > 0 || !log)));
+    const most = Math.max(...finite, 1e-12);
+    const ticks = log ? logTicks(Math.min(...finite, most), most) : linearTicks(most);
+    const scale = log ? Math.log : (value) => value;
+    const [from, to] = [log ? Math.min(ticks[0], ...finite) : 0, Math.max(most, ticks.at(-1))].map(scale);
+    const xOf = (n) => left + ((width - left - right) * n) / last;
+    const yOf = (value) => height - bottom - ((height - top - bottom) * (Math.min(Math.max(scale(value), from), to) - from)) / (to - from || 1);
+    const text = (content, attributes) => element("text", attributes, content);
+    const grid = ticks.map((tick) => [
+      element("line", { x1: left, x2: width - right, y1: yOf(tick), y2: yOf(tick), class: "grid" }),
+      text(Show.exact(tick), { x: left - 6, y: yOf(tick) + 4, "text-anchor": "end" }),
     ]);
-    const steps = [0, longest - 1].map((n) =>
-      element("text", { x: xOf(n), y: height - bottom + 16, "text-anchor": n ? "end" : "start" }, String(n)));
-    const lines = series.map(({ values, class: kind }) => element("polyline", {
-      class: `line ${kind}`, points: values.map((value, n) => `${xOf(n)},${yOf(Number.isFinite(value) ? value : most)}`).join(" "),
-    }));
+    const steps = linearTicks(last, width / 70).filter(Number.isInteger)
+      .map((n) => text(Show.number(n), { x: xOf(n), y: height - bottom + 16, "text-anchor": "middle" }));
+    const lines = series.map(({ values, class: kind }) => {
+      const points = values.map((value, n) => [xOf(n), yOf(Number.isFinite(value) ? value : most)]);
+      return [
+        element("polyline", { class: `line ${kind}`, points: points.map((point) => point.join(",")).join(" ") }),
+        points.length <= 25 && points.map(([cx, cy]) => element("circle", { cx, cy, r: 3, class: `dot ${kind}` })),
+      ];
+    });
+    const flags = marks.map(({ at, text: words }) => [
+      element("line", { x1: xOf(at), x2: xOf(at), y1: top, y2: height - bottom, class: "mark" }),
+      text(words, { x: xOf(at) + (at > last / 2 ? -4 : 4), y: top + 10, "text-anchor": at > last / 2 ? "end" : "start" }),
+    ]);
     const names = series.map(({ label: name, class: kind }) => element("li", { class: kind }, name));
     return element("figure", { class: "chart" },
-      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ticks, steps, lines,
-        element("text", { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }, x),
-        element("text", { x: 4, y: top - 2 }, y)),
+      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps, lines, flags,
+        text(x, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), text(y, { x: 4, y: 12 })),
       series.length > 1 && element("ul", { class: "legend" }, names));
   }
 
-  return { element, formula, chart };
+  /* About `count` round numbers from 0 to `most`. */
+  function linearTicks(most, count = 4) {
+    const rough = most / count;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+    return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, n) => Number((n * step).toPrecision(12)));
+  }
+
+  /* Powers of 10 from below `least` to above `most`, as many as fit. */
+  function logTicks(least, most) {
+    const [from, to] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
+    const step = Math.ceil((to - from + 1) / 6);
+    return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, n) => Number((10 ** (from + n * step)).toPrecision(3)));
+  }
+
+  /* How many numbers fall where: series [{values, label, class}], one above the other, on a common axis from `from` to
+     `to`. Each bar has its count above it. */
+  function histogram(series, { label, x, from, to, width = chartWidth() }) {
+    const left = 6, row = 92, bottom = 20, bins = 2 * Math.floor(width / 60) + 1, step = (width - 2 * left) / bins;
+    const height = row * series.length + bottom;
+    const parts = series.map(({ values, label: name, class: kind }, n) => {
+      const counts = Array(bins).fill(0);
+      for (const value of values) counts[Math.max(0, Math.min(bins - 1, Math.floor(((value - from) / (to - from || 1)) * bins)))]++;
+      const base = (n + 1) * row, most = Math.max(...counts);
+      return [
+        element("line", { x1: left, x2: width - left, y1: base, y2: base, class: "grid" }),
+        name && element("text", { x: left, y: base - row + 16 }, name),
+        counts.map((count, bin) => count > 0 && [
+          element("rect", { x: left + bin * step + 1, y: base - (count / most) * (row - 44), width: step - 2, height: (count / most) * (row - 44), class: `bar ${kind}` }),
+          element("text", { x: left + (bin + 0.5) * step, y: base - (count / most) * (row - 44) - 3, "text-anchor": "middle", class: "count" }, String(count)),
+        ]),
+      ];
+    });
+    const ticks = [[from, "start"], [(from + to) / 2, "middle"], [to, "end"]].map(([value, anchor]) =>
+      element("text", { x: left + ((value - from) / (to - from || 1)) * (width - 2 * left), y: height - bottom + 14, "text-anchor": anchor }, Show.exact(Number(value.toPrecision(3)))));
+    return element("figure", { class: "chart" },
+      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, parts, ticks), element("figcaption", {}, x));
+  }
+
+  return { element, formula, chart, histogram };
 })();

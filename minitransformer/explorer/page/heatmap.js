@@ -10,11 +10,12 @@ const Heatmap = (() => {
   const FONT = "10px system-ui, sans-serif";
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
-     `compact` is a picture without labels and numbers; `summary` is what the pointer is told about a cell; the Enter key
-     calls `enter` once a number is selected. */
-  function heatmap(options) {
-    const { name, values, compact = false, kind = "value" } = options;
-    const summary = options.summary ?? ((flat) => App.cellSummary(name, flat));
+     `compact` is a picture without labels and numbers; the Enter key calls `enter` once a number is selected. With
+     open(flat) instead of select, arrow keys only move a frame, and Enter or a click opens. summary(flat) is the text of
+     a cell, which is also written to the element `output`. */
+  function heatmap(given) {
+    const options = { summary: (flat) => App.cellSummary(given.name, flat), ...given };
+    const { name, values, summary, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
     const layout = measure(array, options.width ?? 320, compact);
     const chosen = options.selected === undefined || options.selected === null ? "" : `${summary(options.selected)}. `;
@@ -35,7 +36,7 @@ const Heatmap = (() => {
       paint(context, array, values, layout, options);
     };
     draw();
-    if (options.select) listen(canvas, array, layout, { ...options, summary });
+    if (options.select || options.open) listen(canvas, array, layout, options, draw);
     return canvas;
   }
 
@@ -196,39 +197,51 @@ const Heatmap = (() => {
     context.strokeRect(x + 0.5, y + 0.5, layout.cellWidth, layout.cellHeight);
   }
 
-  function listen(canvas, array, layout, { select, selected, enter, summary }) {
-    const cellAt = ({ offsetX, offsetY }) => {
-      const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
-      const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
-      if (head < 0 || head >= layout.heads) return null;
-      const [x0, y0] = corner(layout, head * rows * columns);
-      const [column, row] = [Math.floor((offsetX - x0) / cellWidth), Math.floor((offsetY - y0) / cellHeight)];
-      return column < 0 || column >= columns || row < 0 || row >= rows ? null : (head * rows + row) * columns + column;
+  /* The cell at a place on the canvas, or null. */
+  function cellAt(layout, { offsetX, offsetY }) {
+    const { rows, columns, cellWidth, cellHeight, abreast, blockWidth, blockHeight } = layout;
+    const head = Math.floor(offsetY / blockHeight) * abreast + Math.floor(offsetX / blockWidth);
+    if (head < 0 || head >= layout.heads) return null;
+    const [x0, y0] = corner(layout, head * rows * columns);
+    const [column, row] = [Math.floor((offsetX - x0) / cellWidth), Math.floor((offsetY - y0) / cellHeight)];
+    return column < 0 || column >= columns || row < 0 || row >= rows ? null : (head * rows + row) * columns + column;
+  }
+
+  /* `options.selected` is the framed cell; draw() paints it. */
+  function listen(canvas, array, layout, options, draw) {
+    const { select, open = select, enter, output, summary } = options;
+    const say = (flat) => {
+      if (output) output.textContent = summary(flat);
+    };
+    const move = (flat) => {
+      if (select) return select(flat);
+      options.selected = flat;
+      say(flat);
+      return draw();
     };
     canvas.addEventListener("click", (event) => {
-      const flat = cellAt(event);
-      if (flat !== null) select(flat);
+      const flat = cellAt(layout, event);
+      if (flat !== null) open(flat);
     });
     canvas.addEventListener("pointermove", (event) => {
-      const flat = cellAt(event);
+      const flat = cellAt(layout, event);
       canvas.style.cursor = flat === null ? "default" : "pointer";
       canvas.title = flat === null ? "" : summary(flat);
+      if (flat !== null) say(flat);
     });
     canvas.addEventListener("keydown", (event) => {
       const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -layout.columns, ArrowDown: layout.columns };
       const last = array.size - 1;
-      let flat = selected ?? null;
-      if (event.key in moves) {
-        const next = flat === null ? 0 : flat + moves[event.key];
-        if (next >= 0 && next <= last) flat = next;
-      }
-      else if (event.key === "Home") flat = 0;
-      else if (event.key === "End") flat = last;
-      else if ((event.key === "Enter" || event.key === " ") && flat === null) flat = 0;
-      else if (event.key === "Enter" || event.key === " ") return enter?.(event.preventDefault());
-      else return;
+      const flat = options.selected ?? null;
+      if (![...Object.keys(moves), "Home", "End", "Enter", " "].includes(event.key)) return;
       event.preventDefault();
-      select(flat);
+      const next = flat === null ? 0 : flat + moves[event.key];
+      if (event.key === "Home") move(0);
+      else if (event.key === "End") move(last);
+      else if (event.key in moves) move(next >= 0 && next <= last ? next : flat);
+      else if (!select) open(flat ?? 0);
+      else if (flat === null) select(0);
+      else enter?.();
     });
   }
 

@@ -1,1 +1,129 @@
-const CompareView = { render(content) { content.append("Compare"); } };
+/* Trained against untrained weights, side by side, on the same input. */
+const CompareView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  let other = null; // {key, machine}: the machine with the weights that the page does not show
+
+  function render(content) {
+    const text = Strings.compare;
+    content.append(element("h1", {}, text.title));
+    if (!("trained" in MODEL.weights && "untrained" in MODEL.weights)) {
+      content.append(element("p", { class: "intro" }, text.alone));
+      return;
+    }
+    const sides = ["trained", "untrained"].map(side);
+    const name = chosen(sides[0].machine);
+    const partner = sides[0].machine.partner(name);
+    const { show } = App.state;
+    const shown = [show !== "gradients" || !partner ? name : null, show !== "values" ? partner : null].filter(Boolean);
+    content.append(element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
+      element("h2", {}, Show.nameText(name)),
+      element("div", { class: "seen" }, Look.sentences(name, show === "values" ? null : partner, sides).map((sentences) => element("p", {}, sentences.join(" ")))),
+      ...shown.map((each) => pair(each, sides)),
+      facts(name, partner, sides),
+      ...shown.map((each) => distribution(each, sides)));
+  }
+
+  /* One model: App's own machine, with its steps of training, or one with the other weights. */
+  function side(weights) {
+    const { state, machine, run } = App;
+    if (weights === state.weights) return { weights, machine, steps: run.steps };
+    const { word, answer, padding, smoothing, mistake, edits } = state;
+    const key = JSON.stringify([weights, word, answer, padding, smoothing, mistake, edits]);
+    if (other?.key !== key) other = { key, machine: App.build({ weights }) };
+    return { weights, machine: other.machine, steps: 0 };
+  }
+
+  const sideName = ({ weights, steps }) => Strings.compare.side(Strings.input[weights], steps);
+
+  /* The arrays that differ most instructively: attention, probabilities, the shared matrix, and a hidden layer. */
+  function suggested(machine) {
+    const of = (kind, symbol) => machine.places.filter((place) => place.kind === kind).map((place) => `${place.name}.${symbol}`);
+    return [...of("attention", "p"), ...of("self", "p"), "output.p", "E", ...of("attention", "s"), ...of("ffn", "r"), ...of("attention", "b_k")];
+  }
+
+  function chosen(machine) {
+    const array = machine.arrays.get(App.state.compare);
+    const name = array?.role === "gradient" ? machine.partner(array.name) : array?.name;
+    const role = name && machine.get(name).role;
+    return role === "value" || role === "weight" ? name : suggested(machine)[0];
+  }
+
+  /* --- what is above the arrays --- */
+
+  function overview(sides) {
+    const text = Strings.compare;
+    const rows = sides.map((each) => {
+      const written = Training.rowsOf(each.machine);
+      return element("tr", {}, element("th", { scope: "row" }, sideName(each)), element("td", {}, Show.number(each.machine.loss)),
+        element("td", {}, Show.number(Measures.mean(written.map(({ probability }) => probability)))),
+        element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", TrainView.mark(written.every((row) => row.right === row.written))));
+    });
+    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.writes], rows),
+      element("p", { class: "note" }, text.begin, " ", sides.filter(({ steps }) => steps > 0).map((each) => text.means(Strings.input[each.weights], sideName(each)))));
+  }
+
+  function picker(name, machine) {
+    const text = Strings.compare;
+    const worth = suggested(machine);
+    const links = worth.slice(0, 12).map((each) => element("li", {}, element("a", {
+      href: App.link({ compare: each }), "aria-current": each === name ? "true" : null, "data-focus": `look-${each}`,
+      onclick: (event) => { event.preventDefault(); App.set({ compare: each }); },
+    }, Show.nameText(each))));
+    const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
+    const groups = machine.places.map((place) => {
+      const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name && (array.role === "value" || array.role === "weight"));
+      return own.length > 0 && element("optgroup", { label: place.name || "E, M" }, own.map((array) => option(array.name)));
+    });
+    return element("nav", { class: "picker", "aria-label": text.worth }, element("ul", {}, links),
+      element("label", {}, `${text.all} `, element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));
+  }
+
+  /* --- one array --- */
+
+  function pair(name, sides) {
+    const text = Strings.compare;
+    const { role, shape } = sides[0].machine.get(name);
+    const kind = role === "gradient" ? "gradient" : "value";
+    const largest = Math.max(...sides.map(({ machine }) => Measures.largest(machine.data(name))));
+    const width = window.innerWidth >= 700 ? Math.floor((Math.min(window.innerWidth, 1500) - 80) / 2) : window.innerWidth - 44;
+    const maps = sides.map((each) => {
+      const { weights, machine, steps } = each;
+      const output = element("output", {});
+      const map = Heatmap.heatmap({
+        name, values: machine.data(name), kind, largest, output, width,
+        label: text.mapLabel(Show.nameText(name), sideName(each), Strings.heatmap.shape(shape)),
+        open: (flat) => App.select({ name, flat }, { weights, steps }),
+        summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${Strings.input[one.weights]} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
+      });
+      return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
+    });
+    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`), element("p", { class: "note" }, text.scale(Show.number(largest))),
+      element("div", { class: "sides" }, maps));
+  }
+
+  function facts(name, partner, sides) {
+    const text = Strings.compare;
+    const rows = Look.facts(name, partner, sides).map(([label, values]) =>
+      element("tr", {}, element("th", { scope: "row" }, label), values.map((value) => element("td", {}, value))));
+    const cosine = ([a, b], each) => Measures.cosine(a.machine.data(each), b.machine.data(each));
+    const cosines = [[name, text.cosine], [partner, text.gradientCosine]].filter(([each]) => each && Number.isFinite(cosine(sides, each)))
+      .map(([each, textOf]) => textOf(Show.exact(Number(cosine(sides, each).toFixed(2)))));
+    return element("section", {}, element("h3", {}, text.facts), TrainView.table(["", ...sides.map(sideName)], rows), element("p", {}, cosines.join(" ")));
+  }
+
+  function distribution(name, sides) {
+    const text = Strings.compare;
+    const kind = sides[0].machine.get(name).role === "gradient" ? "gradient" : "value";
+    const all = sides.map(({ machine }) => machine.data(name));
+    const [least, most] = Measures.range([0, ...all.flatMap((values) => Measures.range(values))]);
+    const size = Math.max(-least, most) || 1;
+    const [from, to] = least < 0 ? [-size, size] : [0, size];
+    return element("section", {}, element("h3", {}, text.distribution(Show.nameText(name))),
+      Dom.histogram(sides.map((each, n) => ({ values: all[n], label: sideName(each), class: kind })),
+        { label: text.distributionLabel(Show.nameText(name), Show.number(from), Show.number(to)), x: text.counts, from, to }));
+  }
+
+  return { render };
+})();

@@ -1,1 +1,124 @@
-const TrainView = { render(content) { content.append("Train"); } };
+/* Training on one word: what steps of Adam do to the loss, to the answer, to other words and to each weight. */
+const TrainView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const TWO_COLUMNS = 776; // pixels that the window needs for them
+
+  function render(content) {
+    const { run } = App;
+    const text = Strings.train;
+    const changes = Training.changes(run);
+    content.append(...[
+      element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), controls(run),
+      element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
+      run.steps === 0 && App.state.weights !== "untrained" && "untrained" in MODEL.weights && element("p", {}, element("a", {
+        href: App.link({ weights: "untrained" }), onclick: (event) => { event.preventDefault(); App.set({ weights: "untrained" }); },
+      }, text.fromUntrained)),
+      element("div", { class: "columns" }, curve(run), answer(run)),
+      run.steps > 0 && MODEL.expected && ForgettingView.section(run),
+      run.steps > 0 ? WeightsView.section(run, changes) : element("p", { class: "note" }, text.none),
+    ].filter(Boolean));
+  }
+
+  function controls(run) {
+    const { state, set } = App;
+    const text = Strings.train;
+    const button = (count) => element("button", {
+      type: "button", class: count === 1 ? "primary big" : null, "data-focus": `steps-${count}`,
+      onclick: () => set({ steps: Math.min(App.mostSteps, state.steps + count) }),
+    }, text.stepButton(count));
+    return element("div", { class: "steps" }, [1, 10, 100].map(button),
+      element("button", { type: "button", "data-focus": "steps-0", onclick: () => set({ steps: 0 }) }, text.back),
+      choice(text.rate, "lr", App.rates, (lr) => String(lr), Number),
+      run.steps >= App.mostSteps && element("p", { class: "note" }, text.most(App.mostSteps)));
+  }
+
+  /* A select that sets one name of the state. */
+  function choice(label, name, values, textOf, read = String) {
+    return element("label", {}, label, " ", element("select", {
+      "data-focus": name, onchange: (event) => App.set({ [name]: read(event.target.value) }),
+    }, values.map((value) => element("option", { value, selected: value === App.state[name] }, textOf(value)))));
+  }
+
+  /* What the numbers say: paragraphs of sentences. */
+  function seen(run, changes) {
+    const text = Strings.train;
+    const { losses, steps } = run;
+    const [first, now] = [losses[0], losses.at(-1)];
+    if (steps === 0) return [[text.guess(Show.number(first), run.adam.lr)]];
+    const lowest = losses.indexOf(Math.min(...losses));
+    const low = lowest === 0 ? text.lowestAtStart : lowest < steps ? text.lowest(Show.number(losses[lowest]), lowest) : "";
+    const went = text.went(Show.number(first), Show.number(now), steps);
+    if (steps > 1) return [[went, low, ...rightness(run)]];
+    const [promised, sign] = firstStep(run, changes);
+    return [[went, now > first ? text.rose : "", promised, ...rightness(run)], [sign]];
+  }
+
+  /* Adam's first step, with the gradients that it was computed from: the first mean is (1 - beta_1) g. */
+  function firstStep({ adam, losses }, changes) {
+    const text = Strings.train;
+    const moved = changes.flatMap(({ name, values, moved: cells }) => {
+      const [m1] = adam.means.get(name);
+      return cells.map((i) => ({ change: Math.abs(values[i]), gradient: Math.abs(m1[i]) / (1 - adam.beta_1) }));
+    });
+    if (moved.length === 0) return ["", ""];
+    const all = changes.reduce((sum, { values }) => sum + values.length, 0);
+    const range = (list) => Measures.range(list).map(Show.number);
+    const promised = losses[0] - moved.reduce((sum, { change, gradient }) => sum + change * gradient, 0);
+    return [
+      text.promised(Show.number(promised)),
+      text.sign(moved.length, all, ...range(moved.map(({ change }) => change)), adam.lr, ...range(moved.map(({ gradient }) => gradient))),
+    ];
+  }
+
+  function rightness(run) {
+    const text = Strings.train;
+    const first = run.firstRight;
+    if (first < 0) return [text.rightNever];
+    const wrongNow = run.rows.at(-1).some(({ right, written }) => right !== written);
+    return [first === 0 ? text.rightAtStart : text.rightSince(first), ...(wrongNow ? [text.wrongNow] : [])];
+  }
+
+  function curve(run) {
+    const text = Strings.train;
+    const { losses, steps, firstRight } = run;
+    const label = text.curveLabel(Show.number(losses[0]), Show.number(losses.at(-1)), steps);
+    return element("section", {}, element("h2", {}, text.curve),
+      Dom.chart([{ values: losses, label: text.lossAxis, class: "value" }], {
+        label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis, log: App.state.axis === "log",
+        marks: firstRight > 0 ? [{ at: firstRight, text: text.firstRight }] : [],
+      }),
+      choice(text.axis, "axis", ["linear", "log"], (name) => text[name]));
+  }
+
+  /* The probabilities of the right tokens, as a table with bars. */
+  function answer(run) {
+    const text = Strings.train;
+    const rows = run.rows.at(-1).map((now, t) => {
+      const before = run.rows[0][t];
+      const cell = { name: "output.p", flat: t * MODEL.sizes.V + now.right };
+      const isRight = now.written === now.right;
+      return element("tr", {}, element("th", { scope: "row" }, App.tokenText(now.right)),
+        element("td", {}, Show.number(before.probability)),
+        element("td", {}, element("a", { href: App.link({ view: "cell", cell: App.setCell(cell) }) }, Show.number(now.probability))),
+        element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
+        element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
+    });
+    return element("section", {}, element("h2", {}, text.answer), element("p", { class: "note" }, text.answerIntro),
+      table([text.row, text.before, text.now, "", text.writes], rows));
+  }
+
+  const bar = (share, kind) => element("span", { class: `share ${kind}`, style: `width: ${(100 * share).toFixed(1)}%` });
+
+  const mark = (isRight) => element("span", { class: `verdict ${isRight ? "right" : "wrong"}` }, element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"),
+    element("span", { class: "unseen" }, isRight ? Strings.train.right : Strings.train.wrong));
+
+  function table(headings, rows) {
+    return element("table", { class: "facts" },
+      element("thead", {}, element("tr", {}, headings.map((heading) => (heading ? element("th", { scope: "col" }, heading) : element("td", { "aria-hidden": "true" }))))),
+      element("tbody", {}, rows));
+  }
+
+  return { render, choice, table, mark };
+})();

@@ -1,0 +1,273 @@
+"""The explorer's views of training, and of trained against untrained weights, say what the library finds."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from minitransformer.example import load_example, numbers
+from minitransformer.explorer import page_folder
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Transformer
+from minitransformer.training import Adam
+from minitransformer.vocabulary import BOS, EOS
+from tests.browser import chromium
+
+pytestmark = pytest.mark.exhaustive
+needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+LETTERS = range(3, 7)
+WORDS = [word for length in (1, 2, 3, 4) for word in itertools.product(LETTERS, repeat=length)]
+VIEWS = ["view=train", "view=train&steps=10&weights=untrained&axis=log", "view=compare", "view=compare&compare=E"]
+SLOW = "const step = Engine.Adam.prototype.step; Engine.Adam.prototype.step = function (machine) {\n"
+SLOW += "const end = performance.now() + 40; while (performance.now() < end); step.call(this, machine); };"
+
+
+def shown(page, fragment, **options):
+    """The explorer, at a state, with what this needs."""
+    page.open(page_folder(), f"index.html#{fragment}", **options)
+    return page
+
+
+def trained_by_library(steps, lr=0.01, untrained=False):
+    """The running example's model and its losses, after steps of Adam on its word."""
+    example = load_example()
+    model = Transformer(example.model.config, seed=0, dtype=np.float64) if untrained else example.model
+    optimizer, losses, right = Adam(model.parameters(), lr=lr), [], []
+    for step in range(steps + 1):
+        optimizer.zero_grad()
+        z, cache = model.forward(example.source, example.target_in)
+        loss, loss_cache = cross_entropy(z, example.target_out)
+        losses.append(float(loss))
+        right.append(bool((z.argmax(-1) == example.target_out).all()))
+        if step < steps:
+            model.backward(cross_entropy_backward(1.0, loss_cache), cache)
+            optimizer.step()
+    return model, losses, right
+
+
+def count_right(model):
+    """How many of all words the model reverses."""
+    right = 0
+    for length, words in itertools.groupby(WORDS, len):
+        source = np.array(list(words))
+        backwards = source[:, ::-1]
+        read = np.hstack([np.full((len(source), 1), BOS), backwards])
+        write = np.hstack([backwards, np.full((len(source), 1), EOS)])
+        assert read.shape[1] == length + 1
+        right += int((model.forward(source, read)[0].argmax(-1) == write).all(-1).sum())
+    return right
+
+
+def losses_of(page):
+    return page.script("return App.losses")
+
+
+def press(page, steps):
+    page.click(f'[data-focus="steps-{steps}"]')
+
+
+def wait_until(page, condition):
+    page.wait(f"const [done] = arguments; (function look() {{ ({condition}) ? done() : setTimeout(look, 20); }})();")
+
+
+# --- training ---
+
+
+def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
+    shown(page, "view=train")
+    press(page, 1)
+    changes = page.script(
+        "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - App.run.start[n][i]))"
+    )
+    sizes = np.abs(changes)
+    moved = sizes > 1e-6
+    assert (moved.sum(), sizes.size) == (795, 826)
+    np.testing.assert_allclose(sizes[moved], 0.01, rtol=0, atol=1e-6)
+    assert "795 of 826 weights moved by 0.0100, and lr is 0.01" in page.text(".seen")
+    assert "All of them moved equally far, by 0.0100, which is 1.00 lr." in page.text("main")
+
+
+def test_weights_that_stay_are_counted_with_the_reason(page):
+    shown(page, "view=train&steps=1")
+    said = page.text("main")
+    assert "18 of these are biases of keys" in said  # 6 in each of three attentions
+    assert "13 of these belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
+    page.script("[...document.querySelectorAll('main li a')].at(-1).click()")
+    page.settle()
+    assert page.script("return App.machine.value(App.cell().name, App.cell().flat)") == 0
+    assert "This gradient is exactly 0" in page.text(".inspector")
+
+
+def test_word_of_one_letter_leaves_its_attention_no_choice(page):
+    shown(page, "view=train&word=t&steps=1")
+    said = page.text("main")
+    both = 2 * (2 * 36 + 6)  # W_q, W_k and b_q, in the encoder's self-attention and in cross-attention
+    assert f"{both} of these belong to an attention that can look at one token only" in said
+    assert "another reason" not in said
+
+
+@pytest.mark.parametrize("lr", [0.001, 0.01, 0.1])
+def test_losses_are_those_of_the_librarys_optimizer(page, lr):
+    shown(page, f"view=train&lr={lr}")
+    press(page, 10)
+    _, losses, _ = trained_by_library(10, lr)
+    np.testing.assert_allclose(losses_of(page), losses, rtol=1e-7)
+
+
+def test_learning_rate_stands_in_the_url_and_begins_anew(page):
+    shown(page, "view=train&steps=1")
+    page.script(
+        "const s = document.querySelector('[data-focus=lr]'); s.value = '0.001'; s.dispatchEvent(new Event('change'))"
+    )
+    assert page.script("return location.hash") == "#view=train&steps=1&lr=0.001"
+    assert losses_of(page)[1] == pytest.approx(trained_by_library(1, 0.001)[1][1], rel=1e-9)
+    page.go("index.html#view=train&lr=7")
+    assert page.script("return App.state.lr") == 0.01
+
+
+def test_same_url_shows_the_same_training(page):
+    shown(page, "view=train")
+    press(page, 100)
+    before, status = losses_of(page), page.text(".status")
+    page.reload()
+    assert page.script("return App.state.steps") == 100
+    assert losses_of(page) == before
+    assert page.text(".status") == status
+
+
+def test_ten_steps_are_ten_times_one_step(page):
+    shown(page, "view=train&steps=10")
+    in_one_go = losses_of(page)
+    shown(page, "view=train")
+    for _ in range(10):
+        press(page, 1)
+    assert losses_of(page) == in_one_go
+
+
+def test_back_to_the_start_is_exactly_the_start(page):
+    shown(page, "view=train")
+    loss, status = page.script("return App.machine.loss"), page.text(".status")
+    press(page, 10)
+    assert page.script("return App.machine.loss") != loss
+    press(page, 0)
+    assert page.script("return App.machine.loss") == loss
+    assert page.text(".status") == status
+
+
+def test_first_right_answer_from_untrained_weights_is_found(page):
+    shown(page, "view=train&weights=untrained&steps=100")
+    _, _, right = trained_by_library(100, untrained=True)
+    assert f"The model first wrote the right answer after step {right.index(True)}." in page.text(".seen")
+
+
+def test_forgetting_is_counted_as_the_library_counts(page):
+    shown(page, "view=train&steps=1")
+    page.click('[data-focus="test"]')
+    wait_until(page, "document.querySelectorAll('.counts li').length === 2")
+    assert count_right(load_example().model) == 332
+    expected = f"at the start 332\nafter 1 step {count_right(trained_by_library(1)[0])}"
+    assert page.text(".counts").split() == expected.split()
+
+
+def test_long_training_can_be_watched_and_stopped(page):
+    shown(page, "view=train")
+    page.script(SLOW)
+    press(page, 100)
+    assert "Training" in page.text("#working")
+    assert "Nothing has moved yet" in page.text("main")  # the page stays as it was
+    page.press("ESCAPE")
+    wait_until(page, "!document.getElementById('working')")
+    steps = page.script("return App.state.steps")
+    assert 0 < steps < 100
+    assert f"steps={steps}" in page.script("return location.hash")
+    assert len(losses_of(page)) == steps + 1
+
+
+def test_heat_map_of_a_change_answers_to_keys(page):
+    shown(page, "view=train&steps=1")
+    page.script("document.querySelector('[data-change=E] canvas').focus()")
+    page.press("HOME", "ARROW_DOWN", "ARROW_RIGHT")
+    said = page.text("[data-change=E] output")
+    assert re.fullmatch(r"E \[bos, 1\]: −0\.440 → −0\.4[35]0, change −?0\.0100 = −?1\.00 lr", said), said
+    page.press("ENTER")
+    assert page.script("return [App.state.view, App.state.cell, App.state.steps]") == ["cell", "E[1,1]", 1]
+
+
+# --- trained against untrained ---
+
+
+def table(page):
+    rows = page.script("return [...document.querySelectorAll('main .facts')].at(-1).innerText").strip().split("\n")
+    return dict(row.split("\t", 1) for row in rows if "\t" in row)
+
+
+def test_facts_about_cross_attention_are_measured(page):
+    shown(page, "view=compare")
+    trained = numbers(load_example())["cross.p"]
+    untrained = numbers(load_example()._replace(model=trained_by_library(0, untrained=True)[0]))["cross.p"]
+    said = table(page)
+    for head in (0, 1):
+        entropies = [-(p[head] * np.log(p[head])).sum(-1).mean() for p in (trained, untrained)]
+        shares = [np.mean([p[head, t, 3 - t] for t in range(4)]) for p in (trained, untrained)]
+        assert said[f"entropy of a row, head {head}, in nats"].split() == [f"{entropy:.2f}" for entropy in entropies]
+        assert said[f"weight on the token to be written, head {head}"] == "\t".join(f"{100 * s:.0f} %" for s in shares)
+    assert "an even spread would have 1.39" in page.text(".seen")
+
+
+def test_both_models_are_shown_on_one_scale_and_lead_to_their_cells(page):
+    shown(page, "view=compare&compare=output.z&show=values")
+    assert page.script("return [...document.querySelectorAll('[data-side]')].map((e) => e.dataset.side)") == [
+        "trained",
+        "untrained",
+    ]
+    page.script("document.querySelector('[data-side=untrained] canvas').focus()")
+    page.press("HOME", "ENTER")
+    assert page.script("return [App.state.weights, App.state.cell]") == ["untrained", "output.z[0,0]"]
+
+
+def test_every_array_can_be_compared(page):
+    shown(page, "view=compare")
+    names = page.script("return [...document.querySelectorAll('.picker option')].map((o) => o.value)")
+    assert len(names) > 100
+    for name in names:
+        said = page.script(
+            "App.set({compare: arguments[0]}); return document.getElementById('content').innerText", name
+        )
+        assert not re.search("NaN|undefined|null|∞", said), name
+
+
+def test_steps_of_training_are_compared_too(page):
+    shown(page, "view=compare&weights=untrained&steps=20")
+    assert "untrained, after 20 steps of Adam" in page.text("main")
+    shown(page, "view=compare&compare=nothing")
+    assert "cross p" in page.text("h2")
+
+
+def test_one_set_of_weights_alone_is_said_plainly(page):
+    shown(page, "view=compare")
+    page.script("delete MODEL.weights.untrained; App.set({})")
+    assert "one set of weights only" in page.text("main")
+
+
+# --- both views ---
+
+
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_views_fit_a_telephone(page, fragment):
+    shown(page, fragment, width=360)
+    assert page.overflow() == []
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_views_have_names_and_contrast(page, fragment, dark):
+    shown(page, fragment, width=1440, dark=dark, over="http")  # axe reads the style sheet once more
+    assert page.axe() == []
+
+
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_every_stop_of_the_tab_key_has_a_name_and_can_be_seen(page, fragment):
+    shown(page, fragment)
+    assert [stop for stop in page.tab_stops() if not (stop.name and stop.visible)] == []
