@@ -10,9 +10,9 @@ const Heatmap = (() => {
   const FONT = "10px system-ui, sans-serif";
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
-     `compact` is a picture without labels and numbers; the Enter key calls `enter` once a number is selected. With
-     open(flat) instead of select, arrow keys only move a frame, and Enter or a click opens. summary(flat) is the text of
-     a cell, which is also written to the element `output`. */
+     `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
+     number is selected. With open(flat), a click and Enter open instead, and without select the arrow keys only move a
+     frame. summary(flat) is the text of a cell, which is also written to the element `output`. */
   function heatmap(given) {
     const options = { summary: (flat) => App.cellSummary(given.name, flat), ...given };
     const { name, values, summary, compact = false, kind = "value" } = options;
@@ -239,7 +239,7 @@ const Heatmap = (() => {
       if (event.key === "Home") move(0);
       else if (event.key === "End") move(last);
       else if (event.key in moves) move(next >= 0 && next <= last ? next : flat);
-      else if (!select) open(flat ?? 0);
+      else if (options.open) open(flat ?? 0);
       else if (flat === null) select(0);
       else enter?.();
     });

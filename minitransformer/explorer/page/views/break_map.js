@@ -116,21 +116,14 @@ const BreakMap = (() => {
   function map(name, flat, which, values, largest) {
     const text = Strings.break;
     const kind = App.machine.get(name).role === "gradient" ? "gradient" : "value";
-    const go = (to, byKey) => (byKey ? App.set({ cell: App.setCell({ name, flat: to }) }) : App.select({ name, flat: to }));
     const canvas = Heatmap.heatmap({
-      name, values, kind, width: width(), largest, selected: flat, select: go, label: text.mapLabel(Show.nameText(name), text[which]),
+      name, values, kind, width: width(), largest, selected: flat, label: text.mapLabel(Show.nameText(name), text[which]),
+      select: (to) => App.set({ cell: App.setCell({ name, flat: to }) }), open: (to) => App.select({ name, flat: to }),
       summary: (at) => `${App.cellText(name, at)}, ${text[which]}: ${Show.number(values[at])}`,
     });
     canvas.dataset.focus = `map-${which}`;
     canvas.dataset.which = which;
-    const box = element("div", {}, canvas);
-    box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || flat === null) return;
-      event.stopPropagation();
-      event.preventDefault();
-      App.select({ name, flat });
-    }, { capture: true }); // before the heat map takes the key
-    return element("figure", { class: `map ${kind}` }, element("figcaption", {}, text[which]), box);
+    return element("figure", { class: `map ${kind}` }, element("figcaption", {}, text[which]), element("div", {}, canvas));
   }
 
   function width() {
