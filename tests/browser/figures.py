@@ -2,10 +2,11 @@
 
 python -m tests.browser.figures build/site index.html lessons/05.html explorer/index.html
 python -m tests.browser.figures minitransformer/explorer/page "index.html#view=train" --pictures
+python -m tests.browser.figures minitransformer/explorer/page "index.html#view=cell&cell=cross.ds[0,1,2]" --readme
 
 The first argument is a folder; the others are files in it, each with or without "#" and a fragment. Every page is
 loaded five times from a local server, with an empty cache; the times are medians. --pictures saves each page at three
-widths, light and dark, in runs/browser/.
+widths, light and dark, in runs/browser/; --readme saves the window with one page as docs/explorer.png.
 """
 
 import argparse
@@ -13,10 +14,14 @@ import contextlib
 import re
 import statistics
 import sys
+from pathlib import Path
+
+from PIL import Image
 
 from tests.browser import chromium
 from tests.browser.page import Page
 
+README_PICTURE = Path(__file__).parents[2] / "docs" / "explorer.png"
 WIDTHS = (360, 768, 1440)
 LOADS = 5
 READY = "ready"  # the mark that the explorer sets with performance.mark once it has drawn a view
@@ -42,11 +47,19 @@ def save_pictures(page, folder, path):
             yield page.screenshot(f"{name}-{width}-{'dark' if dark else 'light'}")
 
 
+def save_for_readme(page, folder, path):
+    """The picture that the README shows, with few colors so that it is small."""
+    page.open(folder, path, width=1240, height=760)
+    picture = Image.open(page.window())
+    picture.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(README_PICTURE, optimize=True)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("pages", nargs="*", default=["index.html"])
     parser.add_argument("--pictures", action="store_true", help="save pictures, too")
+    parser.add_argument("--readme", action="store_true", help="save the picture of the README instead")
     options = parser.parse_args(arguments)
     if reason := chromium.missing():
         sys.exit(f"This {reason}")
@@ -55,6 +68,8 @@ def main(arguments=None):
         contextlib.ExitStack() as servers,
     ):
         page = Page(driver, servers)
+        if options.readme:
+            return save_for_readme(page, options.folder, options.pages[0])
         print(f"{'kB':>8} {'requests':>8} {'parsed':>9} {'complete':>9} {READY:>9}  page")
         for path in options.pages:
             size, requests, *times = cost(page, options.folder, path)

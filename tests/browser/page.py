@@ -196,8 +196,11 @@ class Page:
 
     def lightness(self):
         """The mean of all pixels in the window, from 0 for black to 1 for white."""
-        png = base64.b64decode(self._cdp("Page.captureScreenshot")["data"])
-        return float(matplotlib.image.imread(io.BytesIO(png))[..., :3].mean())
+        return float(matplotlib.image.imread(self.window())[..., :3].mean())
+
+    def window(self):
+        """A picture of the window, a PNG file in memory."""
+        return io.BytesIO(base64.b64decode(self._cdp("Page.captureScreenshot")["data"]))
 
     def screenshot(self, name):
         """Save a picture of the whole page as runs/browser/NAME.png, and return its path."""

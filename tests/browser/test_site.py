@@ -1,0 +1,113 @@
+"""The documentation site in a browser: it loads nothing from elsewhere, and can be read and operated by everybody."""
+
+import pytest
+
+from tests.browser import chromium
+from tests.site.conftest import site
+
+__all__ = ["site"]  # the fixture that builds it
+pytestmark = pytest.mark.exhaustive
+needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+PAGES = (
+    "index.html",
+    "lessons/06_attention_backward.html",
+    "lessons/README.html",
+    "docs/api/functional.html",
+    "docs/exercises.html",
+    "docs/benchmarks.html",
+    "docs/explorer.html",
+    "README.html",
+    "explorer/index.html",
+)
+LESSON = "lessons/06_attention_backward.html"
+
+
+@pytest.mark.parametrize("over", ["file", "http"])
+@pytest.mark.parametrize("path", PAGES)
+def test_page_loads_from_the_site_alone(page, site, path, over):
+    page.open(site, path, over=over)
+    assert page.text("h1")
+    assert page.broken_images() == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+@pytest.mark.parametrize("path", PAGES)
+def test_page_is_not_wider_than_the_window(page, site, path, width):
+    page.open(site, path, width=width)
+    assert page.overflow() == []
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_page_breaks_no_rule_of_axe(page, site, path, dark):
+    page.open(site, path, width=1440, dark=dark)
+    assert page.axe() == []
+
+
+@needs_axe
+def test_lesson_breaks_no_rule_of_axe_on_a_phone(page, site):
+    page.open(site, LESSON, width=360)
+    assert page.axe() == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_follows_the_color_scheme(page, site, path):
+    page.open(site, path, dark=False)
+    light = page.lightness()
+    page.open(site, path, dark=True)
+    assert light > page.lightness() + 0.3  # pictures stay on white
+
+
+def test_first_tab_stops_can_be_seen_and_have_names(page, site):
+    for path in ("index.html", LESSON):
+        page.open(site, path, width=1440)
+        stops = page.tab_stops(limit=40)
+        assert len(stops) == 40
+        assert [stop.element for stop in stops if not stop.name or not stop.visible] == []
+
+
+@pytest.mark.parametrize("kind", ["deeper", "answers", "code"])
+def test_what_can_be_skipped_is_folded_and_opens_with_the_keyboard(page, site, kind):
+    page.open(site, LESSON)
+    fold = f"document.querySelector('details.{kind}')"
+    assert page.script(f"return {fold}.open") is False
+    page.script(f"{fold}.querySelector('summary').focus()")
+    page.press("ENTER")
+    assert page.script(f"return {fold}.open") is True
+
+
+def test_a_link_into_a_fold_unfolds_it(page, site):
+    page.open(site, f"{LESSON}#in-the-wild")
+    assert page.script("return document.getElementById('in-the-wild').closest('details').open") is True
+    assert page.script("return document.querySelector('#in-the-wild').getBoundingClientRect().top < innerHeight")
+
+
+def test_lesson_leads_to_its_numbers_in_the_explorer(page, site):
+    page.open(site, LESSON)
+    links = page.script(
+        "return [...document.querySelectorAll('a[href*=\"explorer/index.html#\"]')].map(a => a.getAttribute('href'))"
+    )
+    assert links
+    for link in links:
+        page.open(site, link.replace("../", "", 1))
+        state = page.script("return {cell: App.state.cell, chosen: App.cell()}")
+        assert state["chosen"], link
+        assert state["cell"].startswith(state["chosen"]["name"]), link
+
+
+def test_search_finds_the_lesson_on_a_subject(page, site):
+    page.open(site, "search.html?q=label+smoothing", over="http")
+    found = page.wait(
+        "const done = arguments[0];"
+        "(function look() {"
+        "  const links = [...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'));"
+        "  links.length ? done(links) : setTimeout(look, 50);"
+        "})()"
+    )
+    assert any("03_softmax_cross_entropy" in link for link in found)
+
+
+def test_lessons_are_linked_to_the_next_one(page, site):
+    page.open(site, LESSON)
+    assert page.script("return document.querySelector('a.next-page').getAttribute('href')").startswith("07_masks.html")
