@@ -311,11 +311,14 @@ ROUND_TRIPS = [
     "view=model&mistake=no-scale&steps=5",
     *(f"view={view}&word=pots&steps=2" for view in VIEWS),
 ]
-QUIET = """
-const done = arguments[0], end = () => { watch.disconnect(); done(); };
-let timer = setTimeout(end, 300);
-const watch = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(end, 300); });
-watch.observe(document.body, {childList: true, subtree: true, characterData: true});
+FILLED_IN = """
+const done = arguments[0];
+const waits = (element) => element.innerText.startsWith(Strings.break.waiting);
+(function look() {
+  const missing = [...document.querySelectorAll(".detectors .silence")].some(waits);
+  if (missing || document.querySelector("main progress")) setTimeout(look, 20);
+  else done();
+})();
 """
 SHOWN = """
 document.getAnimations().forEach(animation => animation.finish());
@@ -326,8 +329,8 @@ return [document.title, document.body.innerText,
 
 
 def shown_on(page):
-    """Everything that is shown, once nothing has changed for a while: some views fill in what takes long."""
-    page.wait(QUIET)
+    """Everything that is shown, once the view of mistakes has filled in what its tests found."""
+    page.wait(FILLED_IN)
     return page.script(SHOWN)
 
 
