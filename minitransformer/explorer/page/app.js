@@ -21,7 +21,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
+    state, set, instead, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get run() { return made; },
     get machine() { return made.machine; },
@@ -57,12 +57,12 @@ const App = (() => {
     return `#${given.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",")}`;
   }
 
-  /* Change the state, the URL and the page. `focus` returns to the element with this data-focus. */
-  function set(changes, { quiet = false } = {}) {
+  /* Change the state, the URL and the page. The browser's Back returns from another view, and if asked to `remember`. */
+  function set(changes, { remember = false } = {}) {
     const viewChanges = changes.view && changes.view !== state.view;
     Object.assign(state, changes);
     const url = link();
-    if (viewChanges && !quiet) history.pushState(null, "", url);
+    if (viewChanges || remember) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
     render();
     if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
@@ -176,8 +176,15 @@ const App = (() => {
     return flat === null ? name : `${name}[${made.machine.indexOf(name, flat).join(",")}]`;
   }
 
-  function select(chosen, changes = {}) {
-    set({ view: "cell", cell: setCell(chosen), ...changes });
+  function select(chosen, changes = {}, options = {}) {
+    set({ view: "cell", cell: setCell(chosen), ...changes }, options);
+  }
+
+  /* Do something instead of following a link, unless the person wants it in another tab. */
+  function instead(event, act) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    act();
   }
 
   /* The name of an index along an axis: a token, "p→o" for a row of the decoder, or a number. */
@@ -232,7 +239,7 @@ const App = (() => {
   function header() {
     const links = Object.entries(Strings.views).map(([view, text]) => element("a", {
       href: link({ view }), "aria-current": view === state.view ? "page" : null,
-      onclick: (event) => { event.preventDefault(); set({ view }); },
+      onclick: (event) => instead(event, () => set({ view })),
     }, text));
     return element("header", { class: "top" },
       element("a", { class: "skip", href: "#content", onclick: (event) => { event.preventDefault(); document.getElementById("content").focus(); } }, Strings.skip),

@@ -319,24 +319,24 @@ summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${f
     complex: {
       name: "Complex step",
       text: "The derivative along one random direction for each array of weights, compared with the gradient. "
-        + "It rings if the relative error is above 1e-9.",
+        + "It rings if the relative error is above 1e−9.",
     },
     rows: {
       name: "Sums that must be 0",
       text: "Rows of p sum to 1; rows of ds, of dz and of a norm's dx sum to 0, as does dk over the keys; "
-        + "dx is orthogonal to x̂, except for ε. It rings above 1e-9.",
+        + "dx is orthogonal to x̂, except for ε. It rings above 1e−9.",
     },
     leak: {
       name: "Leak test",
-      text: "Other target tokens from some position on must not change the logits before it. It rings above 1e-9.",
+      text: "Other target tokens from some position on must not change the logits before it. It rings above 1e−9.",
     },
     padding: {
       name: "Padding test",
-      text: "Padding after the source or the target must not change the logits, the loss or a gradient. It rings above 1e-9.",
+      text: "Padding after the source or the target must not change the logits, the loss or a gradient. It rings above 1e−9.",
     },
     formula: {
       name: "Comparison with the paper",
-      text: "All arrays of the forward pass, compared with those of the right formulas. It rings above 1e-9.",
+      text: "All arrays of the forward pass, compared with those of the right formulas. It rings above 1e−9.",
     },
   },
 

@@ -102,8 +102,9 @@ const CellView = (() => {
     toMap(cell);
   }
 
+  /* Go to a cell that another one names; the browser's Back returns. */
   function follow(cell) {
-    App.select(cell);
+    App.select(cell, {}, { remember: true });
     document.querySelector(".inspector").focus({ preventScroll: true });
   }
 
@@ -163,7 +164,7 @@ const CellView = (() => {
       cells.length === 0 ? element("p", {}, text.nothing)
         : element("ul", {}, cells.slice(0, MOST_LINKS).map(({ name, flat }) => element("li", {}, element("a", {
           href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }),
-          onclick: (event) => { event.preventDefault(); follow({ name, flat }); },
+          onclick: (event) => App.instead(event, () => follow({ name, flat })),
         }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`)), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
   }
 
@@ -186,7 +187,7 @@ const CellView = (() => {
 
   function pathStep({ name, flat }) {
     return element("li", {}, element("a", {
-      href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }), onclick: (event) => { event.preventDefault(); follow({ name, flat }); },
+      href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }), onclick: (event) => App.instead(event, () => follow({ name, flat })),
     }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`);
   }
 

@@ -69,7 +69,7 @@ const CompareView = (() => {
     const worth = suggested(machine);
     const links = worth.slice(0, 12).map((each) => element("li", {}, element("a", {
       href: App.link({ compare: each }), "aria-current": each === name ? "true" : null, "data-focus": `look-${each}`,
-      onclick: (event) => { event.preventDefault(); App.set({ compare: each }); },
+      onclick: (event) => App.instead(event, () => App.set({ compare: each })),
     }, Show.nameText(each))));
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
     const groups = machine.places.map((place) => {

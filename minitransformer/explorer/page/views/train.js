@@ -13,7 +13,7 @@ const TrainView = (() => {
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), controls(run),
       element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
       run.steps === 0 && App.state.weights !== "untrained" && "untrained" in MODEL.weights && element("p", {}, element("a", {
-        href: App.link({ weights: "untrained" }), onclick: (event) => { event.preventDefault(); App.set({ weights: "untrained" }); },
+        href: App.link({ weights: "untrained" }), onclick: (event) => App.instead(event, () => App.set({ weights: "untrained" })),
       }, text.fromUntrained)),
       element("div", { class: "columns" }, curve(run), answer(run)),
       run.steps > 0 && MODEL.expected && ForgettingView.section(run),
