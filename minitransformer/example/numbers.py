@@ -27,6 +27,7 @@ from minitransformer.functional import (
     softmax_backward,
     split_heads,
 )
+from minitransformer.models import Transformer
 from minitransformer.vocabulary import PAD
 
 Numbers = dict[str, np.ndarray]
@@ -87,7 +88,9 @@ class _Trace:
             **allowed,
         }
         self.heads = example.model.config.num_heads
-        self.values = _parameters(example)
+        length = max(example.source.shape[1], example.target_in.shape[1])
+        self.values = named_weights(example.model)
+        self.values["PE"] = sinusoidal_positions(length, example.model.config.d_model, np.float64)
         self.caches = {}
 
     def forward(self):
@@ -227,21 +230,28 @@ SYMBOLS = {
 }
 
 
-def _parameters(example):
-    """E, PE and all weights. The library keeps the matrices of q, k and v side by side in one; here they are apart."""
-    state = example.model.state_dict()
-    C = example.model.config.d_model
-    found = {
-        "E": state["source_embedding.tokens.E"],
-        "PE": sinusoidal_positions(max(example.source.shape[1], example.target_in.shape[1]), C, np.float64),
-    }
-    for place, prefix in PLACES.items():
-        for name, value in state.items():
-            if not name.startswith(prefix + "."):
-                continue
-            layer, _, letter = name.removeprefix(prefix + ".").rpartition(".")
-            names = [f"{letter}_{part}" for part in SYMBOLS[layer]] if layer else [letter]
-            width = value.shape[-1] // len(names)
-            for i, symbol in enumerate(names):
-                found[f"{place}.{symbol}"] = value[..., i * width : (i + 1) * width]
+def named_weights(model: Transformer) -> Numbers:
+    """All weights of `model` by the names of the lessons: "E", "cross.W_q", "encoder.ffn.W_1" and so on.
+
+    The library keeps the matrices of q, k and v side by side in one; here they are apart. In a model of more than one
+    layer the layer's number follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q".
+    """
+    state, layers = model.state_dict(), model.config.num_layers
+    found = {"E": state["source_embedding.tokens.E"]}
+    for number in range(layers):
+        for place, prefix in PLACES.items():
+            prefix = prefix.replace("layers.0", f"layers.{number}") + "."
+            here = _numbered(place, number + 1) if layers > 1 else place
+            for name, value in state.items():
+                if name.startswith(prefix):
+                    layer, _, letter = name.removeprefix(prefix).rpartition(".")
+                    symbols = [f"{letter}_{part}" for part in SYMBOLS[layer]] if layer else [letter]
+                    pieces = np.split(value, len(symbols), axis=-1)
+                    found.update((f"{here}.{symbol}", piece) for symbol, piece in zip(symbols, pieces, strict=True))
     return found
+
+
+def _numbered(place, number):
+    """encoder.self of layer 2 -> encoder2.self, cross -> decoder2.cross"""
+    stack, _, rest = place.partition(".")
+    return f"{stack}{number}.{rest}" if rest else f"decoder{number}.{stack}"

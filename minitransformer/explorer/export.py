@@ -34,7 +34,7 @@ from minitransformer.backend import use_backend
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example, numbers
 from minitransformer.example.model import WORD
-from minitransformer.example.numbers import PLACES, SYMBOLS
+from minitransformer.example.numbers import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
 from minitransformer.files import atomic_write
 from minitransformer.functional import sinusoidal_positions
@@ -167,29 +167,6 @@ def _data(model, untrained, writing, source, target, most):
         "adam": ADAM,
         "expected": None,
     }
-
-
-def named_weights(model: Transformer) -> dict[str, np.ndarray]:
-    """All weights by the names of the lessons. The matrices of q, k and v, side by side in the model, are apart."""
-    state = model.state_dict()
-    found = {"E": state.pop("source_embedding.tokens.E")}
-    layers = model.config.num_layers
-    for number in range(layers):
-        for place, prefix in PLACES.items():
-            prefix = prefix.replace("layers.0", f"layers.{number}")
-            for name in [name for name in state if name.startswith(prefix + ".")]:
-                part, _, letter = name.removeprefix(prefix + ".").rpartition(".")
-                symbols = [f"{letter}_{symbol}" for symbol in SYMBOLS[part]] if part else [letter]
-                pieces = np.split(state.pop(name), len(symbols), axis=-1)
-                names = [f"{_numbered(place, number + 1) if layers > 1 else place}.{symbol}" for symbol in symbols]
-                found.update(zip(names, pieces, strict=True))
-    return found
-
-
-def _numbered(place, number):
-    """encoder.self of layer 2 -> encoder2.self, cross -> decoder2.cross"""
-    stack, _, rest = place.partition(".")
-    return f"{stack}{number}.{rest}" if rest else f"decoder{number}.{stack}"
 
 
 def data_text(data: Data) -> str:

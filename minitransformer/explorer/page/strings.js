@@ -69,7 +69,6 @@ const Strings = {
     matrix: { name: "Shared matrix and memory", text: "E is used three times. M is what the encoder hands over." },
   },
   feedForward: (C, F) => `Each token by itself: ${C} features to ${F}, ReLU, and back to ${C}.`,
-  layer: (l) => `layer ${l}`,
 
   heatmap: {
     role: "heat map",
@@ -78,7 +77,6 @@ const Strings = {
     picture: (name, shape) => `${name}, ${shape}`,
     shape: (shape) => (shape.length ? `shape ${shape.join(" × ")}` : "one number"),
   },
-  axis: { head: "head", row: "row", column: "column", feature: "feature", position: "position" },
 
   cell: {
     title: "Numbers of a place",
@@ -216,12 +214,11 @@ const Strings = {
     done: (done, all) => `${done} of ${all} results`,
     mistake: "Mistake",
     counts: "found",
-    countOf: (found, all) => `${found} of ${all}`,
     cellLabel: (mistake, detector, verdict) => `${mistake}, ${detector}: ${verdict}`,
     summaryOnly: (names) => `Only the comparison with the paper finds: ${names.join("; ")}.`,
     summaryNobody: (names) => `Nobody finds, with this input and these weights: ${names.join("; ")}.`,
     summaryLoss: (found, all) => `The loss alone finds ${found} of ${all}.`,
-summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${found} of ${all}.`,
+    summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${found} of ${all}.`,
   },
 
   mistakes: {
