@@ -10,7 +10,7 @@ import numpy as np
 
 from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
-from minitransformer.example.numbers import _parameters, _Trace, numbers
+from minitransformer.example.numbers import _Trace, named_weights, numbers
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
 from minitransformer.functional.cross_entropy import _cross_entropy_backward
@@ -21,7 +21,7 @@ from minitransformer.vocabulary import BOS, EOS, PAD
 from tests.museum.exhibits import EXHIBITS
 
 MUSEUM = {exhibit.name: exhibit for exhibit in EXHIBITS}
-INPUTS = set(_parameters(load_example()))  # the weights and PE
+INPUTS = {*named_weights(load_example().model), "PE"}
 INTO_E = 'for token, de in zip(ids, get[f"{at}.de"], strict=True):\n        get["dE"][token] += de'
 
 
@@ -188,7 +188,7 @@ def weights():
     for name, model in (("untrained", untrained()), ("random 2", scrambled(2)), ("random 3", scrambled(3))):
         for source, target in (("stop", "pots"), ("toot", "ssss")):
             example = example_of(source, target, 1, 2, model)
-            yield Case("other weights", f"{name}, {source}", example, 0.1, weights=_parameters(example))
+            yield Case("other weights", f"{name}, {source}", example, 0.1, weights=named_weights(example.model))
 
 
 def edits():
@@ -204,7 +204,7 @@ def edits():
             (7, 6),
             20,
             0.5,
-            _parameters,
+            named_weights,
             'state["source_embedding.tokens.E"]',
             'state["source_embedding.tokens.E"] + SPOT',
         ),
