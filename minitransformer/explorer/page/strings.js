@@ -173,12 +173,12 @@ const Strings = {
     },
     in: ", in ",
     firstIn: "The first is in ",
-    gradients: (wrong, all) => (wrong === 0 ? `All ${all} gradients are right.` : `${wrong} of ${all} gradients are wrong.`),
+    gradients: (wrong, all) => (wrong === 0 ? `All ${all} gradients are right.` : `${wrong} of ${all} gradients ${wrong === 1 ? "is" : "are"} wrong.`),
 
     moral: "What this shows",
     verdict: ({ names, all, differing }) => {
       if (names.length === 0 && differing === 0) return "Nobody notices, and nobody can: with this input and these weights, the mistake changes no number.";
-      if (names.length === 0) return `Nobody notices, although ${differing} arrays are wrong.`;
+      if (names.length === 0) return `Nobody notices, although ${differing === 1 ? "1 array is" : `${differing} arrays are`} wrong.`;
       if (names.length === 1) return `Only one of the ${all} notices: ${names[0]}.`;
       return `${names.length} of ${all} notice: ${names.join(", ")}.`;
     },
@@ -198,7 +198,7 @@ const Strings = {
     trail: "Where does the trail of wrong numbers begin?",
     trailStart: "It begins in ",
     trailBefore: (count) => (count === 0 ? ", the first array of all. " : `. The ${count} arrays before it are equal. `),
-    trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} are wrong.`),
+    trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} ${wrong === 1 ? "is" : "are"} wrong.`),
     trailNone: "No array differs from the right one.",
     trailHelp: "All arrays in the order of the computation, forward and then backward. A wrong one has the sign ≠, and a bar for the "
       + "size of its error. Arrow keys go from one to the next. Choose one to compare it with the right one.",
@@ -344,7 +344,7 @@ summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${f
     },
     formula: {
       name: "Comparison with the paper",
-      text: "All arrays of the forward pass, compared with those of the right formulas. It rings above 1e−9.",
+      text: "All arrays that the forward pass computes, compared with those of the right formulas. It rings above 1e−9.",
     },
   },
 
@@ -371,6 +371,7 @@ summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${f
     rightAtStart: "The model wrote the right answer before the first step.",
     rightSince: (step) => `The model first wrote the right answer after step ${step}.`,
     rightNever: "The model has not written the right answer yet.",
+    rightNow: "Now it does, too.",
     wrongNow: "Now it writes a wrong one.",
     curve: "The loss after each step",
     curveLabel: (first, last, steps) => `A line from ${first} at step 0 to ${last} at step ${steps}.`,
@@ -389,7 +390,7 @@ summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${f
     right: "right",
     wrong: "wrong",
     others: "What happens to other words?",
-    othersIntro: "These words were not trained. The same weights read them, before the first step and now.",
+    othersIntro: "These words are not trained here. The same weights read them, before the first step and now.",
     othersRose: (count, all) => `The loss of ${count} of these ${all} words rose.`,
     word: "word",
     loss: (when) => `loss ${when}`,
@@ -443,7 +444,7 @@ summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${f
     other: "another array …",
     value: "Values",
     gradient: "Gradients",
-    scale: (largest) => `Both have the same scale, from −${largest} to ${largest}.`,
+    scale: (largest) => `Both have the same colors: the darkest means ${largest} in size.`,
     mapLabel: (name, side, shape) => `${name}, ${side}, ${shape}. Arrow keys move, Enter opens the number.`,
     facts: "In numbers",
     distribution: (name) => `How the numbers of ${name} are distributed`,
