@@ -193,6 +193,23 @@ def test_offer_makes_a_silent_mistake_ring(page, fragment, expected):
     assert ringing(results(page)) == expected
 
 
+def test_offer_leads_to_the_tests(page):
+    open_view(page, "&mistake=token-twice&look=skip", width=390)
+    results(page)
+    page.click(".offer")
+    page.settle()
+    assert -1 <= page.script("return document.getElementById('who').getBoundingClientRect().top;") < 400
+
+
+def test_list_of_mistakes_stays_folded_while_the_tests_run(page):
+    open_view(page, width=390)
+    page.click(".menu summary")
+    page.settle()
+    page.click("[data-focus=table]")
+    assert page.text("[data-focus=table]") == "Stop"
+    assert page.script("return document.querySelector('.menu details').open;") is False
+
+
 def test_an_array_is_compared_and_leads_to_its_numbers(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
     page.click("[data-chip='cross.ds']")

@@ -368,6 +368,7 @@ def test_number_can_be_typed_and_the_change_undone(page, cell, typed, number):
     assert page.text("[role=status]") != status
     assert "1 number changed by hand" in page.text("[role=status]")
     assert page.script(LOSS) != loss
+    assert page.script("return `The loss is now ${Show.number(App.machine.loss)}.`") in page.text("section.value")
     for witness in page.script(
         "return [...document.querySelectorAll('.witnesses .verdict')].map(each => each.className)"
     ):

@@ -92,13 +92,17 @@ const Strings = {
     backward: "Backward",
     weight: "A weight: it was learned, and nothing computes it.",
     input: "An input.",
-    edited: (amount) => `You have added ${amount}.`,
+    rows: (read, write) => `The row ${read}→${write}: the decoder reads ${read}, and is to write ${write}.`,
+    bracket: "1[…] is 1 if what it says holds, and otherwise 0.",
+    edited: (amount, loss) => `You have added ${amount}. The loss is now ${loss}.`,
+    editedMask: (loss) => `You have changed it. The loss is now ${loss}.`,
     comesFrom: "Comes from",
     goesTo: "Goes to",
     nothing: "nothing",
     more: (count) => `… and ${count} more`,
     witnesses: "Two witnesses",
     nudge: "Nudge it by h",
+    nudgeHelp: "It agrees within 0.01 %. A large h errs by curvature, a tiny h by rounding.",
     quotient: "(L(x + h) − L(x − h)) / 2h",
     complex: "Complex step, Im L(x + ih) / h",
     gradient: "Backward pass",
@@ -109,10 +113,13 @@ const Strings = {
     undo: "Undo",
     lockedWeights: "Weights can be changed by hand before the first step of training.",
     path: "Follow the largest terms to the loss",
-    pathIntro: "Each number is the largest term of the one before it:",
+    pathIntro: "Each gradient is in the largest term of the one before it:",
     zero: "This gradient is exactly 0, because each of its terms has a factor that is exactly 0:",
     cancel: "This gradient is exactly 0, because its terms cancel:",
-    noGradient: "The backward pass needs no gradient of it: it is a step on the way, or no weight depends on it.",
+    noGradient: "The backward pass needs no gradient of it: it is a step on the way, or it depends on no weight.",
+    noGradientInput: "It has no gradient: training changes weights, not inputs.",
+    noGradientLoss: "All gradients are derivatives of this number. To see how one of them comes about, choose it and follow its largest "
+      + "terms to the loss.",
     share: "Copy a link to this cell",
     copied: "Copied",
     invalid: "This is not a number.",
@@ -143,7 +150,8 @@ const Strings = {
     guess: "Who will notice? Tick the tests that you expect to ring, then look.",
     look: "Look",
     skip: "Skip guessing",
-    guessAgain: "Guess first",
+    guessFirst: "Guess first",
+    guessAgain: "Guess again",
     rings: "rings",
     silent: "silent",
     running: "running …",
@@ -163,12 +171,12 @@ const Strings = {
     },
     in: ", in ",
     firstIn: "The first is in ",
-    gradients: (wrong, all) => (wrong === 0 ? `All ${all} gradients are right.` : `${wrong} of ${all} gradients are wrong.`),
+    gradients: (wrong, all) => (wrong === 0 ? `All ${all} gradients are right.` : `${wrong} of ${all} gradients ${wrong === 1 ? "is" : "are"} wrong.`),
 
     moral: "What this shows",
     verdict: ({ names, all, differing }) => {
       if (names.length === 0 && differing === 0) return "Nobody notices, and nobody can: with this input and these weights, the mistake changes no number.";
-      if (names.length === 0) return `Nobody notices, although ${differing} arrays are wrong.`;
+      if (names.length === 0) return `Nobody notices, although ${differing === 1 ? "1 array is" : `${differing} arrays are`} wrong.`;
       if (names.length === 1) return `Only one of the ${all} notices: ${names[0]}.`;
       return `${names.length} of ${all} notice: ${names.join(", ")}.`;
     },
@@ -188,7 +196,7 @@ const Strings = {
     trail: "Where does the trail of wrong numbers begin?",
     trailStart: "It begins in ",
     trailBefore: (count) => (count === 0 ? ", the first array of all. " : `. The ${count} arrays before it are equal. `),
-    trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} are wrong.`),
+    trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} ${wrong === 1 ? "is" : "are"} wrong.`),
     trailNone: "No array differs from the right one.",
     trailHelp: "All arrays in the order of the computation, forward and then backward. A wrong one has the sign ≠, and a bar for the "
       + "size of its error. Arrow keys go from one to the next. Choose one to compare it with the right one.",
@@ -333,7 +341,7 @@ const Strings = {
     },
     formula: {
       name: "Comparison with the paper",
-      text: "All arrays of the forward pass, compared with those of the right formulas. It rings above 1e−9.",
+      text: "All arrays that the forward pass computes, compared with those of the right formulas. It rings above 1e−9.",
     },
   },
 
@@ -360,6 +368,7 @@ const Strings = {
     rightAtStart: "The model wrote the right answer before the first step.",
     rightSince: (step) => `The model first wrote the right answer after step ${step}.`,
     rightNever: "The model has not written the right answer yet.",
+    rightNow: "Now it does, too.",
     wrongNow: "Now it writes a wrong one.",
     curve: "The loss after each step",
     curveLabel: (first, last, steps) => `A line from ${first} at step 0 to ${last} at step ${steps}.`,
@@ -378,7 +387,7 @@ const Strings = {
     right: "right",
     wrong: "wrong",
     others: "What happens to other words?",
-    othersIntro: "These words were not trained. The same weights read them, before the first step and now.",
+    othersIntro: "These words are not trained here. The same weights read them, before the first step and now.",
     othersRose: (count, all) => `The loss of ${count} of these ${all} words rose.`,
     word: "word",
     loss: (when) => `loss ${when}`,
@@ -432,7 +441,7 @@ const Strings = {
     other: "another array …",
     value: "Values",
     gradient: "Gradients",
-    scale: (largest) => `Both have the same scale, from −${largest} to ${largest}.`,
+    scale: (largest) => `Both have the same colors: the darkest means ${largest} in size.`,
     mapLabel: (name, side, shape) => `${name}, ${side}, ${shape}. Arrow keys move, Enter opens the number.`,
     facts: "In numbers",
     distribution: (name) => `How the numbers of ${name} are distributed`,

@@ -6,7 +6,8 @@ const BreakView = (() => {
   const MOST_LINES = 3; // the others are folded
   const BELL = "M8 1.2a1 1 0 0 1 1 1v.5a4 4 0 0 1 3 3.9v3.2l1.6 2.4H2.4L4 9.8V6.6a4 4 0 0 1 3-3.9v-.5a1 1 0 0 1 1-1z M6.4 13.2h3.2a1.6 1.6 0 0 1-3.2 0z";
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
-  let arriving = false; // whether a link to a mistake has just been followed
+  let arriving = ""; // the id of the heading that a link which has just been followed leads to
+  let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
 
   const nameOf = (id) => (id ? Strings.mistakes[id].name : Strings.break.none);
   const isShown = () => !App.state.mistake || App.state.look !== "";
@@ -26,7 +27,7 @@ const BreakView = (() => {
       BreakTable.section());
     verdicts();
     Experiments.plan(pairs, arrived);
-    if (arriving) arrive(content.querySelector("#planted"));
+    if (arriving) arrive(content.querySelector(`#${arriving}`));
   }
 
   /* --- choosing a mistake --- */
@@ -35,14 +36,14 @@ const BreakView = (() => {
   function plantLink(id, changes, attributes, ...children) {
     const href = App.link({ mistake: id, cell: "", guess: "", ...changes });
     const follow = () => {
-      arriving = true;
+      arriving = "planted";
       if (href === location.hash) arrive(document.getElementById("planted"));
     };
     return element("a", { href, onclick: follow, ...attributes }, ...children);
   }
 
   function arrive(heading) {
-    arriving = false;
+    arriving = "";
     const { top } = heading.getBoundingClientRect();
     if (top < 0 || top > window.innerHeight / 2) jump(heading);
   }
@@ -59,8 +60,10 @@ const BreakView = (() => {
       "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}`,
     }, nameOf(id)));
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
+    const { mistake } = state;
+    const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
     return element("nav", { class: "menu", "aria-label": text.list },
-      element("details", { open: !state.mistake || window.innerWidth >= 1100 }, element("summary", { "data-focus": "menu" }, text.list),
+      element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
         element("ul", {}, item("")), group("forward"), group("backward")),
       element("button", { type: "button", class: "quiet", "data-focus": "to-table", onclick: () => jump(document.getElementById("all")) }, `${text.table} ↓`));
   }
@@ -118,7 +121,7 @@ const BreakView = (() => {
       !shown && element("p", { class: "buttons" },
         element("button", { type: "button", class: "primary", "data-focus": "look", onclick: look }, text.look),
         element("button", { type: "button", "data-focus": "skip", onclick: () => App.set({ look: "skip", guess: "" }) }, text.skip)),
-      shown && state.mistake && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, text.guessAgain)));
+      shown && state.mistake && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, state.look === "guessed" ? text.guessAgain : text.guessFirst)));
   }
 
   function guess(id) {
@@ -212,15 +215,17 @@ const BreakView = (() => {
     return (rings ? text.lossTells : number < first ? text.lossSilent : text.lossStays)(Show.number(number), Show.number(right));
   }
 
+  const toTests = () => { arriving = "who"; };
+
   /* Nothing differs: another word, or other weights, for which the mistake matters. */
   function offer() {
     const { state } = App;
     const text = Strings.break;
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
     const word = MODEL.expected ? "toot" : App.words([first, first]);
-    if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }) }, text.tryWord(word)));
+    if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }), onclick: toTests }, text.tryWord(word)));
     if (state.weights === "trained" || !MODEL.weights.trained) return null;
-    return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }) }, text.tryTrained));
+    return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }), onclick: toTests }, text.tryTrained));
   }
 
   function curves({ right, wrong }) {
@@ -229,7 +234,7 @@ const BreakView = (() => {
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: text.wrongModel, class: "wrong" },
     ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),
-    untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }) }, text.tryUntrained)));
+    untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }), onclick: toTests }, text.tryUntrained)));
   }
 
   return { render, plantLink, nameOf, bell };

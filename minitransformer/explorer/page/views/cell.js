@@ -16,10 +16,18 @@ const CellView = (() => {
     content.append(
       placesList(place),
       element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
-        ModelView.legend(), arrays(place, chosen)),
+        rowsOf(place), ModelView.legend(), arrays(place, chosen)),
       inspector(chosen));
+    showCurrent(content.querySelector(".places ul"));
     const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
     bringIntoView(map(chosen.name) ?? map(name), chosen.flat !== null);
+  }
+
+  /* In a narrow page, the places are a line that one can scroll. */
+  function showCurrent(list) {
+    const link = list.querySelector("[aria-current]").getBoundingClientRect();
+    const line = list.getBoundingClientRect();
+    if (link.right > line.right) list.scrollLeft += link.left - line.left - (line.width - link.width) / 2;
   }
 
   /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
@@ -32,6 +40,13 @@ const CellView = (() => {
   }
 
   const heading = (place) => `${ModelView.describe(place).name}${place.name ? ` (${place.name})` : ""}`;
+
+  /* What the name of a row of the decoder says, with the second row as an example. */
+  function rowsOf(place) {
+    if (place.rows !== "target" || place.kind === "matrix") return null;
+    const [read, write = Engine.EOS] = App.ids().target.filter((id) => id !== Engine.PAD);
+    return element("p", { class: "note" }, Strings.cell.rows(App.tokenText(read), App.tokenText(write)));
+  }
 
   function placesList(current) {
     const links = App.machine.places.map((place) => {
@@ -132,17 +147,24 @@ const CellView = (() => {
       element("h2", {}, App.cellText(name, flat)),
       value && section("value", text.forward, value, flat),
       gradient && section("gradient", text.backward, gradient, flat),
-      value && !gradient && element("p", { class: "note" }, text.noGradient),
+      value && !gradient && element("p", { class: "note" }, withoutGradient(value)),
       gradient && why(gradient, flat),
       value && witnesses(value, gradient, flat),
       value && setter(value, flat),
       share());
   }
 
+  function withoutGradient(name) {
+    const text = Strings.cell;
+    if (name === "output.L") return text.noGradientLoss;
+    return ["ids", "mask", "input"].includes(App.machine.get(name).role) ? text.noGradientInput : text.noGradient;
+  }
+
   function section(kind, title, name, flat) {
     const { machine } = App;
     const { definition, role, symbol } = machine.get(name);
     const text = Strings.cell;
+    const letters = definition ? Show.letters(definition, machine) : [];
     const x = machine.value(name, flat);
     const lhs = [element("span", { class: `name ${kind}` }, ...Dom.formula([{ ...Show.symbol(symbol), index: machine.indexOf(name, flat).join(",") }]))];
     const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
@@ -150,10 +172,11 @@ const CellView = (() => {
       element("p", { class: "result" }, lhs, " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
       definition
         ? element("div", { class: "derivation" },
-          element("p", {}, "= ", ...Dom.formula(Show.letters(definition, machine))),
-          element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)))
+          element("p", {}, "= ", ...Dom.formula(letters)),
+          element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
+          letters.some((piece) => piece.text.startsWith("1[")) && element("p", { class: "note" }, text.bracket))
         : element("p", {}, role === "weight" ? text.weight : text.input),
-      amount !== undefined && element("p", { class: "note" }, text.edited(Show.number(amount))),
+      amount !== undefined && element("p", { class: "note" }, role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
       links(text.goesTo, machine.goesTo(name, flat)));
   }
@@ -248,7 +271,8 @@ const CellView = (() => {
     return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
       element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
       element("label", { class: "nudge" }, text.nudge, slider, size),
-      element("p", {}, text.quotient, ": ", output));
+      element("p", {}, text.quotient, ": ", output),
+      element("p", { class: "note" }, text.nudgeHelp));
   }
 
   /* How far a number is from the true derivative. */

@@ -77,7 +77,7 @@ const TrainView = (() => {
     const first = run.firstRight;
     if (first < 0) return [text.rightNever];
     const wrongNow = run.rows.at(-1).some(({ right, written }) => right !== written);
-    return [first === 0 ? text.rightAtStart : text.rightSince(first), ...(wrongNow ? [text.wrongNow] : [])];
+    return [first === 0 ? text.rightAtStart : text.rightSince(first), ...(wrongNow ? [text.wrongNow] : first < run.rows.length - 1 ? [text.rightNow] : [])];
   }
 
   function curve(run) {
