@@ -49,6 +49,7 @@ THIRD_PARTY = {
     "matplotlib": ("plotting.py",),
     "torch": ("bench/*.py",),
     "sacrebleu": ("evaluation/translation.py",),
+    "mpi4py": ("training/parallel/mpi.py",),
 }
 HOST_FILES = (
     "functional/attention/patterns.py",

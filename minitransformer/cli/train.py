@@ -4,9 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from minitransformer import __version__
+from minitransformer.cli import explain
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import add_options, given_options
 from minitransformer.recipes.run import choose_options, resume, start
+from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.faults import check_same, ending_together
 
 DESCRIPTION = """\
 Train a model on a task, evaluate it on held-out data and save it. Each run has a folder of its own, such as
@@ -75,9 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError("give a task, such as `train reverse`, or a run to continue: `train --resume RUN`")
     given = given_options(arguments)
-    if arguments.resume is None:
-        recipe = RECIPES[arguments.recipe]
-        start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
-    else:
-        resume(arguments.resume, given, arguments.json)
+    with ending_together(connect(), lambda error: explain(error, arguments)):
+        check_same(connect(), {"the version of minitransformer": __version__})
+        if arguments.resume is None:
+            recipe = RECIPES[arguments.recipe]
+            start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
+        else:
+            resume(arguments.resume, given, arguments.json)
     return 0

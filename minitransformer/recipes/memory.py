@@ -7,7 +7,7 @@ from minitransformer.devices import free_memory
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.training.parallel import useful_threads
+from minitransformer.training.parallel.threads import useful_threads
 
 FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read
 

@@ -11,6 +11,7 @@ from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
+from minitransformer.training.parallel.communicator import connect
 
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
     f"{cell}{suffix}": {"cell": cell, "attention": attention}
@@ -120,7 +121,7 @@ class Recipe(Generic[Options, Data, Model]):
         checkpointer: Checkpointer | None = None,
         resume: tuple[dict, dict] | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging."""
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging, in the processes of `mpiexec`."""
         return train(
             model,
             data,
@@ -133,4 +134,5 @@ class Recipe(Generic[Options, Data, Model]):
             checkpointer=checkpointer,
             resume=resume,
             num_threads=options.threads,
+            communicator=connect(),
         )

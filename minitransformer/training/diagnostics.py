@@ -21,7 +21,7 @@ from minitransformer.training.anomaly_hooks import (
 )
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel.threads import DataParallel
 
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing

@@ -17,7 +17,9 @@ from minitransformer.training.averaging import Averaging
 from minitransformer.training.batches import Batches
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel, default_threads
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.threads import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.vocabulary import PAD
 
@@ -45,8 +47,10 @@ class History:
 
 def saved_threads(facts: dict) -> int | None:
     """The number of threads of a run that was saved with these facts, or None if they do not say it."""
-    rngs = facts.get("dropout_rngs")
-    return len(rngs) if rngs and isinstance(rngs, list) else None
+    rngs, processes = facts.get("dropout_rngs"), facts.get("processes", 1)
+    if not rngs or not isinstance(rngs, list) or not isinstance(processes, int) or processes < 1:
+        return None
+    return max(1, len(rngs) // processes)
 
 
 class TrainingRun:
@@ -65,13 +69,19 @@ class TrainingRun:
         averaging: Averaging | None = None,
         num_threads: int | None = None,
         resume: tuple[dict, dict] | None = None,
+        communicator: Communicator = ONE_PROCESS,
     ) -> None:
         self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
+        self.communicator = communicator
         num_threads = num_threads or (saved_threads(resume[1]) if resume else None)
         config, rows = model.config, settings.micro_batch_size  # type: ignore[attr-defined]
-        num_threads = num_threads or default_threads(config, rows)
-        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
-        self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
+        num_threads = communicator.collect(num_threads or default_threads(config, rows))[0]
+        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2], rank=communicator.rank)
+        self.sharers: GradientAccumulation | ProcessParallel = GradientAccumulation(
+            self.workers, settings.grad_accumulation_steps, optimizer.parameters if settings.deterministic else ()
+        )
+        if communicator.size > 1:
+            self.sharers = ProcessParallel(self.sharers, communicator, optimizer.parameters, settings.deterministic)
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
         self.batches = Batches(data, settings.batch_size, settings.seed)
         self.history = History()
@@ -125,6 +135,7 @@ class TrainingRun:
     def state(self) -> tuple[dict, dict]:
         """Everything except the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
 
+        With several processes all must call it, and all get the same.
         Raises NotFiniteError if the weights are not finite, so that no useless checkpoint is saved.
         """
         self.diagnostics.check_weights()
@@ -133,13 +144,15 @@ class TrainingRun:
         arrays = {"adam.m": to_host(self.optimizer.m), "adam.v": to_host(self.optimizer.v), **averages}
         for name in MEASURED:
             arrays[name] = np.array([float(value) for value in getattr(history, name)])
+        rngs = [generator_state(rng) for rng in self.workers.rngs]
         return arrays, {
             "step": self.step,
             **average_facts,
             "tokens": history.tokens,
             "seconds": history.seconds,
             **self.batches.state(),
-            "dropout_rngs": [generator_state(rng) for rng in self.workers.rngs],
+            "processes": self.communicator.size,
+            "dropout_rngs": [state for states in self.communicator.collect(rngs) for state in states],
         }
 
     def load_state(self, arrays: dict, facts: dict) -> None:
@@ -168,10 +181,11 @@ class TrainingRun:
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
         self.batches.load_state(facts)
         saved = facts["dropout_rngs"]
-        for rng, state in zip(rngs, saved, strict=False):
-            restore_generator(rng, state)
-        for i in range(len(saved), len(rngs)):  # a thread that was added draws numbers that none has drawn before
-            rngs[i] = make_generator([self.settings.seed, 2, i, self.step])
+        for i, number in enumerate(range(self.communicator.rank * len(rngs), (self.communicator.rank + 1) * len(rngs))):
+            if number < len(saved):
+                restore_generator(rngs[i], saved[number])
+            else:  # a thread that was added draws numbers that none has drawn before
+                rngs[i] = make_generator([self.settings.seed, 2, number, self.step])
 
     def finish(self) -> History:
         """Put the average of the weights, if there is one, into the model -> History.
