@@ -171,20 +171,14 @@ class Run:
 
         The figures come last, so that nothing is lost if they cannot be drawn.
         """
-        if not self.communicator.is_root:
-            return self.help_root()
-        try:
-            return self.carry_out_alone(as_json)
-        finally:
-            self.communicator.wait()
+        result = self.carry_out_alone(as_json) if self.communicator.is_root else self.help_root()
+        self.communicator.wait()  # not after an error: processes that are still training would never come
+        return result
 
     def help_root(self) -> dict[str, Any]:
-        """Take part in the training, and wait until the root has done the rest."""
-        try:
-            with self.explaining_errors():
-                self.train()
-        finally:
-            self.communicator.wait()
+        """Take part in the training, of which the root does the rest."""
+        with self.explaining_errors():
+            self.train()
         return {}
 
     def carry_out_alone(self, as_json: bool) -> dict[str, Any]:
