@@ -118,6 +118,12 @@ class TrainOptions:
         resumable=True,
         identity=False,
     )
+    shard_optimizer: bool = option(
+        False,
+        "spread Adam's running means over the processes, to save memory (ZeRO stage 1)",
+        resumable=True,
+        identity=False,
+    )
     checkpoint_interval: int = option(200, "steps between checkpoints", at_least_1, resumable=True, identity=False)
     keep_checkpoints: int = option(
         2, "number of checkpoints to keep, the newest ones", at_least_1, resumable=True, identity=False

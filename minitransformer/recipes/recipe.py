@@ -12,6 +12,7 @@ from minitransformer.recipes.options import TrainOptions
 from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.sharded import ShardedAdam
 
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
     f"{cell}{suffix}": {"cell": cell, "attention": attention}
@@ -63,6 +64,12 @@ class Recipe(Generic[Options, Data, Model]):
     def schedule(self, options: Options, config: Any) -> Callable[[int], float]:
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
+
+    def optimizer(self, options: Options, model: Model) -> Adam:
+        """Adam as in the paper, or sharded over the processes of `mpiexec`."""
+        if options.shard_optimizer:
+            return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
+        return Adam(model.parameters(), weight_decay=options.weight_decay)
 
     def largest_batch(self, options: Options, data: Data) -> tuple[int, list[int]]:
         """How many sequences the largest batch has, and the lengths of all that the model reads of each of them.
@@ -125,7 +132,7 @@ class Recipe(Generic[Options, Data, Model]):
         return train(
             model,
             data,
-            Adam(model.parameters(), weight_decay=options.weight_decay),
+            self.optimizer(options, model),
             self.schedule(options, model.config),
             CrossEntropyLoss(options.label_smoothing),
             options.settings(eval_interval),

@@ -23,7 +23,7 @@ from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.checkpointer import Checkpointer
-from minitransformer.training.clipping import clip_factor, grad_norm
+from minitransformer.training.clipping import clip_factor
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
@@ -74,7 +74,7 @@ def training_step(
     optimizer.zero_grad()
     with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
         loss, accuracy = compute(measure)
-    norm = grad_norm(optimizer.parameters, workers.team)
+    norm = optimizer.grad_norm()
     if diagnostics and isinstance(workers, ProcessParallel):
         workers.check(diagnostics, forward_backward, batch, loss, norm)
     elif diagnostics:
@@ -111,7 +111,8 @@ def train(
     same settings the result is bit-identical to that of an uninterrupted run. `num_threads` threads share each batch:
     by default as many as the resumed run had, or as many as the model and its batches keep busy (see
     `default_threads`). With a `communicator` of several processes, all call this function with the same arguments; each
-    computes its part of every batch, and the root alone shows progress, evaluates and saves. Raises NotFiniteError for
+    computes its part of every batch, and the root alone shows progress, evaluates and saves. A `ShardedAdam` as the
+    optimizer spreads its running means over them. Raises NotFiniteError for
     a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see Diagnostics).
     """
     keep_freed_memory()

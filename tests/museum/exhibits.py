@@ -24,6 +24,7 @@ from tests.museum import (
     exhibits_positions,
     exhibits_recurrent,
     exhibits_seq2seq,
+    exhibits_sharded,
     exhibits_training,
     exhibits_workers,
 )
@@ -49,6 +50,7 @@ EXHIBITS = (
     *exhibits_positions.EXHIBITS,
     *exhibits_recurrent.EXHIBITS,
     *exhibits_seq2seq.EXHIBITS,
+    *exhibits_sharded.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )

@@ -1,7 +1,11 @@
 """What processes that train one model together say to each other.
 
-The interface is small: a sum over all processes, the objects of all processes, a wait, and an end. Here it is for one
-process alone; `mpi.py` has it for the processes that `mpiexec` has started.
+The interface is small: a sum over all processes, the two halves of it, the objects of all processes, a wait, and an
+end. Here it is for one process alone; `mpi.py` has it for the processes that `mpiexec` has started. The methods that
+move shards are made of the others here, so that a subclass may leave them out.
+
+A vector has one shard for each process. A sum over all processes has two halves: `reduce_scatter` adds up each shard in
+the process that it belongs to, and `all_gather` sends the sums to all others.
 """
 
 import functools
@@ -9,7 +13,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from minitransformer.backend import xp
+import numpy as np
+
+from minitransformer.backend import to_device, to_host, xp
+from minitransformer.training import clipping
 
 LAUNCHERS = {  # the variables with which a launcher tells a process which one it is, and of how many
     "PMI_RANK": "PMI_SIZE",  # MPICH, Intel MPI
@@ -41,6 +48,36 @@ class Communicator:
         Each process gets the same bits. `in_order` adds them up in the order of the ranks, (a_0 + a_1) + a_2 and so on,
         whatever the number of machines. Otherwise the order is the library's choice, which may be faster.
         """
+
+    def shards(self, length: int) -> list[slice]:
+        """The part of a vector of `length` numbers that belongs to rank 0, to rank 1, and so on.
+
+        A shard has whole blocks of `clipping.BLOCK` numbers, so that the norm of a sharded gradient is the root of the
+        same sums as that of a whole one. A vector of fewer blocks than processes has empty shards.
+        """
+        blocks = -(-length // clipping.BLOCK)
+        ends = [min(length, clipping.BLOCK * (blocks * (rank + 1) // self.size)) for rank in range(self.size)]
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def reduce_scatter(self, array: xp.ndarray, in_order: bool = False) -> None:
+        """Replace the own shard of `array` (N,), in place, by its sum over all processes. All must call it.
+
+        The other shards are of no use afterwards. `in_order` is that of `add_up`.
+        """
+        self.add_up(array, in_order)
+
+    def all_gather(self, array: xp.ndarray) -> None:
+        """Replace every shard of `array` (N,), in place, by that of the process it belongs to. All must call it."""
+        if self.size == 1:
+            return
+        shards = self.shards(len(array))
+        for shard, numbers in zip(shards, self.collect(to_host(array[shards[self.rank]]).copy()), strict=True):
+            array[shard] = to_device(numbers)
+
+    def gather(self, shard: xp.ndarray) -> np.ndarray | None:
+        """The shards of all processes as one vector (N,) on the host. All must call it; only the root gets it."""
+        shards = self.collect(to_host(shard).copy())
+        return np.concatenate(shards) if self.is_root else None
 
     def collect(self, value: Any) -> list[Any]:
         """[the `value` of rank 0, of rank 1, ...], in each process. All must call it, with what can be pickled."""

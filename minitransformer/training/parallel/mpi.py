@@ -10,6 +10,7 @@ from minitransformer.backend import to_device, to_host, xp
 from minitransformer.training.parallel.communicator import Communicator
 
 PAUSE = 0.002  # seconds between two looks while waiting
+PIECE = 2**18  # numbers of each shard that are sent at a time: so few that they stay in the processor's cache
 
 
 class MPICommunicator(Communicator):
@@ -30,26 +31,62 @@ class MPICommunicator(Communicator):
             return
         numbers = to_host(array)
         if in_order:
-            self._add_up_in_order(numbers)
+            self._add_up_shards(numbers)
+            self._send_shards(numbers)
         else:
             self.mpi.Allreduce(MPI.IN_PLACE, numbers)
         if numbers is not array:
             array[...] = to_device(numbers)
 
-    def _add_up_in_order(self, numbers: np.ndarray) -> None:
-        """Each process adds up one part of the vector, in the order of the ranks, and sends the sum to all others."""
-        counts = [len(part) for part in np.array_split(numbers, self.size)]
-        starts = np.cumsum([0, *counts[:-1]])
-        own = counts[self.rank]
-        kind = MPI._typedict[numbers.dtype.char]
-        received = np.empty((self.size, own), numbers.dtype)
-        self.mpi.Alltoallv(
-            [numbers, counts, starts, kind], [received, [own] * self.size, np.arange(self.size) * own, kind]
-        )
-        total = received[0]
-        for other in received[1:]:
-            total += other
-        self.mpi.Allgatherv([total, own, kind], [numbers, counts, starts, kind])
+    def reduce_scatter(self, array: xp.ndarray, in_order: bool = False) -> None:
+        """See `Communicator.reduce_scatter`."""
+        if self.size == 1:
+            return
+        numbers, shards = to_host(array), self.shards(len(array))
+        own = shards[self.rank]
+        if in_order:
+            self._add_up_shards(numbers)
+        else:
+            total = np.empty_like(numbers[own])
+            self.mpi.Reduce_scatter(numbers, total, lengths(shards))
+            numbers[own] = total
+        if numbers is not array:
+            array[own] = to_device(numbers[own])
+
+    def all_gather(self, array: xp.ndarray) -> None:
+        """See `Communicator.all_gather`."""
+        if self.size == 1:
+            return
+        numbers = to_host(array)
+        self._send_shards(numbers)
+        if numbers is not array:
+            array[...] = to_device(numbers)
+
+    def gather(self, shard: xp.ndarray) -> np.ndarray | None:
+        """See `Communicator.gather`."""
+        numbers, counts = to_host(shard), self.collect(len(shard))
+        whole = np.empty(sum(counts), numbers.dtype) if self.is_root else None
+        self.mpi.Gatherv(numbers, None if whole is None else [whole, (counts, starts(counts))])
+        return whole
+
+    def _add_up_shards(self, numbers: np.ndarray) -> None:
+        """Each process adds up its shard, in the order of the ranks; a piece at a time, so that it needs no memory."""
+        shards = self.shards(len(numbers))
+        for begin in range(0, max(lengths(shards)), PIECE):
+            pieces = [slice(min(s.start + begin, s.stop), min(s.start + begin + PIECE, s.stop)) for s in shards]
+            counts, own = lengths(pieces), pieces[self.rank]
+            received = np.empty((self.size, counts[self.rank]), numbers.dtype)
+            places = [len(row) for row in received], [len(received[0]) * rank for rank in range(self.size)]
+            self.mpi.Alltoallv([numbers, (counts, [piece.start for piece in pieces])], [received, places])
+            total = received[0]
+            for other in received[1:]:
+                total += other
+            numbers[own] = total
+
+    def _send_shards(self, numbers: np.ndarray) -> None:
+        """Each process sends its shard to all others."""
+        counts = lengths(self.shards(len(numbers)))
+        self.mpi.Allgatherv(MPI.IN_PLACE, [numbers, (counts, starts(counts))])
 
     def collect(self, value: Any) -> list[Any]:
         """See `Communicator.collect`."""
@@ -64,3 +101,13 @@ class MPICommunicator(Communicator):
     def end_all(self, status: int) -> None:
         """See `Communicator.end_all`."""
         self.mpi.Abort(status)
+
+
+def lengths(parts: list[slice]) -> list[int]:
+    """How many numbers each part of a vector has."""
+    return [part.stop - part.start for part in parts]
+
+
+def starts(counts: list[int]) -> list[int]:
+    """Where each part of a vector begins, if they have so many numbers and follow each other."""
+    return [sum(counts[:i]) for i in range(len(counts))]

@@ -29,7 +29,8 @@ class ProcessParallel:
 
     `parameters` are those of the optimizer, whose gradients are added up. With `in_order`, the sum is taken in the
     order of the ranks, and N processes give the same bits as one that accumulates the gradients of N parts, each on
-    its own (`GradientAccumulation(in_order=True)`). Which tokens a process gets does not depend on its speed.
+    its own (`GradientAccumulation(each_alone=parameters)`). Which tokens a process gets does not depend on its speed.
+    With `sharded`, a process gets the sum of its shard alone, see `ShardedAdam`.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class ProcessParallel:
         communicator: Communicator,
         parameters: Sequence[Parameter],
         in_order: bool = False,
+        sharded: bool = False,
     ) -> None:
         self.accumulation, self.communicator = accumulation, communicator
-        self.parameters, self.in_order = parameters, in_order
+        self.parameters, self.in_order, self.sharded = parameters, in_order, sharded
 
     @property
     def team(self) -> Any:
@@ -53,8 +55,9 @@ class ProcessParallel:
         Loss and accuracy are those of the whole batch.
         """
         loss, accuracy = self.map_own_part(function, batch, measure)
+        add_up = self.communicator.reduce_scatter if self.sharded else self.communicator.add_up
         for parameter in self.parameters:
-            self.communicator.add_up(parameter.grad.reshape(-1), self.in_order)
+            add_up(parameter.grad.reshape(-1), self.in_order)
         numbers = np.array([float(loss), float(accuracy or 0.0)])
         self.communicator.add_up(numbers, in_order=True)
         return numbers[0], numbers[1] if measure else None
