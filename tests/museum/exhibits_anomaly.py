@@ -10,7 +10,7 @@ EXHIBITS = (
         "the optimizer steps before the norm is checked",
         "The message is right, and the weights are gone: look before you step.",
         training.training_step,
-        """if diagnostics:
+        """elif diagnostics:
         diagnostics.check(compute, loss, norm)
     optimizer.step(scale=clip_factor(norm, max_norm))""",
         """optimizer.step(scale=clip_factor(norm, max_norm))
