@@ -61,7 +61,7 @@ def mpiexec(count, *arguments, folder):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_halves_of_a_sum_make_the_sum_in_the_order_of_the_ranks(count, tmp_path):
-    assert mpiexec(count, "-c", HALVES, folder=tmp_path).split() == ["done"] * count
+    assert mpiexec(count, "-c", HALVES, folder=tmp_path).count("done") == count
 
 
 def test_a_sharded_training_gives_the_bits_of_an_unsharded_one(tmp_path):

@@ -10,7 +10,7 @@ from minitransformer.backend import to_device, to_host, xp
 from minitransformer.training.parallel.communicator import Communicator
 
 PAUSE = 0.002  # seconds between two looks while waiting
-PIECE = 2**18  # numbers of each shard that are sent at a time: so few that they stay in the processor's cache
+PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
 
 
 class MPICommunicator(Communicator):
@@ -34,7 +34,8 @@ class MPICommunicator(Communicator):
             self._add_up_shards(numbers)
             self._send_shards(numbers)
         else:
-            self.mpi.Allreduce(MPI.IN_PLACE, numbers)
+            for start in range(0, len(numbers), PIECE):
+                self.mpi.Allreduce(MPI.IN_PLACE, numbers[start : start + PIECE])
         if numbers is not array:
             array[...] = to_device(numbers)
 
