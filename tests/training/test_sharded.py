@@ -88,7 +88,7 @@ def test_the_two_halves_of_a_sum_make_the_sum(size):
 
     def halves(communicator):
         own, array = communicator.shards(350)[communicator.rank], arrays[communicator.rank].copy()
-        communicator.reduce_scatter(array, in_order=True)
+        communicator.reduce_scatter(array)
         half = array[own].copy()
         communicator.all_gather(array)
         return same(half, total[own]), same(array, total), communicator.gather(half)

@@ -37,14 +37,14 @@ for kind in ("float32", "float64", "complex128"):
         own = communicator.shards(length)[communicator.rank]
         for in_order in (True, False):
             array, summed = (arrays[communicator.rank].copy() for _ in range(2))
-            communicator.reduce_scatter(array, in_order)
+            communicator.reduce_scatter(array)
             half = array[own].copy()
             communicator.all_gather(array)
             communicator.add_up(summed, in_order)
             whole = communicator.gather(half)
-            for found in (array, summed) if whole is None else (array, summed, whole):
-                assert found.dtype == kind and (not in_order or found.tobytes() == total.tobytes())
-                np.testing.assert_allclose(found, total, rtol=1e-5, atol=1e-6)
+            for found in (array, *[summed] * in_order, *[whole] * communicator.is_root):
+                assert found.dtype == kind and found.tobytes() == total.tobytes()
+            np.testing.assert_allclose(summed, total, rtol=1e-5, atol=1e-6)
             assert (whole is not None) == communicator.is_root
 print("done")
 """

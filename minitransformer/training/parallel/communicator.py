@@ -59,12 +59,12 @@ class Communicator:
         ends = [min(length, clipping.BLOCK * (blocks * (rank + 1) // self.size)) for rank in range(self.size)]
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
-    def reduce_scatter(self, array: xp.ndarray, in_order: bool = False) -> None:
+    def reduce_scatter(self, array: xp.ndarray) -> None:
         """Replace the own shard of `array` (N,), in place, by its sum over all processes. All must call it.
 
-        The other shards are of no use afterwards. `in_order` is that of `add_up`.
+        The sum is taken in the order of the ranks. The other shards are of no use afterwards.
         """
-        self.add_up(array, in_order)
+        self.add_up(array, in_order=True)
 
     def all_gather(self, array: xp.ndarray) -> None:
         """Replace every shard of `array` (N,), in place, by that of the process it belongs to. All must call it."""

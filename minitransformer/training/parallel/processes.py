@@ -55,9 +55,11 @@ class ProcessParallel:
         Loss and accuracy are those of the whole batch.
         """
         loss, accuracy = self.map_own_part(function, batch, measure)
-        add_up = self.communicator.reduce_scatter if self.sharded else self.communicator.add_up
         for parameter in self.parameters:
-            add_up(parameter.grad.reshape(-1), self.in_order)
+            if self.sharded:
+                self.communicator.reduce_scatter(parameter.grad.reshape(-1))
+            else:
+                self.communicator.add_up(parameter.grad.reshape(-1), self.in_order)
         numbers = np.array([float(loss), float(accuracy or 0.0)])
         self.communicator.add_up(numbers, in_order=True)
         return numbers[0], numbers[1] if measure else None

@@ -11,7 +11,8 @@ do a part of it. Of the vector of all Psi parameters, process r owns shard r:
 
 Adam works on every number alone, so the weights are those of the whole update. Only the norm is a sum over all shards,
 and a shard consists of whole blocks of `clipping.BLOCK` numbers. So the squares are added up in the same order as in
-one process, and even clipped weights have the same bits, if the gradients have: with `deterministic`, or two processes.
+one process, and even clipped weights have the same bits as those of an unsharded Adam, if the gradients have: with
+`deterministic`, or with two processes. On a GPU the norm is a sum of sums, which may differ in its last bit.
 
 Communication: an all-reduce, which adds up the gradients in all processes, is a reduce-scatter followed by an
 all-gather, (N - 1) / N Psi numbers sent by each process in either of them. Here the all-gather comes after the update,
