@@ -5,7 +5,7 @@ and computes the same update as the others. But an update needs no other paramet
 do a part of it. Of the vector of all Psi parameters, process r owns shard r:
 
     g_r <- sum over the processes of their gradients of shard r        reduce-scatter
-    n^2 <- sum over r of |g_r|^2                                       the norm for clipping: one number of each process
+    n^2 <- sum over r of |g_r|^2                                       the norm for clipping: a number for each block
     m_r, v_r, theta_r <- Adam with g_r min(1, max_norm / n)            each process updates its own shard
     theta <- (theta_0, theta_1, ...)                                   all-gather
 
