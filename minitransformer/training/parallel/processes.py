@@ -54,7 +54,7 @@ class ProcessParallel:
         """Raises ProcessError, in all processes, unless all have the same weights."""
         checksum = 0
         for parameter in self.parameters:
-            checksum = zlib.crc32(np.ascontiguousarray(to_host(parameter.data)), checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(to_host(parameter.data)).data, checksum)
         if len(set(self.communicator.collect(checksum))) > 1:
             raise ProcessError("the processes begin with different weights: give their models the same seed")
 
