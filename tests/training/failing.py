@@ -1,6 +1,8 @@
 """`minitransformer` in a process of `mpiexec`, where something goes wrong in one rank.
 
 mpiexec -n 2 python -m tests.training.failing WHAT RANK train copy --steps 20 ...
+
+Each process writes its number to the file pid-RANK. Models are tested on few sequences, and figures are empty files.
 """
 
 import errno
@@ -9,9 +11,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from minitransformer.cli import main
+from minitransformer.cli import main, train
 from minitransformer.layers import OutputProjection
+from minitransformer.recipes import toy
 from minitransformer.training.parallel.processes import ProcessParallel
 
 STEP = 5  # in which it goes wrong
@@ -55,16 +59,25 @@ def fill_disk():
 
 
 FAILURES = {
+    "nothing": lambda: None,
     "memory": lambda: fail_in_step(MemoryError("Unable to allocate 1.00 GiB")),
-    "bug": lambda: fail_in_step(ZeroDivisionError("division by zero")),
+    "bug": lambda: fail_in_step(ZeroDivisionError("a mistake in the library")),
     "interrupt": lambda: fail_in_step(KeyboardInterrupt()),
     "nan": spoil_gradient,
     "disk": fill_disk,
-    "nothing": lambda: None,
+    "other steps": lambda: sys.argv.extend(["--steps", "7"]),
+    "other task": lambda: sys.argv.__setitem__(4, "reverse"),
+    "other text": lambda: sys.argv.extend(["--text", "other.txt"]),
+    "missing text": lambda: sys.argv.extend(["--text", "missing.txt"]),
+    "other version": lambda: setattr(train, "__version__", "0.0"),
 }
 
 if __name__ == "__main__":
-    what, rank, *arguments = sys.argv[1:]
-    if rank == os.environ.get("PMI_RANK", "0"):
+    what, rank = sys.argv[1:3]
+    own = os.environ.get("PMI_RANK", "0")
+    Path(f"pid-{own}").write_text(str(os.getpid()))
+    toy.TESTED = 20
+    Figure.savefig = lambda self, path, **options: Path(path).write_bytes(b"")
+    if rank == own:
         FAILURES[what]()
-    sys.exit(main(arguments))
+    sys.exit(main(sys.argv[3:]))
