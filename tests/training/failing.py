@@ -75,7 +75,8 @@ FAILURES = {
 if __name__ == "__main__":
     what, rank = sys.argv[1:3]
     own = os.environ.get("PMI_RANK", "0")
-    Path(f"pid-{own}").write_text(str(os.getpid()))
+    Path(f"new-{own}").write_text(str(os.getpid()))
+    Path(f"new-{own}").rename(f"pid-{own}")  # never seen half written
     toy.TESTED = 20
     Figure.savefig = lambda self, path, **options: Path(path).write_bytes(b"")
     if rank == own:
