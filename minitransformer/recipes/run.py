@@ -21,7 +21,7 @@ from minitransformer.recipes.together import check_agreement, root_has_locked
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel.communicator import connect
-from minitransformer.training.parallel.threads import default_threads
+from minitransformer.training.parallel.threads import default_team_size, default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
@@ -155,7 +155,8 @@ class Run:
         """Threads of this process, if the processes on this machine share its processors."""
         share = -(-options.micro_batch_size // self.communicator.size)
         threads = default_threads(config, share)
-        return threads if threads_are_chosen() else max(1, threads // self.communicator.processes_here)
+        cores = default_team_size() // self.communicator.processes_here
+        return threads if threads_are_chosen() else max(1, min(threads, cores))
 
     def carry_out(self, as_json: bool) -> dict[str, Any]:
         """Train, evaluate, print the table and save the model -> the result. Of several processes, the root does this.

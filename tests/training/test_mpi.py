@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.host_only, pytest.mark.skipif(bool(MISSING), reason=MI
 COPY = ("train", "copy", "--batch-size", 5, "--name", "copy")
 QUICK = (*COPY, "--steps", 8, "--checkpoint-interval", 3)
 LINE = "minitransformer train: "
+long = partial(pytest.param, marks=pytest.mark.exhaustive)
 
 
 def weights_in(folder, name="copy"):
@@ -121,12 +123,12 @@ def test_gradient_that_is_added_up_in_any_order_is_right_to_rounding(tmp_path):
     ("what", "rank", "status", "message"),
     [
         ("memory", 1, 2, "rank 1 of 2: not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
-        ("memory", 0, 2, "not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
+        long("memory", 0, 2, "not enough memory: Unable to allocate 1.00 GiB; no checkpoint has been saved"),
         ("disk", 0, 2, "cannot write runs/copy/checkpoints/step-00000003.safetensors: No space left on device; "),
-        ("interrupt", 1, 130, "rank 1 of 2: stopped"),
-        ("other steps", 1, 2, "--steps is 7 in rank 1, and 8 in rank 0"),
+        long("interrupt", 1, 130, "rank 1 of 2: stopped"),
+        long("other steps", 1, 2, "--steps is 7 in rank 1, and 8 in rank 0"),
         ("other task", 1, 2, "the task is reverse in rank 1, and copy in rank 0"),
-        ("other version", 1, 2, "the version of minitransformer is 0.0 in rank 1, and "),
+        long("other version", 1, 2, "the version of minitransformer is 0.0 in rank 1, and "),
     ],
 )
 def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, message, tmp_path):
@@ -137,7 +139,7 @@ def test_error_of_one_process_ends_all_and_is_printed_once(what, rank, status, m
     assert ended.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", [(), ("--detect-anomaly",)])
+@pytest.mark.parametrize("option", [long(()), ("--detect-anomaly",)])
 def test_nan_in_one_process_is_explained_once(option, tmp_path):
     ended = launch(2, tmp_path, *QUICK, *option, what="nan", rank=1)
     assert ended.status == 1, ended
@@ -146,6 +148,7 @@ def test_nan_in_one_process_is_explained_once(option, tmp_path):
     assert ended.err.endswith("runs/copy alone would fail in the same way\n")
 
 
+@pytest.mark.exhaustive
 def test_bug_in_one_process_ends_all_with_its_traceback(tmp_path):
     ended = launch(2, tmp_path, *QUICK, what="bug", rank=1)
     assert ended.status == 1, ended
@@ -154,7 +157,10 @@ def test_bug_in_one_process_ends_all_with_its_traceback(tmp_path):
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [("missing text", "rank 1 of 2: there is no file missing.txt"), ("other text", "--text is other.txt in rank 1")],
+    [
+        ("missing text", "rank 1 of 2: there is no file missing.txt"),
+        long("other text", "--text is other.txt in rank 1"),
+    ],
 )
 def test_text_that_one_process_lacks_or_that_differs_is_named(what, message, tmp_path):
     for name in ("my.txt", "other.txt"):
@@ -169,13 +175,13 @@ def test_text_that_one_process_lacks_or_that_differs_is_named(what, message, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("bench", "tiny"), "minitransformer bench: several processes cannot share this command, only train"),
+        long(("bench", "tiny"), "minitransformer bench: several processes cannot share this command, only train"),
         (("train", "copy", "--fly"), "minitransformer train copy: unrecognized arguments: --fly"),
         (
             ("train", "copy", "--batch-size", 1),
             f"{LINE}--batch-size must be at least the number of processes, 2, got 1",
         ),
-        (("train", "--resume", "nowhere"), f"{LINE}there is no file "),
+        long(("train", "--resume", "nowhere"), f"{LINE}there is no file "),
     ],
 )
 def test_what_all_processes_refuse_is_printed_once(arguments, message, tmp_path):
@@ -186,6 +192,7 @@ def test_what_all_processes_refuse_is_printed_once(arguments, message, tmp_path)
     assert ended.out == ""
 
 
+@pytest.mark.exhaustive
 def test_help_is_printed_once(tmp_path):
     ended = launch(2, tmp_path, "train", "--help")
     assert ended.out.count("usage: ") == 1
@@ -194,8 +201,15 @@ def test_help_is_printed_once(tmp_path):
 LONG = (*COPY, "--steps", 100000, "--checkpoint-interval", 5, "--keep-checkpoints", 1000)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("receiver", ["mpiexec", "rank 1"])
+@pytest.mark.parametrize(
+    ("receiver", "number"),
+    [
+        ("mpiexec", signal.SIGINT),
+        long("mpiexec", signal.SIGTERM),
+        ("rank 1", signal.SIGTERM),
+        long("rank 1", signal.SIGINT),
+    ],
+)
 def test_signal_to_mpiexec_or_to_one_process_saves_a_checkpoint_of_all(number, receiver, tmp_path):
     processes = Processes(2, tmp_path, *LONG)
     checkpoints = tmp_path / "runs" / "copy" / "checkpoints"
@@ -224,7 +238,7 @@ def test_run_goes_on_in_another_number_of_processes_and_says_what_changes(tmp_pa
     assert "number of processes 3 instead of 2: the results are not bit-identical to those of an " in ended.out
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [1, long(20)])
 def test_run_whose_processes_are_killed_ends_within_seconds_and_with_the_same_bits(count, tmp_path):
     report = kill_again_and_again(tmp_path, count, np.random.default_rng(1))
     assert report.kills == count

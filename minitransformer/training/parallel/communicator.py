@@ -69,7 +69,7 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # mpi4py warns of another MPI, which is refused below
             from minitransformer.training.parallel.mpi import MPICommunicator
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # without mpi4py, or without the library of an MPI
         if place.size == 1:
             return ONE_PROCESS
         raise ProcessError(
