@@ -11,6 +11,7 @@ from typing import Any
 from minitransformer.files import named_in_errors, reason
 from minitransformer.process import limit_threads, threads_are_chosen
 from minitransformer.recipes import RECIPES, get_recipe
+from minitransformer.recipes.changes import changes, shared_threads
 from minitransformer.recipes.folder import RunFolder, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
@@ -20,11 +21,10 @@ from minitransformer.recipes.together import check_agreement, root_has_locked
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel.communicator import connect
-from minitransformer.training.parallel.threads import default_threads
+from minitransformer.training.parallel.threads import default_team_size, default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
-CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
 
 
 def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[str, Any]:
@@ -56,9 +56,11 @@ def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str
         if options.steps < saved.step:
             raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
         data = load_same_data(recipe, options, saved)
+        if "threads" not in given:
+            options = dataclasses.replace(options, threads=shared_threads(saved, connect().size))
         if connect().is_root:
-            changes = _changes(recipe, before, options, saved)
-            print(f"resuming {recipe.name} after step {saved.step:,}", *changes, sep="\n")
+            lines = changes(recipe, before, options, saved, connect().size)
+            print(f"resuming {recipe.name} after step {saved.step:,}", *lines, sep="\n")
         return Run(recipe, options, data, folder, saved).carry_out(as_json)
 
 
@@ -123,19 +125,8 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     return data
 
 
-def _changes(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
-    """What the options that were changed do to a resumed run, in one line each."""
-    step, config = saved.step + 1, saved.model.config
-    old, new = (recipe.schedule(each, config)(step) for each in (before, options))
-    if new != old and step <= options.steps:
-        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
-    for name in CHANGE_ROUNDING:
-        old, new = getattr(before, name), getattr(options, name)
-        if new != old:
-            yield (
-                f"{option_name(name)} {new} instead of {old}: "
-                "the results are not bit-identical to those of an uninterrupted run"
-            )
+class Interrupted(Stopped):
+    """A process was interrupted in the middle of a step, which other processes may still compute."""
 
 
 class Run:
@@ -146,11 +137,11 @@ class Run:
     ) -> None:
         model_class, config = recipe.model(options, data)
         self.communicator = connect()
-        threads = options.threads or self.default_threads(config, options)
         self.recipe, self.data, self.folder, self.saved = recipe, data, folder, saved
-        self.options = dataclasses.replace(options, threads=threads)
         self.source = recipe.source(options, data)
-        check_agreement(self.communicator, self.options, self.source)
+        check_agreement(self.communicator, recipe.name, saved.step if saved else 0, options, self.source)
+        threads = options.threads or min(self.communicator.collect(self.default_threads(config, options)))
+        self.options = dataclasses.replace(options, threads=threads)
         check_memory(recipe, self.options, data, model_class, config, resumed=saved is not None)
         if options.minutes is not None and not saved:
             self.options = dataclasses.replace(
@@ -164,7 +155,8 @@ class Run:
         """Threads of this process, if the processes on this machine share its processors."""
         share = -(-options.micro_batch_size // self.communicator.size)
         threads = default_threads(config, share)
-        return threads if threads_are_chosen() else max(1, threads // self.communicator.processes_here)
+        cores = default_team_size() // self.communicator.processes_here
+        return threads if threads_are_chosen() else max(1, min(threads, cores))
 
     def carry_out(self, as_json: bool) -> dict[str, Any]:
         """Train, evaluate, print the table and save the model -> the result. Of several processes, the root does this.
@@ -172,11 +164,11 @@ class Run:
         The figures come last, so that nothing is lost if they cannot be drawn.
         """
         result = self.carry_out_alone(as_json) if self.communicator.is_root else self.help_root()
-        self.communicator.wait()  # not after an error: processes that are still training would never come
+        self.communicator.wait()  # not after an error, as the others may be in the middle of a step
         return result
 
     def help_root(self) -> dict[str, Any]:
-        """Take part in the training, of which the root does the rest."""
+        """Take part in the training."""
         with self.explaining_errors():
             self.train()
         return {}
@@ -263,7 +255,7 @@ class Run:
             last = folder.last_checkpoint
             if last is None:
                 raise
-            interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
+            interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
             interruption.advice = f"resume with: {folder.resume_command}"
             raise interruption from None
         except BrokenPipeError:

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from minitransformer.backend import backend_name
 from minitransformer.recipes.lock import locked
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
 from minitransformer.training.parallel.communicator import Communicator, connect
@@ -18,10 +21,14 @@ def root_has_locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def check_agreement(communicator: Communicator, options: TrainOptions, source: dict[str, Any]) -> None:
-    """Raises Disagreement unless all processes have the same options and data, and there is a sequence for each."""
+def check_agreement(
+    communicator: Communicator, task: str, step: int, options: TrainOptions, source: dict[str, Any]
+) -> None:
+    """Raises Disagreement unless all processes train the same task, from the same step, and have the same options,
+    data and library, and there is a sequence for each."""
     values = {option_name(name): value for name, value in to_json(options).items()}
-    check_same(communicator, {**values, "the data": source})
+    first = {"the task": task, "the first step": step + 1, "the backend": backend_name(), "NumPy": np.__version__}
+    check_same(communicator, {**first, **values, "the data": source})
     if options.batch_size < communicator.size:
         raise Disagreement(
             f"--batch-size must be at least the number of processes, {communicator.size}, got {options.batch_size}"

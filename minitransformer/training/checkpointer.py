@@ -110,6 +110,11 @@ class SavedRun(NamedTuple):
         """Threads that shared a batch, or None if unknown."""
         return saved_threads(self.state[1])
 
+    @property
+    def processes(self) -> int:
+        """Processes that shared a batch."""
+        return self.state[1].get("processes", 1)
+
 
 def saved_steps(folder: str | Path) -> list[Path]:
     """The checkpoints in `folder`, the oldest first."""

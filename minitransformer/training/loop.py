@@ -72,13 +72,14 @@ def training_step(
     """
     compute = partial(workers.map, forward_backward, batch)  # in one thread or in several
     optimizer.zero_grad()
-    with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
-        loss, accuracy = compute(measure)
-    norm = optimizer.grad_norm()
-    if diagnostics and isinstance(workers, ProcessParallel):
-        workers.check(diagnostics, forward_backward, batch, loss, norm)
-    elif diagnostics:
-        diagnostics.check(compute, loss, norm)
+    with workers.sharing_errors() if isinstance(workers, ProcessParallel) else contextlib.nullcontext():
+        with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
+            loss, accuracy = compute(measure)
+        norm = optimizer.grad_norm()
+        if diagnostics and isinstance(workers, ProcessParallel):
+            workers.check(diagnostics, forward_backward, batch, loss, norm)
+        elif diagnostics:
+            diagnostics.check(compute, loss, norm)
     optimizer.step(scale=clip_factor(norm, max_norm))  # scaling here saves a pass over all gradients
     return loss, norm, accuracy
 

@@ -10,20 +10,15 @@ the process that it belongs to, and `all_gather` sends the sums to all others.
 
 import functools
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
+from minitransformer.launcher import place_in
 from minitransformer.training import clipping
-
-LAUNCHERS = {  # the variables with which a launcher tells a process which one it is, and of how many
-    "PMI_RANK": "PMI_SIZE",  # MPICH, Intel MPI
-    "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",  # Open MPI
-    "PMIX_RANK": "OMPI_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_RANK": "MV2_COMM_WORLD_SIZE",  # MVAPICH
-}
 
 
 class ProcessError(RuntimeError):
@@ -104,23 +99,24 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
 
     Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
     """
-    variable = next((name for name in LAUNCHERS if name in environment), None)
-    if variable is None:
+    place = place_in(environment)
+    if place is None:
         return ONE_PROCESS
-    size = int(environment.get(LAUNCHERS[variable], "1"))
     try:
-        from minitransformer.training.parallel.mpi import MPICommunicator
-    except ImportError as error:
-        if size == 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # mpi4py warns of another MPI, which is refused below
+            from minitransformer.training.parallel.mpi import MPICommunicator
+    except (ImportError, RuntimeError) as error:  # without mpi4py, or without the library of an MPI
+        if place.size == 1:
             return ONE_PROCESS
         raise ProcessError(
-            f"mpiexec has started {size} processes, but they cannot talk to each other ({error}): "
+            f"mpiexec has started {place.size or 'several'} processes, but they cannot talk to each other ({error}): "
             "install mpi4py, with pip install 'minitransformer[mpi]'"
         ) from error
     communicator = MPICommunicator()
-    if communicator.size != size:
+    if communicator.size != (place.size or communicator.size):
         raise ProcessError(
-            f"mpiexec has started {size} processes, but mpi4py sees {communicator.size}: "
+            f"mpiexec has started {place.size} processes, but mpi4py sees {communicator.size}: "
             "mpiexec and mpi4py must belong to the same MPI"
         )
     return communicator

@@ -1,5 +1,7 @@
 """Processes that `mpiexec` has started, over MPI (mpi4py)."""
 
+import os
+import sys
 import time
 from typing import Any
 
@@ -11,6 +13,7 @@ from minitransformer.training.parallel.communicator import Communicator
 
 PAUSE = 0.002  # seconds between two looks while waiting
 PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
+FLUSH = 0.2  # seconds for the launcher to pass on what was printed: it drops the rest when it ends the processes
 
 
 class MPICommunicator(Communicator):
@@ -94,7 +97,10 @@ class MPICommunicator(Communicator):
             time.sleep(PAUSE)
 
     def end_all(self, status: int) -> None:
-        """See `Communicator.end_all`."""
+        """See `Communicator.end_all`. MPI's own message is discarded, since the error has been reported."""
+        sys.stdout.flush()
+        time.sleep(FLUSH)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         self.mpi.Abort(status)
 
 

@@ -10,17 +10,22 @@ whole batch. A mean of the processes' gradients would be wrong if their parts ha
 is taken of the sum, after it is complete, so all processes clip by the same factor and take the same step.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from minitransformer.backend import to_host
 from minitransformer.core import Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.training.accumulation import GradientAccumulation
+from minitransformer.training.anomaly_hooks import AnomalyFound
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
-from minitransformer.training.parallel.communicator import Communicator
+from minitransformer.training.parallel.communicator import Communicator, ProcessError
 from minitransformer.training.parallel.threads import part_weights, split_batch
 
 
@@ -29,8 +34,10 @@ class ProcessParallel:
 
     `parameters` are those of the optimizer, whose gradients are added up. With `in_order`, the sum is taken in the
     order of the ranks, and N processes give the same bits as one that accumulates the gradients of N parts, each on
-    its own (`GradientAccumulation(each_alone=parameters)`). Which tokens a process gets does not depend on its speed.
-    With `sharded`, a process gets the sum of its shard alone, see `ShardedAdam`.
+    its own (see `GradientAccumulation`). Which tokens a process gets does not depend on its speed. With `sharded`, a
+    process gets the sum of its shard alone, see `ShardedAdam`.
+
+    Raises ProcessError if the processes begin with different weights.
     """
 
     def __init__(
@@ -43,6 +50,15 @@ class ProcessParallel:
     ) -> None:
         self.accumulation, self.communicator = accumulation, communicator
         self.parameters, self.in_order, self.sharded = parameters, in_order, sharded
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        """Raises ProcessError, in all processes, unless all have the same weights."""
+        checksum = 0
+        for parameter in self.parameters:
+            checksum = zlib.crc32(np.ascontiguousarray(to_host(parameter.data)).data, checksum)
+        if len(set(self.communicator.collect(checksum))) > 1:
+            raise ProcessError("the processes begin with different weights: give their models the same seed")
 
     @property
     def team(self) -> Any:
@@ -54,7 +70,11 @@ class ProcessParallel:
 
         Loss and accuracy are those of the whole batch.
         """
-        loss, accuracy = self.map_own_part(function, batch, measure)
+        found = None
+        try:
+            loss, accuracy = self.map_own_part(function, batch, measure)
+        except AnomalyFound as error:  # the others learn of it by the loss
+            loss, accuracy, found = math.nan, math.nan, error
         for parameter in self.parameters:
             if self.sharded:
                 self.communicator.reduce_scatter(parameter.grad.reshape(-1))
@@ -62,6 +82,10 @@ class ProcessParallel:
                 self.communicator.add_up(parameter.grad.reshape(-1), self.in_order)
         numbers = np.array([float(loss), float(accuracy or 0.0)])
         self.communicator.add_up(numbers, in_order=True)
+        if found:
+            if self.sharded:
+                self.communicator.collect([])  # the others compute the norm, see `ShardedAdam.grad_norm`
+            raise found
         return numbers[0], numbers[1] if measure else None
 
     def map_own_part(
@@ -77,18 +101,22 @@ class ProcessParallel:
         loss, accuracy = self.accumulation.map(function, own, measure, terms)
         return share * loss, share * accuracy if measure else None
 
-    def check(
-        self, diagnostics: Diagnostics, function: Callable[..., Any], batch: TrainingBatch, loss: Any, norm: Any
-    ) -> None:
-        """`Diagnostics.check` in all processes, which have the same loss and norm -> the same error, if there is one.
+    def check(self, diagnostics: Diagnostics, function: Callable[..., Any], batch: TrainingBatch, *seen: Any) -> None:
+        """`Diagnostics.check` of the loss and norm `seen`; each process looks for the cause in its own part."""
+        diagnostics.check(partial(self.map_own_part, function, batch), *seen)
 
-        Each process looks for the cause in its own part, and the message is that of the first that has found it.
+    @contextlib.contextmanager
+    def sharing_errors(self) -> Iterator[None]:
+        """A `with` block of a step. If its numbers are not finite, which all processes see, all raise the same error.
+
+        It is that of the first process that has found the cause.
         """
         try:
-            diagnostics.check(partial(self.map_own_part, function, batch), loss, norm)
+            yield
         except NotFiniteError as error:
-            found = self.communicator.collect((error.anomaly is not None, str(error)))
-            rank = next((rank for rank, (is_cause, _) in enumerate(found) if is_cause), None)
+            found = self.communicator.collect((error.anomaly, str(error)))
+            rank = next((rank for rank, (anomaly, _) in enumerate(found) if anomaly), None)
             if rank is not None:
-                error.args = (f"{found[rank][1]}\n  {'process':<20} rank {rank} of {self.communicator.size}",)
+                where = f"\n  {'process':<20} rank {rank} of {self.communicator.size}"
+                error.explain(found[rank][1] + where, found[rank][0])
             raise
