@@ -1,5 +1,6 @@
 """The available devices, which are the CPU and the GPUs that CuPy finds, and how much memory is free on them."""
 
+import importlib.metadata
 import os
 import platform
 from pathlib import Path
@@ -22,7 +23,7 @@ GROUPS = (
 
 def list_devices() -> list[dict[str, Any]]:
     """[{"backend", "usable", "name", ...}] for both backends; for an unusable one, the name is the reason."""
-    cpu = {"backend": "numpy", "usable": True, **describe_cpu()}
+    cpu = {"backend": "numpy", "usable": True, **describe_cpu(), "several processes": describe_mpi()}
     try:
         with use_backend("cupy"):
             count = cupy.cuda.runtime.getDeviceCount()
@@ -45,6 +46,14 @@ def describe_cpu() -> dict[str, Any]:
         "threads of a matrix product": blas_threads(),
         "NumPy": np.__version__,
     }
+
+
+def describe_mpi() -> str:
+    """What several processes need that train together, or that it is missing."""
+    try:
+        return f"with mpiexec and mpi4py {importlib.metadata.version('mpi4py')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "mpi4py is missing: pip install 'minitransformer[mpi]'"
 
 
 def describe_gpu(index: int) -> dict[str, Any]:

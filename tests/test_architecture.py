@@ -19,7 +19,7 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "course", "files", "process", "progress", "terminal", "vocabulary"},
+    {"backend", "course", "files", "launcher", "process", "progress", "terminal", "vocabulary"},
     {"checks", "devices", "generators", "kernels", "signals"},
     {"core", "tokenizers"},
     {"functional"},
@@ -49,6 +49,7 @@ THIRD_PARTY = {
     "matplotlib": ("plotting.py",),
     "torch": ("bench/*.py",),
     "sacrebleu": ("evaluation/translation.py",),
+    "mpi4py": ("training/parallel/mpi.py",),
 }
 HOST_FILES = (
     "functional/attention/patterns.py",

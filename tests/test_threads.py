@@ -15,7 +15,8 @@ from minitransformer.data import get_task
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import THREAD_VARIABLES, ThreadTeam, blas_threads, limit_threads
-from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, parallel, train
+from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, train
+from minitransformer.training.parallel import threads as parallel
 from tests.strict.strict import strict
 
 PATIENCE = 20  # seconds to wait for another thread

@@ -1,17 +1,20 @@
 """The command line: `minitransformer COMMAND ...`, one file per command."""
 
 import argparse
+import contextlib
 import importlib
 import itertools
 import math
+import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
+from minitransformer.launcher import place_in
 from minitransformer.signals import Interruptions, end_process
 from minitransformer.terminal import (
     WIDEST,
@@ -55,6 +58,7 @@ INPUT_ERRORS = (
     RuntimeError,  # an unusable backend, no more threads
     ImportError,  # a missing package, no memory for a library
 )
+SHARED = ("train",)  # commands that several processes share
 MAX_INTEGER = 2**63 - 1
 DESCRIPTION = """\
 "Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
@@ -187,9 +191,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
     0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe. If the
-    arguments are those of this process, Ctrl-C and SIGTERM end it here.
+    arguments are those of this process, Ctrl-C and SIGTERM end it here. Of several processes, the first one speaks.
     """
     print_in_any_encoding()
+    place = place_in(os.environ)
+    with silence() if place and place.rank > 0 else contextlib.nullcontext():
+        return run_and_explain(argv)
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """A `with` block that prints nothing."""
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+        yield
+
+
+def run_and_explain(argv: Sequence[str] | None) -> int:
+    """Run one command, and print its error in one line -> exit status."""
     arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
     try:
         with interruptions:
@@ -216,6 +234,9 @@ def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that the arguments name -> exit status."""
+    place = place_in(os.environ)
+    if place and place.size != 1 and arguments.command not in SHARED:
+        raise ValueError(f"several processes cannot share this command, only {' and '.join(SHARED)}: leave out mpiexec")
     check_arguments(arguments)
     if arguments.backend:
         from minitransformer.backend import use_backend
@@ -227,18 +248,18 @@ def run_command(arguments: argparse.Namespace) -> int:
     return status
 
 
-def explain(error: Exception, arguments: argparse.Namespace) -> int:
-    """Print what was wrong -> exit status. Raises the error again if it is one that only a bug can cause."""
+def explain(error: BaseException, arguments: argparse.Namespace, where: str = "") -> int:
+    """Print `where` and what was wrong -> exit status. Raises the error again if only a bug can cause it."""
     if isinstance(error, INPUT_ERRORS):
-        complain(arguments, error_message(error))
+        complain(arguments, where + error_message(error))
         return 2
     from minitransformer.training import NotFiniteError, Stopped
 
     if isinstance(error, NotFiniteError):
-        complain(arguments, error, *error.advice)
+        complain(arguments, f"{where}{error}", *error.advice)
         return 1
     if isinstance(error, Stopped):
-        complain(arguments, error, error.advice)
+        complain(arguments, f"{where}{error}", error.advice)
         return 130
     raise error
 

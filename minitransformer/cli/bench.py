@@ -10,6 +10,7 @@ from minitransformer.bench import (
     curves,
     decoding,
     device_report,
+    processes,
     recurrent,
     scaling,
     training_step,
@@ -29,6 +30,7 @@ product (1024 x 1024).
   minitransformer bench --scaling             step time and memory for growing batch, length, width and depth
   minitransformer bench --decoding            greedy decoding with a KV cache, and the time per token of a long text
   minitransformer bench --recurrent           a training step of LSTM and GRU layers, ours and PyTorch's
+  minitransformer bench --processes           a step in 1 process, on 2 threads and in 2 processes (needs MPI)
   minitransformer bench --attention           one call of each kind of attention, and PyTorch's, for growing lengths
   minitransformer bench --curves              training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
   minitransformer bench --curves translation  the same of an encoder-decoder on pairs of sentences
@@ -50,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scaling", action="store_true", help="instead, time our step with growing sizes")
     parser.add_argument("--decoding", action="store_true", help="instead, time greedy decoding with a KV cache")
     parser.add_argument("--recurrent", action="store_true", help="instead, time a training step of LSTM and GRU layers")
+    parser.add_argument(
+        "--processes", action="store_true", help="instead, time a step in one process, on two threads, in two processes"
+    )
     parser.add_argument(
         "--attention",
         action="store_true",
@@ -87,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         result = decoding.run(arguments.seconds, folder)
     elif arguments.device_report:
         result = device_report.run(folder, arguments.backend)
+    elif arguments.processes:
+        result = processes.run(arguments.sizes, arguments.seconds, arguments.memory)
     elif arguments.recurrent:
         result = recurrent.run(arguments.seconds)
     elif arguments.scaling:

@@ -1,12 +1,20 @@
 """`minitransformer train`: train a model on a task, evaluate it on held-out data, save it with its figures."""
 
 import argparse
+import contextlib
+import sys
+import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from minitransformer import __version__
+from minitransformer.cli import complain, explain
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import add_options, given_options
 from minitransformer.recipes.run import choose_options, resume, start
+from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.faults import check_same, ending_together
 
 DESCRIPTION = """\
 Train a model on a task, evaluate it on held-out data and save it. Each run has a folder of its own, such as
@@ -29,6 +37,13 @@ Resume an interrupted run. The results are bit-identical to those of an uninterr
   minitransformer train --resume runs/reverse
   minitransformer train --resume runs/reverse --steps 3000       for longer than it was started
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
+
+Train in several processes, with pip install 'minitransformer[mpi]'. Each computes its part of every batch. Ctrl-C saves
+a checkpoint, and any number of processes can resume the run:
+
+  mpiexec -n 4 minitransformer train shakespeare
+  mpiexec -n 4 minitransformer train reverse --deterministic     the bits of one with --grad-accumulation-steps 4
+  mpiexec -n 2 minitransformer train --resume runs/shakespeare
 """
 TASK_DESCRIPTION = """\
 {name}: {help}
@@ -75,9 +90,26 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError("give a task, such as `train reverse`, or a run to continue: `train --resume RUN`")
     given = given_options(arguments)
-    if arguments.resume is None:
-        recipe = RECIPES[arguments.recipe]
-        start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
-    else:
-        resume(arguments.resume, given, arguments.json)
+    with ending_together(connect(), partial(report, arguments)):
+        check_same(connect(), {"the version of minitransformer": __version__})
+        if arguments.resume is None:
+            recipe = RECIPES[arguments.recipe]
+            start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
+        else:
+            resume(arguments.resume, given, arguments.json)
     return 0
+
+
+def report(arguments: argparse.Namespace, error: BaseException, where: str) -> int:
+    """Print the error that ends all of several processes -> exit status. `where` names the process."""
+    with contextlib.redirect_stderr(sys.__stderr__):  # this process is silent if it is not the first one
+        if isinstance(error, KeyboardInterrupt):
+            complain(arguments, f"{where}stopped")
+            return 130
+        try:
+            if not arguments.debug:
+                return explain(error, arguments, where)
+        except Exception:
+            pass
+        traceback.print_exception(error)
+        return 1

@@ -21,7 +21,7 @@ class TrainingMemory(NamedTuple):
 
     weights: int
     gradients: int  # of every thread's replica
-    moments: int  # Adam's two running means
+    moments: int  # Adam's two running means, or this process's shard of them
     averages: int  # copies of the weights, for their mean
     kept: int  # activation memory: what forward keeps for backward
     work: int  # the largest temporary arrays of a single layer, or of the loss
@@ -45,13 +45,15 @@ def training_memory(
     kind: type[Layer] = Transformer,
     num_threads: int = 1,
     averages: int = 0,
+    shards: int = 1,
 ) -> TrainingMemory:
     """The peak memory of training a model for `config` -> TrainingMemory.
 
     `num_threads` threads, each with a replica of the model, together compute `rows` sequences at one time. `lengths`
     are those of source and target, or of the one sequence that a GPT or BERT reads. `averages` copies of the weights
-    are kept for their mean. tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the
-    peak of a training process.
+    are kept for their mean. Adam's running means are spread over `shards` processes.
+    tests/inspection/test_memory_estimate.py checks that the estimate is within a fifth of the peak of a training
+    process.
     """
     one_copy = FLOAT * count_parameters(config, kind)
     source, target = lengths[0], lengths[-1]
@@ -59,7 +61,7 @@ def training_memory(
     return TrainingMemory(
         weights=one_copy,
         gradients=num_threads * one_copy,
-        moments=2 * one_copy,
+        moments=2 * one_copy // shards,
         averages=averages * one_copy,
         kept=kept,
         work=_work(config, rows, max(lengths), num_threads),

@@ -112,6 +112,18 @@ class TrainOptions:
     grad_accumulation_steps: int = option(
         1, "micro batches per batch; more of them need less memory", check_integer, resumable=True, identity=False
     )
+    deterministic: bool = option(
+        False,
+        "add up the gradients of processes, or else of micro batches, in a fixed order",
+        resumable=True,
+        identity=False,
+    )
+    shard_optimizer: bool = option(
+        False,
+        "spread Adam's running means over the processes, to save memory (ZeRO stage 1)",
+        resumable=True,
+        identity=False,
+    )
     checkpoint_interval: int = option(200, "steps between checkpoints", at_least_1, resumable=True, identity=False)
     keep_checkpoints: int = option(
         2, "number of checkpoints to keep, the newest ones", at_least_1, resumable=True, identity=False
@@ -176,6 +188,7 @@ class TrainOptions:
             grad_accumulation_steps=self.grad_accumulation_steps,
             eval_interval=eval_interval,
             detect_anomaly=self.detect_anomaly,
+            deterministic=self.deterministic,
         )
 
 

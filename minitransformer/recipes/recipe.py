@@ -11,6 +11,8 @@ from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
+from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.sharded import ShardedAdam
 
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
     f"{cell}{suffix}": {"cell": cell, "attention": attention}
@@ -62,6 +64,12 @@ class Recipe(Generic[Options, Data, Model]):
     def schedule(self, options: Options, config: Any) -> Callable[[int], float]:
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
+
+    def optimizer(self, options: Options, model: Model) -> Adam:
+        """Adam as in the paper, or sharded over the processes of `mpiexec`."""
+        if options.shard_optimizer:
+            return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
+        return Adam(model.parameters(), weight_decay=options.weight_decay)
 
     def largest_batch(self, options: Options, data: Data) -> tuple[int, list[int]]:
         """How many sequences the largest batch has, and the lengths of all that the model reads of each of them.
@@ -120,11 +128,11 @@ class Recipe(Generic[Options, Data, Model]):
         checkpointer: Checkpointer | None = None,
         resume: tuple[dict, dict] | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging."""
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging, in the processes of `mpiexec`."""
         return train(
             model,
             data,
-            Adam(model.parameters(), weight_decay=options.weight_decay),
+            self.optimizer(options, model),
             self.schedule(options, model.config),
             CrossEntropyLoss(options.label_smoothing),
             options.settings(eval_interval),
@@ -133,4 +141,5 @@ class Recipe(Generic[Options, Data, Model]):
             checkpointer=checkpointer,
             resume=resume,
             num_threads=options.threads,
+            communicator=connect(),
         )

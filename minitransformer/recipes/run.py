@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.files import named_in_errors, reason
-from minitransformer.process import limit_threads
+from minitransformer.process import limit_threads, threads_are_chosen
 from minitransformer.recipes import RECIPES, get_recipe
+from minitransformer.recipes.changes import changes, shared_threads
 from minitransformer.recipes.folder import RunFolder, run_name
-from minitransformer.recipes.lock import locked
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.recipes.speed import steps_in
-from minitransformer.training import Checkpointer, NotFiniteError, Stopped, read_run, save_checkpoint
+from minitransformer.recipes.together import check_agreement, root_has_locked
+from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
-from minitransformer.training.parallel import default_threads
+from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.threads import default_team_size, default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
-CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
 
 
 def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[str, Any]:
@@ -34,8 +35,8 @@ def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[
     training uses it.
     """
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, recipe.defaults)))
-    with locked(folder.path):
-        if not options.overwrite:
+    with root_has_locked(folder.path):
+        if not options.overwrite and connect().is_root:
             folder.check_unused()
         return Run(recipe, options, recipe.data(options), folder).carry_out(as_json)
 
@@ -47,7 +48,7 @@ def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str
     than the run was started with, and if another training uses the folder; OSError if there is nothing to resume.
     """
     folder = RunFolder(find_checkpoint(path).parent.parent)
-    with locked(folder.path):
+    with root_has_locked(folder.path):
         checkpoint = find_checkpoint(path)
         saved = read_run(checkpoint)
         recipe, before = saved_options(checkpoint, saved)
@@ -55,7 +56,11 @@ def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str
         if options.steps < saved.step:
             raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
         data = load_same_data(recipe, options, saved)
-        print(f"resuming {recipe.name} after step {saved.step:,}", *_changes(recipe, before, options, saved), sep="\n")
+        if "threads" not in given:
+            options = dataclasses.replace(options, threads=shared_threads(saved, connect().size))
+        if connect().is_root:
+            lines = changes(recipe, before, options, saved, connect().size)
+            print(f"resuming {recipe.name} after step {saved.step:,}", *lines, sep="\n")
         return Run(recipe, options, data, folder, saved).carry_out(as_json)
 
 
@@ -120,19 +125,8 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     return data
 
 
-def _changes(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
-    """What the options that were changed do to a resumed run, in one line each."""
-    step, config = saved.step + 1, saved.model.config
-    old, new = (recipe.schedule(each, config)(step) for each in (before, options))
-    if new != old and step <= options.steps:
-        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
-    for name in CHANGE_ROUNDING:
-        old, new = getattr(before, name), getattr(options, name)
-        if new != old:
-            yield (
-                f"{option_name(name)} {new} instead of {old}: "
-                "the results are not bit-identical to those of an uninterrupted run"
-            )
+class Interrupted(Stopped):
+    """A process was interrupted in the middle of a step, which other processes may still compute."""
 
 
 class Run:
@@ -142,8 +136,11 @@ class Run:
         self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None = None
     ) -> None:
         model_class, config = recipe.model(options, data)
-        threads = options.threads or default_threads(config, options.micro_batch_size)
+        self.communicator = connect()
         self.recipe, self.data, self.folder, self.saved = recipe, data, folder, saved
+        self.source = recipe.source(options, data)
+        check_agreement(self.communicator, recipe.name, saved.step if saved else 0, options, self.source)
+        threads = options.threads or min(self.communicator.collect(self.default_threads(config, options)))
         self.options = dataclasses.replace(options, threads=threads)
         check_memory(recipe, self.options, data, model_class, config, resumed=saved is not None)
         if options.minutes is not None and not saved:
@@ -152,14 +149,32 @@ class Run:
             )
         self.model = saved.model if saved else model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
-        source = recipe.source(options, data)
-        self.about = {"recipe": recipe.name, "options": to_json(self.options), "data": source}
+        self.about = {"recipe": recipe.name, "options": to_json(self.options), "data": self.source}
+
+    def default_threads(self, config: Any, options: TrainOptions) -> int:
+        """Threads of this process, if the processes on this machine share its processors."""
+        share = -(-options.micro_batch_size // self.communicator.size)
+        threads = default_threads(config, share)
+        cores = default_team_size() // self.communicator.processes_here
+        return threads if threads_are_chosen() else max(1, min(threads, cores))
 
     def carry_out(self, as_json: bool) -> dict[str, Any]:
-        """Train, evaluate, print the table and save the model -> the result.
+        """Train, evaluate, print the table and save the model -> the result. Of several processes, the root does this.
 
         The figures come last, so that nothing is lost if they cannot be drawn.
         """
+        result = self.carry_out_alone(as_json) if self.communicator.is_root else self.help_root()
+        self.communicator.wait()  # not after an error, as the others may be in the middle of a step
+        return result
+
+    def help_root(self) -> dict[str, Any]:
+        """Take part in the training."""
+        with self.explaining_errors():
+            self.train()
+        return {}
+
+    def carry_out_alone(self, as_json: bool) -> dict[str, Any]:
+        """What one process does, or the root of several."""
         folder = self.folder
         if not self.saved:
             folder.delete_checkpoints()  # of the run that is overwritten
@@ -181,19 +196,24 @@ class Run:
                 print(to_json_line(trained.result))
         return trained.result
 
-    def train_and_evaluate(self) -> Trained:
-        """Train the model and test it on held-out data."""
+    def train(self) -> History:
+        """Train the model."""
         recipe, options, data, model = self.recipe, self.options, self.data, self.model
         evaluate, interval = recipe.evaluation_callback(options, model, data, self.evaluations)
         about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
         checkpoints = Checkpointer(
             self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
         )
-        print(recipe.describe(options, model, data), flush=True)
         model_class: Any = type(model)
         with recipe.layers(options, lambda: model_class(model.config, seed=options.seed), data):
             resumed = self.saved.state if self.saved else None
-            history = recipe.train(options, model, data, evaluate, interval, checkpoints, resumed)
+            return recipe.train(options, model, data, evaluate, interval, checkpoints, resumed)
+
+    def train_and_evaluate(self) -> Trained:
+        """Train the model and test it on held-out data."""
+        recipe, options, data, model = self.recipe, self.options, self.data, self.model
+        print(recipe.describe(options, model, data) + self.describe_processes(), flush=True)
+        history = self.train()
         with limit_threads(options.threads):
             numbers, evaluated = recipe.evaluate(options, model, data)
         result = {
@@ -205,6 +225,11 @@ class Run:
             "tokens_per_second": history.tokens / history.seconds,
         }
         return Trained(options, data, model, history, self.evaluations, result, evaluated)
+
+    def describe_processes(self) -> str:
+        """The end of the line that describes the training."""
+        size = self.communicator.size
+        return f", {size} processes" if size > 1 else ""
 
     def print_table(self, trained: Trained) -> None:
         """Print the results."""
@@ -230,7 +255,7 @@ class Run:
             last = folder.last_checkpoint
             if last is None:
                 raise
-            interruption = Stopped(f"stopped, the newest checkpoint is {last}", last)
+            interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
             interruption.advice = f"resume with: {folder.resume_command}"
             raise interruption from None
         except BrokenPipeError:

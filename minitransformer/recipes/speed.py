@@ -5,6 +5,7 @@ from typing import Any
 
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
+from minitransformer.training.parallel.communicator import connect
 
 WARM_UP, MEASURED = 5, 40  # steps of a model that is thrown away; the first ones are slower
 
@@ -19,4 +20,5 @@ def steps_in(minutes: float, recipe: Recipe, options: TrainOptions, data: Any) -
     model = model_class(config, seed=options.seed)
     for steps in (WARM_UP, MEASURED):
         history = recipe.train(dataclasses.replace(options, steps=steps, detect_anomaly=False), model, data)
-    return max(1, round(minutes * 60 / (history.seconds / MEASURED)))
+    steps = max(1, round(minutes * 60 / (history.seconds / MEASURED)))
+    return connect().collect(steps)[0]  # all processes take as many steps as the root

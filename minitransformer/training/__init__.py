@@ -9,7 +9,7 @@ from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
 from minitransformer.training.loop import forward_backward, train, training_step
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel.threads import DataParallel
 from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
 from minitransformer.training.settings import TrainingSettings

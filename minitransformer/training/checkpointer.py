@@ -40,10 +40,13 @@ class Checkpointer:
         self.stop_requested = False
 
     def after_step(self, run: TrainingRun) -> None:
-        """Save the run if a checkpoint is due. If the process was asked to end, save it and raise Stopped."""
+        """Save the run if a checkpoint is due. If the process was asked to end, save it and raise Stopped.
+
+        All processes of a run stop after the same step.
+        """
         if run.is_done:
             return
-        if self.stop_requested:
+        if any(run.communicator.collect(self.stop_requested)):
             path = self.save(run)
             raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
         if run.step % self.interval == 0:
@@ -56,6 +59,8 @@ class Checkpointer:
         """
         arrays, facts = run.state()
         path = self.folder / f"step-{run.step:08d}{SUFFIX}"
+        if not run.communicator.is_root:
+            return path
         save_checkpoint(path, run.model, arrays, training=facts, about=self.about)
         saved = saved_steps(self.folder)
         until_now = saved[: saved.index(path) + 1]
@@ -104,6 +109,11 @@ class SavedRun(NamedTuple):
     def num_threads(self) -> int | None:
         """Threads that shared a batch, or None if unknown."""
         return saved_threads(self.state[1])
+
+    @property
+    def processes(self) -> int:
+        """Processes that shared a batch."""
+        return self.state[1].get("processes", 1)
 
 
 def saved_steps(folder: str | Path) -> list[Path]:

@@ -11,11 +11,15 @@ BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small 
 
 def grad_norm(parameters: Sequence[Parameter], team: ThreadTeam = SINGLE_THREAD) -> xp.ndarray:
     """The norm of all gradients taken together as one vector -> a 0-d array."""
-    grads = [parameter.grad.reshape(-1) for parameter in parameters]
-    step = BLOCK if backend_name() == "numpy" else max(grad.size for grad in grads)  # a GPU sums in a tree anyway
-    blocks = [grad[start : start + step] for grad in grads for start in range(0, grad.size, step)]
-    squares = team.map(xp.vdot, blocks, blocks)
+    squares = squares_of_blocks([parameter.grad.reshape(-1) for parameter in parameters], team)
     return xp.sqrt(sum(squares[1:], start=squares[0]))  # not from 0.0, which NumPy 1 would take for a float64
+
+
+def squares_of_blocks(grads: Sequence[xp.ndarray], team: ThreadTeam = SINGLE_THREAD) -> list[xp.ndarray]:
+    """The sums of squares of the vectors `grads`, one for each BLOCK of numbers -> 0-d arrays."""
+    step = BLOCK if backend_name() == "numpy" else max(1, *(grad.size for grad in grads))  # a GPU sums in a tree anyway
+    blocks = [grad[start : start + step] for grad in grads for start in range(0, grad.size, step)]
+    return team.map(xp.vdot, blocks, blocks)
 
 
 def clip_factor(norm: xp.ndarray, max_norm: float) -> xp.ndarray:

@@ -21,7 +21,7 @@ from minitransformer.training.anomaly_hooks import (
 )
 from minitransformer.training.clipping import grad_norm
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel.threads import DataParallel
 
 LARGE = 100.0  # weights begin at order 1, and stay there while training goes well
 ORDINARY = 1e4  # no activation or gradient below this is near overflowing
@@ -39,9 +39,13 @@ class NotFiniteError(ArithmeticError):
     advice: Iterable[str] = ()  # lines
 
     def __init__(self, step: int, headline: str, anomaly: Anomaly | None = None, causes: Iterable[str] = ()) -> None:
-        self.step, self.anomaly = step, anomaly
-        self.layer = anomaly.layer if anomaly else ""
-        super().__init__("\n".join([f"step {step:,}: {headline}", *_lines(anomaly), *_bullets(causes)]))
+        super().__init__()
+        self.step = step
+        self.explain("\n".join([f"step {step:,}: {headline}", *_lines(anomaly), *_bullets(causes)]), anomaly)
+
+    def explain(self, message: str, anomaly: Anomaly | None) -> None:
+        """Set the message and what was found."""
+        self.args, self.anomaly, self.layer = (message,), anomaly, anomaly.layer if anomaly else ""
 
 
 def _lines(anomaly):

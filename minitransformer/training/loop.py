@@ -23,10 +23,12 @@ from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.checkpointer import Checkpointer
-from minitransformer.training.clipping import clip_factor, grad_norm
+from minitransformer.training.clipping import clip_factor
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.threads import DataParallel
 from minitransformer.training.run import History, TrainingRun
 from minitransformer.training.settings import TrainingSettings
 
@@ -58,7 +60,7 @@ def forward_backward(
 def training_step(
     batch: TrainingBatch,
     optimizer: Adam,
-    workers: DataParallel | GradientAccumulation,
+    workers: DataParallel | GradientAccumulation | ProcessParallel,
     max_norm: float = 1.0,
     diagnostics: Diagnostics | None = None,
     measure: bool = False,
@@ -70,11 +72,14 @@ def training_step(
     """
     compute = partial(workers.map, forward_backward, batch)  # in one thread or in several
     optimizer.zero_grad()
-    with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
-        loss, accuracy = compute(measure)
-    norm = grad_norm(optimizer.parameters, workers.team)
-    if diagnostics:
-        diagnostics.check(compute, loss, norm)
+    with workers.sharing_errors() if isinstance(workers, ProcessParallel) else contextlib.nullcontext():
+        with diagnostics.recording(optimizer) if diagnostics else contextlib.nullcontext():
+            loss, accuracy = compute(measure)
+        norm = optimizer.grad_norm()
+        if diagnostics and isinstance(workers, ProcessParallel):
+            workers.check(diagnostics, forward_backward, batch, loss, norm)
+        elif diagnostics:
+            diagnostics.check(compute, loss, norm)
     optimizer.step(scale=clip_factor(norm, max_norm))  # scaling here saves a pass over all gradients
     return loss, norm, accuracy
 
@@ -92,6 +97,7 @@ def train(
     checkpointer: Checkpointer | None = None,
     resume: tuple[dict, dict] | None = None,
     num_threads: int | None = None,
+    communicator: Communicator = ONE_PROCESS,
 ) -> History:
     """Train `model` on `data` -> History. Shows a progress bar on a terminal, and elsewhere a line now and then.
 
@@ -105,32 +111,41 @@ def train(
     asked to end. `resume` is the state of a saved run (see `read_run`): training continues from there, and with the
     same settings the result is bit-identical to that of an uninterrupted run. `num_threads` threads share each batch:
     by default as many as the resumed run had, or as many as the model and its batches keep busy (see
-    `default_threads`). Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights
-    (on a GPU later, see Diagnostics).
+    `default_threads`). With a `communicator` of several processes, all call this function with the same arguments; each
+    computes its part of every batch, and the root alone shows progress, evaluates and saves. A `ShardedAdam` as the
+    optimizer spreads its running means over them. Raises NotFiniteError for
+    a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see Diagnostics).
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
-    run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads, resume)
+    run = TrainingRun(
+        model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, num_threads, resume, communicator
+    )
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
-    progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None)
+    progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if communicator.is_root else True)
     with limit_threads(run.num_threads), signals, progress:
         for step in range(run.step + 1, settings.steps + 1):
             with run.timed():
                 batch = run.batches.next()
                 optimizer.lr = schedule(step) if schedule else optimizer.lr
                 measure = step % LOG_INTERVAL == 0 or step == settings.steps
-                loss, norm, accuracy = training_step(
-                    batch, optimizer, run.accumulation, settings.max_norm, run.diagnostics, measure
-                )
+                measured = training_step(batch, optimizer, run.sharers, settings.max_norm, run.diagnostics, measure)
                 if averaging:
                     averaging.update(step, optimizer.weights)
-                run.log(batch, loss, norm, accuracy, optimizer.lr)
+                run.log(batch, *measured, optimizer.lr)
             progress.update()
             if measure:
                 progress.set_postfix_str(run.history.latest())
             if evaluate and step % settings.eval_interval == 0:
-                with np.errstate(**SILENT):  # as in training_step: diagnostics check the weights
-                    evaluate(step, run.history)
+                evaluate_in_root(evaluate, run)
             if checkpointer:
                 checkpointer.after_step(run)
     return run.finish()
+
+
+def evaluate_in_root(evaluate: Callable[[int, History], Any], run: TrainingRun) -> None:
+    """Call evaluate(step, history). Of several processes the root calls it, and the others wait."""
+    if run.communicator.is_root:
+        with np.errstate(**SILENT):  # as in training_step: diagnostics check the weights
+            evaluate(run.step, run.history)
+    run.communicator.wait()

@@ -1,16 +1,19 @@
 """Adam (Kingma and Ba 2015), the optimizer of paper section 5.3, with AdamW's weight decay as an option."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minitransformer import kernels
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import backend_name, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import FlatParameter, Parameter
 from minitransformer.kernels.dispatch import fused
 from minitransformer.process import SINGLE_THREAD, ThreadTeam
+from minitransformer.training.clipping import grad_norm
 
 BLOCK = 2**16  # numbers per block on the host: so few that they stay in the processor's cache during the update
 
@@ -44,7 +47,7 @@ class Adam:
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.team = SINGLE_THREAD  # the threads that share a step
         self.t = 0  # steps taken
-        self.m, self.v = xp.zeros_like(self.weights), xp.zeros_like(self.weights)
+        self.m, self.v = (xp.zeros_like(self.weights[self.shard]) for _ in range(2))
 
     @property
     def weights(self) -> xp.ndarray:
@@ -55,6 +58,15 @@ class Adam:
     def parameters(self) -> list[Parameter]:
         """The one long parameter, as a list."""
         return [self.flat]
+
+    @property
+    def shard(self) -> slice:
+        """The part of `weights` that a step moves, and whose m and v are held: all of them."""
+        return slice(0, self.weights.size)
+
+    def grad_norm(self) -> xp.ndarray:
+        """The norm of the gradient -> a 0-d array."""
+        return grad_norm(self.parameters, self.team)
 
     def zero_grad(self) -> None:
         """Set every gradient to zero, before backward adds to it."""
@@ -67,12 +79,10 @@ class Adam:
         """
         self.t += 1
         if self.weight_decay:
-            for parameter in self.flat.pieces:
-                if parameter.data.ndim > 1:
-                    parameter.data *= 1.0 - self.lr * self.weight_decay
+            self._decay()
         adam_update(
-            self.weights,
-            self.flat.grad,
+            self.weights[self.shard],
+            self.flat.grad[self.shard],
             self.m,
             self.v,
             self.lr,
@@ -82,6 +92,26 @@ class Adam:
             scale=scale,
             team=self.team,
         )
+
+    def _decay(self) -> None:
+        """Shrink the matrices, or those parts of them that are in the shard."""
+        shard, start = self.shard, 0
+        for parameter in self.flat.pieces:
+            end = start + parameter.data.size
+            if parameter.data.ndim > 1:
+                self.weights[max(start, shard.start) : min(end, shard.stop)] *= 1.0 - self.lr * self.weight_decay
+            start = end
+
+    def state(self) -> tuple[dict, dict]:
+        """Arrays {name: array} on the host, and facts that JSON can hold, to save."""
+        return {"adam.m": to_host(self.m), "adam.v": to_host(self.v)}, {"step": self.t}
+
+    def load_state(self, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned. Raises ValueError for arrays of another shape."""
+        for name, array in (("adam.m", self.m), ("adam.v", self.v)):
+            check_shape(name, arrays[name], self.weights.shape)
+            array[...] = to_device(arrays[name][self.shard])
+        self.t = facts["step"]
 
 
 def adam_update(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from minitransformer.backend import to_device, to_host, xp
+from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.generators import generator_state, make_generator, restore_generator
@@ -17,7 +17,10 @@ from minitransformer.training.averaging import Averaging
 from minitransformer.training.batches import Batches
 from minitransformer.training.diagnostics import Diagnostics
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel import DataParallel, default_threads
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.threads import DataParallel, default_threads
 from minitransformer.training.settings import TrainingSettings
 from minitransformer.vocabulary import PAD
 
@@ -45,8 +48,10 @@ class History:
 
 def saved_threads(facts: dict) -> int | None:
     """The number of threads of a run that was saved with these facts, or None if they do not say it."""
-    rngs = facts.get("dropout_rngs")
-    return len(rngs) if rngs and isinstance(rngs, list) else None
+    rngs, processes = facts.get("dropout_rngs"), facts.get("processes", 1)
+    if not rngs or not isinstance(rngs, list) or not isinstance(processes, int) or processes < 1:
+        return None
+    return max(1, len(rngs) // processes)
 
 
 class TrainingRun:
@@ -65,13 +70,24 @@ class TrainingRun:
         averaging: Averaging | None = None,
         num_threads: int | None = None,
         resume: tuple[dict, dict] | None = None,
+        communicator: Communicator = ONE_PROCESS,
     ) -> None:
         self.model, self.optimizer, self.settings, self.averaging = model, optimizer, settings, averaging
+        self.communicator = communicator
+        if isinstance(optimizer, ShardedAdam) and optimizer.communicator is not communicator:
+            raise ValueError("the optimizer is sharded over other processes than those of the training")
         num_threads = num_threads or (saved_threads(resume[1]) if resume else None)
         config, rows = model.config, settings.micro_batch_size  # type: ignore[attr-defined]
-        num_threads = num_threads or default_threads(config, rows)
-        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2])
-        self.accumulation = GradientAccumulation(self.workers, settings.grad_accumulation_steps)
+        num_threads = communicator.collect(num_threads or default_threads(config, rows))[0]
+        self.workers = DataParallel(model, loss_fn, num_threads, seed=[settings.seed, 2], rank=communicator.rank)
+        self.sharers: GradientAccumulation | ProcessParallel = GradientAccumulation(
+            self.workers, settings.grad_accumulation_steps, optimizer.parameters if settings.deterministic else ()
+        )
+        if communicator.size > 1:
+            sharded = isinstance(optimizer, ShardedAdam)
+            self.sharers = ProcessParallel(
+                self.sharers, communicator, optimizer.parameters, settings.deterministic, sharded
+            )
         self.diagnostics = Diagnostics(self.workers, settings.detect_anomaly)
         self.batches = Batches(data, settings.batch_size, settings.seed)
         self.history = History()
@@ -125,21 +141,25 @@ class TrainingRun:
     def state(self) -> tuple[dict, dict]:
         """Everything except the model's weights -> arrays {name: array} on the host, and facts that JSON can hold.
 
+        With several processes all must call it. The root gets everything, and the others the same facts.
         Raises NotFiniteError if the weights are not finite, so that no useless checkpoint is saved.
         """
         self.diagnostics.check_weights()
         history = self.history
         averages, average_facts = self.averaging.state() if self.averaging else ({}, {})
-        arrays = {"adam.m": to_host(self.optimizer.m), "adam.v": to_host(self.optimizer.v), **averages}
+        arrays, facts = self.optimizer.state()
+        arrays.update(averages)
         for name in MEASURED:
             arrays[name] = np.array([float(value) for value in getattr(history, name)])
+        rngs = [generator_state(rng) for rng in self.workers.rngs]
         return arrays, {
-            "step": self.step,
+            **facts,
             **average_facts,
             "tokens": history.tokens,
             "seconds": history.seconds,
             **self.batches.state(),
-            "dropout_rngs": [generator_state(rng) for rng in self.workers.rngs],
+            "processes": self.communicator.size,
+            "dropout_rngs": [state for states in self.communicator.collect(rngs) for state in states],
         }
 
     def load_state(self, arrays: dict, facts: dict) -> None:
@@ -156,11 +176,7 @@ class TrainingRun:
 
     def _load_state(self, arrays: dict, facts: dict) -> None:
         optimizer, history, rngs = self.optimizer, self.history, self.workers.rngs
-        for name, array in (("adam.m", optimizer.m), ("adam.v", optimizer.v)):
-            if arrays[name].shape != array.shape:
-                raise ValueError(f"{name} must be of shape {array.shape}, got {arrays[name].shape}")
-            array[...] = to_device(arrays[name])
-        optimizer.t = facts["step"]
+        optimizer.load_state(arrays, facts)
         if self.averaging:
             self.averaging.load_state(arrays, facts)
         for name in MEASURED:
@@ -168,10 +184,11 @@ class TrainingRun:
         history.tokens, history.seconds = facts["tokens"], facts["seconds"]
         self.batches.load_state(facts)
         saved = facts["dropout_rngs"]
-        for rng, state in zip(rngs, saved, strict=False):
-            restore_generator(rng, state)
-        for i in range(len(saved), len(rngs)):  # a thread that was added draws numbers that none has drawn before
-            rngs[i] = make_generator([self.settings.seed, 2, i, self.step])
+        for i, number in enumerate(range(self.communicator.rank * len(rngs), (self.communicator.rank + 1) * len(rngs))):
+            if number < len(saved):
+                restore_generator(rngs[i], saved[number])
+            else:  # a thread that was added draws numbers that none has drawn before
+                rngs[i] = make_generator([self.settings.seed, 2, number, self.step])
 
     def finish(self) -> History:
         """Put the average of the weights, if there is one, into the model -> History.

@@ -36,6 +36,7 @@ def test_the_cpu_is_always_listed_and_usable(capsys):
     cpu = json.loads(out.splitlines()[-1])[0]
     assert (cpu["backend"], cpu["usable"], cpu["NumPy"]) == ("numpy", True, np.__version__)
     assert cpu["cores"] == os.cpu_count()
+    assert "mpi4py" in cpu["several processes"]
 
 
 @without_gpu

@@ -173,3 +173,10 @@ def test_half_the_sequences_keep_half_and_each_member_has_a_gradient():
     assert (team.gradients, team.averages) == (3 * whole.weights, 5 * whole.weights)
     assert team.kept == whole.kept
     assert team.total > whole.total > half.total
+
+
+def test_a_sharded_optimizer_has_its_part_of_the_running_means():
+    config = config_of()
+    whole, quarter = (training_memory(config, 4, (10, 10), shards=shards) for shards in (1, 4))
+    assert 4 * quarter.moments == whole.moments == 8 * count_parameters(config, Transformer)
+    assert quarter._replace(moments=whole.moments) == whole

@@ -22,8 +22,10 @@ from tests.museum import (
     exhibits_models,
     exhibits_pairs,
     exhibits_positions,
+    exhibits_processes,
     exhibits_recurrent,
     exhibits_seq2seq,
+    exhibits_sharded,
     exhibits_training,
     exhibits_workers,
 )
@@ -47,8 +49,10 @@ EXHIBITS = (
     *exhibits_models.EXHIBITS,
     *exhibits_pairs.EXHIBITS,
     *exhibits_positions.EXHIBITS,
+    *exhibits_processes.EXHIBITS,
     *exhibits_recurrent.EXHIBITS,
     *exhibits_seq2seq.EXHIBITS,
+    *exhibits_sharded.EXHIBITS,
     *exhibits_training.EXHIBITS,
     *exhibits_workers.EXHIBITS,
 )

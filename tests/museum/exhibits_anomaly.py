@@ -10,12 +10,9 @@ EXHIBITS = (
         "the optimizer steps before the norm is checked",
         "The message is right, and the weights are gone: look before you step.",
         training.training_step,
-        """if diagnostics:
-        diagnostics.check(compute, loss, norm)
-    optimizer.step(scale=clip_factor(norm, max_norm))""",
-        """optimizer.step(scale=clip_factor(norm, max_norm))
-    if diagnostics:
-        diagnostics.check(compute, loss, norm)""",
+        "    if diagnostics and isinstance(workers, ProcessParallel):",
+        """    optimizer.step(scale=clip_factor(norm, max_norm))
+        if diagnostics and isinstance(workers, ProcessParallel):""",
     ),
     Exhibit(
         "only the loss is checked",

@@ -2,13 +2,13 @@
 
 from minitransformer import backend, process, training
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import parallel
+from minitransformer.training.parallel import threads
 
 EXHIBITS = (
     Exhibit(
         "the sequences that do not fill a part are forgotten",
         "Seven sequences in three parts of two: the seventh is drawn, paid for, and never learnt from.",
-        parallel.split_batch,
+        threads.split_batch,
         "np.array_split(ids, parts)",
         "np.split(ids[: len(ids) - len(ids) % parts], parts)",
     ),
@@ -16,8 +16,8 @@ EXHIBITS = (
         "the gradient is divided by the number of parts once more",
         "The weights add up to 1 over all parts. Adam hides the factor, as it divides by the gradient's size.",
         training.GradientAccumulation.map,
-        "part_weights(self.workers.loss_fn, parts)",
-        "[weight / self.steps for weight in part_weights(self.workers.loss_fn, parts)]",
+        "count / max(num_terms or own_terms, 1)",
+        "count / max(num_terms or own_terms, 1) / self.steps",
     ),
     Exhibit(
         "each part clears the gradient of the one before",

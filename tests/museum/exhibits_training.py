@@ -58,8 +58,8 @@ ADAM = (
         "Published. The bias correction of the last layers is nearly off from the first step on.",
         training.Adam.step,
         """adam_update(
-        self.weights,
-        self.flat.grad,
+        self.weights[self.shard],
+        self.flat.grad[self.shard],
         self.m,
         self.v,
         self.lr,
@@ -160,7 +160,7 @@ STEP = (
     Exhibit(
         "the norm is that of the first blocks of a large tensor",
         "Right for every tensor of a test that has one block: a threshold needs a test on both of its sides.",
-        clipping.grad_norm,
+        clipping.squares_of_blocks,
         "range(0, grad.size, step)",
         "range(0, min(grad.size, 4 * step), step)",
     ),

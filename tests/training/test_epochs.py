@@ -15,11 +15,11 @@ from minitransformer.training import (
     Stopped,
     TrainingSettings,
     noam,
-    parallel,
     read_run,
     train,
 )
 from minitransformer.training.checkpointer import newest_checkpoint
+from minitransformer.training.parallel import threads as parallel
 from tests.helpers import same
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved

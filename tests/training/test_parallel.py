@@ -9,7 +9,8 @@ from minitransformer.data import Batch
 from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import THREAD_VARIABLES, ThreadTeam
-from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward, parallel
+from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward
+from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, randomize, relative_error
 
 pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see DataParallel

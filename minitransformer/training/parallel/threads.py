@@ -29,17 +29,24 @@ class DataParallel:
     """A model, and replicas of it for the other threads of a team.
 
     `num_threads` is by default the number that `default_team_size` returns. Thread i draws its dropout masks from its
-    own generator, seeded with `seed` and i. The same seed and number of threads give bit-identical results.
+    own generator, seeded with `seed` and i, or, if there are several processes, with its number among all threads of
+    the ranks up to this one. The same seed and number of threads give bit-identical results.
     """
 
     def __init__(
-        self, model: Layer, loss_fn: CrossEntropyLoss, num_threads: int | None = None, seed: int | list[int] = 0
+        self,
+        model: Layer,
+        loss_fn: CrossEntropyLoss,
+        num_threads: int | None = None,
+        seed: int | list[int] = 0,
+        rank: int = 0,
     ) -> None:
         self.team = ThreadTeam(num_threads or default_team_size())
         self.loss_fn = loss_fn
         self.replicas: list[Any] = [model] + [model.replica() for _ in range(self.team.size - 1)]
         seeds = [seed] if isinstance(seed, int) else list(seed)
-        self.rngs = [make_generator([*seeds, i] if i else seeds) for i in range(self.team.size)]
+        numbers = range(rank * self.team.size, (rank + 1) * self.team.size)
+        self.rngs = [make_generator([*seeds, i] if i else seeds) for i in numbers]
 
     def map(
         self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False, weight: float = 1.0

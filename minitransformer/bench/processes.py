@@ -1,0 +1,193 @@
+"""`minitransformer bench --processes`: a training step in one process, on two threads, and in two processes.
+
+`mpiexec` starts two processes, and all ways to compute a step take turns in them. When a single process computes, the
+other one sleeps.
+"""
+
+import importlib.util
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.bench.sizes import SIZES, Size
+from minitransformer.bench.timing import LEAST, TURN, WARM_UP, median, resident_peak
+from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM
+from minitransformer.models import Transformer
+from minitransformer.process import keep_freed_memory, limit_threads
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, training_step
+from minitransformer.training.accumulation import GradientAccumulation
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator, connect
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam
+
+DROPOUT, LR = 0.1, 1e-4
+PROCESSES = 2
+MEMORY_OF = (1, 2, 4)  # processes whose memory is measured
+ONE, THREADS, TWO, SHARDED, SUM = "1 process", "2 threads", "2 processes", "sharded", "sum"
+
+
+class Way(NamedTuple):
+    """One way to compute a step: how many processes and threads, and whether Adam is sharded."""
+
+    is_shared: bool = False
+    threads: int = 1
+    is_sharded: bool = False
+
+
+WAYS = {ONE: Way(), THREADS: Way(threads=2), TWO: Way(True), SHARDED: Way(True, is_sharded=True)}
+
+
+def run(names: Sequence[str], seconds: float, memory: bool = False) -> dict[str, Any]:
+    """Time the models called `names` (all if it is empty), print tables -> {"rows": one dictionary for each}.
+
+    With `memory`, also measure the peak memory of each of 1, 2 and 4 processes. Raises ValueError without MPI.
+    """
+    launcher = find_launcher()
+    print(
+        f"{'size':<10}{ONE:>13}{THREADS:>12}{'speed-up':>10}{TWO:>13}{'speed-up':>10}{SHARDED:>12}{'speed-up':>10}{SUM:>12}"
+    )
+    rows = []
+    for name in names or SIZES:
+        times = json.loads(start(launcher, PROCESSES, f"print_times({name!r}, {seconds!r})"))
+        row = summary(name, times)
+        line = f"{name:<10}{row[ONE]:>10.1f} ms"
+        for way, width in ((THREADS, 9), (TWO, 10), (SHARDED, 9)):
+            line += f"{row[way]:>{width}.1f} ms{row['speed-up'][way]:>10.2f}"
+        print(f"{line}{row[SUM]:>9.2f} ms", flush=True)
+        rows.append(row)
+    print("\nspeed-up: the time of one process divided by this one, the median over all turns")
+    print("sum: adding up the gradients of two processes, which is part of their step")
+    if memory:
+        for name in names or SIZES:
+            rows += measure_memory(launcher, name)
+    return {"rows": rows}
+
+
+def find_launcher() -> str:
+    """The path of `mpiexec`. Raises ValueError if it is missing, or mpi4py."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if launcher is None or importlib.util.find_spec("mpi4py") is None:
+        raise ValueError("bench --processes needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'")
+    return launcher
+
+
+def start(launcher: str, count: int, call: str) -> str:
+    """Call a function of this file in `count` processes -> the last line that they print."""
+    command = [launcher, "-n", str(count), sys.executable, "-m", "mpi4py", "-c", f"from {__name__} import *; {call}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with status {result.returncode}: {result.stderr.strip()}")
+    return result.stdout.splitlines()[-1]
+
+
+def summary(name: str, times: dict[str, list[float]]) -> dict[str, Any]:
+    """The median milliseconds of each way, and the medians of the ratios to one process."""
+    speed_up = {way: statistics.median(a / b for a, b in zip(times[ONE], times[way], strict=True)) for way in WAYS}
+    return {"size": name, **{way: 1e3 * median(found) for way, found in times.items()}, "speed-up": speed_up}
+
+
+def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callable[[], Any], Adam]:
+    """A function that takes a training step, and its optimizer."""
+    keep_freed_memory()
+    model, batch = Transformer(size.config(DROPOUT)), size.make_batch()
+    workers = DataParallel(model, CrossEntropyLoss(LABEL_SMOOTHING), way.threads, rank=communicator.rank)
+    if way.is_sharded:
+        optimizer: Adam = ShardedAdam(model.parameters(), communicator, lr=LR)
+    else:
+        optimizer = Adam(model.parameters(), lr=LR)
+    optimizer.team, diagnostics = workers.team, Diagnostics(workers)
+    sharers: Any = GradientAccumulation(workers)
+    if communicator.size > 1:
+        sharers = ProcessParallel(sharers, communicator, optimizer.parameters, sharded=way.is_sharded)
+
+    def step() -> None:
+        with limit_threads(way.threads):
+            training_step(batch, optimizer, sharers, MAX_NORM, diagnostics)
+
+    return step, optimizer
+
+
+def print_times(name: str, seconds: float) -> None:
+    """Print what `time_steps` measures, as JSON, in the root. All processes call it."""
+    times = time_steps(name, seconds, connect())
+    if connect().is_root:
+        print(json.dumps(times))
+
+
+def time_steps(name: str, seconds: float, communicator: Communicator) -> dict[str, list[float]]:
+    """Let all ways take turns for `seconds` -> {way: [seconds per step of each turn]}. All processes call it."""
+    steps = {
+        key: make_step(SIZES[name], way, communicator if way.is_shared else ONE_PROCESS) for key, way in WAYS.items()
+    }
+    calls = {key: step for key, (step, _) in steps.items()}
+    gradient = np.zeros_like(steps[SHARDED][1].weights)
+    calls[SUM] = lambda: communicator.add_up(gradient)
+    shared = {key: key not in WAYS or WAYS[key].is_shared for key in calls}
+    times: dict[str, list[float]] = {key: [] for key in calls}
+    begin = time.perf_counter()
+    while len(times[ONE]) < LEAST or communicator.collect(time.perf_counter() - begin < seconds)[0]:
+        for key, call in calls.items():
+            times[key] += take_turn(call, shared[key], communicator, warm_up=not times[key])
+    return times
+
+
+def take_turn(call: Callable[[], Any], is_shared: bool, communicator: Communicator, warm_up: bool) -> list[float]:
+    """Call for about TURN seconds -> [seconds per call]. A process that has no part in it waits, and returns [0.0]."""
+    communicator.wait()
+    if not is_shared and not communicator.is_root:
+        communicator.wait()
+        return [0.0]
+    for _ in range(WARM_UP if warm_up else 1):
+        call()
+    before = time.perf_counter()
+    call()
+    count = max(1, round(TURN / (time.perf_counter() - before)))
+    if is_shared:
+        count = communicator.collect(count)[0]
+    before = time.perf_counter()
+    for _ in range(count):
+        call()
+    seconds = (time.perf_counter() - before) / count
+    if not is_shared:
+        communicator.wait()
+    return [seconds]
+
+
+def measure_memory(launcher: str, name: str) -> list[dict[str, Any]]:
+    """Print and return the peak memory of a process, with Adam and with a sharded Adam, for 1, 2 and 4 processes."""
+    print(f"\n{name}: peak memory of each process above what it needs once everything is imported, and m and v")
+    print(f"{'processes':<12}{'Adam':>10}{'sharded':>12}{'m and v':>12}{'sharded':>12}")
+    rows = []
+    for count in MEMORY_OF:
+        (peak, state), (peak_sharded, state_sharded) = (
+            json.loads(start(launcher, count, f"print_memory({name!r}, {sharded})")) for sharded in (False, True)
+        )
+        print(
+            f"{count:<12}{peak / 1e6:>7.0f} MB{peak_sharded / 1e6:>9.0f} MB"
+            f"{state / 1e6:>9.0f} MB{state_sharded / 1e6:>9.0f} MB",
+            flush=True,
+        )
+        bytes_of = {"peak": peak, "peak_sharded": peak_sharded, "state": state, "state_sharded": state_sharded}
+        rows.append({"size": name, "processes": count, **bytes_of})
+    return rows
+
+
+def print_memory(name: str, is_sharded: bool) -> None:
+    """Take three steps; the root prints the largest peak of a process, and its bytes of m and v. All call it."""
+    communicator = connect()
+    before = resident_peak()
+    step, optimizer = make_step(SIZES[name], Way(True, is_sharded=is_sharded), communicator)
+    for _ in range(WARM_UP):
+        step()
+    peaks = communicator.collect((resident_peak() - before, optimizer.m.nbytes + optimizer.v.nbytes))
+    if communicator.is_root:
+        print(json.dumps([max(peak) for peak in zip(*peaks, strict=True)]))

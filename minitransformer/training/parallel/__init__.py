@@ -1,0 +1,1 @@
+"""Training on several threads (threads.py), and in several processes (processes.py) over a communicator."""

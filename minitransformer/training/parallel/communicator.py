@@ -1,0 +1,122 @@
+"""What processes that train one model together say to each other.
+
+The interface is small: a sum over all processes, the two halves of it, the objects of all processes, a wait, and an
+end. Here it is for one process alone; `mpi.py` has it for the processes that `mpiexec` has started. The methods that
+move shards are made of the others here, so that a subclass may leave them out.
+
+A vector has one shard for each process. A sum over all processes has two halves: `reduce_scatter` adds up each shard in
+the process that it belongs to, and `all_gather` sends the sums to all others.
+"""
+
+import functools
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import to_device, to_host, xp
+from minitransformer.launcher import place_in
+from minitransformer.training import clipping
+
+
+class ProcessError(RuntimeError):
+    """The processes cannot work together, or another one has failed."""
+
+
+class Communicator:
+    """One process alone: rank 0 of 1. Subclasses connect several."""
+
+    rank = 0
+    size = 1
+    processes_here = 1  # on this machine
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process prints, evaluates and writes."""
+        return self.rank == 0
+
+    def add_up(self, array: xp.ndarray, in_order: bool = False) -> None:
+        """Replace `array` (N,), in place, by the sum of the arrays of all processes. All must call it.
+
+        Each process gets the same bits. `in_order` adds them up in the order of the ranks, (a_0 + a_1) + a_2 and so on,
+        whatever the number of machines. Otherwise the order is the library's choice, which may be faster.
+        """
+
+    def shards(self, length: int) -> list[slice]:
+        """The part of a vector of `length` numbers that belongs to rank 0, to rank 1, and so on.
+
+        A shard has whole blocks of `clipping.BLOCK` numbers, so that the norm of a sharded gradient is the root of the
+        same sums as that of a whole one. A vector of fewer blocks than processes has empty shards.
+        """
+        blocks = -(-length // clipping.BLOCK)
+        ends = [min(length, clipping.BLOCK * (blocks * (rank + 1) // self.size)) for rank in range(self.size)]
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def reduce_scatter(self, array: xp.ndarray) -> None:
+        """Replace the own shard of `array` (N,), in place, by its sum over all processes. All must call it.
+
+        The sum is taken in the order of the ranks. The other shards are of no use afterwards.
+        """
+        self.add_up(array, in_order=True)
+
+    def all_gather(self, array: xp.ndarray) -> None:
+        """Replace every shard of `array` (N,), in place, by that of the process it belongs to. All must call it."""
+        if self.size == 1:
+            return
+        shards = self.shards(len(array))
+        for shard, numbers in zip(shards, self.collect(to_host(array[shards[self.rank]]).copy()), strict=True):
+            array[shard] = to_device(numbers)
+
+    def gather(self, shard: xp.ndarray) -> np.ndarray | None:
+        """The shards of all processes as one vector (N,) on the host. All must call it; only the root gets it."""
+        shards = self.collect(to_host(shard).copy())
+        return np.concatenate(shards) if self.is_root else None
+
+    def collect(self, value: Any) -> list[Any]:
+        """[the `value` of rank 0, of rank 1, ...], in each process. All must call it, with what can be pickled."""
+        return [value]
+
+    def wait(self) -> None:
+        """Wait until all processes are here. A process that waits leaves its processor to others."""
+
+    def end_all(self, status: int) -> None:
+        """End all processes now, with this exit status. One process alone goes on, and ends by itself."""
+
+
+ONE_PROCESS = Communicator()
+
+
+@functools.cache
+def connect() -> Communicator:
+    """The communicator of this process, see `communicator_of`."""
+    return communicator_of(os.environ)
+
+
+def communicator_of(environment: Mapping[str, str]) -> Communicator:
+    """The communicator of `mpiexec` if it has started a process in this environment, else ONE_PROCESS.
+
+    Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
+    """
+    place = place_in(environment)
+    if place is None:
+        return ONE_PROCESS
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # mpi4py warns of another MPI, which is refused below
+            from minitransformer.training.parallel.mpi import MPICommunicator
+    except (ImportError, RuntimeError) as error:  # without mpi4py, or without the library of an MPI
+        if place.size == 1:
+            return ONE_PROCESS
+        raise ProcessError(
+            f"mpiexec has started {place.size or 'several'} processes, but they cannot talk to each other ({error}): "
+            "install mpi4py, with pip install 'minitransformer[mpi]'"
+        ) from error
+    communicator = MPICommunicator()
+    if communicator.size != (place.size or communicator.size):
+        raise ProcessError(
+            f"mpiexec has started {place.size} processes, but mpi4py sees {communicator.size}: "
+            "mpiexec and mpi4py must belong to the same MPI"
+        )
+    return communicator

@@ -1,0 +1,114 @@
+"""Processes that `mpiexec` has started, over MPI (mpi4py)."""
+
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from minitransformer.backend import to_device, to_host, xp
+from minitransformer.training.parallel.communicator import Communicator
+
+PAUSE = 0.002  # seconds between two looks while waiting
+PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
+FLUSH = 0.2  # seconds for the launcher to pass on what was printed: it drops the rest when it ends the processes
+
+
+class MPICommunicator(Communicator):
+    """The processes of an MPI communicator; by default all that were started together.
+
+    Arrays of a GPU travel through the host's memory.
+    """
+
+    def __init__(self, communicator: MPI.Comm = MPI.COMM_WORLD) -> None:
+        self.mpi = communicator
+        self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
+        names = communicator.allgather(MPI.Get_processor_name())
+        self.processes_here = names.count(names[self.rank])
+
+    def add_up(self, array: xp.ndarray, in_order: bool = False) -> None:
+        """See `Communicator.add_up`."""
+        if self.size == 1:
+            return
+        numbers = to_host(array)
+        if in_order:
+            self._add_up_shards(numbers)
+            self._send_shards(numbers)
+        else:
+            for start in range(0, len(numbers), PIECE):
+                self.mpi.Allreduce(MPI.IN_PLACE, numbers[start : start + PIECE])
+        if numbers is not array:
+            array[...] = to_device(numbers)
+
+    def reduce_scatter(self, array: xp.ndarray) -> None:
+        """See `Communicator.reduce_scatter`. MPI's own took twice as long, and memory for a shard."""
+        if self.size == 1:
+            return
+        numbers = to_host(array)
+        self._add_up_shards(numbers)
+        if numbers is not array:
+            array[...] = to_device(numbers)
+
+    def all_gather(self, array: xp.ndarray) -> None:
+        """See `Communicator.all_gather`."""
+        if self.size == 1:
+            return
+        numbers = to_host(array)
+        self._send_shards(numbers)
+        if numbers is not array:
+            array[...] = to_device(numbers)
+
+    def gather(self, shard: xp.ndarray) -> np.ndarray | None:
+        """See `Communicator.gather`."""
+        numbers, counts = to_host(shard), self.collect(len(shard))
+        whole = np.empty(sum(counts), numbers.dtype) if self.is_root else None
+        self.mpi.Gatherv(numbers, None if whole is None else [whole, (counts, starts(counts))])
+        return whole
+
+    def _add_up_shards(self, numbers: np.ndarray) -> None:
+        """Each process adds up its shard, in the order of the ranks; a piece at a time, so that it needs no memory."""
+        shards = self.shards(len(numbers))
+        for begin in range(0, max(lengths(shards)), PIECE):
+            pieces = [slice(min(s.start + begin, s.stop), min(s.start + begin + PIECE, s.stop)) for s in shards]
+            counts, own = lengths(pieces), pieces[self.rank]
+            received = np.empty((self.size, counts[self.rank]), numbers.dtype)
+            places = [len(row) for row in received], [len(received[0]) * rank for rank in range(self.size)]
+            self.mpi.Alltoallv([numbers, (counts, [piece.start for piece in pieces])], [received, places])
+            total = received[0]
+            for other in received[1:]:
+                total += other
+            numbers[own] = total
+
+    def _send_shards(self, numbers: np.ndarray) -> None:
+        """Each process sends its shard to all others."""
+        counts = lengths(self.shards(len(numbers)))
+        self.mpi.Allgatherv(MPI.IN_PLACE, [numbers, (counts, starts(counts))])
+
+    def collect(self, value: Any) -> list[Any]:
+        """See `Communicator.collect`."""
+        return self.mpi.allgather(value)
+
+    def wait(self) -> None:
+        """See `Communicator.wait`. MPI's own barrier would keep a processor busy."""
+        request = self.mpi.Ibarrier()
+        while not request.Test():
+            time.sleep(PAUSE)
+
+    def end_all(self, status: int) -> None:
+        """See `Communicator.end_all`. MPI's own message is discarded, since the error has been reported."""
+        sys.stdout.flush()
+        time.sleep(FLUSH)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        self.mpi.Abort(status)
+
+
+def lengths(parts: list[slice]) -> list[int]:
+    """How many numbers each part of a vector has."""
+    return [part.stop - part.start for part in parts]
+
+
+def starts(counts: list[int]) -> list[int]:
+    """Where each part of a vector begins, if they have so many numbers and follow each other."""
+    return [sum(counts[:i]) for i in range(len(counts))]

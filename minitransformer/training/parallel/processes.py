@@ -1,0 +1,122 @@
+"""Data parallelism over processes: each computes its part of every batch, and the gradients are added up.
+
+All processes hold the same weights, and draw the same batches from the same seed. Of each batch, process r takes part
+r. The loss is a mean over the n tokens of the batch that are not padding. With n_r of them in part r,
+
+    loss = sum_r (n_r / n) loss_r        and therefore        grad = sum_r (n_r / n) grad_r
+
+So a process weights its gradient by its share of the tokens, and the sum over the processes is the gradient of the
+whole batch. A mean of the processes' gradients would be wrong if their parts have different numbers of tokens. The norm
+is taken of the sum, after it is complete, so all processes clip by the same factor and take the same step.
+"""
+
+import contextlib
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.core import Parameter
+from minitransformer.data.task import TrainingBatch
+from minitransformer.training.accumulation import GradientAccumulation
+from minitransformer.training.anomaly_hooks import AnomalyFound
+from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
+from minitransformer.training.parallel.communicator import Communicator, ProcessError
+from minitransformer.training.parallel.threads import part_weights, split_batch
+
+
+class ProcessParallel:
+    """Shares each batch among processes; each computes its own part with `accumulation`.
+
+    `parameters` are those of the optimizer, whose gradients are added up. With `in_order`, the sum is taken in the
+    order of the ranks, and N processes give the same bits as one that accumulates the gradients of N parts, each on
+    its own (see `GradientAccumulation`). Which tokens a process gets does not depend on its speed. With `sharded`, a
+    process gets the sum of its shard alone, see `ShardedAdam`.
+
+    Raises ProcessError if the processes begin with different weights.
+    """
+
+    def __init__(
+        self,
+        accumulation: GradientAccumulation,
+        communicator: Communicator,
+        parameters: Sequence[Parameter],
+        in_order: bool = False,
+        sharded: bool = False,
+    ) -> None:
+        self.accumulation, self.communicator = accumulation, communicator
+        self.parameters, self.in_order, self.sharded = parameters, in_order, sharded
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        """Raises ProcessError, in all processes, unless all have the same weights."""
+        checksum = 0
+        for parameter in self.parameters:
+            checksum = zlib.crc32(np.ascontiguousarray(to_host(parameter.data)).data, checksum)
+        if len(set(self.communicator.collect(checksum))) > 1:
+            raise ProcessError("the processes begin with different weights: give their models the same seed")
+
+    @property
+    def team(self) -> Any:
+        """The threads of this process."""
+        return self.accumulation.team
+
+    def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
+        """As `GradientAccumulation.map`; all processes must call it with the same batch.
+
+        Loss and accuracy are those of the whole batch.
+        """
+        found = None
+        try:
+            loss, accuracy = self.map_own_part(function, batch, measure)
+        except AnomalyFound as error:  # the others learn of it by the loss
+            loss, accuracy, found = math.nan, math.nan, error
+        for parameter in self.parameters:
+            if self.sharded:
+                self.communicator.reduce_scatter(parameter.grad.reshape(-1))
+            else:
+                self.communicator.add_up(parameter.grad.reshape(-1), self.in_order)
+        numbers = np.array([float(loss), float(accuracy or 0.0)])
+        self.communicator.add_up(numbers, in_order=True)
+        if found:
+            if self.sharded:
+                self.communicator.collect([])  # the others compute the norm, see `ShardedAdam.grad_norm`
+            raise found
+        return numbers[0], numbers[1] if measure else None
+
+    def map_own_part(
+        self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False
+    ) -> tuple[Any, Any]:
+        """Compute this process's part, without the others -> its share of the loss and of the accuracy."""
+        parts = split_batch(batch, self.communicator.size)
+        own = parts[self.communicator.rank]
+        share = part_weights(self.accumulation.workers.loss_fn, parts)[self.communicator.rank]
+        if share == 0.0:  # fewer sequences than processes, or nothing but padding
+            return 0.0, 0.0
+        terms = sum(self.accumulation.workers.loss_fn.num_terms(part.targets) for part in parts)
+        loss, accuracy = self.accumulation.map(function, own, measure, terms)
+        return share * loss, share * accuracy if measure else None
+
+    def check(self, diagnostics: Diagnostics, function: Callable[..., Any], batch: TrainingBatch, *seen: Any) -> None:
+        """`Diagnostics.check` of the loss and norm `seen`; each process looks for the cause in its own part."""
+        diagnostics.check(partial(self.map_own_part, function, batch), *seen)
+
+    @contextlib.contextmanager
+    def sharing_errors(self) -> Iterator[None]:
+        """A `with` block of a step. If its numbers are not finite, which all processes see, all raise the same error.
+
+        It is that of the first process that has found the cause.
+        """
+        try:
+            yield
+        except NotFiniteError as error:
+            found = self.communicator.collect((error.anomaly, str(error)))
+            rank = next((rank for rank, (anomaly, _) in enumerate(found) if anomaly), None)
+            if rank is not None:
+                where = f"\n  {'process':<20} rank {rank} of {self.communicator.size}"
+                error.explain(found[rank][1] + where, found[rank][0])
+            raise

@@ -1,0 +1,101 @@
+"""What a recipe does for several processes: threads, memory, and what a run that is resumed in another number keeps."""
+
+import dataclasses
+import types
+
+import pytest
+
+from minitransformer.models import TransformerConfig
+from minitransformer.process import THREAD_VARIABLES, limit_threads
+from minitransformer.recipes import get_recipe
+from minitransformer.recipes.changes import changes, shared_threads
+from minitransformer.recipes.memory import check_memory
+from minitransformer.recipes.run import Run
+from minitransformer.training.checkpointer import SavedRun
+
+COPY = get_recipe("copy")
+OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
+
+
+def here(processes, size=None):
+    return types.SimpleNamespace(size=size or processes, processes_here=processes)
+
+
+def config(d_model=256):
+    return TransformerConfig(
+        vocab_size=29, d_model=d_model, num_heads=4, d_ff=512, num_layers=1, max_len=128, dropout=0.0
+    )
+
+
+@pytest.mark.parametrize(("processes", "threads", "useful"), [(1, 8, 8), (2, 4, 8), (3, 2, 8), (8, 1, 4), (20, 1, 2)])
+def test_processes_of_one_machine_share_its_cores(processes, threads, useful, monkeypatch):
+    for variable in THREAD_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    options = dataclasses.replace(COPY.defaults, batch_size=64)
+    with limit_threads(8):
+        run = types.SimpleNamespace(communicator=here(processes))
+        assert Run.default_threads(run, config(), options) == threads
+        on_other_machines = types.SimpleNamespace(communicator=here(1, size=processes))
+        assert Run.default_threads(on_other_machines, config(), options) == useful
+        assert Run.default_threads(run, config(d_model=64), options) == 1, "a narrow model keeps one busy"
+
+
+def test_the_environment_sets_the_threads_of_each_process(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    with limit_threads(5):
+        run = types.SimpleNamespace(communicator=here(2))
+        assert Run.default_threads(run, config(), COPY.defaults) == 5
+
+
+def saved_by(processes, threads=1):
+    rngs = [{}] * (processes * threads)
+    facts = {"step": 3, "processes": processes, "dropout_rngs": rngs}
+    return SavedRun(types.SimpleNamespace(config=config()), ({}, facts), {})
+
+
+@pytest.mark.parametrize(
+    ("before", "threads", "after", "each"), [(1, 8, 4, 2), (2, 4, 1, 4), (2, 1, 4, 1), (2, 4, 2, 4), (1, 2, 8, 1)]
+)
+def test_resumed_processes_have_no_more_threads_in_total_than_before(before, threads, after, each):
+    saved = saved_by(before, threads)
+    assert (saved.processes, saved.num_threads) == (before, threads)
+    assert shared_threads(saved, after) == each
+
+
+def said(before, after, saved, processes):
+    options = dataclasses.replace(COPY.defaults, threads=1, deterministic=True)
+    changed = [dataclasses.replace(options, **each) for each in (before, after)]
+    return list(changes(COPY, *changed, saved_by(saved), processes))
+
+
+def test_other_processes_change_the_bits_and_that_is_said():
+    expected = [f"number of processes 3 instead of 2: {OTHER_BITS}"]
+    assert said({}, {}, 2, 3) == expected
+    assert said({}, {}, 2, 2) == []
+    assert said({"deterministic": False}, {"deterministic": False}, 2, 3) == expected
+
+
+@pytest.mark.parametrize("option", [{"dropout": 0.1}, {"deterministic": False}])
+def test_the_same_parts_in_other_processes_keep_the_bits_only_if_deterministic_and_without_dropout(option):
+    alone, together = {"grad_accumulation_steps": 3}, {"grad_accumulation_steps": 1}
+    assert said(alone, together, 1, 3) == said(together, alone, 3, 1) == []
+    assert len(said({**alone, **option}, {**together, **option}, 1, 3)) == 2
+    assert len(said({"grad_accumulation_steps": 4}, {"grad_accumulation_steps": 2}, 1, 2)) == 2, "other sums first"
+
+
+def test_processes_share_the_free_memory_and_the_batch(monkeypatch):
+    free = 10**9
+    monkeypatch.setattr("minitransformer.recipes.memory.free_memory", lambda: free)
+    options = dataclasses.replace(COPY.defaults, threads=1)
+    data = COPY.data(options)
+    model_class, tiny = COPY.model(options, data)
+
+    def needed(processes, batch_size):
+        """The memory that the message names."""
+        monkeypatch.setattr("minitransformer.recipes.memory.connect", lambda: here(processes))
+        changed = dataclasses.replace(options, batch_size=batch_size)
+        with pytest.raises(ValueError, match="this training needs about") as error:
+            check_memory(COPY, changed, data, model_class, tiny, resumed=False)
+        return float(str(error.value).split()[4].replace(",", ""))
+
+    assert needed(4, 2**20) == pytest.approx(needed(1, 2**20), rel=0.01), "four quarters"

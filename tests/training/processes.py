@@ -1,0 +1,104 @@
+"""Several processes in one, for tests without MPI: each is a thread with a communicator of its own."""
+
+import contextvars
+import pickle
+import threading
+
+import numpy as np
+
+from minitransformer.training.parallel.communicator import Communicator
+
+PATIENCE = 60.0  # seconds until a process that waits for another one fails
+
+
+class LeftAloneError(Exception):
+    """A process waits for another one that has failed."""
+
+
+class Board:
+    """Where the processes show each other what they have."""
+
+    def __init__(self, size):
+        self.size, self.calls, self.failed, self.change = size, {}, False, threading.Condition()
+
+    def show(self, number, rank, value):
+        """Show `value` in the call of this number -> the values of all, in the order of the ranks."""
+        with self.change:
+            shown = self.calls.setdefault(number, {})
+            shown[rank] = value
+            self.change.notify_all()
+            self.change.wait_for(lambda: len(shown) == self.size or self.failed, PATIENCE)
+            if len(shown) < self.size:
+                raise LeftAloneError
+            return [shown[rank] for rank in range(self.size)]
+
+    def fail(self):
+        """Let nobody wait any more."""
+        with self.change:
+            self.failed = True
+            self.change.notify_all()
+
+
+class InProcess(Communicator):
+    """One of `size` threads, which must all make the same calls in the same order."""
+
+    def __init__(self, rank, size, board):
+        self.rank, self.size, self.processes_here, self.board, self.calls = rank, size, size, board, 0
+
+    def show(self, what, value):
+        """Show (what, value) -> the values of all."""
+        self.calls += 1
+        shown = self.board.show(self.calls, self.rank, (what, value))
+        assert [other for other, _ in shown] == [what] * self.size, f"the processes make other calls: {shown}"
+        return [value for _, value in shown]
+
+    def add_up(self, array, in_order=False):
+        everyones = self.show(f"add_up {array.shape} {array.dtype} {in_order}", array.copy())
+        total = everyones[0].copy()
+        for other in everyones[1:]:
+            total += other
+        array[...] = total
+
+    def collect(self, value):
+        return [pickle.loads(other) for other in self.show("collect", pickle.dumps(value))]
+
+    def wait(self):
+        self.show("wait", None)
+
+    def end_all(self, status):
+        self.board.fail()
+        raise SystemExit(status)
+
+
+def in_processes(size, function):
+    """[function(communicator) of rank 0, of rank 1, ...]; what it raises takes the place of a result.
+
+    A process that waits for one that has failed raises LeftAloneError.
+    """
+    board, results = Board(size), [None] * size
+
+    def work(rank):
+        try:
+            results[rank] = function(InProcess(rank, size, board))
+        except BaseException as error:
+            results[rank] = error
+            board.fail()
+
+    # a copy of the context carries the backend into the threads
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(work, rank)) for rank in range(size)]
+    errors = np.geterr()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.geterr() == errors
+    return results
+
+
+def all_of(size, function):
+    """As `in_processes`, but raises what a process has raised."""
+    results = in_processes(size, function)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    for error in sorted(errors, key=lambda error: isinstance(error, LeftAloneError)):
+        raise error
+    return results

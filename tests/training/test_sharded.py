@@ -1,0 +1,279 @@
+"""Adam spread over several processes moves the weights as one Adam does, and each process holds its part of m and v."""
+
+import math
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Parameter
+from minitransformer.data import get_task
+from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.training import (
+    Adam,
+    AverageOfLast,
+    Checkpointer,
+    CrossEntropyLoss,
+    ExponentialAverage,
+    NotFiniteError,
+    Stopped,
+    TrainingSettings,
+    noam,
+    read_run,
+    train,
+)
+from minitransformer.training.checkpointer import saved_steps
+from minitransformer.training.optimizers import adam_update
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.run import TrainingRun
+from tests.helpers import same
+from tests.training.processes import all_of
+
+pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
+
+SIZES = {"vocab_size": 29, "d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 1, "max_len": 16}
+SETTINGS = TrainingSettings(steps=5, batch_size=6, seed=3, max_norm=0.5, deterministic=True)
+small_blocks = mock.patch("minitransformer.training.clipping.BLOCK", 100)  # so that a small model has many
+
+
+def make_model():
+    return Transformer(TransformerConfig(dropout=0.0, **SIZES), seed=0)
+
+
+def make_optimizer(model, communicator, sharded=True, **options):
+    return ShardedAdam(model.parameters(), communicator, **options) if sharded else Adam(model.parameters(), **options)
+
+
+def trained(communicator, sharded=True, weight_decay=0.0, settings=SETTINGS, **options):
+    """Train on the copy task -> weights, losses, norms."""
+    model = make_model()
+    optimizer = make_optimizer(model, communicator, sharded, weight_decay=weight_decay)
+    schedule = partial(noam, d_model=12, warmup=4)
+    history = train(
+        model,
+        get_task("copy"),
+        optimizer,
+        schedule,
+        None,
+        settings,
+        communicator=communicator,
+        num_threads=1,
+        **options,
+    )
+    return optimizer.weights, history.losses, history.norms
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [0, 1, 99, 100, 101, 350, 1000])
+@small_blocks
+def test_the_shards_of_a_vector_are_whole_blocks_and_nearly_equal(length, size):
+    communicator = Communicator()
+    communicator.size = size
+    shards = communicator.shards(length)
+    assert [i for shard in shards for i in range(length)[shard]] == list(range(length))
+    assert all(shard.start % 100 == 0 or shard.start == length for shard in shards)
+    blocks = [math.ceil((shard.stop - shard.start) / 100) for shard in shards]
+    assert max(blocks) - min(blocks) <= 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@small_blocks
+def test_the_two_halves_of_a_sum_make_the_sum(size):
+    arrays = np.random.default_rng(0).standard_normal((size, 350)).astype(np.float32)
+    total = arrays[0].copy()
+    for array in arrays[1:]:
+        total += array
+
+    def halves(communicator):
+        own, array = communicator.shards(350)[communicator.rank], arrays[communicator.rank].copy()
+        communicator.reduce_scatter(array)
+        half = array[own].copy()
+        communicator.all_gather(array)
+        return same(half, total[own]), same(array, total), communicator.gather(half)
+
+    (*_, whole), *others = results = all_of(size, halves)
+    assert all(own and all_of_it for own, all_of_it, _ in results)
+    assert same(whole, total)
+    assert [gathered for *_, gathered in others] == [None] * (size - 1)
+
+
+@small_blocks
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("max_norm", [0.5, math.inf])
+@pytest.mark.parametrize("size", [2, 3])
+def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_process(size, max_norm, weight_decay):
+    settings = TrainingSettings(steps=4, batch_size=6, max_norm=max_norm, deterministic=True)
+    alone = TrainingSettings(steps=4, batch_size=6, max_norm=max_norm, deterministic=True, grad_accumulation_steps=size)
+    weights, losses, norms = trained(ONE_PROCESS, False, weight_decay, alone)
+    assert min(norms) > 0.5  # so that the gradient is clipped
+    for sharded in (False, True):
+        for result in all_of(size, partial(trained, sharded=sharded, weight_decay=weight_decay, settings=settings)):
+            assert same(result[0], weights)
+            assert result[1] == pytest.approx(losses, rel=1e-6)
+            assert result[2] == pytest.approx(norms, rel=1e-6)
+
+
+@small_blocks
+def test_the_norms_have_the_bits_of_unsharded_training():
+    (_, _, norms), *_ = all_of(3, partial(trained, sharded=False))
+    assert all(result[2] == norms for result in all_of(3, trained))
+
+
+@small_blocks
+def test_one_process_alone_trains_as_with_adam():
+    assert same(trained(ONE_PROCESS)[0], trained(ONE_PROCESS, sharded=False)[0])
+
+
+@small_blocks
+@pytest.mark.parametrize("make", [lambda: AverageOfLast(5, interval=1), lambda: ExponentialAverage(0.9)])
+def test_averages_of_the_weights_are_those_of_unsharded_training(make):
+    def weights(communicator, sharded):
+        return trained(communicator, sharded, averaging=make())[0]
+
+    expected, *_ = all_of(2, partial(weights, sharded=False))
+    assert all(same(found, expected) for found in all_of(2, partial(weights, sharded=True)))
+
+
+@small_blocks
+@pytest.mark.parametrize("size", [1, 2, 3, 40])
+def test_all_processes_together_hold_m_and_v_once(size):
+    def lengths(communicator):
+        optimizer = make_optimizer(make_model(), communicator)
+        return len(optimizer.m), len(optimizer.v), optimizer.weights.size
+
+    found = all_of(size, lengths)
+    assert all(m == v for m, v, _ in found)
+    assert sum(m for m, _, _ in found) == found[0][2]
+    assert max(m for m, _, _ in found) <= found[0][2] / size + 100
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_model_of_one_block_is_moved_by_one_process(size):
+    def moved(communicator):
+        optimizer = make_optimizer(make_model(), communicator)
+        optimizer.flat.grad = np.ones_like(optimizer.weights)
+        norm = optimizer.grad_norm()
+        optimizer.step()
+        return len(optimizer.m), float(norm), optimizer.weights
+
+    single = moved(ONE_PROCESS)
+    found = all_of(size, moved)
+    assert sorted(m for m, _, _ in found) == [0] * (size - 1) + [single[0]]
+    assert all(norm == single[1] and same(weights, single[2]) for _, norm, weights in found)
+
+
+@small_blocks
+def test_weight_decay_shrinks_the_matrices_of_every_shard_once_and_no_vector():
+    def decayed(communicator):
+        parameters = [Parameter(np.ones(shape, "float32")) for shape in ((9, 20), (30,), (7, 21))]
+        optimizer = ShardedAdam(parameters, communicator, lr=0.5, weight_decay=0.5)
+        optimizer.step()
+        return [parameter.data for parameter in parameters]
+
+    for matrix, vector, other in all_of(3, decayed):
+        assert (set(matrix.flat), set(vector.flat), set(other.flat)) == ({0.75}, {1.0}, {0.75})
+
+
+def stopped(folder, communicator, sharded=True):
+    """Train three steps and stop with a checkpoint."""
+    checkpointer = Checkpointer(folder, interval=100)
+
+    def stop(step, history):
+        checkpointer.stop_requested = step == 3
+
+    with pytest.raises(Stopped):
+        trained(communicator, sharded, checkpointer=checkpointer, evaluate=stop)
+
+
+@small_blocks
+@pytest.mark.parametrize("resumed_sharded", [True, False])
+@pytest.mark.parametrize("stopped_sharded", [True, False])
+def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sharded, tmp_path):
+    (expected, _, _), *_ = all_of(2, partial(trained, sharded=False))
+    all_of(2, lambda communicator: stopped(tmp_path, communicator, stopped_sharded))
+    (path,) = saved_steps(tmp_path)
+
+    def resumed(communicator):
+        saved = read_run(path)
+        model, schedule = saved.model, partial(noam, d_model=12, warmup=4)
+        optimizer = make_optimizer(model, communicator, resumed_sharded)
+        more = {"resume": saved.state, "communicator": communicator}
+        train(model, get_task("copy"), optimizer, schedule, None, SETTINGS, **more)
+        return optimizer.weights
+
+    assert all(same(weights, expected) for weights in all_of(2, resumed))
+
+
+@small_blocks
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size, tmp_path):
+    all_of(3, lambda communicator: stopped(tmp_path, communicator))
+    arrays, facts = read_run(*saved_steps(tmp_path)).state
+    all_of(3, lambda communicator: stopped(tmp_path / "unsharded", communicator, sharded=False))
+    unsharded, _ = read_run(*saved_steps(tmp_path / "unsharded")).state
+    assert same(arrays["adam.m"], unsharded["adam.m"])
+    assert same(arrays["adam.v"], unsharded["adam.v"])
+
+    def loaded(communicator):
+        optimizer = make_optimizer(make_model(), communicator)
+        optimizer.load_state(arrays, facts)
+        return same(optimizer.m, arrays["adam.m"][optimizer.shard]), optimizer.t, optimizer.state()[0]
+
+    results = all_of(size, loaded)
+    assert [(is_own, t) for is_own, t, _ in results] == [(True, 3)] * size
+    assert [list(state) for *_, state in results] == [["adam.m", "adam.v"]] + [[]] * (size - 1)
+    assert all(same(array, arrays[name]) for name, array in results[0][2].items())
+
+
+@small_blocks
+@pytest.mark.parametrize("detect_anomaly", [False, True])
+def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_moves(detect_anomaly):
+    settings = TrainingSettings(steps=5, batch_size=6, detect_anomaly=detect_anomaly)
+
+    def spoilt(communicator):
+        model = make_model()
+        optimizer = make_optimizer(model, communicator)
+        expand = model.decoder.layers[0].feed_forward.sublayer.expand
+        backward, before = expand.backward, optimizer.weights.copy()
+        if communicator.rank == 1:
+            expand.backward = lambda dy, cache: backward(dy * np.float32(np.inf), cache)
+        with pytest.raises(NotFiniteError) as caught:
+            train(model, get_task("copy"), optimizer, settings=settings, communicator=communicator, num_threads=1)
+        assert same(optimizer.weights, before)
+        assert not optimizer.m.any()
+        return str(caught.value)
+
+    first, second = all_of(2, spoilt)
+    assert first == second
+    assert "rank 1 of 2" in first
+
+
+def test_an_optimizer_that_is_sharded_over_other_processes_is_refused():
+    model = make_model()
+    optimizer = ShardedAdam(model.parameters(), Communicator())
+    with pytest.raises(ValueError, match="the optimizer is sharded over other processes than those of the training"):
+        TrainingRun(model, get_task("copy"), optimizer, CrossEntropyLoss(), SETTINGS)
+
+
+@small_blocks
+def test_each_process_moves_its_own_shard_by_the_formula():
+    """With a different gradient outside the own shard, which must not count."""
+    gradient = np.random.default_rng(0).standard_normal(350).astype(np.float32)
+    expected, m, v = np.ones(350, "float32"), np.zeros(350, "float32"), np.zeros(350, "float32")
+    adam_update(expected, gradient, m, v, 0.1, (0.9, 0.98), 1e-9, 1, scale=0.5)
+
+    def moved(communicator):
+        optimizer = ShardedAdam([Parameter(np.ones(350, "float32"))], communicator, lr=0.1)
+        mine = np.full(350, 7.0, "float32")
+        mine[optimizer.shard] = gradient[optimizer.shard]
+        optimizer.flat.grad = mine
+        norm = optimizer.grad_norm()
+        optimizer.step(scale=0.5)
+        return norm, optimizer.weights, same(optimizer.m, m[optimizer.shard]), same(optimizer.v, v[optimizer.shard])
+
+    for norm, weights, *moments in all_of(2, moved):
+        assert float(norm) == pytest.approx(np.linalg.norm(gradient.astype(float)), rel=1e-6)
+        assert same(weights, expected)
+        assert moments == [True, True]
