@@ -59,6 +59,7 @@ HOST_FILES = (
     "layers/initializers.py",
     "layers/kv_cache.py",
     "layers/losses.py",
+    "layers/shards.py",
 )  # tables, weights, targets, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}
