@@ -37,7 +37,7 @@ LAYERING = [
     {"__main__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
-ON_A_GPU = ("backend.py", "devices.py", "kernels/*")  # the only files that know CuPy
+ON_A_GPU = ("backend.py", "devices.py", "kernels/*", "training/parallel/nccl.py")  # the only files that know CuPy
 # which files may import what is neither ours nor Python's
 THIRD_PARTY = {
     "numpy": ("*",),

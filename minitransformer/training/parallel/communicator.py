@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from minitransformer.backend import xp
+from minitransformer.backend import backend_name, xp
 
 LAUNCHERS = {  # the variables with which a launcher tells a process which one it is, and of how many
     "PMI_RANK": "PMI_SIZE",  # MPICH, Intel MPI
@@ -65,6 +65,7 @@ def connect() -> Communicator:
 def communicator_of(environment: Mapping[str, str]) -> Communicator:
     """The communicator of `mpiexec` if it has started a process in this environment, else ONE_PROCESS.
 
+    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
     Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
     """
     variable = next((name for name in LAUNCHERS if name in environment), None)
@@ -86,4 +87,8 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
             f"mpiexec has started {size} processes, but mpi4py sees {communicator.size}: "
             "mpiexec and mpi4py must belong to the same MPI"
         )
+    if backend_name() == "cupy":
+        from minitransformer.training.parallel.nccl import choose_gpu
+
+        return choose_gpu(communicator)
     return communicator
