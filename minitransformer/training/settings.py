@@ -18,9 +18,9 @@ class TrainingSettings:
         seed: of the batches and of dropout.
         grad_accumulation_steps: micro batches of a batch, computed one after another to save memory.
         eval_interval: steps between two calls of the evaluation callback.
+        detect_anomaly: check every layer in every step, to name the first that is not finite. Slow.
         deterministic: add up the gradients of processes, or else of micro batches, one after another in their order,
             each computed alone. N processes then give the same bits as one with N micro batches, without dropout.
-        detect_anomaly: check every layer in every step, to name the first that is not finite. Slow.
     """
 
     steps: int = 1000
