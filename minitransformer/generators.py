@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import backend_name, xp
+from minitransformer.backend import backend_name, to_host, xp
 
 
 def make_generator(seed: Any) -> np.random.Generator:
@@ -43,3 +43,14 @@ def random_uint16(rng: np.random.Generator, shape: tuple[int, ...]) -> xp.ndarra
     size = math.prod(shape)
     words = rng.integers(0, 2**64 - 1, size=-(-size // 4), dtype=xp.uint64, endpoint=True)
     return words.view(xp.uint16)[:size].reshape(shape)
+
+
+def generator_of_rank(rng: np.random.Generator | None, rank: int) -> np.random.Generator | None:
+    """A generator of this rank's own, from one that is in the same state in all ranks; None stays None.
+
+    All ranks draw as much of `rng`, so that it stays the same in all, for what they compute alike. On a GPU this waits
+    for it, once.
+    """
+    if rng is None:
+        return None
+    return make_generator([*to_host(random_uint16(rng, (4,))).tolist(), rank])

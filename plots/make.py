@@ -44,6 +44,7 @@ FIGURES = {
     "bench_curves_translation.png": Source("bench --curves translation", "runs/bench/bench_curves_translation.png"),
     "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
     "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
+    "scaling.png": Source("bench --communication --seconds 20", "runs/bench/scaling.png"),
     **{
         f"compare_{name.replace('-', '_')}.png": Source(f"compare {name}", f"runs/compare/{name.replace('-', '_')}.png")
         for name in EXPERIMENTS

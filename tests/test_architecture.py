@@ -37,7 +37,7 @@ LAYERING = [
     {"__main__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
-ON_A_GPU = ("backend.py", "devices.py", "kernels/*")  # the only files that know CuPy
+ON_A_GPU = ("backend.py", "devices.py", "kernels/*", "training/parallel/nccl.py")  # the only files that know CuPy
 # which files may import what is neither ours nor Python's
 THIRD_PARTY = {
     "numpy": ("*",),
@@ -59,6 +59,7 @@ HOST_FILES = (
     "layers/initializers.py",
     "layers/kv_cache.py",
     "layers/losses.py",
+    "layers/shards.py",
 )  # tables, weights, targets, and the positions that a pattern is made of, are computed with NumPy
 # of NumPy, everywhere: what annotations name (np.ndarray, np.random.Generator), and which warnings are not given
 HOST_TYPES = {"ndarray", "random", "errstate"}

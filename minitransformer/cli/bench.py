@@ -7,6 +7,7 @@ from pathlib import Path
 from minitransformer.backend import backend_name
 from minitransformer.bench import (
     attention,
+    communication,
     curves,
     decoding,
     device_report,
@@ -34,6 +35,7 @@ product (1024 x 1024).
   minitransformer bench --attention           one call of each kind of attention, and PyTorch's, for growing lengths
   minitransformer bench --curves              training loss of a GPT on Shakespeare, ours and PyTorch's (minutes)
   minitransformer bench --curves translation  the same of an encoder-decoder on pairs of sentences
+  minitransformer bench --communication       the sum over processes, and a step on many machines, simulated from it
   minitransformer bench --device-report       gradients, agreement with NumPy, toy tasks and speed on a GPU (minutes)
 
 OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead, train a model with this library and with PyTorch, and plot both losses: a GPT on Shakespeare "
         "(the default), or an encoder-decoder on translation",
     )
+    parser.add_argument("--communication", action="store_true", help="instead, time the sum over processes (mpiexec)")
     parser.add_argument("--device-report", action="store_true", help="instead, check and time everything on the GPU")
     parser.add_argument(
         "--runs",
@@ -88,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         result = curves.run(arguments.curves, arguments.seed, folder)
     elif arguments.attention:
         result = attention.run(arguments.seconds, folder)
+    elif arguments.communication:
+        result = communication.run(arguments.seconds, folder)
     elif arguments.decoding:
         result = decoding.run(arguments.seconds, folder)
     elif arguments.device_report:

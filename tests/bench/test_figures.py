@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer import plotting
-from minitransformer.bench import figures
+from minitransformer.bench import communication_figure, figures
 from tests.drawing import faults, unclear_lines
 
 
@@ -65,6 +65,37 @@ def draw_curves(steps=300, apart=1e-7):
     figures.plot_curves(np.stack([losses, other]), None, "Shakespeare: our loss and PyTorch's")
 
 
+def draw_communication(sizes=(2, 3, 4), cases=(("tiny", "CPU"), ("base", "CPU"), ("base", "P100"), ("big", "P100"))):
+    noise = np.random.default_rng(0).random((len(sizes), 9))
+    sums = [
+        {
+            "processes": size,
+            "parameters": round(10 ** (4 + j / 2)),
+            "seconds": 10 ** (j / 2 - 4.5) * (i + 1 + noise[i, j]),
+        }
+        for i, size in enumerate(sizes)
+        for j in range(9)
+    ]
+    fits = [
+        {"processes": size, "from": first, "to": last, "latency": 2e-5 * size, "bandwidth": 2e9 / size}
+        for size in sizes
+        for first, last in ((10_000, 3_162_278), (10_000_000, 100_000_000))
+    ]
+    simulated = [
+        {
+            "model": model,
+            "machine": machine,
+            "network": f"{speed} Gbit/s",
+            "machines": n,
+            "speedup": n / (1 + n * i / speed),
+        }
+        for i, (model, machine) in enumerate(cases, start=1)
+        for speed in (10, 100)
+        for n in (1, 2, 4, 8, 16, 32, 64, 128)
+    ]
+    communication_figure.plot_communication(sums, fits, simulated, None)
+
+
 DRAWN = {
     "bench": draw_bench,
     "bench, 1 row": partial(draw_bench, sizes=("base-like",), rates=(0.0,), threads=1),
@@ -78,6 +109,8 @@ DRAWN = {
     "lengths, 1 task": partial(draw_lengths, tasks=("copy",), lengths=(6, 12, 1000)),
     "decoding": draw_decoding,
     "decoding, 3 tokens": partial(draw_decoding, tokens=3, recomputed=(2,)),
+    "communication": draw_communication,
+    "communication, 1 case": partial(draw_communication, sizes=(2,), cases=(("base", "CPU"),)),
     "curves": draw_curves,
     "curves, 1 step": partial(draw_curves, steps=1),
     "curves, far apart": partial(draw_curves, apart=2.0),
@@ -88,7 +121,8 @@ DRAWN = {
 def shown(monkeypatch):
     """The figures that would be saved."""
     saved = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: saved.append(figure))
+    for module in (figures, communication_figure):
+        monkeypatch.setattr(module, "save_figure", lambda figure, path: saved.append(figure))
     yield saved
     for figure in saved:
         plotting.pyplot().close(figure)

@@ -44,7 +44,7 @@ class ndarray:
     itemsize = property(lambda self: self._host.itemsize)
     nbytes = property(lambda self: self._host.nbytes)
     flags = property(lambda self: Flags(self._host.flags))
-    data = property(lambda self: MemoryPointer(self._host.ctypes.data))
+    data = property(lambda self: MemoryPointer(self._host))
     base = property(lambda self: None if self._host.base is None else wrap(self._host.base, new=False))
     T = property(lambda self: wrap(self._host.T, new=False))
     mT = property(lambda self: wrap(self._host.mT, new=False))
@@ -149,8 +149,13 @@ class Flags:
 class MemoryPointer:
     """What `.data` is: an address on the device, and no buffer that the host could read."""
 
-    def __init__(self, ptr):
-        self.ptr = ptr
+    def __init__(self, host):
+        self.ptr = Address(host.ctypes.data)
+        self.ptr.host = host
+
+
+class Address(int):
+    """A number that remembers the array it is the address of, so that a stand-in for a library can check its calls."""
 
 
 def wrap(result, new=True):

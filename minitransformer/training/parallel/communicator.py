@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import to_device, to_host, xp
+from minitransformer.backend import backend_name, to_device, to_host, xp
 from minitransformer.launcher import place_in
 from minitransformer.training import clipping
 
@@ -97,6 +97,7 @@ def connect() -> Communicator:
 def communicator_of(environment: Mapping[str, str]) -> Communicator:
     """The communicator of `mpiexec` if it has started a process in this environment, else ONE_PROCESS.
 
+    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
     Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
     """
     place = place_in(environment)
@@ -119,4 +120,8 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
             f"mpiexec has started {place.size} processes, but mpi4py sees {communicator.size}: "
             "mpiexec and mpi4py must belong to the same MPI"
         )
+    if backend_name() == "cupy":
+        from minitransformer.training.parallel.nccl import choose_gpu
+
+        return choose_gpu(communicator)
     return communicator

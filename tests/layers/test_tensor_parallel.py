@@ -1,0 +1,363 @@
+"""Layers divided among ranks are the whole layers, whatever the number of ranks; the ranks are threads here."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from minitransformer.functional.attention import Pattern
+from minitransformer.functional.ranks import (
+    copy_to_ranks,
+    copy_to_ranks_backward,
+    sum_over_ranks,
+    sum_over_ranks_backward,
+)
+from minitransformer.layers import AlibiPositions, Encoder, FeedForward, RotaryPositions, SelfAttention
+from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
+from minitransformer.layers.shards import Cut, first_units, join, join_states, split, split_state
+from minitransformer.layers.tensor_parallel import ShardedAttention, cuts_of, shard
+from minitransformer.models import TransformerConfig
+from tests.helpers import device, host, random_array, random_host_array, randomize, relative_error
+from tests.ranks import in_ranks, same_in_all
+
+C, F, H, B, T = 12, 10, 4, 2, 5
+RANKS = (1, 2, 3, 4)
+
+
+def network(**options):
+    return randomize(FeedForward(C, F, dtype=np.float64, **options))
+
+
+def attention(heads=H, **options):
+    return randomize(SelfAttention(C, heads, dtype=np.float64, **options))
+
+
+def head_mask():
+    """Which keys each head of each sequence may use; it differs from head to head, and one query may use none."""
+    allowed = np.random.default_rng(5).random((B, H, T, T)) < 0.6
+    allowed[0, 1, 2] = False
+    return allowed
+
+
+LAYERS = {
+    "feed-forward": (network, None),
+    "feed-forward without bias": (lambda: network(bias=False), None),
+    "feed-forward swiglu": (lambda: network(activation="swiglu"), None),
+    "attention": (attention, None),
+    "attention causal": (attention, np.tril(np.ones((T, T), bool))),
+    "attention mask of heads": (attention, head_mask()),
+    "attention rotary": (lambda: attention(3, positions=RotaryPositions(4, T, dtype=np.float64)), None),
+    "attention tiled": (lambda: attention(kind=TiledAttention(Pattern(causal=True))), None),
+    "attention linear": (lambda: attention(kind=LinearAttention(causal=True)), None),
+    "attention grouped": (lambda: attention(num_kv_heads=2), None),
+    "attention scale": (lambda: attention(scale=0.3, bias=False), None),
+}
+CASES = [
+    (name, size)
+    for name in LAYERS
+    for size in RANKS
+    if not (name == "attention grouped" and size > 2) and not (name == "attention rotary" and size > 3)
+]
+
+
+def run(layer, x, dy, *context, seed=None):
+    """One forward and backward pass from zero gradients -> y, dx, {name: gradient}, all on the host."""
+    layer.zero_grad()
+    rng = None if seed is None else np.random.Generator(np.random.SFC64(seed))
+    y, cache = layer.forward(x, *context, rng=rng)
+    dx = layer.backward(dy, cache)
+    return host(y), host(dx), {name: host(parameter.grad) for name, parameter in layer.named_parameters()}
+
+
+def assert_close(a, b, bound=1e-12):
+    assert a.shape == b.shape
+    assert relative_error(a, b) < bound
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_output_and_every_gradient_are_those_of_the_whole_layer(name, size):
+    make, mask = LAYERS[name]
+    whole, rng = make(), np.random.default_rng(1)
+    x, dy = random_array(rng, B, T, C), random_array(rng, B, T, C)
+    context = () if mask is None else (device(mask),)
+    y, dx, gradients = run(whole, x, dy, *context)
+
+    def one_rank(ranks):
+        layer = shard(whole, ranks)
+        return *run(layer, x, dy, *context), cuts_of(layer), layer.num_parameters()
+
+    ys, dxs, shards, cuts, _ = zip(*in_ranks(size, one_rank), strict=True)
+    assert_close(same_in_all(ys), y)
+    assert_close(same_in_all(dxs), dx)
+    joined = join_states(shards, cuts[0])
+    assert joined.keys() == gradients.keys()
+    for parameter, gradient in gradients.items():
+        assert_close(joined[parameter], gradient)
+    for parameter in gradients.keys() - cuts[0].keys():  # all ranks have the whole gradient of the last bias
+        assert_close(same_in_all([part[parameter] for part in shards]), gradients[parameter])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_pair_of_maps_takes_one_sum_forward_and_one_backward(name):
+    make, mask = LAYERS[name]
+    x, whole, calls = random_array(np.random.default_rng(1), B, T, C), make(), []
+    context = () if mask is None else (device(mask),)
+    in_ranks(2, lambda ranks: run(shard(whole, ranks), x, x, *context), calls)
+    assert calls == 2 * [("add_up", (B * T * C,))]
+
+
+@pytest.mark.parametrize("size", RANKS)
+def test_the_feed_forward_network_is_that_of_plain_loops(size):
+    """The definition, one token and one feature at a time; it shares no code with the layers."""
+    whole = network()
+    x = random_host_array(np.random.default_rng(2), T, C)
+    W1, b1, W2, b2 = (host(p.data) for p in whole.parameters())
+    expected = np.zeros((T, C))
+    for t in range(T):
+        hidden = [max(0.0, sum(x[t, c] * W1[c, f] for c in range(C)) + b1[f]) for f in range(F)]
+        for c in range(C):
+            expected[t, c] = sum(hidden[f] * W2[f, c] for f in range(F)) + b2[c]
+    assert_close(same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x)))), expected)
+
+
+@pytest.mark.parametrize("size", RANKS)
+def test_attention_is_that_of_plain_loops(size):
+    whole, D = attention(), C // H
+    x = random_host_array(np.random.default_rng(2), T, C)
+    W, b, Wo, bo = (host(p.data) for p in whole.parameters())
+    expected = np.zeros((T, C)) + bo
+    for h in range(H):
+        q, k, v = (x @ W[:, i * C + h * D :][:, :D] + b[i * C + h * D :][:D] for i in range(3))
+        for t in range(T):
+            scores = np.array([np.dot(q[t], k[s]) / np.sqrt(D) for s in range(T)])
+            weights = np.exp(scores) / np.exp(scores).sum()
+            head = sum(weights[s] * v[s] for s in range(T))
+            expected[t] += sum(head[d] * Wo[h * D + d] for d in range(D))
+    y = same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x[None]))))
+    assert_close(y[0], expected)
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("name", ["feed-forward swiglu", "attention mask of heads"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_complex_steps_through_the_communicator_give_the_gradients(name, size):
+    """A change of one number in one rank's weights changes the loss of every rank, and its backward knows how."""
+    make, mask = LAYERS[name]
+    whole, rng, h = make(), np.random.default_rng(3), 1e-30
+    x, target = rng.standard_normal((B, T, C)), rng.standard_normal((B, T, C))
+    context = () if mask is None else (mask,)
+    direction = {name: rng.standard_normal(p.data.shape) for name, p in whole.named_parameters()}
+    v = rng.standard_normal(x.shape)
+
+    def one_rank(ranks):
+        layer = shard(whole, ranks)
+        y, cache = layer.forward(x, *context)
+        dx = layer.backward(y - target, cache)  # of loss = the sum of (y - target)^2 / 2
+        parts, cuts = dict(layer.named_parameters()), cuts_of(layer)
+        own = split_state(direction, cuts, size)[ranks.rank]
+        slope = sum((p.grad * own[name]).sum() for name, p in parts.items() if name in cuts)
+        shared = sum((p.grad * own[name]).sum() for name, p in parts.items() if name not in cuts)
+        for name, p in parts.items():
+            p.data = p.data + 1j * h * own[name]
+        loss = ((layer(x + 1j * h * v, *context) - target) ** 2).sum() / 2
+        return loss.imag / h, slope, shared + (dx * v).sum()
+
+    measured, slopes, shared = zip(*in_ranks(size, one_rank), strict=True)
+    assert np.ptp(measured) == 0.0  # every rank computes the same loss
+    assert measured[0] == pytest.approx(sum(slopes) + shared[0], rel=1e-13)
+
+
+@pytest.mark.host_only
+def test_complex_steps_of_single_numbers_in_one_rank():
+    whole, h = network(), 1e-30
+    x = np.random.default_rng(3).standard_normal((T, C))
+
+    def one_rank(ranks):
+        layer = shard(whole, ranks)
+        y, cache = layer.forward(x)
+        layer.backward(y, cache)
+        W = layer.contract.W
+        gradient, complex_x = W.grad.copy(), x.astype(complex)
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.astype(complex)
+        found = np.zeros((5, C))
+        for i, j in np.ndindex(found.shape):  # rank 0 has rows 0 to 4
+            if ranks.is_root:
+                W.data[i, j] += 1j * h
+            found[i, j] = (layer(complex_x) ** 2).sum().imag / 2 / h
+            if ranks.is_root:
+                W.data[i, j] -= 1j * h
+        return found, gradient
+
+    results = in_ranks(2, one_rank)
+    assert_close(same_in_all([found for found, _ in results]), results[0][1], 1e-13)
+
+
+@pytest.mark.parametrize("size", RANKS)
+def test_f_and_g_are_each_others_adjoint(size):
+    rng = np.random.default_rng(4)
+    x, dy = random_array(rng, B, C), [random_array(rng, B, C) for _ in range(size)]
+
+    def one_rank(ranks):
+        own = dy[ranks.rank]
+        dx = copy_to_ranks_backward(own, ranks)
+        y, cache = sum_over_ranks(own, ranks)
+        return copy_to_ranks(x, ranks)[0], dx, y, sum_over_ranks_backward(x, cache)
+
+    copies, dxs, ys, dparts = zip(*in_ranks(size, one_rank), strict=True)
+    total = sum(host(part) for part in dy)
+    for arrays, expected in ((copies, host(x)), (dxs, total), (ys, total), (dparts, host(x))):
+        assert_close(same_in_all(arrays), expected)
+    left = sum((host(copied) * host(part)).sum() for copied, part in zip(copies, dy, strict=True))
+    assert left == pytest.approx((host(x) * host(ys[0])).sum(), rel=1e-13)
+
+
+def test_a_sum_leaves_the_arrays_of_the_ranks_as_they_were():
+    x = device(np.ones(3))
+    in_ranks(2, lambda ranks: (sum_over_ranks(x, ranks), copy_to_ranks_backward(x, ranks)))
+    assert host(x).tolist() == [1, 1, 1]
+
+
+def dropped(size, seed):
+    """(the masks inside, the mask outside and rng's next number) of each rank."""
+    config = TransformerConfig(
+        vocab_size=9, d_model=C, num_heads=H, d_ff=12, num_layers=1, dropout=0.5, ffn_dropout=0.5, attention_dropout=0.5
+    )
+    whole = randomize(Encoder(config, dtype=np.float64)).layers[0]
+    x = random_host_array(np.random.default_rng(1), B, T, C)
+
+    def one_rank(ranks):
+        rng = np.random.Generator(np.random.SFC64(seed))
+        _, cache = shard(copy.deepcopy(whole), ranks).forward(x, rng=rng)
+        inside = cache.feed_forward.sublayer.dropout.keep, cache.self_attention.sublayer.attention.keep.keep
+        return inside, (cache.feed_forward.dropout.keep, cache.self_attention.dropout.keep), rng.integers(1000)
+
+    return in_ranks(size, one_rank)
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_dropout_differs_inside_the_shards_and_agrees_outside(size):
+    inside, outside, following = zip(*dropped(size, seed=1), strict=True)
+    assert len(set(following)) == 1
+    for masks in zip(*outside, strict=True):
+        same_in_all(masks)
+    for masks in zip(*inside, strict=True):
+        common = min(mask.size for mask in masks)
+        starts = [mask.ravel()[:common].tobytes() for mask in masks]
+        assert len(set(starts)) == size
+        assert all(0.2 < mask.mean() < 0.8 for mask in masks)
+
+
+@pytest.mark.host_only
+def test_dropout_of_another_step_is_another_one():
+    (first, _, _), (second, _, _) = dropped(2, seed=1)[0], dropped(2, seed=2)[0]
+    assert all((a != b).any() for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_backward_uses_the_masks_of_forward(size):
+    """With everything else linear, dx is the same function of dy as y of x: the masks must be the same."""
+    whole = network(dropout_rate=0.5)
+    rng = np.random.default_rng(1)
+    x, dy, h = rng.standard_normal((T, C)), rng.standard_normal((T, C)), 1e-30
+
+    def one_rank(ranks):
+        layer = shard(whole, ranks)
+        _, dx, _ = run(layer, device(x), device(dy), seed=7)
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.astype(np.complex128)
+        v = device(x + 1j * h * dy)
+        slope = host(layer.forward(v, rng=np.random.Generator(np.random.SFC64(7)))[0]).imag / h
+        return (slope * dy).sum(), (dx * dy).sum()
+
+    for slope, from_backward in in_ranks(size, one_rank):
+        assert slope == pytest.approx(from_backward, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_decoding_with_a_kv_cache_is_that_of_the_whole_layer(size):
+    whole = attention()
+    x = random_array(np.random.default_rng(1), B, T, C)
+
+    def decode(layer):
+        kv_cache = layer.make_kv_cache(B, T)
+        return np.concatenate([host(layer.extend(x[:, t : t + 1], kv_cache)) for t in range(T)], axis=1)
+
+    assert_close(same_in_all(in_ranks(size, lambda ranks: decode(shard(whole, ranks)))), decode(whole))
+
+
+@pytest.mark.parametrize("cut", [Cut(-1, 6, (6,)), Cut(-1, 3, (6, 3, 3)), Cut(0, 5, (5, 10))])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_parts_that_are_joined_are_the_whole(cut, size):
+    shape = [4, 7]
+    shape[cut.axis] = sum(cut.widths)
+    whole = random_array(np.random.default_rng(1), *shape)
+    parts = split(whole, cut, size)
+    assert len(parts) == size
+    assert sum(part.size for part in parts) == host(whole).size
+    assert np.array_equal(join(parts, cut), host(whole))
+
+
+def test_every_block_is_cut_by_itself():
+    """W^Q | W^K | W^V of four heads with one feature each: rank 1 of 2 has heads 2 and 3 of each of the three."""
+    columns = np.arange(12.0)[None]
+    assert split(columns, Cut(-1, 4, (4, 4, 4)), 2)[1].tolist() == [[2, 3, 6, 7, 10, 11]]
+    assert [part.tolist() for part in split(columns, Cut(-1, 2, (8, 2, 2)), 2)] == [
+        [[0, 1, 2, 3, 8, 10]],
+        [[4, 5, 6, 7, 9, 11]],
+    ]
+
+
+@pytest.mark.parametrize("name", ["feed-forward swiglu", "attention", "attention grouped"])
+def test_the_weights_of_the_shards_are_the_whole_ones_and_back(name):
+    whole = LAYERS[name][0]()
+    state = whole.state_dict()
+    states = in_ranks(2, lambda ranks: shard(whole, ranks).state_dict())
+    cuts = cuts_of(in_ranks(2, lambda ranks: shard(whole, ranks))[0])
+    for made, cut in zip(states, split_state(state, cuts, 2), strict=True):
+        assert {key: array.tobytes() for key, array in made.items()} == {k: a.tobytes() for k, a in cut.items()}
+    joined = join_states(states, cuts)
+    assert all(np.array_equal(joined[key], array) for key, array in state.items())
+    assert sum(a.size for s in states for key, a in s.items() if key in cuts) == sum(state[key].size for key in cuts)
+
+
+def test_units_are_shared_as_evenly_as_they_can_be():
+    assert first_units(4, 3) == [0, 1, 2, 4]
+    assert first_units(8, 2) == [0, 4, 8]
+    assert all(
+        max(np.diff(first_units(n, r))) - min(np.diff(first_units(n, r))) <= 1
+        for n in range(1, 9)
+        for r in range(1, n + 1)
+    )
+
+
+@pytest.mark.parametrize("make", [lambda: attention(2), lambda: attention(4, num_kv_heads=2)])
+def test_more_ranks_than_heads_are_refused(make):
+    whole = make()
+    with pytest.raises(ValueError, match="2 heads or features cannot be divided among 3 ranks"):
+        in_ranks(3, lambda ranks: shard(whole, ranks))
+
+
+def test_positions_with_numbers_for_each_head_are_refused():
+    whole = attention(positions=AlibiPositions(H, dtype=np.float64))
+    with pytest.raises(ValueError, match="AlibiPositions has numbers for each head"):
+        in_ranks(2, lambda ranks: shard(whole, ranks))
+
+
+def test_a_mask_of_another_number_of_heads_is_refused():
+    whole, x = attention(), random_array(np.random.default_rng(1), B, T, C)
+    allowed = device(np.ones((B, 2, T, T), bool))  # as many as a rank has
+    with pytest.raises(ValueError, match="allowed must be of shape"):
+        in_ranks(2, lambda ranks: shard(whole, ranks)(x, allowed))
+
+
+def test_the_whole_layer_is_not_changed():
+    whole = attention()
+    before = whole.state_dict()
+    layers = in_ranks(2, lambda ranks: shard(whole, ranks))
+    for layer in layers:
+        assert isinstance(layer, ShardedAttention)
+        for parameter in layer.parameters():
+            parameter.data[...] = 0.0
+    assert all(np.array_equal(array, before[name]) for name, array in whole.state_dict().items())
