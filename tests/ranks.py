@@ -1,83 +1,116 @@
-"""Several ranks in one process: a communicator whose ranks are threads, for tests."""
+"""Several ranks in one process, for tests without MPI: each is a thread with a communicator of its own."""
 
 import contextvars
+import pickle
 import threading
-from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.training.parallel.communicator import Communicator
 
-PATIENCE = 60  # seconds until a rank that waits for the others gives up
+PATIENCE = 60.0  # seconds until a rank that waits for the others fails
 
 
-class Meeting:
-    """Where the threads of one group meet."""
+class LeftAloneError(Exception):
+    """A rank waits for another one that has failed."""
+
+
+class Board:
+    """Where the ranks show each other what they have."""
 
     def __init__(self, size):
-        self.size, self.barrier, self.brought = size, threading.Barrier(size, timeout=PATIENCE), [None] * size
-        self.calls = []  # of rank 0: what was called, in order
+        self.size, self.calls, self.failed, self.change = size, {}, False, threading.Condition()
 
-    def exchange(self, rank, value):
-        """[the value of rank 0, of rank 1, ...], in each thread."""
-        self.brought[rank] = value
-        self.barrier.wait()
-        values = list(self.brought)
-        self.barrier.wait()  # before one of them brings its next value
-        return values
+    def show(self, number, rank, value):
+        """Show `value` in the call of this number -> the values of all, in the order of the ranks."""
+        with self.change:
+            shown = self.calls.setdefault(number, {})
+            shown[rank] = value
+            self.change.notify_all()
+            self.change.wait_for(lambda: len(shown) == self.size or self.failed, PATIENCE)
+            if len(shown) < self.size:
+                raise LeftAloneError
+            return [shown[rank] for rank in range(self.size)]
+
+    def fail(self):
+        """Let nobody wait any more."""
+        with self.change:
+            self.failed = True
+            self.change.notify_all()
 
 
 class ThreadRank(Communicator):
-    """One rank of a group of threads. It is strict about what it is given, and all ranks must make the same calls."""
+    """One of `size` threads, which must all make the same calls in the same order.
 
-    def __init__(self, meeting, rank):
-        self.meeting, self.rank, self.size = meeting, rank, meeting.size
-        self.processes_here = meeting.size
+    `calls` is what this rank has called.
+    """
+
+    def __init__(self, rank, size, board):
+        self.rank, self.size, self.processes_here, self.board, self.calls = rank, size, size, board, []
+
+    def show(self, what, value):
+        """Show (what, value) -> the values of all."""
+        self.calls.append(what)
+        shown = self.board.show(len(self.calls), self.rank, (what, value))
+        assert [other for other, _ in shown] == [what] * self.size, f"the ranks make other calls: {shown}"
+        return [value for _, value in shown]
 
     def add_up(self, array, in_order=False):
         assert array.ndim == 1
         assert array.flags.c_contiguous
-        if self.rank == 0:
-            self.meeting.calls.append(("add_up", array.shape))
-        what = (array.shape, array.dtype, in_order)
-        everyones = self.meeting.exchange(self.rank, (what, array.copy()))
-        assert all(other == what for other, _ in everyones), "the ranks add up different arrays"
-        total = everyones[0][1].copy()
-        for _, other in everyones[1:]:
+        everyones = self.show(("add_up", array.shape, str(array.dtype), in_order), array.copy())
+        total = everyones[0].copy()
+        for other in everyones[1:]:
             total += other
         array[...] = total
 
     def collect(self, value):
-        return self.meeting.exchange(self.rank, value)
+        return [pickle.loads(other) for other in self.show("collect", pickle.dumps(value))]
 
     def wait(self):
-        self.meeting.barrier.wait()
+        self.show("wait", None)
+
+    def end_all(self, status):
+        self.board.fail()
+        raise SystemExit(status)
 
     def __deepcopy__(self, memo):
         return self
 
 
-def in_ranks(size, function, calls=None):
-    """[function(communicator of rank 0), of rank 1, ...], all at the same time, with the backend of the caller.
+def outcomes_in_ranks(size, function):
+    """[function(communicator) of rank 0, of rank 1, ...]; what it raises takes the place of a result.
 
-    The first error of a rank ends the waiting of the others, and is raised. `calls`, a list, gets the calls of rank 0.
+    A rank that waits for one that has failed raises LeftAloneError.
     """
-    meeting = Meeting(size)
+    board, results = Board(size), [None] * size
 
-    def run(rank):
+    def work(rank):
         try:
-            return function(ThreadRank(meeting, rank))
-        except BaseException:
-            meeting.barrier.abort()
-            raise
+            results[rank] = function(ThreadRank(rank, size, board))
+        except BaseException as error:
+            results[rank] = error
+            board.fail()
 
-    with ThreadPoolExecutor(size) as pool:
-        jobs = [pool.submit(contextvars.copy_context().run, run, rank) for rank in range(size)]
-    errors = [job.exception() for job in jobs if job.exception()]
-    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+    # a copy of the context carries the backend into the threads
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(work, rank)) for rank in range(size)]
+    errors = np.geterr()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.geterr() == errors
+    return results
+
+
+def in_ranks(size, function):
+    """As `outcomes_in_ranks`, but raises what a rank has raised."""
+    results = outcomes_in_ranks(size, function)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    for error in sorted(errors, key=lambda error: isinstance(error, LeftAloneError)):
         raise error
-    if calls is not None:
-        calls += meeting.calls
-    return [job.result() for job in jobs]
+    return results
 
 
 def same_in_all(arrays):

@@ -6,7 +6,7 @@ import pytest
 
 from minitransformer.bench import SIZES, processes
 from tests.cli.run import run
-from tests.training.processes import all_of
+from tests.ranks import in_ranks
 
 TIMES = {
     "1 process": [0.2, 0.2],
@@ -20,7 +20,7 @@ TIMES = {
 def test_all_ways_take_turns_in_all_processes(monkeypatch):
     monkeypatch.setattr(processes, "TURN", 0.001)
     monkeypatch.setitem(SIZES, "little", SIZES["tiny"]._replace(d_model=8, d_ff=8, num_layers=1, batch=4))
-    first, second = all_of(2, lambda communicator: processes.time_steps("little", 0.01, communicator))
+    first, second = in_ranks(2, lambda communicator: processes.time_steps("little", 0.01, communicator))
     assert list(first) == list(second) == list(TIMES)
     assert {len(times) for times in (*first.values(), *second.values())} == {len(first["sum"])}
     assert all(time > 0 for times in first.values() for time in times)

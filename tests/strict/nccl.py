@@ -12,7 +12,7 @@ error.
 import threading
 from types import SimpleNamespace
 
-from tests.ranks import PATIENCE
+from tests.ranks import Board
 from tests.strict.array import Address
 from tests.strict.strict import strict
 
@@ -58,54 +58,55 @@ class Nccl:
     NCCL_SUM = 0
 
     def __init__(self, cuda):
-        self.cuda, self.groups, self.calls, self.lock = cuda, {}, [], threading.Lock()
+        self.cuda, self.boards, self.calls, self.failed, self.lock = cuda, {}, [], False, threading.Lock()
         vars(self).update(ITEMS)
+
+    def refuse(self, why):
+        """Raise NcclError, and let no rank wait for this one."""
+        with self.lock:
+            self.failed = True
+            for board in self.boards.values():
+                board.fail()
+        raise NcclError(why)
 
     def get_unique_id(self):
         """A tuple of 128 numbers, another one each time."""
-        return (len(self.groups) + 1, *range(1, ID_LENGTH))
+        return (len(self.boards) + 1, *range(1, ID_LENGTH))
 
     def NcclCommunicator(self, ndev, commId, rank):
         """The communicator of one rank: waits for all others, which must bring the same id and a GPU of their own."""
         if not isinstance(commId, tuple) or len(commId) != ID_LENGTH:
-            raise NcclError("commId must be the tuple that get_unique_id returned")
+            self.refuse("commId must be the tuple that get_unique_id returned")
         with self.lock:
-            group = self.groups.setdefault(commId, Group(ndev))
+            board = self.boards.setdefault(commId, Board(ndev))
+            board.failed = self.failed
         gpu = getattr(self.cuda.current, "device", 0)
-        if len({given for given, _ in group.exchange(rank, (gpu, "init"))}) < ndev:
-            raise NcclError("duplicate GPU: two ranks use the same device")
-        return OneRank(self, group, rank, gpu)
-
-
-class Group:
-    """The ranks of one identifier."""
-
-    def __init__(self, size):
-        self.size, self.barrier, self.brought = size, threading.Barrier(size, timeout=PATIENCE), [None] * size
-
-    def exchange(self, rank, value):
-        """The values of all ranks; NcclError in all unless their last parts, the calls, are the same."""
-        self.brought[rank] = value
-        self.barrier.wait()
-        values = list(self.brought)
-        self.barrier.wait()
-        if len({call for *_, call in values}) > 1:
-            raise NcclError(f"the ranks would wait forever: {[call for *_, call in values]}")
-        return values
+        communicator = OneRank(self, board, rank, gpu)
+        if len(set(communicator.meet(gpu, "init"))) < ndev:
+            self.refuse("duplicate GPU: two ranks use the same device")
+        return communicator
 
 
 class OneRank:
     """`NcclCommunicator`, once it is made."""
 
-    def __init__(self, nccl, group, rank, gpu):
-        self.nccl, self.group, self.rank, self.gpu = nccl, group, rank, gpu
+    def __init__(self, nccl, board, rank, gpu):
+        self.nccl, self.board, self.rank, self.gpu, self.met = nccl, board, rank, gpu, 0
+
+    def meet(self, value, call):
+        """The values of all ranks, which must make the same call."""
+        self.met += 1
+        everyones = self.board.show(self.met, self.rank, (value, call))
+        if len({other for _, other in everyones}) > 1:
+            self.nccl.refuse(f"the ranks would wait forever: {[other for _, other in everyones]}")
+        return [other for other, _ in everyones]
 
     def allReduce(self, sendbuf, recvbuf, count, datatype, op, stream):
         """The sum; the order of the ranks is NCCL's choice: here from the last to the first."""
         if op != self.nccl.NCCL_SUM:
-            raise NcclError("only sums are used")
+            self.nccl.refuse("only sums are used")
         sent, received = self._behind(sendbuf, count, datatype), self._behind(recvbuf, count, datatype)
-        everyones = self._meet(sent, ("allReduce", count, datatype, op), stream)
+        everyones = self._send(sent, ("allReduce", count, datatype, op), stream)
         total = everyones[-1]
         for other in everyones[-2::-1]:
             total = total + other
@@ -114,29 +115,33 @@ class OneRank:
     def allGather(self, sendbuf, recvbuf, count, datatype, stream):
         """What all ranks have sent, in their order."""
         sent = self._behind(sendbuf, count, datatype)
-        received = self._behind(recvbuf, count * self.group.size, datatype)
-        for rank, other in enumerate(self._meet(sent, ("allGather", count, datatype), stream)):
+        received = self._behind(recvbuf, count * self.board.size, datatype)
+        for rank, other in enumerate(self._send(sent, ("allGather", count, datatype), stream)):
             received[rank * count : (rank + 1) * count] = other
 
-    def _meet(self, sent, call, stream):
+    def bcast(self, buff, count, datatype, root, stream):
+        """The root's numbers, in all ranks."""
+        numbers = self._behind(buff, count, datatype)
+        numbers[...] = self._send(numbers, ("bcast", count, datatype, root), stream)[root]
+
+    def _send(self, sent, call, stream):
         if stream != STREAM:
-            raise NcclError("not the current stream")
+            self.nccl.refuse("not the current stream")
         if getattr(self.nccl.cuda.current, "device", 0) != self.gpu:
-            raise NcclError("this thread uses another GPU than its communicator")
+            self.nccl.refuse("this thread uses another GPU than its communicator")
         if self.rank == 0:
             self.nccl.calls.append(call)
-        return [other for other, _ in self.group.exchange(self.rank, (sent.copy(), call))]
+        return self.meet(sent.copy(), call)
 
-    @staticmethod
-    def _behind(address, count, datatype):
+    def _behind(self, address, count, datatype):
         """The first `count` numbers of the array at an address, as a flat view."""
         if not isinstance(address, Address):
-            raise NcclError("an illegal memory access: this is no address of a device array")
+            self.nccl.refuse("an illegal memory access: this is no address of a device array")
         array = address.host
         if NAMES.get(datatype) != array.dtype.name:
-            raise NcclError(f"the array is {array.dtype.name}, and is read as {NAMES.get(datatype)}")
+            self.nccl.refuse(f"the array is {array.dtype.name}, and is read as {NAMES.get(datatype)}")
         if not array.flags.c_contiguous:
-            raise NcclError("the array has gaps, which would be added up, too")
+            self.nccl.refuse("the array has gaps, which would be added up, too")
         if count > array.size:
-            raise NcclError(f"the array has {array.size} numbers, and {count} would be read")
+            self.nccl.refuse(f"the array has {array.size} numbers, and {count} would be read")
         return array.reshape(-1)[:count]

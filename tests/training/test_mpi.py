@@ -33,7 +33,7 @@ def weights_in(folder, name="copy"):
     return read_safetensors(folder / "runs" / name / "model.safetensors")[0]
 
 
-def in_ranks(count, function, *arguments):
+def in_mpi_processes(count, function, *arguments):
     """Call `function`, of this file, in `count` processes."""
     code = f"import sys; from tests.training.test_mpi import {function} as f; f(*sys.argv[1:])"
     command = [MPIEXEC, "-n", str(count), sys.executable, "-c", code, *map(str, arguments)]
@@ -91,7 +91,7 @@ def check_sums():
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_sums_in_order_are_exact_and_those_in_any_order_complete(count):
-    in_ranks(count, "check_sums")
+    in_mpi_processes(count, "check_sums")
 
 
 def gradient_of_a_step(communicator):
@@ -113,7 +113,7 @@ def save_gradient(path):
 
 
 def test_gradient_that_is_added_up_in_any_order_is_right_to_rounding(tmp_path):
-    in_ranks(3, "save_gradient", tmp_path / "gradient.npy")
+    in_mpi_processes(3, "save_gradient", tmp_path / "gradient.npy")
     gradient = np.load(tmp_path / "gradient.npy")
     assert gradient.dtype == np.float32
     assert relative_error(gradient, gradient_of_a_step(ONE_PROCESS)) < 1e-6

@@ -31,7 +31,7 @@ from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessE
 from minitransformer.training.parallel.faults import Disagreement, check_same, ending_together
 from minitransformer.training.parallel.processes import ProcessParallel
 from tests.helpers import randomize, relative_error
-from tests.training.processes import LeftAloneError, all_of, in_processes
+from tests.ranks import LeftAloneError, in_ranks, outcomes_in_ranks
 
 pytestmark = pytest.mark.host_only
 
@@ -97,20 +97,20 @@ def assert_same_bits(gradients, expected):
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_processes_with_unequal_numbers_of_tokens_find_loss_accuracy_and_gradient_of_the_whole_batch(size):
-    for result in all_of(size, partial(shared, ragged_batch())):
+    for result in in_ranks(size, partial(shared, ragged_batch())):
         assert_close(result, whole(ragged_batch()))
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_sums_in_the_order_of_the_ranks_have_the_bits_of_one_process_with_as_many_micro_batches(size):
     expected = shared(ragged_batch(), ONE_PROCESS, steps=size)[2]
-    for _, _, gradients in all_of(size, partial(shared, ragged_batch())):
+    for _, _, gradients in in_ranks(size, partial(shared, ragged_batch())):
         assert_same_bits(gradients, expected)
 
 
 def test_process_without_sequences_adds_nothing():
     expected = shared(ragged_batch(2), ONE_PROCESS, steps=2)[2]
-    for result in all_of(4, partial(shared, ragged_batch(2))):
+    for result in in_ranks(4, partial(shared, ragged_batch(2))):
         assert_close(result, whole(ragged_batch(2)))
         assert_same_bits(result[2], expected)
 
@@ -118,14 +118,14 @@ def test_process_without_sequences_adds_nothing():
 def test_process_with_padding_alone_adds_nothing():
     batch = ragged_batch()
     batch.target_out[: B // 2 + 1] = 0
-    for result in all_of(2, partial(shared, batch)):
+    for result in in_ranks(2, partial(shared, batch)):
         assert_close(result, whole(batch))
 
 
 def test_batch_of_padding_alone_has_neither_loss_nor_gradient():
     batch = ragged_batch()
     batch.target_out[...] = 0
-    for loss, accuracy, gradients in all_of(3, partial(shared, batch)):
+    for loss, accuracy, gradients in in_ranks(3, partial(shared, batch)):
         assert (loss, accuracy) == (0.0, 0.0)
         assert not any(gradient.any() for gradient in gradients.values())
 
@@ -133,13 +133,13 @@ def test_batch_of_padding_alone_has_neither_loss_nor_gradient():
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("steps", [2, 3])
 def test_each_process_accumulates_gradients(steps, in_order):
-    for result in all_of(2, partial(shared, ragged_batch(), steps=steps, in_order=in_order)):
+    for result in in_ranks(2, partial(shared, ragged_batch(), steps=steps, in_order=in_order)):
         assert_close(result, whole(ragged_batch()))
 
 
 @even_small_parts
 def test_threads_share_the_part_of_a_process():
-    for result in all_of(2, partial(shared, ragged_batch(), threads=2)):
+    for result in in_ranks(2, partial(shared, ragged_batch(), threads=2)):
         assert_close(result, whole(ragged_batch()))
 
 
@@ -148,7 +148,7 @@ def test_no_two_threads_of_all_processes_drop_the_same_units():
         workers = DataParallel(build(), CrossEntropyLoss(), 2, [0, 2], rank=communicator.rank)
         return [tuple(rng.integers(0, 2**32, 8)) for rng in workers.rngs]
 
-    drawn = [numbers for rank in all_of(3, draw) for numbers in rank]
+    drawn = [numbers for rank in in_ranks(3, draw) for numbers in rank]
     assert len(set(drawn)) == 6
     threads = DataParallel(build(), CrossEntropyLoss(), 6, [0, 2]).rngs
     assert drawn == [tuple(rng.integers(0, 2**32, 8)) for rng in threads], "those of as many threads of one process"
@@ -160,7 +160,7 @@ def test_processes_that_compute_the_same_sequence_drop_other_units():
     def loss_of_part(communicator):
         return float(make_workers(communicator, build(dropout=0.5)).map_own_part(forward_backward, batch)[0])
 
-    one, two = all_of(2, loss_of_part)
+    one, two = in_ranks(2, loss_of_part)
     assert one != two
 
 
@@ -176,7 +176,7 @@ def test_each_process_clips_by_the_norm_of_the_sum():
         _, seen, _ = training_step(ragged_batch(), optimizer, workers, 0.25, Diagnostics(workers.accumulation.workers))
         return float(seen), optimizer.weights - before
 
-    (seen, moved), (seen_too, moved_too) = all_of(2, step)
+    (seen, moved), (seen_too, moved_too) = in_ranks(2, step)
     assert seen == seen_too
     assert abs(seen - norm) < BOUND * norm
     np.testing.assert_array_equal(moved, moved_too)
@@ -190,7 +190,7 @@ def test_processes_that_begin_with_different_weights_are_refused():
         model.parameters()[0].data[0] += communicator.rank
         make_workers(communicator, model)
 
-    errors = in_processes(2, start)
+    errors = outcomes_in_ranks(2, start)
     assert [type(error) for error in errors] == [ProcessError] * 2
     assert "different weights" in str(errors[0])
 
@@ -215,7 +215,7 @@ def parts(count, processes=1):
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_deterministic_training_in_several_processes_has_the_bits_of_one_with_as_many_micro_batches(size):
     expected, one = run_training(ONE_PROCESS, settings=parts(size))
-    for weights, history in all_of(size, partial(run_training, settings=parts(size, size))):
+    for weights, history in in_ranks(size, partial(run_training, settings=parts(size, size))):
         assert_same_bits(weights, expected)
         np.testing.assert_allclose(history.losses, one.losses, rtol=1e-6)
         np.testing.assert_allclose(history.accuracies, one.accuracies, rtol=1e-6)
@@ -228,7 +228,7 @@ def test_only_the_root_evaluates_and_the_others_wait():
     def work(communicator):
         run_training(communicator, evaluate=lambda step, history: evaluated.append((communicator.rank, step)))
 
-    all_of(3, work)
+    in_ranks(3, work)
     assert evaluated == [(0, step) for step in range(1, 7)]
 
 
@@ -247,7 +247,7 @@ def stopped_in(folder, size, settings, step=3, dropout=0.0):
             checkpointer.after_step = after_step
         run_training(communicator, settings=settings, checkpointer=checkpointer, dropout=dropout)
 
-    errors = in_processes(size, work)
+    errors = outcomes_in_ranks(size, work)
     assert [type(error) for error in errors] == [Stopped] * size, errors
     assert all(f"stopped after step {step}, saved" in str(error) for error in errors)
     assert [bool(saved_steps(folder / str(rank))) for rank in range(size)] == [True] + [False] * (size - 1)
@@ -259,13 +259,13 @@ def resumed_in(size, read, settings):
         saved = read()
         return run_training(communicator, saved.model, settings, resume=saved.state)
 
-    return all_of(size, work) if size > 1 else [work(ONE_PROCESS)]
+    return in_ranks(size, work) if size > 1 else [work(ONE_PROCESS)]
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_run_that_is_stopped_in_all_processes_and_resumed_in_as_many_has_the_same_bits(dropout, tmp_path):
     settings = parts(2, 2)
-    expected, _ = all_of(2, partial(run_training, settings=settings, dropout=dropout))[0]
+    expected, _ = in_ranks(2, partial(run_training, settings=settings, dropout=dropout))[0]
     for weights, _ in resumed_in(2, stopped_in(tmp_path, 2, settings, dropout=dropout), settings):
         assert_same_bits(weights, expected)
 
@@ -320,7 +320,7 @@ def failing_step(communicator, detect=False, bad_rank=1):
 @pytest.mark.parametrize("detect", [False, True])
 @pytest.mark.parametrize("bad_rank", [0, 2])
 def test_nan_in_one_process_is_raised_by_all_with_its_message(bad_rank, detect):
-    errors = in_processes(3, partial(failing_step, detect=detect, bad_rank=bad_rank))
+    errors = outcomes_in_ranks(3, partial(failing_step, detect=detect, bad_rank=bad_rank))
     assert [type(error) for error in errors] == [NotFiniteError] * 3, errors
     assert len({str(error) for error in errors}) == 1
     assert str(errors[1]).startswith("step 2: ")
@@ -333,10 +333,10 @@ def test_facts_that_differ_are_named_with_the_rank():
     def work(communicator):
         check_same(communicator, {"--steps": 7, "--seed": 4 if communicator.rank == 2 else 3})
 
-    errors = in_processes(3, work)
+    errors = outcomes_in_ranks(3, work)
     assert [type(error) for error in errors] == [Disagreement] * 3
     assert {str(error) for error in errors} == {"--seed is 4 in rank 2, and 3 in rank 0"}
-    all_of(3, lambda communicator: check_same(communicator, {"--steps": 7}))
+    in_ranks(3, lambda communicator: check_same(communicator, {"--steps": 7}))
 
 
 @pytest.mark.parametrize(("error", "status"), [(Stopped("x", None), 130), (NotFiniteError(3, "x"), 1)])
@@ -345,7 +345,7 @@ def test_error_of_all_processes_is_raised_by_the_root_and_ends_the_others(error,
         with ending_together(communicator, lambda error, where: pytest.fail("it is not reported")):
             raise error
 
-    root, *others = in_processes(3, work)
+    root, *others = outcomes_in_ranks(3, work)
     assert root is error
     assert [(type(other), other.code) for other in others] == [(SystemExit, status)] * 2
 
@@ -362,7 +362,7 @@ def test_error_of_one_process_is_reported_by_it_and_ends_all(bad_rank, error, mo
                 raise error
             communicator.wait()
 
-    results = in_processes(2, work)
+    results = outcomes_in_ranks(2, work)
     assert (type(results[bad_rank]), results[bad_rank].code) == (SystemExit, 7)
     assert reported[0] == (error, "rank 1 of 2: " if bad_rank else "")
     assert all(isinstance(error, LeftAloneError) for error, _ in reported[1:])

@@ -29,7 +29,7 @@ from minitransformer.training.parallel.communicator import ONE_PROCESS, Communic
 from minitransformer.training.parallel.sharded import ShardedAdam
 from minitransformer.training.run import TrainingRun
 from tests.helpers import same
-from tests.training.processes import all_of
+from tests.ranks import in_ranks
 
 pytestmark = pytest.mark.host_only  # CuPy's generators cannot be saved
 
@@ -93,7 +93,7 @@ def test_the_two_halves_of_a_sum_make_the_sum(size):
         communicator.all_gather(array)
         return same(half, total[own]), same(array, total), communicator.gather(half)
 
-    (*_, whole), *others = results = all_of(size, halves)
+    (*_, whole), *others = results = in_ranks(size, halves)
     assert all(own and all_of_it for own, all_of_it, _ in results)
     assert same(whole, total)
     assert [gathered for *_, gathered in others] == [None] * (size - 1)
@@ -109,7 +109,7 @@ def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_proces
     weights, losses, norms = trained(ONE_PROCESS, False, weight_decay, alone)
     assert min(norms) > 0.5  # so that the gradient is clipped
     for sharded in (False, True):
-        for result in all_of(size, partial(trained, sharded=sharded, weight_decay=weight_decay, settings=settings)):
+        for result in in_ranks(size, partial(trained, sharded=sharded, weight_decay=weight_decay, settings=settings)):
             assert same(result[0], weights)
             assert result[1] == pytest.approx(losses, rel=1e-6)
             assert result[2] == pytest.approx(norms, rel=1e-6)
@@ -117,8 +117,8 @@ def test_sharded_training_gives_the_bits_of_unsharded_training_and_of_one_proces
 
 @small_blocks
 def test_the_norms_have_the_bits_of_unsharded_training():
-    (_, _, norms), *_ = all_of(3, partial(trained, sharded=False))
-    assert all(result[2] == norms for result in all_of(3, trained))
+    (_, _, norms), *_ = in_ranks(3, partial(trained, sharded=False))
+    assert all(result[2] == norms for result in in_ranks(3, trained))
 
 
 @small_blocks
@@ -132,8 +132,8 @@ def test_averages_of_the_weights_are_those_of_unsharded_training(make):
     def weights(communicator, sharded):
         return trained(communicator, sharded, averaging=make())[0]
 
-    expected, *_ = all_of(2, partial(weights, sharded=False))
-    assert all(same(found, expected) for found in all_of(2, partial(weights, sharded=True)))
+    expected, *_ = in_ranks(2, partial(weights, sharded=False))
+    assert all(same(found, expected) for found in in_ranks(2, partial(weights, sharded=True)))
 
 
 @small_blocks
@@ -143,7 +143,7 @@ def test_all_processes_together_hold_m_and_v_once(size):
         optimizer = make_optimizer(make_model(), communicator)
         return len(optimizer.m), len(optimizer.v), optimizer.weights.size
 
-    found = all_of(size, lengths)
+    found = in_ranks(size, lengths)
     assert all(m == v for m, v, _ in found)
     assert sum(m for m, _, _ in found) == found[0][2]
     assert max(m for m, _, _ in found) <= found[0][2] / size + 100
@@ -159,7 +159,7 @@ def test_a_model_of_one_block_is_moved_by_one_process(size):
         return len(optimizer.m), float(norm), optimizer.weights
 
     single = moved(ONE_PROCESS)
-    found = all_of(size, moved)
+    found = in_ranks(size, moved)
     assert sorted(m for m, _, _ in found) == [0] * (size - 1) + [single[0]]
     assert all(norm == single[1] and same(weights, single[2]) for _, norm, weights in found)
 
@@ -172,7 +172,7 @@ def test_weight_decay_shrinks_the_matrices_of_every_shard_once_and_no_vector():
         optimizer.step()
         return [parameter.data for parameter in parameters]
 
-    for matrix, vector, other in all_of(3, decayed):
+    for matrix, vector, other in in_ranks(3, decayed):
         assert (set(matrix.flat), set(vector.flat), set(other.flat)) == ({0.75}, {1.0}, {0.75})
 
 
@@ -191,8 +191,8 @@ def stopped(folder, communicator, sharded=True):
 @pytest.mark.parametrize("resumed_sharded", [True, False])
 @pytest.mark.parametrize("stopped_sharded", [True, False])
 def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sharded, tmp_path):
-    (expected, _, _), *_ = all_of(2, partial(trained, sharded=False))
-    all_of(2, lambda communicator: stopped(tmp_path, communicator, stopped_sharded))
+    (expected, _, _), *_ = in_ranks(2, partial(trained, sharded=False))
+    in_ranks(2, lambda communicator: stopped(tmp_path, communicator, stopped_sharded))
     (path,) = saved_steps(tmp_path)
 
     def resumed(communicator):
@@ -203,15 +203,15 @@ def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sh
         train(model, get_task("copy"), optimizer, schedule, None, SETTINGS, **more)
         return optimizer.weights
 
-    assert all(same(weights, expected) for weights in all_of(2, resumed))
+    assert all(same(weights, expected) for weights in in_ranks(2, resumed))
 
 
 @small_blocks
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size, tmp_path):
-    all_of(3, lambda communicator: stopped(tmp_path, communicator))
+    in_ranks(3, lambda communicator: stopped(tmp_path, communicator))
     arrays, facts = read_run(*saved_steps(tmp_path)).state
-    all_of(3, lambda communicator: stopped(tmp_path / "unsharded", communicator, sharded=False))
+    in_ranks(3, lambda communicator: stopped(tmp_path / "unsharded", communicator, sharded=False))
     unsharded, _ = read_run(*saved_steps(tmp_path / "unsharded")).state
     assert same(arrays["adam.m"], unsharded["adam.m"])
     assert same(arrays["adam.v"], unsharded["adam.v"])
@@ -221,7 +221,7 @@ def test_a_checkpoint_holds_m_and_v_of_all_processes_for_any_number_of_them(size
         optimizer.load_state(arrays, facts)
         return same(optimizer.m, arrays["adam.m"][optimizer.shard]), optimizer.t, optimizer.state()[0]
 
-    results = all_of(size, loaded)
+    results = in_ranks(size, loaded)
     assert [(is_own, t) for is_own, t, _ in results] == [(True, 3)] * size
     assert [list(state) for *_, state in results] == [["adam.m", "adam.v"]] + [[]] * (size - 1)
     assert all(same(array, arrays[name]) for name, array in results[0][2].items())
@@ -245,7 +245,7 @@ def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_
         assert not optimizer.m.any()
         return str(caught.value)
 
-    first, second = all_of(2, spoilt)
+    first, second = in_ranks(2, spoilt)
     assert first == second
     assert "rank 1 of 2" in first
 
@@ -273,7 +273,7 @@ def test_each_process_moves_its_own_shard_by_the_formula():
         optimizer.step(scale=0.5)
         return norm, optimizer.weights, same(optimizer.m, m[optimizer.shard]), same(optimizer.v, v[optimizer.shard])
 
-    for norm, weights, *moments in all_of(2, moved):
+    for norm, weights, *moments in in_ranks(2, moved):
         assert float(norm) == pytest.approx(np.linalg.norm(gradient.astype(float)), rel=1e-6)
         assert same(weights, expected)
         assert moments == [True, True]

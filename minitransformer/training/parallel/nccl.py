@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import xp
+from minitransformer.backend import to_host, xp
 from minitransformer.training.parallel.communicator import Communicator
 
 cupy: Any = xp  # used only where the backend is CuPy: a type checker takes xp for NumPy, which has no `cuda`
@@ -61,11 +61,7 @@ class NCCLCommunicator(Communicator):
         if isinstance(array, np.ndarray):
             self.base.add_up(array, in_order)
             return
-        if array.dtype.name not in KINDS:
-            raise TypeError(f"NCCL adds up {', '.join(KINDS)}, got {array.dtype.name}")
-        if not array.flags.c_contiguous:
-            raise ValueError("NCCL adds up contiguous arrays, got one with gaps: copy it first")
-        kind = getattr(cupy.cuda.nccl, KINDS[array.dtype.name])
+        kind = kind_of(array)
         if in_order:
             for start in range(0, array.size, CHUNK):
                 self._add_up_in_order(array[start : start + CHUNK], kind)
@@ -83,6 +79,24 @@ class NCCLCommunicator(Communicator):
         for other in received[1:]:
             part += other
 
+    def all_gather(self, array: xp.ndarray) -> None:
+        """See `Communicator.all_gather`. NCCL's own takes only shards of one length, so each rank broadcasts its own.
+
+        Raises TypeError and ValueError as `add_up`.
+        """
+        if isinstance(array, np.ndarray):
+            self.base.all_gather(array)
+            return
+        kind, stream = kind_of(array), cupy.cuda.get_current_stream().ptr
+        for rank, shard in enumerate(self.shards(array.size)):
+            part: Any = array[shard]
+            if part.size:
+                self.nccl.bcast(part.data.ptr, part.size, kind, rank, stream)
+
+    def gather(self, shard: xp.ndarray) -> np.ndarray | None:
+        """See `Communicator.gather`."""
+        return self.base.gather(to_host(shard))
+
     def collect(self, value: Any) -> list[Any]:
         """See `Communicator.collect`."""
         return self.base.collect(value)
@@ -94,3 +108,15 @@ class NCCLCommunicator(Communicator):
     def end_all(self, status: int) -> None:
         """See `Communicator.end_all`."""
         self.base.end_all(status)
+
+
+def kind_of(array: xp.ndarray) -> int:
+    """NCCL's number for the dtype of a contiguous array.
+
+    Raises TypeError for another dtype than those of KINDS, and ValueError for an array with gaps.
+    """
+    if array.dtype.name not in KINDS:
+        raise TypeError(f"NCCL adds up {', '.join(KINDS)}, got {array.dtype.name}")
+    if not array.flags.c_contiguous:
+        raise ValueError("NCCL adds up contiguous arrays, got one with gaps: copy it first")
+    return getattr(cupy.cuda.nccl, KINDS[array.dtype.name])
