@@ -11,13 +11,8 @@ up, to the next one, and in N - 1 more rounds the sums go round. The work of a s
 starts when the gradient is complete.
 """
 
-import importlib.util
 import json
 import math
-import os
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.bench.communication_figure import plot_communication
+from minitransformer.bench.mpiexec import call_in_processes, find_mpiexec
 from minitransformer.bench.sizes import SIZES, Size
 from minitransformer.bench.steps import numpy_step
 from minitransformer.devices import free_memory
@@ -66,7 +62,7 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     `seconds` is the time for the sums of one number of processes. Prints tables, and draws scaling.png into `folder`.
     Raises ValueError without mpi4py or mpiexec.
     """
-    launcher = find_mpiexec()
+    launcher = find_mpiexec("bench --communication")
     sums = [row for processes in PROCESSES for row in sums_of(launcher, processes, seconds)]
     fits = [fit(rows) for rows in ranges(sums)]
     print_sums(sums, fits)
@@ -82,19 +78,16 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     return {"threads": blas_threads(), "sums": sums, "fits": fits, "steps": steps, "simulated": rows}
 
 
-def find_mpiexec() -> str:
-    """The command that starts MPI processes: the one beside this Python, else the one in the search path."""
-    found = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
-    if found is None or importlib.util.find_spec("mpi4py") is None:
-        raise ValueError("bench --communication needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'")
-    return found
-
-
 def sums_of(launcher: str, processes: int, seconds: float) -> list[dict[str, Any]]:
     """What `measure_sums` finds with so many processes, which are started for it."""
-    command = [launcher, "-n", str(processes), sys.executable, "-m", __name__, str(seconds)]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-    return json.loads(result.stdout)
+    return json.loads(call_in_processes(launcher, processes, __name__, f"print_measured({seconds!r})"))
+
+
+def print_measured(seconds: float, counts: Sequence[int] = COUNTS) -> None:
+    """Print what `measure_sums` finds, as JSON, in the root. All processes call it."""
+    rows = measure_sums(connect(), seconds, counts)
+    if connect().is_root:
+        print(json.dumps(rows))
 
 
 def measure_sums(communicator: Communicator, seconds: float, counts: Sequence[int] = COUNTS) -> list[dict[str, Any]]:
@@ -231,10 +224,3 @@ def print_simulated(rows: Sequence[dict[str, Any]]) -> None:
                 f"{row['model']:<6}{row['machine']:<9}{row['network']:<12}"
                 + "".join(f"{cell['work']:>11.4g} + {cell['sum']:<9.3g} {cell['speedup']:>7.1f}x" for cell in cells)
             )
-
-
-if __name__ == "__main__":
-    _communicator = connect()
-    _rows = measure_sums(_communicator, float(sys.argv[1]))
-    if _communicator.is_root:
-        print(json.dumps(_rows))

@@ -4,19 +4,15 @@
 other one sleeps.
 """
 
-import importlib.util
 import json
-import shutil
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minitransformer.bench.mpiexec import call_in_processes, find_mpiexec
 from minitransformer.bench.sizes import SIZES, Size
 from minitransformer.bench.timing import LEAST, TURN, WARM_UP, median, resident_peak
 from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM
@@ -50,13 +46,13 @@ def run(names: Sequence[str], seconds: float, memory: bool = False) -> dict[str,
 
     With `memory`, also measure the peak memory of each of 1, 2 and 4 processes. Raises ValueError without MPI.
     """
-    launcher = find_launcher()
+    launcher = find_mpiexec("bench --processes")
     print(
         f"{'size':<10}{ONE:>13}{THREADS:>12}{'speed-up':>10}{TWO:>13}{'speed-up':>10}{SHARDED:>12}{'speed-up':>10}{SUM:>12}"
     )
     rows = []
     for name in names or SIZES:
-        times = json.loads(start(launcher, PROCESSES, f"print_times({name!r}, {seconds!r})"))
+        times = json.loads(call_in_processes(launcher, PROCESSES, __name__, f"print_times({name!r}, {seconds!r})"))
         row = summary(name, times)
         line = f"{name:<10}{row[ONE]:>10.1f} ms"
         for way, width in ((THREADS, 9), (TWO, 10), (SHARDED, 9)):
@@ -69,24 +65,6 @@ def run(names: Sequence[str], seconds: float, memory: bool = False) -> dict[str,
         for name in names or SIZES:
             rows += measure_memory(launcher, name)
     return {"rows": rows}
-
-
-def find_launcher() -> str:
-    """The path of `mpiexec`. Raises ValueError if it is missing, or mpi4py."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if launcher is None or importlib.util.find_spec("mpi4py") is None:
-        raise ValueError("bench --processes needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'")
-    return launcher
-
-
-def start(launcher: str, count: int, call: str) -> str:
-    """Call a function of this file in `count` processes -> the last line that they print."""
-    command = [launcher, "-n", str(count), sys.executable, "-m", "mpi4py", "-c", f"from {__name__} import *; {call}"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with status {result.returncode}: {result.stderr.strip()}")
-    return result.stdout.splitlines()[-1]
 
 
 def summary(name: str, times: dict[str, list[float]]) -> dict[str, Any]:
@@ -169,7 +147,8 @@ def measure_memory(launcher: str, name: str) -> list[dict[str, Any]]:
     rows = []
     for count in MEMORY_OF:
         (peak, state), (peak_sharded, state_sharded) = (
-            json.loads(start(launcher, count, f"print_memory({name!r}, {sharded})")) for sharded in (False, True)
+            json.loads(call_in_processes(launcher, count, __name__, f"print_memory({name!r}, {sharded})"))
+            for sharded in (False, True)
         )
         print(
             f"{count:<12}{peak / 1e6:>7.0f} MB{peak_sharded / 1e6:>9.0f} MB"

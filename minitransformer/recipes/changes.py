@@ -7,6 +7,7 @@ from minitransformer.recipes.recipe import Recipe
 from minitransformer.training.checkpointer import SavedRun
 
 CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
+CHANGE_ORDER = ("deterministic", "shard_optimizer")  # these, too, if the order matters
 OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
 
 
@@ -33,6 +34,10 @@ def changes(
         old, new = getattr(before, name), getattr(options, name)
         if new != old:
             yield f"{option_name(name)} {new} instead of {old}: {OTHER_BITS}"
+    if _orders(options, processes) != _orders(before, saved.processes):
+        for name in CHANGE_ORDER:
+            if getattr(options, name) != getattr(before, name):
+                yield f"{'with' if getattr(options, name) else 'without'} {option_name(name)}: {OTHER_BITS}"
 
 
 def _summands(options: TrainOptions, processes: int) -> tuple[int, int | None] | None:
@@ -45,3 +50,12 @@ def _summands(options: TrainOptions, processes: int) -> tuple[int, int | None] |
     if not options.deterministic or options.dropout or min(steps, processes) > 1:
         return None
     return steps * processes, options.threads
+
+
+def _orders(options: TrainOptions, processes: int) -> tuple[bool, bool]:
+    """Whether the gradients of more than two processes, and those of micro batches, are added up in a fixed order.
+
+    The order of two numbers does not matter.
+    """
+    of_processes = processes > 2 and (options.deterministic or options.shard_optimizer)
+    return of_processes, options.grad_accumulation_steps > 1 and options.deterministic

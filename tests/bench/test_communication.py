@@ -1,13 +1,13 @@
 """`minitransformer bench --communication`: the model that is fitted, the steps that are simulated, and the command."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
 
 from minitransformer.bench import communication
 from minitransformer.bench.communication import MACHINES, NETWORKS, Network, fit, measure_sums, ring_seconds, simulate
+from minitransformer.bench.mpiexec import call_in_processes, find_mpiexec
 from minitransformer.training.parallel.communicator import ONE_PROCESS
 from tests.cli.run import run
 from tests.ranks import in_ranks
@@ -113,7 +113,7 @@ def test_lengths_for_which_memory_is_short_are_left_out(monkeypatch):
 def small(monkeypatch):
     """The command without its long parts: the sums are made up, and each step takes as long as a tiny one."""
     tiny = communication.MODELS["tiny"]
-    monkeypatch.setattr(communication, "find_mpiexec", lambda: "mpiexec")
+    monkeypatch.setattr(communication, "find_mpiexec", lambda command: "mpiexec")
     monkeypatch.setattr(communication, "sums_of", lambda launcher, processes, seconds: rows(processes=processes))
     monkeypatch.setattr(communication, "MODELS", dict.fromkeys(("tiny", "base", "big"), tiny._replace(batch=4)))
 
@@ -130,35 +130,16 @@ def test_the_command_prints_what_was_measured_and_what_is_simulated(small, capsy
     assert (tmp_path / "bench" / "scaling.png").exists()
 
 
-def test_without_mpi_the_command_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(communication.shutil, "which", lambda *where, **options: None)
-    status, out, err = run(capsys, "bench", "--communication", "--runs", tmp_path)
-    assert (status, out) == (2, "")
-    assert "needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'" in err
-
-
 @pytest.mark.exhaustive
 def test_real_processes_measure_their_sums(monkeypatch):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     started = []
-    start = subprocess.run
 
-    def few(command, **options):
-        started.append(command)
-        command = [*command[:3], command[3], "-c", FEW, *command[6:]]
-        return start(command, **options)
+    def few(launcher, count, module, call):
+        started.append((module, call))
+        return call_in_processes(launcher, count, module, "print_measured(0.01, counts=(10, 1000))")
 
-    monkeypatch.setattr(communication.subprocess, "run", few)
-    found = communication.sums_of(communication.find_mpiexec(), 2, 0.01)
+    monkeypatch.setattr(communication, "call_in_processes", few)
+    found = communication.sums_of(find_mpiexec("this test"), 2, 0.5)
     assert [(row["processes"], row["parameters"]) for row in found] == [(2, 10), (2, 1000)]
-    assert started[0][-1] == "0.01"
-
-
-FEW = """
-import json, sys
-from minitransformer.bench.communication import measure_sums
-from minitransformer.training.parallel.communicator import connect
-rows = measure_sums(connect(), float(sys.argv[1]), (10, 1000))
-if connect().is_root:
-    print(json.dumps(rows))
-"""
+    assert started == [("minitransformer.bench.communication", "print_measured(0.5)")]

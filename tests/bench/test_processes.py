@@ -35,11 +35,11 @@ def test_speed_ups_are_medians_of_ratios_of_the_same_turn():
 
 
 def test_the_command_prints_a_row_for_each_size_and_a_table_of_the_memory(capsys, monkeypatch):
-    def start(launcher, count, call):
+    def start(launcher, count, module, call):
         return json.dumps(TIMES if "times" in call else [2e6 / count, 1e6 / count])
 
-    monkeypatch.setattr(processes, "find_launcher", lambda: "mpiexec")
-    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "find_mpiexec", lambda command: "mpiexec")
+    monkeypatch.setattr(processes, "call_in_processes", start)
     status, out, err = run(capsys, "bench", "tiny", "small", "--processes", "--memory", "--json")
     assert (status, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:3]] == ["tiny", "small"]
@@ -47,25 +47,3 @@ def test_the_command_prints_a_row_for_each_size_and_a_table_of_the_memory(capsys
     assert [row["size"] for row in rows] == ["tiny", "small"] + ["tiny"] * 3 + ["small"] * 3
     assert [row["processes"] for row in rows[2:5]] == [1, 2, 4]
     assert rows[3]["peak_sharded"] == 1e6
-
-
-@pytest.mark.parametrize("missing", ["mpi4py", "mpiexec"])
-def test_without_mpi_the_command_says_what_to_install(missing, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(processes.sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(processes.shutil, "which", lambda name: None if missing == name else name)
-    monkeypatch.setattr(processes.importlib.util, "find_spec", lambda name: None if missing == name else name)
-    status, _, err = run(capsys, "bench", "--processes")
-    assert status == 2
-    assert "needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'" in err
-
-
-def test_a_process_that_fails_ends_the_benchmark_with_its_message(tmp_path):
-    with pytest.raises(RuntimeError, match="ended with status 1: no such size"):
-        processes.start(write_launcher(tmp_path), 2, "print_times('giant', 1.0)")
-
-
-def write_launcher(folder):
-    path = folder / "mpiexec"
-    path.write_text("#!/bin/sh\necho no such size >&2\nexit 1\n")
-    path.chmod(0o755)
-    return str(path)

@@ -83,6 +83,30 @@ def test_the_same_parts_in_other_processes_keep_the_bits_only_if_deterministic_a
     assert len(said({"grad_accumulation_steps": 4}, {"grad_accumulation_steps": 2}, 1, 2)) == 2, "other sums first"
 
 
+FREE = {"deterministic": False}
+SHARDED = {"deterministic": False, "shard_optimizer": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "processes", "steps", "expected"),
+    [
+        (FREE, SHARDED, 3, 1, ["with --shard-optimizer"]),
+        (SHARDED, FREE, 3, 1, ["without --shard-optimizer"]),
+        (FREE, {}, 3, 1, ["with --deterministic"]),
+        ({}, FREE, 1, 2, ["without --deterministic"]),
+        (SHARDED, {"shard_optimizer": False}, 3, 2, ["with --deterministic", "without --shard-optimizer"]),
+        (FREE, SHARDED, 2, 1, []),
+        (FREE, {}, 2, 1, []),
+        ({}, {"shard_optimizer": True}, 4, 1, []),
+        (SHARDED, {}, 4, 1, []),
+    ],
+)
+def test_another_order_of_the_sums_changes_the_bits_and_that_is_said(before, after, processes, steps, expected):
+    micro_batches = {"grad_accumulation_steps": steps}
+    found = said({**before, **micro_batches}, {**after, **micro_batches}, processes, processes)
+    assert found == [f"{option}: {OTHER_BITS}" for option in expected]
+
+
 def test_processes_share_the_free_memory_and_the_batch(monkeypatch):
     free = 10**9
     monkeypatch.setattr("minitransformer.recipes.memory.free_memory", lambda: free)
