@@ -31,7 +31,6 @@ from minitransformer.training.parallel.communicator import Communicator, connect
 
 COUNTS = tuple(round(10 ** (exponent / 2)) for exponent in range(8, 17))  # parameters: 10^4 to 10^8
 PROCESSES = (1, 2, 3, 4)
-CACHED = 5_000_000  # parameters; for longer vectors another bandwidth holds, as if they left the caches
 LEAST, MOST = 4, 200  # sums of one length
 COPIES = 4  # of the vector that each process may need at once
 PAPER_TOKENS = 50_000  # of source and target in a batch (paper section 5.1)
@@ -64,7 +63,7 @@ def run(seconds: float, folder: Path) -> dict[str, Any]:
     """
     launcher = find_mpiexec("bench --communication")
     sums = [row for processes in PROCESSES for row in sums_of(launcher, processes, seconds)]
-    fits = [fit(rows) for rows in ranges(sums)]
+    fits = [fit([row for row in sums if row["processes"] == processes]) for processes in PROCESSES[1:]]
     print_sums(sums, fits)
     steps = {name: measured_step(size) for name, size in MODELS.items()}
     print(f"\n{'a step, measured':<17}" + "".join(f"{name:>12}" for name in steps))
@@ -115,20 +114,6 @@ def measure_sums(communicator: Communicator, seconds: float, counts: Sequence[in
     return rows
 
 
-def ranges(sums: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The rows of two processes up to CACHED parameters, those above, of three processes, and so on.
-
-    One process has nothing to add up. Ranges of fewer than two rows are left out, as nothing can be fitted to them.
-    """
-    sizes = sorted({row["processes"] for row in sums} - {1})
-    parts = [
-        [row for row in sums if row["processes"] == size and (row["parameters"] <= CACHED) == cached]
-        for size in sizes
-        for cached in (True, False)
-    ]
-    return [part for part in parts if len(part) > 1]
-
-
 def fit(rows: Sequence[dict[str, Any]], name: str = "seconds") -> dict[str, Any]:
     """The latency and bandwidth whose times differ from the measured ones by the smallest factors.
 
@@ -144,7 +129,7 @@ def fit(rows: Sequence[dict[str, Any]], name: str = "seconds") -> dict[str, Any]
         i, j = np.unravel_index((off**2).sum(axis=-1).argmin(), off.shape[:2])
         best, width = best + grid[[i, j]], width / 2
     found = {"latency": math.exp(best[0]), "bandwidth": math.exp(best[1]), "largest factor": math.exp(off[i, j].max())}
-    return {"processes": rows[0]["processes"], "from": int(counts.min()), "to": int(counts.max()), **found}
+    return {"processes": rows[0]["processes"], **found}
 
 
 def measured_step(size: Size) -> dict[str, Any]:
@@ -207,8 +192,7 @@ def print_sums(sums: Sequence[dict[str, Any]], fits: Sequence[dict[str, Any]]) -
     print("\nfitted: latency + bytes / bandwidth, free order")
     for row in fits:
         cost = f"{1e6 * row['latency']:.1f} µs + bytes / {row['bandwidth'] / 1e9:.2f} GB/s"
-        where = f"{row['processes']} processes, {row['from']:,} to {row['to']:,} parameters"
-        print(f"{where}: {cost}, off by a factor of {row['largest factor']:.1f} at most")
+        print(f"{row['processes']} processes: {cost}, off by a factor of {row['largest factor']:.1f} at most")
 
 
 def print_simulated(rows: Sequence[dict[str, Any]]) -> None:

@@ -17,7 +17,7 @@ def plot_communication(
 ) -> None:
     """Draw the measured sums with the models fitted to them, and the simulated speed-up on many machines.
 
-    `sums` have "processes", "parameters" and "seconds"; `fits` "processes", "from", "to", "latency" and "bandwidth";
+    `sums` have "processes", "parameters" and "seconds"; `fits` "processes", "latency" and "bandwidth";
     `simulated` are the rows of `communication.simulate`.
     """
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.4, 4.2))
@@ -28,18 +28,14 @@ def plot_communication(
 
 
 def _draw_sums(axis: Any, sums: Sequence[Mapping[str, Any]], fits: Sequence[Mapping[str, Any]]) -> None:
-    """Measured seconds as dots, and the fitted model of each range as a line."""
-    for i, size in enumerate(dict.fromkeys(model["processes"] for model in fits)):
-        rows = [row for row in sums if row["processes"] == size]
-        axis.scatter([row["parameters"] for row in rows], [1e3 * row["seconds"] for row in rows], s=16, color=COLORS[i])
-        counts: list[float] = []
-        fitted: list[float] = []
-        for model in fits:
-            if model["processes"] == size:
-                ends = np.geomspace(model["from"], model["to"], 50)
-                counts += [*ends]
-                fitted += [*(1e3 * (model["latency"] + 4 * ends / model["bandwidth"]))]
-        axis.loglog(counts, fitted, color=COLORS[i], linewidth=1, label=f"{size} processes")
+    """Measured seconds as dots, and the fitted models as lines."""
+    for i, model in enumerate(fits):
+        rows = [row for row in sums if row["processes"] == model["processes"]]
+        counts = np.array([row["parameters"] for row in rows])
+        axis.scatter(counts, [1e3 * row["seconds"] for row in rows], s=16, color=COLORS[i])
+        ends = np.geomspace(counts.min(), counts.max(), 50)
+        fitted = 1e3 * (model["latency"] + 4 * ends / model["bandwidth"])
+        axis.loglog(ends, fitted, color=COLORS[i], linewidth=1, label=f"{model['processes']} processes")
     axis.set(
         title="Dots: measured sums on one machine; lines: fitted",
         xlabel="parameters (float32)",

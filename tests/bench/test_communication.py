@@ -122,9 +122,7 @@ def test_the_command_prints_what_was_measured_and_what_is_simulated(small, capsy
     status, out, err = run(capsys, "bench", "--communication", "--runs", tmp_path, "--json")
     assert (status, err) == (0, "")
     result = json.loads(out.splitlines()[-1])
-    assert [(model["processes"], model["from"], model["to"]) for model in result["fits"]] == [
-        (size, first, last) for size in (2, 3, 4) for first, last in ((10_000, 1_000_000), (10_000_000, 100_000_000))
-    ]
+    assert [model["processes"] for model in result["fits"]] == [2, 3, 4]
     assert {row["machine"] for row in result["simulated"]} == {"CPU", "P100"}
     assert "simulated" in out
     assert (tmp_path / "bench" / "scaling.png").exists()
