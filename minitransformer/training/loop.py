@@ -1,9 +1,9 @@
 """The training loop: forward, loss and backward of a batch; one step; and the loop around it.
 
 Each part of a step has its own file: the loss (layers/losses.py), the optimizer (optimizers.py), the learning rate
-(schedules.py), the threads that share a batch (parallel.py), gradient accumulation (accumulation.py), averaging of the
-weights (averaging.py), checks for NaN (diagnostics.py) and checkpoints (checkpointer.py). run.py holds the state of a
-run, which is saved and resumed.
+(schedules.py), the threads and the processes that share a batch (parallel/), gradient accumulation (accumulation.py),
+averaging of the weights (averaging.py), checks for NaN (diagnostics.py) and checkpoints (checkpointer.py). run.py holds
+the state of a run, which is saved and resumed.
 """
 
 import contextlib
@@ -113,8 +113,10 @@ def train(
     by default as many as the resumed run had, or as many as the model and its batches keep busy (see
     `default_threads`). With a `communicator` of several processes, all call this function with the same arguments; each
     computes its part of every batch, and the root alone shows progress, evaluates and saves. A `ShardedAdam` as the
-    optimizer spreads its running means over them. Raises NotFiniteError for
-    a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see Diagnostics).
+    optimizer spreads its running means over them.
+
+    Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see
+    Diagnostics).
     """
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
