@@ -4,6 +4,7 @@ import numpy as np
 
 from minitransformer.backend import to_device as device
 from minitransformer.backend import to_host as host
+from minitransformer.data import Batch
 from minitransformer.gradcheck import relative_error
 from minitransformer.training import (
     Adam,
@@ -21,6 +22,7 @@ __all__ = [
     "device",
     "host",
     "protected",
+    "ragged",
     "random_array",
     "random_host_array",
     "randomize",
@@ -32,6 +34,16 @@ __all__ = [
 def same(a, b):
     """Whether two arrays, wherever they are, are equal to the last bit."""
     return np.array_equal(host(a), host(b))
+
+
+def ragged(vocab_size, source_shape, target_shape):
+    """A batch of sequences of very different lengths, so that its parts have different numbers of tokens."""
+    rng = np.random.default_rng(5)
+    batch = Batch(*(rng.integers(3, vocab_size, shape) for shape in (source_shape, target_shape, target_shape)))
+    for ids in batch:
+        for row in range(len(ids)):
+            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
+    return batch
 
 
 def randomize(layer, seed=0, scale=0.6):

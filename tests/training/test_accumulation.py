@@ -24,7 +24,7 @@ from minitransformer.training import (
     train,
 )
 from minitransformer.training.parallel import threads as parallel
-from tests.helpers import Trainer, host, randomize, relative_error, same
+from tests.helpers import Trainer, host, ragged, randomize, relative_error, same
 
 V, B, S, T = 19, 7, 6, 5
 BOUND = 1e-12
@@ -40,13 +40,7 @@ def build(dropout=0.0, kind=Transformer, **changes):
 
 
 def ragged_batch(count=B):
-    """Sequences of very different lengths, so that micro batches have different numbers of tokens."""
-    rng = np.random.default_rng(5)
-    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
-    for row in range(count):
-        for ids in batch:
-            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
-    return batch
+    return ragged(V, (count, S), (count, T))
 
 
 def workers_of(model, steps, threads=1, seed=0):

@@ -11,7 +11,7 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.process import THREAD_VARIABLES, ThreadTeam
 from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward
 from minitransformer.training.parallel import threads as parallel
-from tests.helpers import Trainer, randomize, relative_error
+from tests.helpers import Trainer, ragged, randomize, relative_error
 
 pytestmark = pytest.mark.host_only  # a GPU is fed by one thread: see DataParallel
 
@@ -30,13 +30,7 @@ def build(dropout=0.0, tied=True):
 
 
 def ragged_batch(count=B):
-    """Sequences of very different lengths, so that the parts have different numbers of tokens."""
-    rng = np.random.default_rng(5)
-    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
-    for row in range(count):
-        for ids in batch:
-            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
-    return batch
+    return ragged(V, (count, S), (count, T))
 
 
 def loss_and_gradients(threads, batch, **changes):

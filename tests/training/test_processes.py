@@ -30,7 +30,7 @@ from minitransformer.training.parallel import threads as parallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
 from minitransformer.training.parallel.faults import Disagreement, check_same, ending_together
 from minitransformer.training.parallel.processes import ProcessParallel
-from tests.helpers import randomize, relative_error
+from tests.helpers import ragged, randomize, relative_error
 from tests.ranks import LeftAloneError, in_ranks, outcomes_in_ranks
 
 pytestmark = pytest.mark.host_only
@@ -48,13 +48,7 @@ def build(dropout=0.0):
 
 
 def ragged_batch(count=B):
-    """Sequences of very different lengths, so that the parts have different numbers of tokens."""
-    rng = np.random.default_rng(5)
-    batch = Batch(*(rng.integers(3, V, shape) for shape in ((count, S), (count, T), (count, T))))
-    for row in range(count):
-        for ids in batch:
-            ids[row, 1 + row % (ids.shape[1] - 1) :] = 0
-    return batch
+    return ragged(V, (count, S), (count, T))
 
 
 def whole(batch):
