@@ -37,6 +37,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 toc_object_entries = False
 autodoc_preserve_defaults = True
+autodoc_mock_imports = ["mpi4py"]  # the site is built without it
 
 html_theme = "furo"
 html_static_path = ["theme/static"]

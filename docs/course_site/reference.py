@@ -10,8 +10,11 @@ from sphinx.util.docutils import SphinxDirective
 
 def modules_of(name: str) -> list[str]:
     """The names of a module and of all below it, each before those below it."""
-    below = pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", []))
-    return [name, *(inner for found in below for inner in modules_of(f"{name}.{found.name}"))]
+    names = [name]
+    for found in pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", [])):
+        inner = f"{name}.{found.name}"
+        names += modules_of(inner) if found.ispkg else [inner]
+    return names
 
 
 class Reference(SphinxDirective):
