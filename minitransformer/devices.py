@@ -49,11 +49,11 @@ def describe_cpu() -> dict[str, Any]:
 
 
 def describe_mpi() -> str:
-    """What several processes need that train together, or that it is missing."""
+    """What several processes that train together are started with, or how to install it."""
     try:
         return f"with mpiexec and mpi4py {importlib.metadata.version('mpi4py')}"
     except importlib.metadata.PackageNotFoundError:
-        return "mpi4py is missing: pip install 'minitransformer[mpi]'"
+        return "after pip install 'minitransformer[mpi]'"
 
 
 def describe_gpu(index: int) -> dict[str, Any]:

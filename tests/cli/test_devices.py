@@ -1,5 +1,6 @@
 """`minitransformer devices` and `bench --device-report`: what can be shown of them without a GPU."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import minitransformer
+from minitransformer import devices
 from minitransformer.backend import BackendUnavailableError, use_backend
 from minitransformer.bench import device, device_report, parity
 from minitransformer.devices import list_devices, version_of
@@ -36,7 +38,22 @@ def test_the_cpu_is_always_listed_and_usable(capsys):
     cpu = json.loads(out.splitlines()[-1])[0]
     assert (cpu["backend"], cpu["usable"], cpu["NumPy"]) == ("numpy", True, np.__version__)
     assert cpu["cores"] == os.cpu_count()
-    assert "mpi4py" in cpu["several processes"]
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [("4.1.2", "with mpiexec and mpi4py 4.1.2"), (None, "after pip install 'minitransformer[mpi]'")],
+)
+def test_what_several_processes_need_is_shown_in_80_columns(version, shown, capsys, monkeypatch):
+    def find(name):
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(devices.importlib.metadata, "version", find)
+    (line,) = [line for line in run(capsys, "devices").out.splitlines() if "several processes" in line]
+    assert line.endswith(shown)
+    assert len(line) <= 80
 
 
 @without_gpu
