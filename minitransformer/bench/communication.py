@@ -1,12 +1,16 @@
 """`minitransformer bench --communication`: what the sum over processes costs, and what that means for other machines.
 
-Measured here: the seconds of `Communicator.add_up`, over the number of parameters and of processes, and a training step
-of one process. Simulated from these: a step on many machines with a network between them, by two models,
+Measured: the seconds of `Communicator.add_up` between processes on this machine, for several numbers of parameters and
+of processes. This model is fitted to them:
 
-    sum(bytes) = latency + bytes / bandwidth                           fitted to what was measured
-    step(N)    = step(1) / N + 2 (N - 1) latency + 2 (N - 1) / N bytes / bandwidth
+    sum(bytes) = latency + bytes / bandwidth
 
-The second line is a ring (Patarasu and Yuan 2009): in N - 1 rounds each machine sends 1 / N of the vector, partly added
+Simulated: a step on N machines, from a measured step of one process, with the latency and bandwidth of an assumed
+network (NETWORKS) between them:
+
+    step(N) = step(1) / N + 2 (N - 1) latency + 2 (N - 1) / N bytes / bandwidth
+
+This is a sum in a ring (Patarasu and Yuan 2009): in N - 1 rounds each machine sends 1 / N of the vector, partly added
 up, to the next one, and in N - 1 more rounds the sums go round. The work of a step is divided evenly, and the sum
 starts when the gradient is complete.
 """

@@ -42,7 +42,7 @@ Train in several processes, with pip install 'minitransformer[mpi]'. Each comput
 a checkpoint, and any number of processes can resume the run:
 
   mpiexec -n 4 minitransformer train shakespeare
-  mpiexec -n 4 minitransformer train reverse --deterministic     the bits of one with --grad-accumulation-steps 4
+  mpiexec -n 4 minitransformer train reverse --deterministic     bit-identical to one process with 4 micro batches
   mpiexec -n 2 minitransformer train --resume runs/shakespeare
 """
 TASK_DESCRIPTION = """\

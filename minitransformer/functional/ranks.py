@@ -1,4 +1,4 @@
-"""What tensor parallelism says between ranks: f before the layers that are cut, g after them (Megatron-LM).
+"""The communication of tensor parallelism: f before the layers that are cut, g after them (Megatron-LM).
 
 Two conventions make the derivatives unambiguous. An array of which every rank has an equal copy is ONE array, so its
 gradient is the derivative with respect to a change of all copies at once. And a loss that every rank computes from
@@ -46,7 +46,7 @@ def copy_to_ranks_backward(dy: xp.ndarray, ranks: Ranks) -> xp.ndarray:
 def sum_over_ranks(x: xp.ndarray, ranks: Ranks) -> tuple[xp.ndarray, Ranks]:
     """g of Shoeybi et al. 2019, section 3: the sum of the ranks' arrays, in each of them. x -> y, of any one shape.
 
-    Forward    y = sum_r x_r. This is the one time that the ranks talk in a forward pass
+    Forward    y = sum_r x_r. In a forward pass, this is the only communication
     Jacobian   dy/dx_r = 1 for each r: N identity matrices, side by side
     Chain      dx_r = dy. The transpose is N identity matrices, one below the other, which is the Jacobian of f: every
                rank has dy already, so nothing is sent. Adding up dy here, too, would give N times the gradient: it

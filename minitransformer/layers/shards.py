@@ -22,7 +22,7 @@ def first_units(units: int, size: int) -> list[int]:
     Raises ValueError for more ranks than units.
     """
     if not 1 <= size <= units:
-        raise ValueError(f"{units} heads or features cannot be divided among {size} ranks")
+        raise ValueError(f"each rank needs at least one head or feature, and {units} are too few for {size} ranks")
     return [units * rank // size for rank in range(size + 1)]
 
 

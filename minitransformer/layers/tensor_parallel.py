@@ -112,7 +112,9 @@ class ShardedAttention(SelfAttention):
 
     def __init__(self, whole: SelfAttention, ranks: Ranks) -> None:
         if whole.positions is not None and not isinstance(whole.positions, RotaryPositions):
-            raise ValueError(f"{type(whole.positions).__name__} has numbers for each head, and cannot be shared yet")
+            raise ValueError(
+                f"{type(whole.positions).__name__} has numbers for each head, which ranks cannot divide yet"
+            )
         groups, per_group = whole.num_kv_heads, whole.num_heads // whole.num_kv_heads
         first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
         heads, width = (end - first) * per_group, whole.kv_width // groups
@@ -159,8 +161,8 @@ SHARDED: dict[type[Layer], Any] = {FeedForward: ShardedFeedForward, SelfAttentio
 def shard(layer: AnyLayer, ranks: Ranks) -> AnyLayer:
     """Replace every feed-forward network and self-attention in `layer` by this rank's part -> the layer, or its part.
 
-    All ranks must start from the same weights. Other layers stay whole, so that all ranks compute them alike. Whoever
-    clips gradients must add up the squares of the shards over the ranks, and count those of the others once.
+    All ranks must start from the same weights. Other layers stay whole, so that all ranks compute them alike. For the
+    norm of the whole gradient, add up the squares of the shards over the ranks, and those of whole parameters once.
     """
     if type(layer) in SHARDED:
         return SHARDED[type(layer)](layer, ranks)

@@ -6,7 +6,7 @@ from minitransformer.recipes.options import TrainOptions, option_name
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.training.checkpointer import SavedRun
 
-CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options with which the same sums are added up otherwise
+CHANGE_ROUNDING = ("threads", "grad_accumulation_steps")  # options that divide the same sums in another way
 CHANGE_ORDER = ("deterministic", "shard_optimizer")  # these, too, if the order matters
 OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
 
@@ -26,7 +26,8 @@ def changes(
     old, new = (recipe.schedule(each, config)(step) for each in (before, options))
     if new != old and step <= options.steps:
         yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
-    if _summands(options, processes) == _summands(before, saved.processes) is not None:
+    summands = _summands(options, processes)
+    if summands is not None and summands == _summands(before, saved.processes):
         return
     if processes != saved.processes:
         yield f"number of processes {processes} instead of {saved.processes}: {OTHER_BITS}"

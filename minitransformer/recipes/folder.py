@@ -62,7 +62,7 @@ class RunFolder:
 
     @property
     def resume_command(self) -> str:
-        """The command that resumes the run."""
+        """The command that resumes the run in one process."""
         return f"minitransformer train --resume {shlex.quote(str(self))}"
 
     @property

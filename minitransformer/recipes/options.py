@@ -90,7 +90,7 @@ class TrainOptions:
         "train for about so many minutes: as many steps as fit, by the speed that is measured first",
         check_positive,
     )
-    batch_size: int = option(64, "sequences in a batch", at_least_1)
+    batch_size: int = option(64, "sequences in a batch, of all processes together", at_least_1)
     warmup: int = option(100, "warm-up steps of the learning rate", at_least_1, resumable=True)
     dropout: float = option(0.0, "dropout rate, P_drop in the paper", check_rate)
     label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper", check_rate)
@@ -104,7 +104,7 @@ class TrainOptions:
     )
     threads: int | None = option(
         None,
-        "number of threads (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
+        "number of threads of each process (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
         check_threads,
         resumable=True,
         identity=False,
@@ -114,7 +114,7 @@ class TrainOptions:
     )
     deterministic: bool = option(
         False,
-        "add up the gradients of processes, or else of micro batches, in a fixed order",
+        "add up the gradients of processes and of micro batches in a fixed order, for bit-identical results",
         resumable=True,
         identity=False,
     )

@@ -226,6 +226,12 @@ class Run:
         }
         return Trained(options, data, model, history, self.evaluations, result, evaluated)
 
+    @property
+    def resume_command(self) -> str:
+        """The command that resumes the run, in as many processes."""
+        size = self.communicator.size
+        return f"mpiexec -n {size} {self.folder.resume_command}" if size > 1 else self.folder.resume_command
+
     def describe_processes(self) -> str:
         """The end of the line that describes the training."""
         size = self.communicator.size
@@ -249,20 +255,20 @@ class Run:
             error.advice = self.advice_after(error)
             raise
         except Stopped as stopped:
-            stopped.advice = f"resume with: {folder.resume_command}"
+            stopped.advice = f"resume with: {self.resume_command}"
             raise
         except KeyboardInterrupt:
             last = folder.last_checkpoint
             if last is None:
                 raise
             interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
-            interruption.advice = f"resume with: {folder.resume_command}"
+            interruption.advice = f"resume with: {self.resume_command}"
             raise interruption from None
         except BrokenPipeError:
             raise
         except (OSError, MemoryError) as error:
             last = folder.last_checkpoint
-            hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
+            hint = f"the newest checkpoint is {last}, resume with: {self.resume_command}"
             kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
             raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
 
@@ -271,7 +277,7 @@ class Run:
         option = self.recipe.rate_option
         usual, rate = getattr(self.recipe.defaults, option), getattr(self.options, option)
         slower = f"{option_name(option)} {min(usual, rate / 10):.3g}"
-        last, command = self.folder.last_checkpoint, self.folder.resume_command
+        last, command = self.folder.last_checkpoint, self.resume_command
         if not last:
             return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
         lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]

@@ -10,7 +10,6 @@ from minitransformer.backend import backend_name
 from minitransformer.core import Parameter
 from minitransformer.data.by_length import cut_by_length
 from minitransformer.data.task import TrainingBatch
-from minitransformer.process import ThreadTeam
 from minitransformer.training.parallel.threads import DataParallel, split_batch, weighted_sum
 
 
@@ -26,11 +25,6 @@ class GradientAccumulation:
 
     def __init__(self, workers: DataParallel, steps: int = 1, each_alone: Sequence[Parameter] = ()) -> None:
         self.workers, self.steps, self.each_alone = workers, steps, each_alone
-
-    @property
-    def team(self) -> ThreadTeam:
-        """The threads that compute each micro batch."""
-        return self.workers.team
 
     def map(
         self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False, num_terms: int | None = None

@@ -19,8 +19,8 @@ class TrainingSettings:
         grad_accumulation_steps: micro batches of a batch, computed one after another to save memory.
         eval_interval: steps between two calls of the evaluation callback.
         detect_anomaly: check every layer in every step, to name the first that is not finite. Slow.
-        deterministic: add up the gradients of processes, or else of micro batches, one after another in their order,
-            each computed alone. N processes then give the same bits as one with N micro batches, without dropout.
+        deterministic: add up the gradients of processes and of micro batches in their order, each computed alone. N
+            processes then give the same bits as one with N micro batches, without dropout.
     """
 
     steps: int = 1000

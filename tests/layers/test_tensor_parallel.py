@@ -339,7 +339,7 @@ def test_units_are_shared_as_evenly_as_they_can_be():
 @pytest.mark.parametrize("make", [lambda: attention(2), lambda: attention(4, num_kv_heads=2)])
 def test_more_ranks_than_heads_are_refused(make):
     whole = make()
-    with pytest.raises(ValueError, match="2 heads or features cannot be divided among 3 ranks"):
+    with pytest.raises(ValueError, match="2 are too few for 3 ranks"):
         in_ranks(3, lambda ranks: shard(whole, ranks))
 
 

@@ -11,8 +11,8 @@ EXHIBITS = (
         "the processes' gradients are averaged though their numbers of tokens differ",
         "A mean of means counts a token of a short part for more.",
         ProcessParallel.map_own_part,
-        "terms = sum(self.accumulation.workers.loss_fn.num_terms(part.targets) for part in parts)",
-        "terms = self.communicator.size * self.accumulation.workers.loss_fn.num_terms(own.targets)",
+        "sum(loss_fn.num_terms(part.targets) for part in parts)",
+        "self.communicator.size * loss_fn.num_terms(own.targets)",
     ),
     Exhibit(
         "the processes' gradients are added up without their weights",

@@ -228,8 +228,3 @@ def test_by_default_the_batch_is_one_micro_batch_and_nothing_is_measured():
     assert accumulation.steps == 1
     for steps in (1, 2):
         assert workers_of(build(), steps).map(forward_backward, ragged_batch())[1] is None
-
-
-def test_the_team_is_that_of_the_workers():
-    accumulation = workers_of(build(), 2, threads=2)
-    assert accumulation.team is accumulation.workers.team

@@ -223,7 +223,7 @@ def test_signal_to_mpiexec_or_to_one_process_saves_a_checkpoint_of_all(number, r
     (line, advice) = (line for line in ended.err.splitlines() if not line.startswith("[mpiexec"))
     newest = max(checkpoints.iterdir()).relative_to(tmp_path)
     assert line == f"{LINE}stopped after step {int(newest.stem[5:]):,}, saved {newest}"
-    assert advice == "resume with: minitransformer train --resume runs/copy"
+    assert advice == "resume with: mpiexec -n 2 minitransformer train --resume runs/copy"
 
 
 def test_run_goes_on_in_another_number_of_processes_and_says_what_changes(tmp_path):

@@ -70,11 +70,11 @@ def test_one_step_of_a_block_on_several_ranks_is_that_of_one_process(size):
 
 
 def assert_equal_steps(everyones, size):
-    assert len({found["loss here"] for found in everyones}) == 1
+    assert len({found["loss of this rank"] for found in everyones}) == 1
     for found in everyones:
         whole, norms = found["weights of the whole layer"], 4 * 64 + 2 * 64  # gammas, betas and the last biases
-        assert found["weights here"] == (whole - norms) / size + norms
-        assert found["loss here"] == pytest.approx(found["loss of one process"], rel=1e-12)
+        assert found["weights of this rank"] == (whole - norms) / size + norms
+        assert found["loss of this rank"] == pytest.approx(found["loss of one process"], rel=1e-12)
         differences = [value for what, value in found.items() if what.startswith("largest")]
         assert len(differences) == 3
         assert max(differences) < 1e-10
@@ -83,7 +83,7 @@ def assert_equal_steps(everyones, size):
 
 def test_one_process_alone_has_the_whole_layer():
     found = tensor.compare(ONE_PROCESS)
-    assert found["weights here"] == found["weights of the whole layer"]
+    assert found["weights of this rank"] == found["weights of the whole layer"]
 
 
 @pytest.fixture
@@ -99,10 +99,18 @@ def test_the_demonstration_shows_the_same_step_under_mpiexec(mpiexec, size):
     command = [mpiexec, "-n", str(size), sys.executable, "-m", tensor.__name__]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    rows = [line.split() for line in done.stdout.splitlines()]
+    heading, *rows = [line.split() for line in done.stdout.splitlines()]
+    assert heading == " ".join(f"rank {rank}" for rank in range(size)).split()
     assert {len(row[-size:]) for row in rows} == {size}
     table = {" ".join(row[:-size]): [float(value) for value in row[-size:]] for row in rows}
-    assert len(set(table["loss here"])) == 1
-    assert table["loss here"] == table["loss of one process"]
+    assert len(set(table["loss of this rank"])) == 1
+    assert table["loss of this rank"] == table["loss of one process"]
     assert sum(len(values) for what, values in table.items() if what.startswith("largest")) == 3 * size
     assert all(max(values) < 1e-10 for what, values in table.items() if what.startswith("largest"))
+
+
+def test_the_demonstration_refuses_more_processes_than_heads_in_one_line(mpiexec):
+    command = [mpiexec, "-n", "5", sys.executable, "-m", tensor.__name__]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "at most 4 processes, one for each head\n"

@@ -1,11 +1,16 @@
-"""What processes that train one model together say to each other.
+"""The communication between processes that train one model together.
 
-The interface is small: a sum over all processes, the two halves of it, the objects of all processes, a wait, and an
-end. Here it is for one process alone; `mpi.py` has it for the processes that `mpiexec` has started. The methods that
-move shards are made of the others here, so that a subclass may leave them out.
+Here it is for one process alone; `mpi.py` has it for the processes that `mpiexec` has started. In the words of
+torch.distributed:
 
-A vector has one shard for each process. A sum over all processes has two halves: `reduce_scatter` adds up each shard in
-the process that it belongs to, and `all_gather` sends the sums to all others.
+    add_up            all_reduce, a sum
+    reduce_scatter    reduce_scatter, the first half of all_reduce: each shard is added up in the process it belongs to
+    all_gather        all_gather, the second half: each process sends its shard to all others
+    collect           all_gather_object
+    wait              barrier
+
+A vector has one shard for each process. The methods that move shards are made of the others here, so that a subclass
+may leave them out.
 """
 
 import functools
@@ -95,7 +100,7 @@ def connect() -> Communicator:
 
 
 def communicator_of(environment: Mapping[str, str]) -> Communicator:
-    """The communicator of `mpiexec` if it has started a process in this environment, else ONE_PROCESS.
+    """The communicator of all processes if `mpiexec` has started this one with `environment`, else ONE_PROCESS.
 
     With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
     Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.

@@ -16,7 +16,8 @@ class Disagreement(ProcessError):
     """The processes have other options, data or versions. All of them raise it."""
 
 
-STATUS: dict[type[BaseException], int] = {  # errors that all processes raise at the same point, not those derived
+# errors that all processes raise at the same point; one process alone may raise a subclass of them
+STATUS: dict[type[BaseException], int] = {
     Stopped: 130,
     NotFiniteError: 1,
     Disagreement: 2,

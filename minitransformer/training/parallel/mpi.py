@@ -11,7 +11,7 @@ from mpi4py import MPI
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.training.parallel.communicator import Communicator
 
-PAUSE = 0.002  # seconds between two looks while waiting
+PAUSE = 0.002  # seconds between two checks while waiting
 PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
 FLUSH = 0.2  # seconds for the launcher to pass on what was printed: it drops the rest when it ends the processes
 
@@ -68,18 +68,19 @@ class MPICommunicator(Communicator):
         return whole
 
     def _add_up_shards(self, numbers: np.ndarray) -> None:
-        """Each process adds up its shard, in the order of the ranks; a piece at a time, so that it needs no memory."""
+        """Each process adds up its shard, in the order of the ranks; a piece at a time, to save memory."""
         shards = self.shards(len(numbers))
         for begin in range(0, max(lengths(shards)), PIECE):
             pieces = [slice(min(s.start + begin, s.stop), min(s.start + begin + PIECE, s.stop)) for s in shards]
-            counts, own = lengths(pieces), pieces[self.rank]
+            counts = lengths(pieces)
+            own_counts = [counts[self.rank]] * self.size  # from each rank, as many numbers as the own piece has
             received = np.empty((self.size, counts[self.rank]), numbers.dtype)
-            places = [len(row) for row in received], [len(received[0]) * rank for rank in range(self.size)]
-            self.mpi.Alltoallv([numbers, (counts, [piece.start for piece in pieces])], [received, places])
+            sent = [numbers, (counts, [piece.start for piece in pieces])]
+            self.mpi.Alltoallv(sent, [received, (own_counts, starts(own_counts))])
             total = received[0]
             for other in received[1:]:
                 total += other
-            numbers[own] = total
+            numbers[pieces[self.rank]] = total
 
     def _send_shards(self, numbers: np.ndarray) -> None:
         """Each process sends its shard to all others."""

@@ -6,8 +6,9 @@ r. The loss is a mean over the n tokens of the batch that are not padding. With 
     loss = sum_r (n_r / n) loss_r        and therefore        grad = sum_r (n_r / n) grad_r
 
 So a process weights its gradient by its share of the tokens, and the sum over the processes is the gradient of the
-whole batch. A mean of the processes' gradients would be wrong if their parts have different numbers of tokens. The norm
-is taken of the sum, after it is complete, so all processes clip by the same factor and take the same step.
+whole batch. A mean of the processes' gradients, as PyTorch's DistributedDataParallel takes it, would be wrong if their
+parts have different numbers of tokens. The norm is that of the complete sum, so all processes clip by the same factor
+and take the same step.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import AnomalyFound
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
-from minitransformer.training.parallel.threads import part_weights, split_batch
+from minitransformer.training.parallel.threads import split_batch
 
 
 class ProcessParallel:
@@ -60,11 +61,6 @@ class ProcessParallel:
         if len(set(self.communicator.collect(checksum))) > 1:
             raise ProcessError("the processes begin with different weights: give their models the same seed")
 
-    @property
-    def team(self) -> Any:
-        """The threads of this process."""
-        return self.accumulation.team
-
     def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
         """As `GradientAccumulation.map`; all processes must call it with the same batch.
 
@@ -92,13 +88,13 @@ class ProcessParallel:
         self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False
     ) -> tuple[Any, Any]:
         """Compute this process's part, without the others -> its share of the loss and of the accuracy."""
-        parts = split_batch(batch, self.communicator.size)
+        parts, loss_fn = split_batch(batch, self.communicator.size), self.accumulation.workers.loss_fn
         own = parts[self.communicator.rank]
-        share = part_weights(self.accumulation.workers.loss_fn, parts)[self.communicator.rank]
-        if share == 0.0:  # fewer sequences than processes, or nothing but padding
+        own_terms, terms = loss_fn.num_terms(own.targets), sum(loss_fn.num_terms(part.targets) for part in parts)
+        if own_terms == 0:  # fewer sequences than processes, or nothing but padding
             return 0.0, 0.0
-        terms = sum(self.accumulation.workers.loss_fn.num_terms(part.targets) for part in parts)
-        loss, accuracy = self.accumulation.map(function, own, measure, terms)
+        loss, accuracy = self.accumulation.map(function, own, measure, terms)  # weights the gradient by its share
+        share = own_terms / terms  # n_r / n
         return share * loss, share * accuracy if measure else None
 
     def check(self, diagnostics: Diagnostics, function: Callable[..., Any], batch: TrainingBatch, *seen: Any) -> None:

@@ -23,6 +23,8 @@ from minitransformer.training.parallel.communicator import Communicator, connect
 
 CONFIG = TransformerConfig(vocab_size=1, d_model=64, num_heads=4, d_ff=256, num_layers=1, dropout=0.0)
 LR = 0.01
+# the third of this bias that belongs to the keys has a gradient of 0, and Adam turns the rounding of 0 into a full step
+NO_GRADIENT = "self_attention.sublayer.qkv.b"
 
 
 def gather_state(layer: Layer, communicator: Communicator) -> dict[str, np.ndarray]:
@@ -48,18 +50,21 @@ def train_one_step(layer: Layer, x: np.ndarray, target: np.ndarray) -> Step:
 
 
 def compare(communicator: Communicator) -> dict[str, Any]:
-    """Train one encoder layer for a step in this process, and in all together -> {what: number}."""
+    """Train one encoder layer for a step in this process, and in all together -> {what: number}.
+
+    Raises ValueError for more processes than the layer has heads.
+    """
     rng = np.random.default_rng(0)
     whole = EncoderLayer(CONFIG, rng=rng, dtype=np.float64)
     part = shard(copy.deepcopy(whole), communicator)
     x, target = rng.standard_normal((2, 4, 10, CONFIG.d_model))
     alone, together = train_one_step(whole, x, target), train_one_step(part, x, target)
     joined = gather_state(part, communicator)
-    weights = [abs(joined[name] - array).max() for name, array in whole.state_dict().items() if name not in NO_GRADIENT]
+    weights = [abs(joined[name] - array).max() for name, array in whole.state_dict().items() if name != NO_GRADIENT]
     return {
-        "weights here": part.num_parameters(),
+        "weights of this rank": part.num_parameters(),
         "weights of the whole layer": whole.num_parameters(),
-        "loss here": together.loss,
+        "loss of this rank": together.loss,
         "loss of one process": alone.loss,
         "largest difference of the output": float(abs(together.y - alone.y).max()),
         "largest difference of the input's gradient": float(abs(together.dx - alone.dx).max()),
@@ -67,15 +72,14 @@ def compare(communicator: Communicator) -> dict[str, Any]:
     }
 
 
-# the third of this bias that belongs to the keys has a gradient of 0, and Adam turns the rounding of 0 into a full step
-NO_GRADIENT = ("self_attention.sublayer.qkv.b",)
-
-
 def main() -> None:
     """Print what `compare` finds, one column for each process."""
     communicator = connect()
+    if communicator.size > CONFIG.num_heads:  # once, instead of the same error in each process
+        raise SystemExit(f"at most {CONFIG.num_heads} processes, one for each head" if communicator.is_root else 1)
     everyones = communicator.collect(compare(communicator))
     if communicator.is_root:
+        print(f"{'':<45}", *(f"{f'rank {rank}':>12}" for rank in range(communicator.size)))
         for what in everyones[0]:
             print(f"{what:<45}", *(f"{found[what]:>12.6g}" for found in everyones))
 

@@ -28,9 +28,9 @@ NARROW = 128  # features per token: below this, matrix products are too small fo
 class DataParallel:
     """A model, and replicas of it for the other threads of a team.
 
-    `num_threads` is by default the number that `default_team_size` returns. Thread i draws its dropout masks from its
-    own generator, seeded with `seed` and i, or, if there are several processes, with its number among all threads of
-    the ranks up to this one. The same seed and number of threads give bit-identical results.
+    `num_threads` is by default the number that `default_team_size` returns. Each thread draws its dropout masks from a
+    generator of its own, seeded with `seed` and the thread's number. With several processes, their threads are numbered
+    one after another, in the order of the ranks. The same seed and number of threads give bit-identical results.
     """
 
     def __init__(
