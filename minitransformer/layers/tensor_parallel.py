@@ -125,7 +125,7 @@ class ShardedAttention(SelfAttention):
         self.own_heads = slice(first * per_group, end * per_group)
         self.widths = (heads * width, self.kv_width, self.kv_width)
         self.qkv = ColumnLinear(whole.qkv, Cut(-1, groups, whole.widths), ranks)
-        self.output = RowLinear(whole.output, Cut(0, groups, whole.widths[:1]), ranks)
+        self.output = RowLinear(whole.output, Cut(0, groups, (len(whole.output.W.data),)), ranks)
 
     def forward(
         self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None

@@ -46,6 +46,7 @@ LAYERS = {
     "attention": (attention, None),
     "attention causal": (attention, np.tril(np.ones((T, T), bool))),
     "attention mask of heads": (attention, head_mask()),
+    "attention mask of heads for all sequences": (attention, head_mask()[0]),
     "attention rotary": (lambda: attention(3, positions=RotaryPositions(4, T, dtype=np.float64)), None),
     "attention tiled": (lambda: attention(kind=TiledAttention(Pattern(causal=True))), None),
     "attention linear": (lambda: attention(kind=LinearAttention(causal=True)), None),
@@ -90,7 +91,7 @@ def test_output_and_every_gradient_are_those_of_the_whole_layer(name, size):
     assert_close(same_in_all(ys), y)
     assert_close(same_in_all(dxs), dx)
     joined = join_states(shards, cuts[0])
-    assert joined.keys() == gradients.keys()
+    assert joined.keys() == gradients.keys() >= cuts[0].keys()
     for parameter, gradient in gradients.items():
         assert_close(joined[parameter], gradient)
     for parameter in gradients.keys() - cuts[0].keys():  # all ranks have the whole gradient of the last bias
@@ -354,6 +355,24 @@ def test_a_mask_of_another_number_of_heads_is_refused():
     allowed = device(np.ones((B, 2, T, T), bool))  # as many as a rank has
     with pytest.raises(ValueError, match="allowed must be of shape"):
         in_ranks(2, lambda ranks: shard(whole, ranks)(x, allowed))
+
+
+@pytest.mark.parametrize("make", [network, attention])
+def test_without_dropout_nothing_is_drawn_and_what_draws_nothing_is_refused(make):
+    """Whatever the rate, as in the whole layers."""
+    whole, x = make(), random_array(np.random.default_rng(1), B, T, C)
+    with pytest.raises(TypeError, match="rng must be"):
+        in_ranks(2, lambda ranks: shard(whole, ranks)(x, rng=3))
+    rng = np.random.default_rng(1)
+    before = rng.bit_generator.state
+    in_ranks(1, lambda ranks: shard(whole, ranks)(x, rng=rng))
+    assert rng.bit_generator.state == before
+
+
+def test_a_vector_of_another_width_than_that_of_the_rank_is_refused():
+    x = random_array(np.random.default_rng(1), B, F)  # as for the whole layer
+    with pytest.raises(ValueError, match="RowLinear"):
+        in_ranks(2, lambda ranks: shard(network(), ranks).contract(x))
 
 
 def test_the_whole_layer_is_not_changed():

@@ -102,6 +102,27 @@ def test_sums_in_the_order_of_the_ranks_have_the_bits_of_one_process_with_as_man
         assert_same_bits(gradients, expected)
 
 
+@pytest.mark.parametrize(
+    ("options", "kind", "in_order"),
+    [({}, "add_up", False), ({"in_order": True}, "add_up", True), ({"sharded": True}, "reduce_scatter", True)],
+)
+def test_gradients_are_added_up_in_order_or_in_shards_only_on_request(options, kind, in_order):
+    def calls(communicator):
+        model = build()
+        workers = DataParallel(model, CrossEntropyLoss(0.1), 1, [0, 2], rank=communicator.rank)
+        shared = ProcessParallel(GradientAccumulation(workers), communicator, model.parameters(), **options)
+        del communicator.calls[:-1]  # of the weights
+        _, accuracy = shared.map(forward_backward, ragged_batch())
+        assert accuracy is None, "it is not measured"
+        assert shared.map_own_part(forward_backward, ragged_batch())[1] is None
+        return len(model.parameters()), communicator.calls[1:]
+
+    number, found = in_ranks(2, calls)[0]
+    sums = [what[-1] for what in found if what[0] == "add_up"]
+    assert sums == number * [in_order] + [True], "those of loss and accuracy are always in order"
+    assert len([what for what in found if what[0] == "reduce_scatter"]) == number * (kind == "reduce_scatter")
+
+
 def test_process_without_sequences_adds_nothing():
     expected = shared(ragged_batch(2), ONE_PROCESS, steps=2)[2]
     for result in in_ranks(4, partial(shared, ragged_batch(2))):
@@ -317,10 +338,22 @@ def test_nan_in_one_process_is_raised_by_all_with_its_message(bad_rank, detect):
     errors = outcomes_in_ranks(3, partial(failing_step, detect=detect, bad_rank=bad_rank))
     assert [type(error) for error in errors] == [NotFiniteError] * 3, errors
     assert len({str(error) for error in errors}) == 1
-    assert str(errors[1]).startswith("step 2: ")
+    assert str(errors[1]).startswith(
+        f"step 2: {'a number is not finite' if detect else 'the norm of the gradient is nan'};"
+    )
     assert "the gradient that output (OutputProjection) returns" in str(errors[1])
     assert str(errors[1]).endswith(f"process              rank {bad_rank} of 3")
     assert {error.layer for error in errors} == {"output"}
+
+
+def test_error_whose_cause_no_process_finds_stays_as_it_is():
+    def work(communicator):
+        workers, error = make_workers(communicator, build()), NotFiniteError(3, "x")
+        with pytest.raises(NotFiniteError) as caught, workers.sharing_errors():
+            raise error
+        return caught.value is error, str(error)
+
+    assert in_ranks(2, work) == [(True, "step 3: x")] * 2
 
 
 def test_facts_that_differ_are_named_with_the_rank():

@@ -250,6 +250,19 @@ def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_
     assert "rank 1 of 2" in first
 
 
+@small_blocks
+def test_a_step_without_a_scale_is_that_of_adam():
+    def moved(communicator, sharded):
+        parameter = Parameter(np.ones(350, "float32"))
+        optimizer = ShardedAdam([parameter], communicator) if sharded else Adam([parameter])
+        optimizer.flat.grad = np.random.default_rng(0).standard_normal(350).astype("float32")
+        optimizer.step()
+        return optimizer.weights
+
+    expected = moved(ONE_PROCESS, False)
+    assert all(same(weights, expected) for weights in in_ranks(2, partial(moved, sharded=True)))
+
+
 def test_an_optimizer_that_is_sharded_over_other_processes_is_refused():
     model = make_model()
     optimizer = ShardedAdam(model.parameters(), Communicator())
@@ -271,6 +284,7 @@ def test_each_process_moves_its_own_shard_by_the_formula():
         optimizer.flat.grad = mine
         norm = optimizer.grad_norm()
         optimizer.step(scale=0.5)
+        assert optimizer.t == 1
         return norm, optimizer.weights, same(optimizer.m, m[optimizer.shard]), same(optimizer.v, v[optimizer.shard])
 
     for norm, weights, *moments in in_ranks(2, moved):
