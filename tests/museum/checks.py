@@ -53,6 +53,9 @@ ELSEWHERE = {
 }
 
 
+STARTS_PROCESSES = "_mpi"  # the end of files whose tests start other processes, in which no bug is planted
+
+
 class Check(NamedTuple):
     """One thing that can find a bug."""
 
@@ -120,7 +123,8 @@ def _gradient_check(subject):
 def _test_modules(level):
     """The names of the files that test one level."""
     folder = ROOT / "tests" / level
-    own = [f"tests.{level}.{file.name}" for file in pkgutil.iter_modules([folder]) if file.name.startswith("test_")]
+    names = [file.name for file in pkgutil.iter_modules([folder]) if file.name.startswith("test_")]
+    own = [f"tests.{level}.{name}" for name in names if not name.endswith(STARTS_PROCESSES)]
     return (*own, *ELSEWHERE.get(level, ()))
 
 
@@ -175,6 +179,8 @@ FIXTURES = {
 
 
 def _can_be_called(test, drawn):
+    if any(mark.name == "exhaustive" for mark in getattr(test, "pytestmark", [])):
+        return False  # the quick tests should find every bug
     parametrized = {name for mark in _marks(test) for name in _argument_names(mark)}
     missing = set(inspect.signature(test).parameters) - parametrized - FIXTURES.keys()
     return not missing and (drawn or not hasattr(test, "hypothesis"))
@@ -212,6 +218,8 @@ def _rows(mark):
     for i, row in enumerate(mark.args[1]):
         given = getattr(row, "id", None)  # of pytest.param
         if hasattr(row, "marks"):
+            if any(mark.name == "exhaustive" for mark in row.marks):
+                continue
             row = row.values
         elif len(names) == 1:
             row = (row,)
