@@ -6,7 +6,7 @@ from typing import NamedTuple
 RANK_AND_SIZE = {  # the variables of each launcher
     "PMI_RANK": "PMI_SIZE",  # MPICH, Intel MPI
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",  # Open MPI
-    "PMIX_RANK": "PMIX_SIZE",  # Slurm, which does not say how many there are
+    "PMIX_RANK": "SLURM_STEP_NUM_TASKS",  # srun of Slurm
     "MV2_COMM_WORLD_RANK": "MV2_COMM_WORLD_SIZE",  # MVAPICH
 }
 

@@ -20,6 +20,7 @@ MPI = "minitransformer.training.parallel.mpi"
         ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Place(1, 4)),
         ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_RANK": "0"}, Place(0, 2)),
         ({"MV2_COMM_WORLD_RANK": "2", "MV2_COMM_WORLD_SIZE": "3"}, Place(2, 3)),
+        ({"PMIX_RANK": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_NTASKS": "16"}, Place(5, 8)),
         ({"PMIX_RANK": "5"}, Place(5, None)),
     ],
 )
