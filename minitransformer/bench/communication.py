@@ -203,12 +203,11 @@ def print_simulated(rows: Sequence[dict[str, Any]]) -> None:
     """The table of the numbers of machines in SHOWN."""
     print("\nsimulated: seconds of a step = work + sum, and how many times as fast as one machine")
     print(f"{'model':<6}{'machine':<9}{'network':<12}" + "".join(f"{f'{n} machines':>32}" for n in SHOWN))
+    cases: dict[tuple[str, str, str], str] = {}
     for row in rows:
-        if row["machines"] == SHOWN[0]:
-            same = [other for other in rows if other["machines"] in SHOWN]
-            keys = ("model", "machine", "network")
-            cells = [other for other in same if all(other[key] == row[key] for key in keys)]
-            print(
-                f"{row['model']:<6}{row['machine']:<9}{row['network']:<12}"
-                + "".join(f"{cell['work']:>11.4g} + {cell['sum']:<9.3g} {cell['speedup']:>7.1f}x" for cell in cells)
-            )
+        if row["machines"] in SHOWN:
+            case = row["model"], row["machine"], row["network"]
+            cell = f"{row['work']:>11.4g} + {row['sum']:<9.3g} {row['speedup']:>7.1f}x"
+            cases[case] = cases.get(case, "") + cell
+    for (model, machine, network), cells in cases.items():
+        print(f"{model:<6}{machine:<9}{network:<12}{cells}")
