@@ -1,8 +1,10 @@
 """Processes that `mpiexec` has started, over MPI (mpi4py)."""
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,33 +34,25 @@ class MPICommunicator(Communicator):
         """See `Communicator.add_up`."""
         if self.size == 1:
             return
-        numbers = to_host(array)
-        if in_order:
-            self._add_up_shards(numbers)
-            self._send_shards(numbers)
-        else:
-            for start in range(0, len(numbers), PIECE):
-                self.mpi.Allreduce(MPI.IN_PLACE, numbers[start : start + PIECE])
-        if numbers is not array:
-            array[...] = to_device(numbers)
+        with on_host(array) as numbers:
+            if in_order:
+                self._add_up_shards(numbers)
+                self._send_shards(numbers)
+            else:
+                for start in range(0, len(numbers), PIECE):
+                    self.mpi.Allreduce(MPI.IN_PLACE, numbers[start : start + PIECE])
 
     def reduce_scatter(self, array: xp.ndarray) -> None:
         """See `Communicator.reduce_scatter`. MPI's own took twice as long, and memory for a shard."""
-        if self.size == 1:
-            return
-        numbers = to_host(array)
-        self._add_up_shards(numbers)
-        if numbers is not array:
-            array[...] = to_device(numbers)
+        if self.size > 1:
+            with on_host(array) as numbers:
+                self._add_up_shards(numbers)
 
     def all_gather(self, array: xp.ndarray) -> None:
         """See `Communicator.all_gather`."""
-        if self.size == 1:
-            return
-        numbers = to_host(array)
-        self._send_shards(numbers)
-        if numbers is not array:
-            array[...] = to_device(numbers)
+        if self.size > 1:
+            with on_host(array) as numbers:
+                self._send_shards(numbers)
 
     def gather(self, shard: xp.ndarray) -> np.ndarray | None:
         """See `Communicator.gather`."""
@@ -103,6 +97,15 @@ class MPICommunicator(Communicator):
         time.sleep(FLUSH)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         self.mpi.Abort(status)
+
+
+@contextlib.contextmanager
+def on_host(array: xp.ndarray) -> Iterator[np.ndarray]:
+    """A `with` block that works on the numbers of `array` in the host's memory; the array gets them back."""
+    numbers = to_host(array)
+    yield numbers
+    if numbers is not array:
+        array[...] = to_device(numbers)
 
 
 def lengths(parts: list[slice]) -> list[int]:
