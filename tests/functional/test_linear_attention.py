@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+from minitransformer.backend import use_backend
 from minitransformer.functional import (
     elu_plus_one,
     elu_plus_one_backward,
     linear_attention,
     linear_attention_backward,
 )
+from minitransformer.functional.attention import linear
 from tests.helpers import device, host, random_array, relative_error
+from tests.strict.strict import strict
 
 B, H, T, S, D = 2, 4, 7, 5, 3
 
@@ -145,3 +148,12 @@ def test_features_are_refused_of_what_is_no_array_of_floating_point_numbers():
     for wrong in (device(np.arange(3)), [0.5, -0.5]):
         with pytest.raises(TypeError, match="x must be an array of floating-point numbers"):
             elu_plus_one(wrong)
+
+
+@pytest.mark.parametrize(("library", "chunk"), [("numpy", linear.CHUNK), (strict, linear.GPU_CHUNK)])
+def test_a_gpu_gets_longer_chunks_by_default(library, chunk):
+    with use_backend(library):
+        q, k, v = (device(array) for array in np.random.default_rng(2).standard_normal((3, B, H, T, D)))
+        _, cache = linear_attention(q, k, v, causal=True)
+    assert cache.chunk == chunk
+    assert linear.CHUNK < linear.GPU_CHUNK
