@@ -61,10 +61,12 @@ def passes_without_a_bug(name):
     find_check(name).run()
 
 
-def search(exhibit):
-    """The checks that find the bug, the preferred first, one by one."""
+def search(exhibit, levels=LEVELS):
+    """The checks of these levels that find the bug, the preferred first, one by one."""
     changed = {plain(function).__code__ for function in (exhibit.function, *(change[0] for change in exhibit.also))}
-    candidates = [measured for measured in measured_checks() if measured.codes & changed]
+    candidates = [
+        measured for measured in measured_checks() if measured.codes & changed and measured.check.level in levels
+    ]
     with exhibit.planted():
         for measured in sorted(candidates, key=functools.partial(_preference, exhibit)):
             if measured.check.alarms():
