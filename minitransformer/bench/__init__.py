@@ -1,8 +1,8 @@
 """The benchmarks: how fast and how large a training step is, against PyTorch and against the matrix product alone.
 
 Each benchmark is one file with one function `run`, which measures, prints a table, draws a figure and returns what it
-measured: training_step, scaling, decoding, attention, recurrent, curves, lengths, communication and device_report. The
-other files are parts of these.
+measured: training_step, scaling, decoding, attention, recurrent, curves, lengths, processes, communication and
+device_report. The other files are parts of these.
 
 Method: both models have the same shapes, dropout places, label smoothing, padding, clipping, optimizer and number of
 threads. They take turns of a third of a second in one process, so a slow moment of the machine slows both, and the

@@ -118,13 +118,13 @@ def measure_sums(communicator: Communicator, seconds: float, counts: Sequence[in
     return rows
 
 
-def fit(rows: Sequence[dict[str, Any]], name: str = "seconds") -> dict[str, Any]:
+def fit(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The latency and bandwidth whose times differ from the measured ones by the smallest factors.
 
     That is, with the smallest squares of the differences of logarithms: a sum of 10 µs counts as much as one of 1 s.
     Found on a grid of both, which is then made finer around the best. "largest factor" is that of the worst row.
     """
-    counts, times = (np.array([row[key] for row in rows], float) for key in ("parameters", name))
+    counts, times = (np.array([row[key] for row in rows], float) for key in ("parameters", "seconds"))
     best, width = np.array([math.log(1e-5), math.log(1e9)]), math.log(1e4)  # of the logarithms
     for _ in range(24):
         grid = np.linspace(-width, width, 41)

@@ -33,7 +33,6 @@ def test_the_fit_finds_the_latency_and_the_bandwidth_of_the_model_itself():
     assert found["latency"] == pytest.approx(2e-5, rel=1e-6)
     assert found["bandwidth"] == pytest.approx(3e9, rel=1e-6)
     assert found["largest factor"] == pytest.approx(1.0, abs=1e-6)
-    assert fit(rows(), "seconds in order")["latency"] == pytest.approx(4e-5, rel=1e-6)
 
 
 def test_the_fit_says_how_far_it_is_off():

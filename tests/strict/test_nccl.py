@@ -153,7 +153,7 @@ def test_numbers_of_the_host_and_objects_go_over_the_other_communicator():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda a: a.astype(xp.complex128), TypeError, "NCCL adds up float32, float64, int32, int64, got complex128"),
+        (lambda a: a.astype(xp.complex128), TypeError, "NCCL takes float32, float64, int32, int64, got complex128"),
         (lambda a: a > 0, TypeError, "got bool"),
         (lambda a: a[::2], ValueError, "contiguous arrays, got one with gaps"),
     ],

@@ -1,23 +1,20 @@
 """Starts processes with `mpiexec`, as a user does."""
 
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from minitransformer.bench.mpiexec import find_mpiexec
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0  # seconds, on a busy machine
-MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
-# why tests with several processes are skipped, or ""
-MISSING = (
-    ""
-    if MPIEXEC and importlib.util.find_spec("mpi4py")
-    else "mpi4py or mpiexec is missing: pip install 'minitransformer[mpi]'"
-)
+try:
+    MPIEXEC, MISSING = find_mpiexec("this test"), ""
+except ValueError as error:
+    MPIEXEC, MISSING = None, str(error)  # why tests with several processes are skipped
 
 
 class Ended(NamedTuple):

@@ -116,7 +116,7 @@ def kind_of(array: xp.ndarray) -> int:
     Raises TypeError for another dtype than those of KINDS, and ValueError for an array with gaps.
     """
     if array.dtype.name not in KINDS:
-        raise TypeError(f"NCCL adds up {', '.join(KINDS)}, got {array.dtype.name}")
+        raise TypeError(f"NCCL takes {', '.join(KINDS)}, got {array.dtype.name}")
     if not array.flags.c_contiguous:
-        raise ValueError("NCCL adds up contiguous arrays, got one with gaps: copy it first")
+        raise ValueError("NCCL takes contiguous arrays, got one with gaps: copy it first")
     return getattr(cupy.cuda.nccl, KINDS[array.dtype.name])
