@@ -17,7 +17,7 @@ from pathlib import Path
 from course_site.percent import LESSONS, OUTPUTS, read_cells
 
 from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
-from minitransformer.files import atomic_write
+from minitransformer.system.files import atomic_write
 
 WIDTH = "88"  # of the lines that are wrapped
 

@@ -269,7 +269,7 @@ print(f"post-norm, identity path alone: {sizes(past)[0]:.3f}")
 # share of their length.
 
 # %%
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 
 STEPS, LR, WARMUP = lesson.pick(120, 12), 0.007, 100
 

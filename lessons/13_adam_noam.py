@@ -364,7 +364,7 @@ valleys = {"SGD": descend(False, straight), "Adam": descend(True, straight), "Ad
 # %%
 from minitransformer.data import get_task
 from minitransformer.models import named_config
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 
 task, STEPS = get_task("copy"), lesson.pick(400, 20)
 

@@ -24,7 +24,7 @@ from minitransformer.evaluation import decode_and_score, exact_match
 from minitransformer.example import load_example
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from minitransformer.training import Adam, noam
 from minitransformer.vocabulary import BOS, EOS, PAD
 

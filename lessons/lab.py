@@ -38,8 +38,8 @@ SCRIPT = Path(sys.argv[0]).resolve()  # in a notebook, a file of Jupyter
 FAST = os.environ.get("MINITRANSFORMER_FAST", "") not in ("", "0")
 
 if SCRIPT.parent == HERE:
-    from minitransformer.signals import end_script_in_one_line
-    from minitransformer.terminal import print_in_any_encoding
+    from minitransformer.system.signals import end_script_in_one_line
+    from minitransformer.system.terminal import print_in_any_encoding
 
     if not sys.flags.interactive and "IPython" not in sys.modules:  # there, Ctrl-C returns to the prompt
         end_script_in_one_line(SCRIPT.stem)  # before the slow imports below
@@ -54,11 +54,11 @@ import numpy as np
 
 from minitransformer.course import workplace
 from minitransformer.example import load_example, numbers
-from minitransformer.files import atomic_write
 from minitransformer.gradcheck import relative_error
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
-from minitransformer.process import keep_freed_memory, limit_threads
-from minitransformer.terminal import wrap
+from minitransformer.system.files import atomic_write
+from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.system.terminal import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.course import LessonInfo, find_lessons, read_record
-from minitransformer.files import atomic_write
+from minitransformer.system.files import atomic_write
 
 HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- table: written by make_pages.py -->\n", "<!-- end of table -->\n"

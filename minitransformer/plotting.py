@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minitransformer.files import atomic_write
+from minitransformer.system.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

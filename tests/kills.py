@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.files import read_safetensors
-from minitransformer.progress import tqdm
+from minitransformer.system.files import read_safetensors
+from minitransformer.system.progress import tqdm
 
 STEPS = 60
 TRAIN = ("train", "copy", "--steps", str(STEPS), "--checkpoint-interval", "5", "--dropout", "0.1", "--batch-size", "4")

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.files import read_safetensors
-from minitransformer.progress import tqdm
+from minitransformer.system.files import read_safetensors
+from minitransformer.system.progress import tqdm
 from tests.kills import same_weights
 from tests.training.launching import MISSING, Processes, is_alive
 

@@ -19,8 +19,9 @@ PACKAGE = Path(minitransformer.__file__).parent
 
 # a part may import from earlier lines alone, and from itself
 LAYERING = [
-    {"backend", "course", "files", "launcher", "process", "progress", "terminal", "vocabulary"},
-    {"checks", "devices", "generators", "kernels", "signals"},
+    {"backend", "course", "vocabulary"},
+    {"system"},
+    {"checks", "kernels"},
     {"core", "tokenizers"},
     {"functional"},
     {"layers"},
@@ -37,13 +38,18 @@ LAYERING = [
     {"__main__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERING) for part in parts}
-ON_A_GPU = ("backend.py", "devices.py", "kernels/*", "training/parallel/nccl.py")  # the only files that know CuPy
+ON_A_GPU = (
+    "backend.py",
+    "system/devices.py",
+    "kernels/*",
+    "training/parallel/nccl.py",
+)  # the only files that know CuPy
 # which files may import what is neither ours nor Python's
 THIRD_PARTY = {
     "numpy": ("*",),
-    "tqdm": ("progress.py",),
-    "safetensors": ("files.py",),
-    "threadpoolctl": ("process.py",),
+    "tqdm": ("system/progress.py",),
+    "safetensors": ("system/files.py",),
+    "threadpoolctl": ("system/process.py",),
     "cupy": ON_A_GPU,
     "cupyx": ON_A_GPU,
     "matplotlib": ("plotting.py",),

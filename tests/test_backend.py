@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
 from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
 from minitransformer.functional.scatter import scatter_add
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.helpers import relative_error
 from tests.strict.strict import strict
 

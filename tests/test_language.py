@@ -35,7 +35,7 @@ NAMES = [
     (r"\bWatch(?:er|ing)?\b|\bwatch(?:er|ing)\b", "anomaly hooks, or evaluation callback", "class Watcher:"),
     (r"\b(?:class|import|except|\w+,) (?:Found|Here|Finding)\b|\b(?:Found|Here|Finding)\(", "one name", "class Here:"),
     (r"\broom\b(?= ?[=,)\]:]| \+)", "max_new_tokens, or max_len", "def beam_search(log_p, room, beam=4):"),
-    (r"\bALONE\b|\bTeam\b", "ThreadTeam", "from minitransformer.process import Team"),
+    (r"\bALONE\b|\bTeam\b", "ThreadTeam", "from minitransformer.system.process import Team"),
     (r"\bwritten_whole\b", "atomic_write", "with written_whole(path) as partial:"),
     (r"\bREFUSALS\b", "INPUT_ERRORS, or docs/error-messages.md", "see REFUSALS.md"),
     (r"\bcontinue_prompts\b|\bmodels\.(?:huggingface|pytorch|summary)\b", "the new room's name", "models.huggingface"),

@@ -14,8 +14,8 @@ from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.timing import interleave, median
 from minitransformer.functional import causal_mask
 from minitransformer.layers.attention_kinds import ATTENTION, make_attention
-from minitransformer.process import blas_threads, keep_freed_memory
-from minitransformer.progress import tqdm
+from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.system.progress import tqdm
 
 HEADS, WIDTH = 8, 64  # of queries, keys and values; batch 1
 WINDOW, STRIDE = 256, 64

@@ -28,9 +28,9 @@ from minitransformer.bench.communication_figure import plot_communication
 from minitransformer.bench.mpiexec import call_in_processes, find_mpiexec
 from minitransformer.bench.sizes import SIZES, Size
 from minitransformer.bench.steps import numpy_step
-from minitransformer.devices import free_memory
 from minitransformer.inspection.activation_memory import count_parameters
-from minitransformer.process import blas_threads
+from minitransformer.system.devices import free_memory
+from minitransformer.system.process import blas_threads
 from minitransformer.training.parallel.communicator import Communicator, connect
 
 COUNTS = tuple(round(10 ** (exponent / 2)) for exponent in range(8, 17))  # parameters: 10^4 to 10^8

@@ -12,8 +12,8 @@ from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM, make_train
 from minitransformer.data import TextTask, TranslationTask, load_bible, load_shakespeare
 from minitransformer.data.task import TrainingBatch
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
-from minitransformer.process import blas_threads, keep_freed_memory
-from minitransformer.progress import tqdm
+from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
 from minitransformer.training import cosine
 from minitransformer.training.batches import Batches

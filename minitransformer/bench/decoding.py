@@ -14,8 +14,8 @@ from minitransformer.bench.timing import interleave, median
 from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.models import GPT, gpt_config
-from minitransformer.process import blas_threads, keep_freed_memory
-from minitransformer.progress import tqdm
+from minitransformer.system.process import blas_threads, keep_freed_memory
+from minitransformer.system.progress import tqdm
 
 NAMES = ("tiny", "small")  # of SIZES
 BATCHES = (1, 32)

@@ -19,11 +19,11 @@ from minitransformer.backend import backend_name, use_backend
 from minitransformer.bench.device import DEVICE_SIZES, measure_steps
 from minitransformer.bench.parity import STEPS, compare_layers, compare_training
 from minitransformer.bench.training import train_toy_task
-from minitransformer.devices import describe_device
 from minitransformer.evaluation import decode_and_score
-from minitransformer.files import atomic_write
 from minitransformer.gradcheck.subjects import SUBJECTS
-from minitransformer.progress import tqdm
+from minitransformer.system.devices import describe_device
+from minitransformer.system.files import atomic_write
+from minitransformer.system.progress import tqdm
 
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of relative errors against NumPy
 TESTED = 1000  # held-out sequences of a toy task

@@ -19,9 +19,9 @@ from minitransformer.data import get_task
 from minitransformer.decoding.interfaces import DecodingModel
 from minitransformer.evaluation import decode_and_score
 from minitransformer.layers.positions import POSITIONS
-from minitransformer.process import limit_threads
-from minitransformer.progress import tqdm
-from minitransformer.signals import blocked
+from minitransformer.system.process import limit_threads
+from minitransformer.system.progress import tqdm
+from minitransformer.system.signals import blocked
 
 TASKS = ("copy", "reverse")
 LONGEST_TRAINED = 12  # symbols of a source in training

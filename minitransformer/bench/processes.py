@@ -17,7 +17,7 @@ from minitransformer.bench.sizes import SIZES, Size
 from minitransformer.bench.timing import LEAST, TURN, WARM_UP, median, resident_peak
 from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM
 from minitransformer.models import Transformer
-from minitransformer.process import keep_freed_memory, limit_threads
+from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, training_step
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator, connect

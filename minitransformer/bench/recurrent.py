@@ -12,7 +12,7 @@ import numpy as np
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.timing import interleave, median
 from minitransformer.layers import GRU, LSTM
-from minitransformer.process import limit_threads
+from minitransformer.system.process import limit_threads
 
 WIDTH, LAYERS, BATCH, LENGTH = 128, 2, 64, 32
 KINDS: dict[str, Any] = {"LSTM": LSTM, "GRU": GRU}

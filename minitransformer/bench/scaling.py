@@ -7,8 +7,8 @@ from minitransformer.bench.figures import plot_scaling
 from minitransformer.bench.sizes import Size
 from minitransformer.bench.steps import numpy_step
 from minitransformer.bench.timing import interleave, median, peak_memory
-from minitransformer.process import blas_threads
-from minitransformer.progress import tqdm
+from minitransformer.system.process import blas_threads
+from minitransformer.system.progress import tqdm
 
 BASE = Size("scaling", vocab_size=1000, d_model=128, num_heads=4, d_ff=512, num_layers=2, batch=16, length=32)
 DROPOUT = 0.1

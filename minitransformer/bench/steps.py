@@ -10,7 +10,7 @@ from minitransformer.bench.sizes import Size
 from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM, make_training_step
 from minitransformer.core import Parameter
 from minitransformer.models import Transformer
-from minitransformer.process import ThreadTeam, keep_freed_memory
+from minitransformer.system.process import ThreadTeam, keep_freed_memory
 from minitransformer.training import Adam
 
 LR = 1e-4

@@ -12,8 +12,8 @@ from minitransformer.bench.figures import plot_bench
 from minitransformer.bench.sizes import SIZES
 from minitransformer.bench.steps import adam_steps, numpy_step, pytorch_step, torch_is_installed
 from minitransformer.bench.timing import interleave, matmul_rate, median, peak_memory
-from minitransformer.process import blas_threads
-from minitransformer.progress import tqdm
+from minitransformer.system.process import blas_threads
+from minitransformer.system.progress import tqdm
 
 NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
 HEADER = (

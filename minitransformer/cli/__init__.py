@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.launcher import place_in
-from minitransformer.signals import Interruptions, end_process
-from minitransformer.terminal import (
+from minitransformer.system.launcher import place_in
+from minitransformer.system.signals import Interruptions, end_process
+from minitransformer.system.terminal import (
     WIDEST,
     discard_output,
     error_message,
@@ -285,6 +285,6 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--seed must be at least 0, got {arguments.seed}")
     for name in ("runs", "plots"):
         if hasattr(arguments, name):
-            from minitransformer.files import check_folder
+            from minitransformer.system.files import check_folder
 
             check_folder(getattr(arguments, name))

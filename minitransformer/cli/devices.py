@@ -3,8 +3,8 @@
 import argparse
 import json
 
-from minitransformer.devices import list_devices
-from minitransformer.terminal import wrap
+from minitransformer.system.devices import list_devices
+from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\
 List the devices that the two backends can use on this machine, and say what is missing for the others:

@@ -15,11 +15,11 @@ import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.core import Layer
-from minitransformer.files import check_file
 from minitransformer.gradcheck import Report, SecondOrderReport, check_layer, check_layer_second_order
 from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
 from minitransformer.gradcheck.subjects import BASE, select_subjects
-from minitransformer.progress import tqdm
+from minitransformer.system.files import check_file
+from minitransformer.system.progress import tqdm
 
 AnyReport = Report | SecondOrderReport
 DESCRIPTION = """\

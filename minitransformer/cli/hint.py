@@ -4,7 +4,7 @@ import argparse
 import json
 
 from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
-from minitransformer.terminal import wrap
+from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\
 Show the next of three hints for each exercise: first a question to ask yourself, then what is missing, then the shapes

@@ -7,8 +7,8 @@ import signal
 import sys
 
 from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
-from minitransformer.signals import run_child
-from minitransformer.terminal import wrap
+from minitransformer.system.signals import run_child
+from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\
 List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a

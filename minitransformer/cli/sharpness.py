@@ -12,9 +12,9 @@ from minitransformer.compare.hessian import Eigenpairs, LossOfWeights, in_float6
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import prompted
 from minitransformer.models import GPT, Seq2Seq, Transformer
-from minitransformer.process import limit_threads
-from minitransformer.progress import tqdm
 from minitransformer.recipes import get_recipe
+from minitransformer.system.process import limit_threads
+from minitransformer.system.progress import tqdm
 
 DESCRIPTION = """\
 Print the largest eigenvalues of the Hessian of a trained model's loss, and the smallest one. The Hessian has a second

@@ -17,9 +17,9 @@ from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_
 from minitransformer.cli.saved import load_model
 from minitransformer.data.pairs import tidy
 from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
-from minitransformer.files import check_folder, read_text
 from minitransformer.models import Seq2Seq, Transformer
-from minitransformer.progress import tqdm
+from minitransformer.system.files import check_folder, read_text
+from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 from minitransformer.vocabulary import BOS
 

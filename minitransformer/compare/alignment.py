@@ -14,7 +14,7 @@ from minitransformer.bench.lengths import score_at, train_all
 from minitransformer.compare.figures import plot_alignments
 from minitransformer.compare.training import make_model, train_for
 from minitransformer.data import get_task
-from minitransformer.process import keep_freed_memory
+from minitransformer.system.process import keep_freed_memory
 
 NAME = "alignment"
 DESCRIPTION = "where a trained additive model looks while it reverses and sorts"

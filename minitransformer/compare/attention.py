@@ -18,10 +18,10 @@ from minitransformer.data.text import TextTask
 from minitransformer.evaluation import decode_and_score, mean_loss
 from minitransformer.models import GPT
 from minitransformer.plotting import BLUE, COLORS, GREY, pyplot, save_figure
-from minitransformer.progress import tqdm
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.text import WINDOWS, spread_windows
+from minitransformer.system.progress import tqdm
 from minitransformer.training import History
 
 NAME = "attention"

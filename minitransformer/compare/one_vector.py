@@ -12,7 +12,7 @@ from minitransformer.bench.lengths import score_at, train_all
 from minitransformer.compare.figures import plot_one_vector
 from minitransformer.compare.training import MODELS, PARAMETERS, make_model, train_for
 from minitransformer.data import get_task
-from minitransformer.process import keep_freed_memory
+from minitransformer.system.process import keep_freed_memory
 
 NAME = "one-vector"
 DESCRIPTION = "copy and reverse by length: one fixed vector, additive and dot attention, Transformer"

@@ -15,7 +15,7 @@ from minitransformer.compare.figures import plot_recall
 from minitransformer.compare.training import MODELS, PARAMETERS, PEAK, make_model, train_for
 from minitransformer.data.tasks import Recall
 from minitransformer.evaluation import decode_and_score
-from minitransformer.process import keep_freed_memory
+from minitransformer.system.process import keep_freed_memory
 
 NAME = "recall"
 DESCRIPTION = "key-value pairs, asked at the end: compress (one fixed vector) against compare (attention)"

@@ -22,8 +22,8 @@ from minitransformer.compare.figures import plot_sharpness
 from minitransformer.compare.hessian import LossOfWeights, largest_eigenpairs
 from minitransformer.data import ToyTask, get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import limit_threads
-from minitransformer.progress import tqdm
+from minitransformer.system.process import limit_threads
+from minitransformer.system.progress import tqdm
 
 NAME = "sharpness"
 DESCRIPTION = "the largest eigenvalue of the Hessian during plain gradient descent, against 2 / lr"

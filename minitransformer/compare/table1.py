@@ -21,8 +21,8 @@ from minitransformer.functional import causal_mask
 from minitransformer.functional.attention import Pattern
 from minitransformer.layers import LSTM, Conv1d, SelfAttention
 from minitransformer.layers.attention_kinds import TiledAttention
-from minitransformer.process import limit_threads
-from minitransformer.progress import tqdm
+from minitransformer.system.process import limit_threads
+from minitransformer.system.progress import tqdm
 
 NAME = "table1"
 DESCRIPTION = "the paper's table 1: multiply-adds, sequential operations, path length and time of a layer"

@@ -10,7 +10,7 @@ from minitransformer.bench.training import make_training_step
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.process import limit_threads
+from minitransformer.system.process import limit_threads
 from minitransformer.training.batches import Batches
 from minitransformer.vocabulary import PAD
 

@@ -16,8 +16,8 @@ from minitransformer.compare.training import train_for, widest
 from minitransformer.data.bible import database_path
 from minitransformer.decoding.translate import translate
 from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu, score
-from minitransformer.process import keep_freed_memory, limit_threads
 from minitransformer.recipes import get_recipe
+from minitransformer.system.process import keep_freed_memory, limit_threads
 
 NAME = "translation"
 DESCRIPTION = "BLEU of translations from German: one fixed vector, additive attention, Transformer"

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minitransformer.files import read_text
+from minitransformer.system.files import read_text
 
 Pair = tuple[str, str]  # a sentence and its translation
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_integer
-from minitransformer.files import read_text
+from minitransformer.system.files import read_text
 from minitransformer.tokenizers import Tokenizer
 
 HELD_OUT_PLAYS = ("romeo-and-juliet", "the-tempest")  # a tragedy and a romance that training never sees

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from minitransformer.exercises.exercise import Exercise
 from minitransformer.exercises.judging import Diagnosis
-from minitransformer.terminal import wrap
+from minitransformer.system.terminal import wrap
 
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90"}
 

@@ -10,7 +10,7 @@ from typing import Any
 from minitransformer.course import workplace
 from minitransformer.exercises.exercise import Exercise, load
 from minitransformer.exercises.judging import Diagnosis
-from minitransformer.files import atomic_write, read_bytes
+from minitransformer.system.files import atomic_write, read_bytes
 
 NOTED: dict[str, Any] = {"hints": int, "tries": int, "passed": bool, "gave_up": bool}
 

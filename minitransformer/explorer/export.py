@@ -36,9 +36,9 @@ from minitransformer.example import load_example, numbers
 from minitransformer.example.model import WORD
 from minitransformer.example.numbers import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
-from minitransformer.files import atomic_write
 from minitransformer.functional import sinusoidal_positions
 from minitransformer.models import Transformer
+from minitransformer.system.files import atomic_write
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 LARGEST = 255_000  # weights: data.js has 19.5 bytes for each of them, so it stays below 5 MB

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from minitransformer.explorer.export import Data, data_text
-from minitransformer.files import atomic_write, check_folder
+from minitransformer.system.files import atomic_write, check_folder
 
 PAGE = Path(__file__).with_name("page")
 DATA = "data.js"

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from minitransformer.explorer.export import Data, data_text
 from minitransformer.explorer.folder import DATA, TYPES, page_files
-from minitransformer.files import named_in_errors
+from minitransformer.system.files import named_in_errors
 
 HOST = "127.0.0.1"
 METHODS = ("GET", "HEAD")

@@ -7,8 +7,8 @@ import numpy as np
 from minitransformer import kernels
 from minitransformer.backend import xp
 from minitransformer.checks import check_generator, check_rate
-from minitransformer.generators import random_uint16
 from minitransformer.kernels.dispatch import fused
+from minitransformer.system.generators import random_uint16
 
 
 class DropoutCache(NamedTuple):

@@ -23,11 +23,11 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
-from minitransformer.generators import make_generator
 from minitransformer.gradcheck.examine import Examiner, Tensor
 from minitransformer.gradcheck.loss import Loss
 from minitransformer.gradcheck.probes import Point
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
+from minitransformer.system.generators import make_generator
 
 TOLERANCE = 1e-12  # for the complex step
 MAX_ENTRIES = 300  # a tensor with more is checked along random directions

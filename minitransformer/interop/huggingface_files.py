@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from minitransformer.files import check_file, named_in_errors, read_bytes, read_safetensors_header
+from minitransformer.system.files import check_file, named_in_errors, read_bytes, read_safetensors_header
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # how safetensors names the dtypes that weights may have; NumPy lacks bfloat16, which is read as its 16 bits

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from minitransformer.files import read_bytes
 from minitransformer.interop.huggingface_files import read_json
+from minitransformer.system.files import read_bytes
 from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer
 from minitransformer.tokenizers.byte_merging import split_merge
 

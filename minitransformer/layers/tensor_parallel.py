@@ -28,13 +28,13 @@ from minitransformer.functional.ranks import (
     sum_over_ranks,
     sum_over_ranks_backward,
 )
-from minitransformer.generators import generator_of_rank
 from minitransformer.layers.attention import MultiHeadAttention, SelfAttention, SelfAttentionCache
 from minitransformer.layers.attention_positions import RotaryPositions
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.feed_forward import FeedForward, FeedForwardCache
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.shards import Cut, first_units, split
+from minitransformer.system.generators import generator_of_rank
 
 
 class ColumnLinear(Linear):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import backend_name
-from minitransformer.files import atomic_write
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
+from minitransformer.system.files import atomic_write
 from minitransformer.training import History
 from minitransformer.training.checkpointer import saved_steps
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from minitransformer.files import check_folder, named_in_errors
+from minitransformer.system.files import check_folder, named_in_errors
 
 if sys.platform == "win32":
     import msvcrt

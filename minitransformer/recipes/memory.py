@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minitransformer.devices import free_memory
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
+from minitransformer.system.devices import free_memory
 from minitransformer.training.parallel.communicator import connect
 from minitransformer.training.parallel.threads import useful_threads
 

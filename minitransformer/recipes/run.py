@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from minitransformer.files import named_in_errors, reason
-from minitransformer.process import limit_threads, threads_are_chosen
 from minitransformer.recipes import RECIPES, get_recipe
 from minitransformer.recipes.changes import changes, shared_threads
 from minitransformer.recipes.folder import RunFolder, run_name
@@ -18,6 +16,8 @@ from minitransformer.recipes.options import TrainOptions, from_json, option_name
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.recipes.speed import steps_in
 from minitransformer.recipes.together import check_agreement, root_has_locked
+from minitransformer.system.files import named_in_errors, reason
+from minitransformer.system.process import limit_threads, threads_are_chosen
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
 from minitransformer.training.parallel.communicator import connect

@@ -8,11 +8,11 @@ import numpy as np
 from minitransformer.data import TextTask
 from minitransformer.decoding import Sampling, generate
 from minitransformer.decoding.incremental import SlidingState
-from minitransformer.files import atomic_write
 from minitransformer.models import GPT, TransformerConfig, gpt_config
-from minitransformer.progress import tqdm
 from minitransformer.recipes.recipe import Trained
 from minitransformer.recipes.text import TextOptions, TextRecipe
+from minitransformer.system.files import atomic_write
+from minitransformer.system.progress import tqdm
 
 PROMPT = "ROMEO\n"
 

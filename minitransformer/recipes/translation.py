@@ -23,14 +23,14 @@ from minitransformer.evaluation.translation import (
     score,
     sentence_scores,
 )
-from minitransformer.files import atomic_write
 from minitransformer.inspection import training_flops
 from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.residual import NORMS
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.progress import tqdm
 from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained
+from minitransformer.system.files import atomic_write
+from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import AverageOfLast, History, cosine

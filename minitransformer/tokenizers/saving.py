@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from minitransformer.checks import check_choice, check_names
-from minitransformer.files import atomic_write, checksum, read_bytes
+from minitransformer.system.files import atomic_write, checksum, read_bytes
 from minitransformer.tokenizers.base import Tokenizer
 from minitransformer.tokenizers.byte_level import ByteLevelTokenizer
 from minitransformer.tokenizers.byte_pair import BytePairTokenizer

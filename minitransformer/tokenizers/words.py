@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 
 BATCH = 50_000  # words between two updates of the progress bar
 LONG = 1_000_000  # characters; a progress bar is shown for texts of at least this length

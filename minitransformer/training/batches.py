@@ -8,7 +8,7 @@ import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.data.task import TrainingBatch
-from minitransformer.generators import generator_state, restore_generator
+from minitransformer.system.generators import generator_state, restore_generator
 
 
 class Batches:

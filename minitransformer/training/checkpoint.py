@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_names
-from minitransformer.files import checksum, read_safetensors, write_safetensors
 from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer
+from minitransformer.system.files import checksum, read_safetensors, write_safetensors
 
 FORMAT = "minitransformer-2"
 BEFORE_CHECKSUMS = "minitransformer-1"

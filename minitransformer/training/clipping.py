@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from minitransformer.backend import backend_name, xp
 from minitransformer.core import Parameter
-from minitransformer.process import SINGLE_THREAD, ThreadTeam
+from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 
 BLOCK = 2**16  # gradients summed at a time, so that rounding errors stay small in float32
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import backend_name, to_host, xp
-from minitransformer.generators import generator_state, restore_generator
-from minitransformer.process import ThreadTeam
+from minitransformer.system.generators import generator_state, restore_generator
+from minitransformer.system.process import ThreadTeam
 from minitransformer.training.anomaly_hooks import (
     BACKWARD,
     LOSS,

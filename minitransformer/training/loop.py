@@ -17,8 +17,8 @@ from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss, features_and_head
-from minitransformer.process import keep_freed_memory, limit_threads
-from minitransformer.progress import tqdm
+from minitransformer.system.process import keep_freed_memory, limit_threads
+from minitransformer.system.progress import tqdm
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import SILENT
 from minitransformer.training.averaging import Averaging

@@ -12,7 +12,7 @@ from minitransformer.backend import backend_name, to_device, to_host, xp
 from minitransformer.checks import check_number, check_rate, check_shape
 from minitransformer.core import FlatParameter, Parameter
 from minitransformer.kernels.dispatch import fused
-from minitransformer.process import SINGLE_THREAD, ThreadTeam
+from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 from minitransformer.training.clipping import grad_norm
 
 BLOCK = 2**16  # numbers per block on the host: so few that they stay in the processor's cache during the update

@@ -10,8 +10,8 @@ import numpy as np
 from minitransformer.backend import xp
 from minitransformer.core import Layer
 from minitransformer.data.task import EpochTask, Task, TrainingBatch
-from minitransformer.generators import generator_state, make_generator, restore_generator
 from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.system.generators import generator_state, make_generator, restore_generator
 from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.batches import Batches

@@ -30,7 +30,7 @@ def usual_width(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_lines_of_progress(monkeypatch):
     """What a command prints does not depend on how busy the machine is."""
-    monkeypatch.setattr("minitransformer.progress.LINE_INTERVAL", float("inf"))
+    monkeypatch.setattr("minitransformer.system.progress.LINE_INTERVAL", float("inf"))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minitransformer
-from minitransformer.files import read_safetensors
+from minitransformer.system.files import read_safetensors
 from minitransformer.training import NotFiniteError
 from minitransformer.training.run import TrainingRun
 from tests.cli.run import run

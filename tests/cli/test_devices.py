@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import minitransformer
-from minitransformer import devices
 from minitransformer.backend import BackendUnavailableError, use_backend
 from minitransformer.bench import device, device_report, parity
-from minitransformer.devices import list_devices, version_of
+from minitransformer.system import devices
+from minitransformer.system.devices import list_devices, version_of
 from tests.cli.run import assert_refused, run
 from tests.strict.strict import strict
 

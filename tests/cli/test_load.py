@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minitransformer import devices
 from minitransformer.backend import use_backend
 from minitransformer.bench.timing import resident_peak
-from minitransformer.files import read_safetensors
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import memory
+from minitransformer.system import devices
+from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 from tests.cli.test_resume import stopping_after

@@ -2,9 +2,9 @@
 
 import pytest
 
-from minitransformer.files import read_safetensors
 from minitransformer.models import Seq2Seq
 from minitransformer.recipes.toy import RECURRENT
+from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 from tests.cli.test_resume import stopping_after

@@ -9,11 +9,11 @@ import signal
 import numpy as np
 import pytest
 
-from minitransformer.files import read_safetensors
-from minitransformer.process import THREAD_VARIABLES, limit_threads
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import option_name
 from minitransformer.recipes.run import find_checkpoint
+from minitransformer.system.files import read_safetensors
+from minitransformer.system.process import THREAD_VARIABLES, limit_threads
 from minitransformer.training import load_checkpoint, read_run
 from minitransformer.training.run import TrainingRun
 from tests.cli.run import assert_refused, run

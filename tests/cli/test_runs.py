@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from minitransformer.files import read_safetensors
 from minitransformer.recipes.lock import locked
+from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 from tests.cli.test_resume import stopping_after

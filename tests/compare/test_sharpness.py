@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.compare import sharpness
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from tests.cli.run import run
 
 

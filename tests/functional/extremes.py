@@ -11,7 +11,7 @@ import numpy as np
 
 from minitransformer import functional as F
 from minitransformer.backend import backend_name
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, host
 
 SCALES = (1e-30, 1e-20, 1e-6, 1.0, 1e6, 1e13, 1e20, 1e30)

@@ -12,7 +12,7 @@ from minitransformer.functional import (
     scaled_dot_product_attention_backward,
     tiled_attention,
 )
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.functional.test_softmax import naive_softmax
 from tests.helpers import derivatives, device, host, random_array, relative_error, same
 

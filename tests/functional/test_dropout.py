@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import dropout, dropout_backward
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, host, random_array, same
 
 

@@ -16,7 +16,7 @@ from minitransformer.functional import (
     tiled_attention_backward,
 )
 from minitransformer.functional.attention import BlockPattern, Pattern, tiles
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, host, random_array, relative_error, same
 
 B, H, T, S, D = 2, 6, 7, 10, 3

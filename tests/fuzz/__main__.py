@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from tests.fuzz import files, inputs
 from tests.fuzz.ending import REFUSED, SUCCESS, ending_of
 

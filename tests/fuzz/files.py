@@ -10,8 +10,8 @@ from safetensors.numpy import save
 
 from minitransformer.data import load_text
 from minitransformer.data.pairs import read_pairs
-from minitransformer.files import checksum
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
+from minitransformer.system.files import checksum
 from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import FORMAT

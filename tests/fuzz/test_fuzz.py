@@ -89,7 +89,7 @@ def plant_tokenizers_unseen(patch):
 
 def plant_lossy_text(patch):
     """What is no UTF-8 becomes a question mark."""
-    patch.setattr("minitransformer.files.read_bytes", lambda path: path.read_bytes().replace(b"\xff", b"?")[:99])
+    patch.setattr("minitransformer.system.files.read_bytes", lambda path: path.read_bytes().replace(b"\xff", b"?")[:99])
 
 
 def plant_untidy_pairs(patch):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.core import Layer, Parameter
-from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import randomize_parameters
+from minitransformer.system.generators import make_generator
 from tests.gradcheck.pieces import ANALYTIC, KINKED, REDUCTIONS, UNSAFE
 
 KINDS = ("analytic", "kinked", "mixed")

@@ -26,8 +26,8 @@ from minitransformer.functional import (
     softmax_backward,
 )
 from minitransformer.functional.scatter import scatter_add
-from minitransformer.generators import make_generator
 from minitransformer.kernels import launch
+from minitransformer.system.generators import make_generator
 from minitransformer.training.optimizers import adam_update
 from tests.kernels.cuda_on_cpu import kernels_in
 from tests.strict.strict import strict

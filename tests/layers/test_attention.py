@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, dropout, padding_mask
-from minitransformer.generators import make_generator
 from minitransformer.layers import CrossAttention, SelfAttention
+from minitransformer.system.generators import make_generator
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear
 from tests.helpers import device, host, random_array, randomize, relative_error, same

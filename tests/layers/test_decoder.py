@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.generators import make_generator
 from minitransformer.layers import Decoder, DecoderLayer
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_attention import cross_attention_weights, naive_multi_head, self_attention_weights
 from tests.layers.test_encoder import config

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import dropout
-from minitransformer.generators import make_generator
 from minitransformer.layers import Dropout
+from minitransformer.system.generators import make_generator
 from tests.helpers import random_array, same
 
 

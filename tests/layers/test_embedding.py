@@ -8,8 +8,8 @@ import pytest
 
 from minitransformer.core import Parameter
 from minitransformer.functional import dropout
-from minitransformer.generators import make_generator
 from minitransformer.layers import Embedding, InputEmbedding, LearnedPositions, OutputProjection, PositionalEncoding
+from minitransformer.system.generators import make_generator
 from tests.functional.test_positions import naive_positions
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 

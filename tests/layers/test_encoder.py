@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import padding_mask
-from minitransformer.generators import make_generator
 from minitransformer.layers import Encoder, EncoderLayer
 from minitransformer.models import TransformerConfig
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, random_array, randomize, relative_error, same
 from tests.layers.test_attention import naive_multi_head, self_attention_weights
 from tests.layers.test_feed_forward import naive_feed_forward

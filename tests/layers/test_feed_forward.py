@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import dropout
-from minitransformer.generators import make_generator
 from minitransformer.layers import FeedForward
+from minitransformer.system.generators import make_generator
 from tests.functional.test_linear import naive_linear
 from tests.helpers import device, host, random_array, randomize, relative_error
 

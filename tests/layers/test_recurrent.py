@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import gru, lstm
-from minitransformer.generators import make_generator
 from minitransformer.layers import GRU, LSTM
+from minitransformer.system.generators import make_generator
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, I, R, L = 3, 5, 4, 2, 3

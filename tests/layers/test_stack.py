@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from minitransformer.generators import make_generator
 from minitransformer.layers import DecoderLayer, EncoderLayer
 from minitransformer.models import TransformerConfig
+from minitransformer.system.generators import make_generator
 from tests.helpers import random_array, randomize, relative_error
 
 B, T, S, C = 2, 4, 5, 12

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minitransformer.functional.dropout import DropoutCache
-from minitransformer.generators import make_generator
 from minitransformer.models import (
     BERT,
     GPT,
@@ -19,6 +18,7 @@ from minitransformer.models import (
     bert_config,
     gpt_config,
 )
+from minitransformer.system.generators import make_generator
 from tests.helpers import host
 
 V = 11

@@ -26,9 +26,7 @@ from tests.oracle.reference_file import read
 
 # of the package, as imported: a bug of one level cannot be seen by tests of the levels before, which never import it
 LEVELS = (
-    "process",
     "backend",
-    "generators",
     "core",
     "functional",
     "layers",
@@ -46,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 GRADIENT = "gradient check: "
 # files of tests that are not in the folder of their level
 ELSEWHERE = {
-    "backend": ("tests.test_threads",),
+    "backend": ("tests.system.test_threads",),
     "core": ("tests.test_core",),
     "models": ("tests.oracle.test_huggingface_reference",),
     "training": ("tests.oracle.test_pytorch_reference",),

@@ -1,7 +1,8 @@
 """Bugs of large batches that are computed in micro batches, and of several threads in one process."""
 
-from minitransformer import backend, process, training
+from minitransformer import backend, training
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.system import process
 from minitransformer.training.parallel import threads
 
 EXHIBITS = (

@@ -1,9 +1,9 @@
 """Bugs of tensor parallelism: what is summed over the ranks, what is cut where, and what the ranks must agree on."""
 
-from minitransformer import generators
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import ranks
 from minitransformer.layers import shards, tensor_parallel
+from minitransformer.system import generators
 
 EXHIBITS = (
     Exhibit(

@@ -26,7 +26,7 @@ import time
 
 import numpy as np
 
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from tests.mutation import measuring, report
 from tests.mutation.judging import SURVIVED, Judge
 from tests.mutation.mutants import modules_of, mutants_of

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, Phase, settings
 
 from minitransformer.gradcheck.subjects import SUBJECTS
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from tests.museum import checks
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@
 import argparse
 import warnings
 
-from minitransformer.progress import tqdm
+from minitransformer.system.progress import tqdm
 from tests.precision.cases import CASES
 from tests.precision.page import PAGE, lines_of, make_page, row
 

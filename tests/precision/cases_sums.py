@@ -4,7 +4,7 @@ import numpy as np
 from mpmath import mp
 
 from minitransformer import functional as F
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 from tests.precision import definitions
 from tests.precision.case import Case
 from tests.precision.running import pair

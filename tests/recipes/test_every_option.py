@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from minitransformer.files import checksum
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import TrainOptions, option_name
+from minitransformer.system.files import checksum
 from tests.cli.run import assert_refused, run
 
 ALL = {field.name: field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.defaults)}

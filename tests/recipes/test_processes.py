@@ -6,11 +6,11 @@ import types
 import pytest
 
 from minitransformer.models import TransformerConfig
-from minitransformer.process import THREAD_VARIABLES, limit_threads
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.changes import changes, shared_threads
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.run import Run
+from minitransformer.system.process import THREAD_VARIABLES, limit_threads
 from minitransformer.training.checkpointer import SavedRun
 
 COPY = get_recipe("copy")

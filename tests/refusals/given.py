@@ -7,8 +7,8 @@ import struct
 import numpy as np
 from safetensors.numpy import save
 
-from minitransformer.files import checksum
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
+from minitransformer.system.files import checksum
 from minitransformer.tokenizers import CharacterTokenizer, save_tokenizer
 from minitransformer.training import save_checkpoint
 from minitransformer.training.checkpoint import FORMAT

@@ -8,9 +8,9 @@ import pytest
 
 from minitransformer.data import Batch, get_task
 from minitransformer.data.text import TextBatch
-from minitransformer.generators import make_generator
 from minitransformer.models import BERT, GPT, Transformer, TransformerConfig
-from minitransformer.process import ThreadTeam
+from minitransformer.system.generators import make_generator
+from minitransformer.system.process import ThreadTeam
 from minitransformer.training import (
     AverageOfLast,
     Checkpointer,

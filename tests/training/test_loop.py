@@ -12,8 +12,8 @@ import pytest
 from minitransformer.core import Layer
 from minitransformer.data import get_task
 from minitransformer.evaluation import mean_loss
-from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.system.generators import make_generator
 from minitransformer.training import (
     Adam,
     AverageOfLast,

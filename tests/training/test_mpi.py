@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from minitransformer.data import get_task
-from minitransformer.files import read_safetensors
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.system.files import read_safetensors
 from minitransformer.training import CrossEntropyLoss, DataParallel, GradientAccumulation, forward_backward
 from minitransformer.training.parallel.communicator import ONE_PROCESS, connect
 from minitransformer.training.parallel.processes import ProcessParallel

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from minitransformer.data import Batch
-from minitransformer.generators import make_generator
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import THREAD_VARIABLES, ThreadTeam
+from minitransformer.system.generators import make_generator
+from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam
 from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward
 from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, ragged, randomize, relative_error

@@ -9,7 +9,7 @@ from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.functional.attention.patterns import Tile, TilePattern
 from minitransformer.functional.diagonals import diagonal_sums, toeplitz
 from minitransformer.functional.dropout import DropoutCache, dropout
-from minitransformer.generators import make_generator
+from minitransformer.system.generators import make_generator
 
 NUMBERS = 2**16  # scores that are computed at one time: a tile of one head, or of several, in the processor's cache
 GPU_NUMBERS = 2**24  # 67 MB in float32, for few launches

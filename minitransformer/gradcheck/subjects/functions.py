@@ -10,7 +10,6 @@ from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
 from minitransformer.functional.attention import Pattern
-from minitransformer.generators import make_generator
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
     ODD_MASKS,
@@ -21,6 +20,7 @@ from minitransformer.gradcheck.subjects.table import (
     draw_mask,
     register,
 )
+from minitransformer.system.generators import make_generator
 
 DROPOUT = 0.3
 SHARED = {"B": 2, "H": 6}  # with grouped queries: more heads, in fewer sequences

@@ -9,7 +9,6 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters
 from minitransformer.gradcheck.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
@@ -26,6 +25,7 @@ from minitransformer.models import (
     t5_config,
 )
 from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
+from minitransformer.system.generators import make_generator
 
 SMOOTHING, SEGMENTS, CLASSES = 0.1, 3, 13
 LARGE_EPS = 0.1  # so large that it matters

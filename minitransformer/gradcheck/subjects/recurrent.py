@@ -8,7 +8,6 @@ from numpy.typing import DTypeLike
 from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.backend import xp
-from minitransformer.generators import make_generator
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.models import LARGEST, draw_sentences, loss_problem
 from minitransformer.gradcheck.subjects.table import (
@@ -24,6 +23,7 @@ from minitransformer.gradcheck.subjects.table import (
 from minitransformer.layers.memory_attention import MEMORY_ATTENTION
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
 from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
+from minitransformer.system.generators import make_generator
 from minitransformer.vocabulary import PAD
 
 DROPOUT, LAYERS = 0.3, 3

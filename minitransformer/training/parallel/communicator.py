@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import backend_name, to_device, to_host, xp
-from minitransformer.launcher import place_in
+from minitransformer.system.launcher import place_in
 from minitransformer.training import clipping
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
-from minitransformer.generators import make_generator
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.process import ThreadTeam, blas_threads, threads_are_chosen
+from minitransformer.system.generators import make_generator
+from minitransformer.system.process import ThreadTeam, blas_threads, threads_are_chosen
 
 MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
 NARROW = 128  # features per token: below this, matrix products are too small for threads to share

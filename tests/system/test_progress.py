@@ -7,10 +7,12 @@ import sys
 
 import pytest
 
-from minitransformer import progress
-from minitransformer.progress import tqdm
+from minitransformer.system import progress
+from minitransformer.system.progress import tqdm
 
-COUNT_TO_THREE = "from minitransformer.progress import tqdm\nfor i in tqdm([1, 2, 3], unit='egg'): tqdm.write(f'<{i}>')"
+COUNT_TO_THREE = (
+    "from minitransformer.system.progress import tqdm\nfor i in tqdm([1, 2, 3], unit='egg'): tqdm.write(f'<{i}>')"
+)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from minitransformer.files import atomic_write, check_file, check_folder, checksum
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.system.files import atomic_write, check_file, check_folder, checksum
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import BEFORE_CHECKSUMS, FORMAT
 

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from minitransformer.cli import main
-from minitransformer.launcher import Place, place_in
+from minitransformer.system.launcher import Place, place_in
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError, communicator_of
 
 MPI = "minitransformer.training.parallel.mpi"

@@ -14,7 +14,7 @@ from minitransformer.backend import backend_name, to_host, use_backend, xp
 from minitransformer.data import get_task
 from minitransformer.kernels.dispatch import fused, plain_formulas
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.process import THREAD_VARIABLES, ThreadTeam, blas_threads, limit_threads
+from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam, blas_threads, limit_threads
 from minitransformer.training import AverageOfLast, ExponentialAverage, TrainingSettings, noam, train
 from minitransformer.training.parallel import threads as parallel
 from tests.strict.strict import strict

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from minitransformer.terminal import discard_output, error_message
+from minitransformer.system.terminal import discard_output, error_message
 
 PATIENCE = 0.5  # seconds that a child has to clean up
 REPEAT = 1.0  # seconds after which an interruption that had no effect is repeated

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import BackendUnavailableError, backend_name, use_backend, xp
-from minitransformer.process import blas_threads
+from minitransformer.system.process import blas_threads
 
 cupy: Any = xp  # used only where the backend is CuPy: a type checker takes xp for NumPy, which has no `cuda`
 

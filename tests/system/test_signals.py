@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from minitransformer import signals
-from minitransformer.signals import Interruptions, run_child
+from minitransformer.system import signals
+from minitransformer.system.signals import Interruptions, run_child
 from tests.cli.test_lesson import HEADER
 
 PROMPT = 10  # seconds that only a process that goes on working needs
@@ -128,7 +128,7 @@ def test_workers_end_with_a_parent_that_is_killed(start):
 @posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_script_ends_with_one_line(number, start):
-    code = "import time; from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    code = "import time; from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}; print('begun', flush=True); time.sleep(60)")
     process.stdout.readline()
     os.kill(process.pid, number)
@@ -139,7 +139,7 @@ def test_script_ends_with_one_line(number, start):
 @posix
 def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the process inherits, as after `nohup` and `&`
-    code = "import time; from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    code = "import time; from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start(
         "-c", f"{code}; print('begun', flush=True); time.sleep(0.5); print('on', flush=True); time.sleep(60)"
     )
@@ -151,21 +151,21 @@ def test_process_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(start):
 
 
 def test_script_without_enough_memory_says_so_in_one_line(start):
-    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    code = "from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}; raise MemoryError('Unable to allocate 7 TiB')")
     assert process.communicate()[1] == "02_two: not enough memory: Unable to allocate 7 TiB\n"
     assert process.returncode == 1
 
 
 def test_script_with_a_bug_shows_its_traceback(start):
-    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    code = "from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}; 1 / 0")
     assert "Traceback" in process.communicate()[1]
 
 
 @posix
 def test_script_ends_quietly_when_nobody_reads_what_it_prints(start):
-    code = "from minitransformer.signals import end_script_in_one_line as end; end('02_two')"
+    code = "from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}\nwhile True: print('a line')")
     process.stdout.readline()
     process.stdout.close()

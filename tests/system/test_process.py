@@ -7,7 +7,13 @@ import threading
 import numpy as np
 import pytest
 
-from minitransformer.process import ThreadTeam, blas_threads, keep_freed_memory, limit_threads, threads_are_chosen
+from minitransformer.system.process import (
+    ThreadTeam,
+    blas_threads,
+    keep_freed_memory,
+    limit_threads,
+    threads_are_chosen,
+)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from minitransformer import terminal
 from minitransformer.cli import COMMANDS, main, make_parser
-from minitransformer.terminal import error_message, print_in_any_encoding, width, wrap, wrap_help
+from minitransformer.system import terminal
+from minitransformer.system.terminal import error_message, print_in_any_encoding, width, wrap, wrap_help
 
 HELP = """\
 A paragraph of two

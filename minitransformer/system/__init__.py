@@ -1,0 +1,1 @@
+"""The operating system and its manners: files, terminals, processes, signals, devices, seeds."""
