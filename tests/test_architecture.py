@@ -23,7 +23,7 @@ LAYERING = [
     {"system"},
     {"checks", "kernels"},
     {"core", "tokenizers"},
-    {"functional"},
+    {"functional", "config"},
     {"layers"},
     {"decoding"},
     {"models"},
@@ -75,7 +75,7 @@ AXIS_LENGTHS = set("BCDFHIMNOSTV")
 ONE_NUMBER_EACH = {"sqrt", "exp", "log", "sin", "cos", "tanh", "power", "square"}
 # parts whose public functions and methods are annotated
 ANNOTATED = set(LEVEL) - {"__init__", "__main__"}
-MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 300, 40
+MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 350, 40
 
 
 class Source(NamedTuple):
@@ -300,7 +300,7 @@ BROKEN_RULES = [
     (missing_docstrings, "core.py", '"""."""\ndef f(): pass', "f has no docstring"),
     (missing_docstrings, "core.py", '"""."""\nclass A:\n    """."""\n    def f(self): pass', "A.f has no docstring"),
     (long_functions, "core.py", f'def f():\n    """\n    More."""\n{LONG_BODY}', "f has 41 lines"),
-    (long_files, "core.py", "x = 1\n" * 301, "301 lines"),
+    (long_files, "core.py", "x = 1\n" * 351, "351 lines"),
 ]  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import numpy as np
 from minitransformer.bench.figures import plot_attention
 from minitransformer.bench.steps import torch_is_installed
 from minitransformer.bench.timing import interleave, median
+from minitransformer.config import ATTENTION, TransformerConfig
 from minitransformer.functional import causal_mask
-from minitransformer.layers.attention_kinds import ATTENTION, make_attention
+from minitransformer.layers.attention_kinds import make_attention
 from minitransformer.system.process import blas_threads, keep_freed_memory
 from minitransformer.system.progress import tqdm
 
@@ -78,7 +78,7 @@ def make_inputs(length: int) -> list[np.ndarray]:
 def numpy_call(name: str, length: int) -> Callable[[], Any]:
     """One of the kinds that a model can have -> a function that returns the gradients."""
     window, stride = (WINDOW if name in ("windowed", "strided") else None), (STRIDE if name == "strided" else None)
-    config = SimpleNamespace(attention=name, window=window, stride=stride, num_global=0)
+    config = TransformerConfig(1, attention=name, window=window, stride=stride)
     kind = make_attention(config, bidirectional=False)
     q, k, v, dy = make_inputs(length)
     allowed = causal_mask(length) if kind.needs_causal_mask else None

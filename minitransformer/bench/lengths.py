@@ -15,10 +15,10 @@ import numpy as np
 
 from minitransformer.bench.figures import plot_lengths
 from minitransformer.bench.training import train_toy_task
+from minitransformer.config import POSITIONS
 from minitransformer.data import get_task
 from minitransformer.decoding.interfaces import DecodingModel
 from minitransformer.evaluation import decode_and_score
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.signals import blocked

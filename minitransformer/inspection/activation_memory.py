@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.backend import use_backend
+from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.inspection.recurrent_lengths import real_lengths, small_lengths, small_model, with_products
-from minitransformer.models.config import TransformerConfig
 from minitransformer.models.recurrent import Seq2Seq
-from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 from minitransformer.vocabulary import PAD
 

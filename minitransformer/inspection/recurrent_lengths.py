@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any
 
+from minitransformer.config import Seq2SeqConfig
 from minitransformer.models.recurrent import Seq2Seq
-from minitransformer.models.recurrent_config import Seq2SeqConfig
 
 # so chosen that each length, and each product and sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 7, "R": 22, "V": 17, "C": 23}

@@ -1,9 +1,8 @@
 """Training FLOPs: the floating-point operations of a training step, from the configuration alone."""
 
+from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.layers.feed_forward import GATED
-from minitransformer.models.config import TransformerConfig
-from minitransformer.models.recurrent_config import Seq2SeqConfig
 
 FLOPS = 2 * 3  # of a multiply-add: one product and one sum, forward and twice backward
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
+from minitransformer.config import TransformerConfig
 from minitransformer.models.bert import bert_config
-from minitransformer.models.config import TransformerConfig
 from minitransformer.models.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
 

@@ -9,8 +9,8 @@ below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a
 
 from typing import NamedTuple
 
+from minitransformer.config import TransformerConfig
 from minitransformer.layers.feed_forward import GATED
-from minitransformer.models.config import TransformerConfig
 
 
 class Source(NamedTuple):

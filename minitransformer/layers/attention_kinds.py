@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_choice
+from minitransformer.config import ATTENTION, TransformerConfig
 from minitransformer.functional import (
     group_heads,
     linear_attention,
@@ -22,14 +23,6 @@ from minitransformer.functional import (
 )
 from minitransformer.functional.attention import Pattern, ShiftedPattern
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
-
-ATTENTION = {
-    "full": "every weight at once: the paper",
-    "tiled": "the same function in tiles, whose memory grows with T instead of T^2: FlashAttention",
-    "windowed": "keys nearer than `window`, and the first `num_global` tokens: Longformer, Mistral",
-    "strided": "keys nearer than `window`, and every `stride`-th key: Sparse Transformer",
-    "linear": "running sums instead of a softmax, for any length a state of the same size: linear attention",
-}
 
 
 def attend_incrementally(
@@ -247,7 +240,7 @@ class LinearAttention:
         return y
 
 
-def make_attention(config: Any, bidirectional: bool) -> FullAttention | LinearAttention:
+def make_attention(config: TransformerConfig, bidirectional: bool) -> FullAttention | LinearAttention:
     """The kind of self-attention for `config`; unless `bidirectional`, no token attends to a later one.
 
     `config` has the fields attention, window, stride and num_global. Raises ValueError unless `config.attention` is one
@@ -261,7 +254,7 @@ def make_attention(config: Any, bidirectional: bool) -> FullAttention | LinearAt
     return TiledAttention(Pattern(not bidirectional, config.window, config.stride, config.num_global))
 
 
-def make_cross_attention_kind(config: Any) -> FullAttention:
+def make_cross_attention_kind(config: TransformerConfig) -> FullAttention:
     """The kind of cross-attention for `config`: full, or tiled if self-attention is of another kind.
 
     Windows and strides are distances within one sequence, and the memory is read as a whole.

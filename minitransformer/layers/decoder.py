@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.kv_cache import KVCache
@@ -34,7 +35,7 @@ class DecoderLayer(Layer):
 
     def __init__(
         self,
-        config: Any,
+        config: TransformerConfig,
         *,
         positions: AttentionPositions | None = None,
         bidirectional: bool = False,
@@ -84,7 +85,9 @@ class Decoder(LayerStack):
 
     layers: list[DecoderLayer]
 
-    def __init__(self, config: Any, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32) -> None:
+    def __init__(
+        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+    ) -> None:
         super().__init__(config, DecoderLayer, bidirectional=False, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, a decoder the memory and two masks

@@ -1,11 +1,12 @@
 """The encoder (paper section 3.1, the left half of figure 1)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.layers.attention_positions import AttentionPositions
 from minitransformer.layers.kv_cache import KVCache
@@ -31,7 +32,7 @@ class EncoderLayer(Layer):
 
     def __init__(
         self,
-        config: Any,
+        config: TransformerConfig,
         *,
         positions: AttentionPositions | None = None,
         bidirectional: bool = True,
@@ -65,7 +66,9 @@ class Encoder(LayerStack):
 
     layers: list[EncoderLayer]
 
-    def __init__(self, config: Any, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32) -> None:
+    def __init__(
+        self, config: TransformerConfig, *, rng: np.random.Generator | None = None, dtype: DTypeLike = np.float32
+    ) -> None:
         super().__init__(config, EncoderLayer, bidirectional=True, rng=rng, dtype=dtype)
 
     def forward(  # type: ignore[override]  # a stack takes any context, an encoder only a mask

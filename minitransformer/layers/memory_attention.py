@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_choice, check_width
+from minitransformer.config import MEMORY_ATTENTION
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import (
     additive_attention,
@@ -19,8 +20,6 @@ from minitransformer.functional import (
 from minitransformer.functional.linear import LinearCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.linear import Linear
-
-MEMORY_ATTENTION = ("additive", "dot", "general")
 
 
 class MemoryAttentionCache(NamedTuple):

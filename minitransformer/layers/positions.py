@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_choice, check_width
+from minitransformer.config import POSITIONS
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import rows_from, sinusoidal_positions
 from minitransformer.layers.attention_positions import (
@@ -17,15 +18,6 @@ from minitransformer.layers.attention_positions import (
     RotaryPositions,
 )
 from minitransformer.layers.initializers import normal
-
-POSITIONS = {
-    "sinusoidal": "fixed sines and cosines are added to the input: the paper",
-    "learned": "a learnt vector for each position is added to the input: GPT-2, BERT",
-    "relative": "a learnt number for each distance is added to the scores: T5",
-    "rope": "queries and keys are rotated by angles: LLaMA, GPT-NeoX",
-    "alibi": "scores fall linearly with distance: BLOOM, MPT",
-    "none": "nothing but a causal mask tells the model where a token is",
-}
 
 
 class PositionalEncoding(Layer):

@@ -7,14 +7,13 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_choice
+from minitransformer.config import NORMS
 from minitransformer.core import Layer
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.rms_norm import RMSNormCache
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.normalization import make_norm
-
-NORMS = ("post", "pre")
 
 
 class ResidualCache(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.functional.rms_norm import RMSNormCache
@@ -42,7 +43,7 @@ class LayerStack(Layer):
 
     def __init__(
         self,
-        config: Any,
+        config: TransformerConfig,
         layer_class: Callable[..., Layer],
         *,
         bidirectional: bool,
@@ -99,7 +100,7 @@ class LayerStack(Layer):
 
 
 def make_self_attention(
-    config: Any,
+    config: TransformerConfig,
     positions: AttentionPositions | None,
     bidirectional: bool,
     rng: np.random.Generator | None,
@@ -120,7 +121,9 @@ def make_self_attention(
     )
 
 
-def make_cross_attention(config: Any, rng: np.random.Generator | None, dtype: DTypeLike) -> CrossAttention:
+def make_cross_attention(
+    config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike
+) -> CrossAttention:
     """The cross-attention for `config`."""
     return CrossAttention(
         config.d_model,
@@ -135,7 +138,7 @@ def make_cross_attention(config: Any, rng: np.random.Generator | None, dtype: DT
     )
 
 
-def make_feed_forward(config: Any, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
+def make_feed_forward(config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
     """The feed-forward network for `config`."""
     return FeedForward(
         config.d_model,
@@ -148,7 +151,7 @@ def make_feed_forward(config: Any, rng: np.random.Generator | None, dtype: DType
     )
 
 
-def add_and_norm(sublayer: Layer, config: Any, dtype: DTypeLike) -> Residual:
+def add_and_norm(sublayer: Layer, config: TransformerConfig, dtype: DTypeLike) -> Residual:
     """`sublayer` inside a residual connection with dropout and normalisation, for `config`."""
     return Residual(
         sublayer,

@@ -1,11 +1,10 @@
 """Whole models, made from `layers`."""
 
+from minitransformer.config import Seq2SeqConfig, TransformerConfig, config_names, named_config, named_seq2seq_config
 from minitransformer.models.bert import BERT, bert_config
-from minitransformer.models.config import TransformerConfig, config_names, named_config
 from minitransformer.models.convolutional import ConvConfig, ConvLM
 from minitransformer.models.gpt import GPT, gpt_config
 from minitransformer.models.recurrent import Seq2Seq
-from minitransformer.models.recurrent_config import Seq2SeqConfig, named_seq2seq_config
 from minitransformer.models.transformer import Transformer, t5_config
 
 __all__ = [

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype, check_ids, check_integer
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import gelu, gelu_backward, padding_mask, tanh, tanh_backward
 from minitransformer.functional.activations import ShareCache
@@ -18,7 +19,6 @@ from minitransformer.layers import Dropout, Embedding, Encoder, LayerNorm, Linea
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import StackCache
-from minitransformer.models.config import TransformerConfig
 from minitransformer.vocabulary import PAD
 
 STD = 0.02  # of initial token vectors, which are not multiplied by sqrt(C)

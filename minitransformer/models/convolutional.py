@@ -1,6 +1,5 @@
 """A language model of causal convolutions: what the paper's table 1 compares self-attention with in its third row."""
 
-import dataclasses
 import math
 from typing import NamedTuple
 
@@ -10,82 +9,16 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import xp
 from minitransformer.checks import (
     check_batch_of_ids,
-    check_choice,
     check_dtype,
-    check_integer,
-    check_number,
-    check_rate,
-    check_switch,
 )
+from minitransformer.config import ConvConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding.convolutional import ConvState
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.layers import ActivatedConv1d, InputEmbedding, LayerNorm, OutputProjection, Residual
-from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
-from minitransformer.layers.residual import NORMS, ResidualCache
-
-
-@dataclasses.dataclass(frozen=True)
-class ConvConfig:
-    """Sizes and switches of a `ConvLM`. Raises ValueError or TypeError, naming the field, for invalid values.
-
-    Fields:
-        vocab_size: V.
-        d_model: C, features per token.
-        num_layers: convolutions, each inside a residual connection.
-        kernel_size: K, the tokens that one output of a layer reads.
-        dilation: layer l reads every dilation^l-th token, l = 0, 1, ...; 1 is a convolution without gaps, and with 2
-            the reach doubles from layer to layer (WaveNet, ByteNet).
-        activation: "glu" as in ConvS2S, or "relu".
-        dropout: on every layer's output and on the embeddings.
-        norm: where the layers normalize: "post" or "pre"; see layers/residual.py.
-        norm_eps: inside the root of every LayerNorm.
-        tie_embeddings: the output projection uses the matrix of the embeddings.
-    """
-
-    vocab_size: int
-    d_model: int = 512
-    num_layers: int = 6
-    kernel_size: int = 3
-    dilation: int = 1
-    activation: str = "glu"
-    dropout: float = 0.1
-    norm: str = "post"
-    norm_eps: float = 1e-5
-    tie_embeddings: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"):
-            check_integer(name, getattr(self, name), least=1)
-        check_choice("activation", self.activation, CONV_ACTIVATIONS)
-        check_rate("dropout", self.dropout)
-        check_choice("norm", self.norm, NORMS)
-        if not 0.0 <= check_number("norm_eps", self.norm_eps) < math.inf:
-            raise ValueError(f"norm_eps must be at least 0 and finite, got {self.norm_eps}")
-        check_switch("tie_embeddings", self.tie_embeddings)
-
-    @property
-    def dilations(self) -> tuple[int, ...]:
-        """The dilation of each layer, first layer first."""
-        return tuple(self.dilation**layer for layer in range(self.num_layers))
-
-    @property
-    def receptive_field(self) -> int:
-        """The number of tokens that one output of the whole model depends on."""
-        return 1 + (self.kernel_size - 1) * sum(self.dilations)
-
-    def least_weights(self) -> dict[str, int]:
-        """Lower bounds on the number of weights, by the fields that they follow from: for checking a file's claims."""
-        return {
-            "vocab_size * d_model": self.vocab_size * self.d_model,
-            "kernel_size * d_model * d_model * num_layers": self.kernel_size * self.d_model**2 * self.num_layers,
-        }
-
-    def table_sizes(self) -> dict[str, int]:
-        """Empty: the model has no table that is computed instead of stored."""
-        return {}
+from minitransformer.layers.residual import ResidualCache
 
 
 class ConvLMFeaturesCache(NamedTuple):

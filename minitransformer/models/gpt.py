@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask
@@ -15,7 +16,6 @@ from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.positions import make_input_positions
 from minitransformer.layers.stack import LayerStack, StackCache
-from minitransformer.models.config import TransformerConfig
 
 STD = 0.02  # of initial token vectors that are not multiplied by sqrt(C), as in GPT-2 and BERT
 

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
+from minitransformer.config import Seq2SeqConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.decoding.recurrent import RecurrentState, tokens_of
 from minitransformer.functional.dropout import DropoutCache
@@ -15,7 +16,6 @@ from minitransformer.layers.embedding import InputEmbeddingCache
 from minitransformer.layers.initializers import normal
 from minitransformer.layers.memory_attention import MemoryAttentionCache
 from minitransformer.layers.recurrent import RecurrentCache, RecurrentStack, State
-from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.vocabulary import PAD
 
 

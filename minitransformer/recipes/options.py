@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate
-from minitransformer.layers.attention_kinds import ATTENTION
+from minitransformer.config import ATTENTION
 from minitransformer.training import TrainingSettings
 
 LARGEST = 2**63 - 1

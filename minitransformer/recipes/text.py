@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from minitransformer.config import POSITIONS
 from minitransformer.data import MaskedTask, TextBatch, TextTask, load_shakespeare, load_text
 from minitransformer.evaluation import mean_loss
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option
 from minitransformer.recipes.recipe import Model, Recipe, Trained
 from minitransformer.system.progress import tqdm

@@ -12,13 +12,12 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer, check_rate
+from minitransformer.config import NORMS, POSITIONS
 from minitransformer.data import Task, ToyTask, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.data.tasks import Batch, Recall
 from minitransformer.evaluation import decode_and_score
 from minitransformer.exercises.mine import own_layers
-from minitransformer.layers.positions import POSITIONS
-from minitransformer.layers.residual import NORMS
 from minitransformer.models import (
     GPT,
     Seq2Seq,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.checks import check_integer, check_rate
+from minitransformer.config import NORMS, POSITIONS
 from minitransformer.data import TranslationTask, load_bible, load_pairs
 from minitransformer.data.bible import LANGUAGES
 from minitransformer.decoding.translate import translate
@@ -24,8 +25,6 @@ from minitransformer.evaluation.translation import (
     sentence_scores,
 )
 from minitransformer.inspection import training_flops
-from minitransformer.layers.positions import POSITIONS
-from minitransformer.layers.residual import NORMS
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.bench import decoding, lengths, timing
-from minitransformer.layers.positions import POSITIONS
+from minitransformer.config import POSITIONS
 from tests.cli.run import assert_refused, run
 
 

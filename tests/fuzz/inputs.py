@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from minitransformer.cli import COMMANDS, main
+from minitransformer.config import POSITIONS
 from minitransformer.functional import scaled_dot_product_attention, softmax
 from minitransformer.layers.feed_forward import ACTIVATIONS
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import GPT, TransformerConfig
 from tests.fuzz.ending import WrongResultError, demand
 

@@ -10,6 +10,7 @@ import pytest
 
 from minitransformer import functional, layers, models
 from minitransformer.backend import backend_name
+from minitransformer.config import NORMS, POSITIONS
 from minitransformer.core import Layer
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
@@ -17,8 +18,6 @@ from minitransformer.gradcheck.subjects import SUBJECTS, Sizes, select_subjects,
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
-from minitransformer.layers.positions import POSITIONS
-from minitransformer.layers.residual import NORMS
 from minitransformer.models import Transformer, TransformerConfig
 
 COVERED = [subject.covers for subject in SUBJECTS.values()]

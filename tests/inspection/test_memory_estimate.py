@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer.bench import SIZES, peak_memory
+from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
@@ -23,7 +24,6 @@ from minitransformer.models import (
     bert_config,
     gpt_config,
 )
-from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
 from minitransformer.vocabulary import PAD
 from tests.helpers import Trainer
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import MEMORY_ATTENTION
 from minitransformer.layers import MemoryAttention
-from minitransformer.layers.memory_attention import MEMORY_ATTENTION
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, S, R = 2, 3, 5, 4

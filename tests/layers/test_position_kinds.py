@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import POSITIONS
 from minitransformer.layers import (
     AlibiPositions,
     LearnedPositions,
@@ -10,7 +11,7 @@ from minitransformer.layers import (
     RelativePositions,
     RotaryPositions,
 )
-from minitransformer.layers.positions import POSITIONS, make_attention_positions, make_input_positions
+from minitransformer.layers.positions import make_attention_positions, make_input_positions
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3

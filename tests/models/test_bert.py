@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import BERT, bert_config
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, device, host, randomize, relative_error, same

@@ -5,6 +5,9 @@ import math
 
 import pytest
 
+from minitransformer import config as choices
+from minitransformer.config import SWITCHES
+from minitransformer.layers import convolution, feed_forward, normalization
 from minitransformer.models import (
     BERT,
     GPT,
@@ -17,7 +20,6 @@ from minitransformer.models import (
     config_names,
     named_config,
 )
-from minitransformer.models.config import SWITCHES
 from minitransformer.vocabulary import BOS, EOS, PAD
 
 pytestmark = pytest.mark.host_only  # no arrays
@@ -25,6 +27,18 @@ pytestmark = pytest.mark.host_only  # no arrays
 # paper, table 3 and section 5.4: N, d_model, d_ff, h, P_drop, epsilon_ls
 PAPER = {"base": (6, 512, 2048, 8, 0.1), "big": (6, 1024, 4096, 16, 0.3)}
 SMALL = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 2, "max_len": 9}
+
+# what a configuration calls a choice, and the layers that there are
+BUILT = [
+    (choices.ACTIVATIONS, feed_forward.ACTIVATIONS),
+    (choices.CONV_ACTIVATIONS, convolution.CONV_ACTIVATIONS),
+    (choices.NORMALIZATIONS, normalization.NORMALIZATIONS),
+]
+
+
+@pytest.mark.parametrize(("names", "layers"), BUILT)
+def test_every_choice_of_a_configuration_has_its_layer(names, layers):
+    assert set(names) == set(layers)
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -112,9 +126,9 @@ IMPOSSIBLE = [
     ({"activation": "sine"}, ValueError, "^activation must be one of .*, got 'sine'$"),
     ({"positions": "spiral"}, ValueError, "^positions must be one of .*, got 'spiral'$"),
     ({"attention": "hard"}, ValueError, "^attention must be one of .*, got 'hard'$"),
-    ({"norm_eps": -1e-9}, ValueError, "^norm_eps must be at least 0, got -1e-09$"),
-    ({"norm_eps": math.nan}, ValueError, "^norm_eps must be at least 0, got nan$"),
-    ({"norm_eps": math.inf}, ValueError, "^norm_eps must be finite, got inf$"),
+    ({"norm_eps": -1e-9}, ValueError, "^norm_eps must be at least 0 and finite, got -1e-09$"),
+    ({"norm_eps": math.nan}, ValueError, "^norm_eps must be at least 0 and finite, got nan$"),
+    ({"norm_eps": math.inf}, ValueError, "^norm_eps must be at least 0 and finite, got inf$"),
     ({"norm_eps": "1e-5"}, TypeError, "^norm_eps must be a number"),
     ({"final_norm": 1}, TypeError, "^final_norm must be True or False, got 1$"),
     ({"num_kv_heads": 2}, ValueError, "num_kv_heads"),

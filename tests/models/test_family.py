@@ -79,7 +79,7 @@ def test_an_unknown_choice_is_refused_by_its_field(field):
 
 @pytest.mark.parametrize("eps", [-1e-5, float("nan")])
 def test_an_eps_below_zero_is_refused(eps):
-    with pytest.raises(ValueError, match=f"^norm_eps must be at least 0, got {eps}$"):
+    with pytest.raises(ValueError, match=f"^norm_eps must be at least 0 and finite, got {eps}$"):
         config(norm_eps=eps)
 
 

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
 from minitransformer.decoding import generate
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import causal_mask, cross_entropy
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
 from minitransformer.training import load_checkpoint, save_checkpoint

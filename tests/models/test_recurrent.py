@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
+from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.decoding import beam_search, greedy_decode
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.report import COMPLEX_STEP
@@ -13,7 +14,6 @@ from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
 from minitransformer.models.recurrent import reversed_order
-from minitransformer.models.recurrent_config import SEQ2SEQ_ATTENTION
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same

@@ -2,11 +2,11 @@
 
 from itertools import product
 
+from minitransformer.config import NORMS
 from minitransformer.gradcheck.subjects import SUBJECTS, Sizes
 from minitransformer.gradcheck.subjects.table import MASKS, ODD_MASKS
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
 from minitransformer.layers.feed_forward import ACTIVATIONS
-from minitransformer.layers.residual import NORMS
 from tests.oracle import recurrent, theirs
 
 REFERENCE_SIZES = Sizes(B=3, T=5, S=6, H=2, D=4, F=7, V=11)

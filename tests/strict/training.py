@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.data import PairCorpus, TranslationTask
 from minitransformer.data.tasks import get_task
-from minitransformer.models.config import TransformerConfig
 from minitransformer.models.recurrent import Seq2Seq
-from minitransformer.models.recurrent_config import Seq2SeqConfig
 from minitransformer.models.transformer import Transformer
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step

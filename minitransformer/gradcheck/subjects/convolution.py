@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 
 from minitransformer import functional as F
 from minitransformer import layers as L
+from minitransformer.config import NORMS
 from minitransformer.core import Layer
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.functions import activation
@@ -15,7 +16,6 @@ from minitransformer.gradcheck.subjects.layers import DROPOUT, target
 from minitransformer.gradcheck.subjects.models import LARGE_EPS, LARGEST, loss_problem
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, draw, draw_ids, layer_problem, register
 from minitransformer.layers.convolution import CONV_ACTIVATIONS
-from minitransformer.layers.residual import NORMS
 from minitransformer.models import ConvConfig, ConvLM
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer import layers as L
+from minitransformer.config import NORMS, TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -22,8 +23,6 @@ from minitransformer.gradcheck.subjects.table import (
     register,
 )
 from minitransformer.layers.feed_forward import ACTIVATIONS
-from minitransformer.layers.residual import NORMS
-from minitransformer.models.config import TransformerConfig
 
 DROPOUT = 0.3
 

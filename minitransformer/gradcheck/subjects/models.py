@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device
+from minitransformer.config import POSITIONS
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.check import check_gradients, randomize_parameters
 from minitransformer.gradcheck.report import Report
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS, DROPOUT, config
 from minitransformer.gradcheck.subjects.table import Problem, Sizes, Subject, draw, draw_ids, layer_problem, register
 from minitransformer.layers.losses import CrossEntropyLoss, blockwise_loss
-from minitransformer.layers.positions import POSITIONS
 from minitransformer.models import (
     BERT,
     GPT,

@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 from minitransformer import functional as F
 from minitransformer import layers as L
 from minitransformer.backend import xp
+from minitransformer.config import CELLS, MEMORY_ATTENTION, SEQ2SEQ_ATTENTION
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.subjects.models import LARGEST, draw_sentences, loss_problem
 from minitransformer.gradcheck.subjects.table import (
@@ -20,9 +21,7 @@ from minitransformer.gradcheck.subjects.table import (
     layer_problem,
     register,
 )
-from minitransformer.layers.memory_attention import MEMORY_ATTENTION
 from minitransformer.models import Seq2Seq, Seq2SeqConfig
-from minitransformer.models.recurrent_config import CELLS, SEQ2SEQ_ATTENTION
 from minitransformer.system.generators import make_generator
 from minitransformer.vocabulary import PAD
 

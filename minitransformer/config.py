@@ -1,0 +1,342 @@
+"""The sizes and switches of all models, the choices that each switch has, and the papers' own sizes by name."""
+
+import dataclasses
+import math
+from typing import Any
+
+from minitransformer.checks import (
+    check_choice,
+    check_heads,
+    check_integer,
+    check_kv_heads,
+    check_number,
+    check_rate,
+    check_switch,
+)
+
+NORMS = ("post", "pre")
+NORMALIZATIONS = ("layer", "rms")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "geglu", "geglu_tanh", "swiglu")
+CONV_ACTIVATIONS = ("relu", "glu")
+CELLS = ("lstm", "gru")
+MEMORY_ATTENTION = ("additive", "dot", "general")
+SEQ2SEQ_ATTENTION = ("none", *MEMORY_ATTENTION)
+SWITCHES = (
+    "tie_embeddings",
+    "tie_output",
+    "bias",
+    "scale_embeddings",
+    "scale_scores",
+    "scale_output",
+    "starts_with_padding",
+)
+ATTENTION = {
+    "full": "every weight at once: the paper",
+    "tiled": "the same function in tiles, whose memory grows with T instead of T^2: FlashAttention",
+    "windowed": "keys nearer than `window`, and the first `num_global` tokens: Longformer, Mistral",
+    "strided": "keys nearer than `window`, and every `stride`-th key: Sparse Transformer",
+    "linear": "running sums instead of a softmax, for any length a state of the same size: linear attention",
+}
+POSITIONS = {
+    "sinusoidal": "fixed sines and cosines are added to the input: the paper",
+    "learned": "a learnt vector for each position is added to the input: GPT-2, BERT",
+    "relative": "a learnt number for each distance is added to the scores: T5",
+    "rope": "queries and keys are rotated by angles: LLaMA, GPT-NeoX",
+    "alibi": "scores fall linearly with distance: BLOOM, MPT",
+    "none": "nothing but a causal mask tells the model where a token is",
+}
+
+
+class ModelConfig:
+    """What a file's claims are checked by, and how the numbers that several models have are checked."""
+
+    def least_weights(self) -> dict[str, int]:
+        """Lower bounds on the number of weights, by the fields that they follow from."""
+        raise NotImplementedError
+
+    def table_sizes(self) -> dict[str, int]:
+        """Sizes of tables that are computed and not stored, by the fields that they follow from."""
+        return {}
+
+    def _check(self, sizes=(), rates=(), switches=()):
+        for name in sizes:
+            check_integer(name, getattr(self, name), least=1)
+        for name in rates:
+            check_rate(name, getattr(self, name))
+        for name in switches:
+            check_switch(name, getattr(self, name))
+
+    def _check_norm(self):
+        check_choice("norm", self.norm, NORMS)
+        if not 0.0 <= check_number("norm_eps", self.norm_eps) < math.inf:
+            raise ValueError(f"norm_eps must be at least 0 and finite, got {self.norm_eps}")
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerConfig(ModelConfig):
+    """Sizes and switches of a model; the defaults are the paper's base model (table 3).
+
+    All models use it: `gpt_config`, `bert_config` and `t5_config` set the fields to those models' choices. Raises
+    ValueError or TypeError, naming the field, for invalid values.
+
+    Fields:
+        vocab_size: V, shared by source and target.
+        d_model: C, features per token.
+        num_heads: h in the paper; d_k = d_v = d_model / h.
+        d_ff: features inside the feed-forward network.
+        num_layers: N, in each of the two stacks.
+        dropout: P_drop, on every sub-layer's output and on the embeddings.
+        attention_dropout: on the attention weights; not in the paper's text.
+        ffn_dropout: between the two matrices of the feed-forward network; not in the paper's text.
+        attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
+        window: of windowed and strided attention: a token sees the keys at a distance below it.
+        stride: of strided attention: a token also sees every stride-th key.
+        num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
+        num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
+        norm: where the layers normalize: "post" as in the paper, or "pre"; see layers/residual.py.
+        final_norm: a normalization after each stack; None: only with pre-norm, which needs it.
+        tie_embeddings: source, target and output share one matrix (section 3.4).
+        tie_output: the output too; False: only source and target share one, as in T5 version 1.1.
+        max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
+        positions: "sinusoidal", "learned", "relative", "rope", "alibi" or "none"; see layers/positions.py.
+        normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py.
+        norm_eps: inside the root of every normalization; the paper does not give it.
+        activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py.
+        bias: in every Linear; T5 and LLaMA have none.
+        scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
+        scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
+        scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
+        starts_with_padding: the target's first token is padding, but may be attended to: T5.
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    num_heads: int = 8
+    d_ff: int = 2048
+    num_layers: int = 6
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    ffn_dropout: float = 0.0
+    attention: str = "full"
+    window: int | None = None
+    stride: int | None = None
+    num_global: int = 0
+    num_kv_heads: int | None = None
+    norm: str = "post"
+    final_norm: bool | None = None
+    tie_embeddings: bool = True
+    tie_output: bool = True
+    max_len: int = 1024
+    positions: str = "sinusoidal"
+    normalization: str = "layer"
+    norm_eps: float = 1e-5
+    activation: str = "relu"
+    bias: bool = True
+    scale_embeddings: bool = True
+    scale_scores: bool = True
+    scale_output: bool = False
+    starts_with_padding: bool = False
+
+    def __post_init__(self) -> None:
+        self._check(
+            sizes=("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"),
+            rates=("dropout", "attention_dropout", "ffn_dropout"),
+            switches=SWITCHES if self.final_norm is None else (*SWITCHES, "final_norm"),
+        )
+        check_heads(self.d_model, self.num_heads)
+        self._check_attention()
+        self._check_norm()
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("positions", self.positions, POSITIONS)
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
+
+    def _check_attention(self):
+        kind = check_choice("attention", self.attention, ATTENTION)
+        if self.num_kv_heads is not None:
+            check_kv_heads(self.num_heads, self.num_kv_heads)
+        used = {"windowed": ("window", "num_global"), "strided": ("window", "stride", "num_global")}.get(kind, ())
+        for name in ("window", "stride"):
+            if (getattr(self, name) is not None) != (name in used):
+                raise ValueError(
+                    f"attention={kind!r} {'needs' if name in used else 'has no'} {name}, got {getattr(self, name)}"
+                )
+            if name in used:
+                check_integer(name, getattr(self, name), least=1)
+        if check_integer("num_global", self.num_global, least=0) and "num_global" not in used:
+            raise ValueError(f"attention={kind!r} has no num_global, got {self.num_global}")
+        if kind == "linear":
+            if self.attention_dropout:
+                raise ValueError("linear attention has no attention_dropout: its weights never exist one by one")
+            if self.positions in ("relative", "rope", "alibi"):
+                raise ValueError(f"linear attention has no scores that positions={self.positions!r} could act on")
+            if not self.scale_scores:
+                raise ValueError("linear attention has no scores that scale_scores could apply to")
+
+    @property
+    def needs_causal_mask(self) -> bool:
+        """Whether a model must give attention a causal mask; the other kinds know the order of the tokens."""
+        return self.attention == "full"
+
+    def least_weights(self) -> dict[str, int]:
+        """The embeddings, and the matrices of all layers without those of attention."""
+        return {
+            "vocab_size * d_model": self.vocab_size * self.d_model,
+            "d_ff * d_model * num_layers": self.d_ff * self.d_model * self.num_layers,
+        }
+
+    def table_sizes(self) -> dict[str, int]:
+        """The sinusoids."""
+        return {"max_len * d_model": self.max_len * self.d_model}
+
+    @property
+    def has_final_norm(self) -> bool:
+        """Whether a normalisation follows the last layer of each stack."""
+        return self.norm == "pre" if self.final_norm is None else self.final_norm
+
+    @property
+    def has_tied_output(self) -> bool:
+        """Whether the output projection uses the matrix of the (source) embeddings."""
+        return self.tie_embeddings and self.tie_output
+
+
+_NAMED: dict[str, dict[str, Any]] = {
+    "tiny": {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 2, "max_len": 128, "dropout": 0.0},
+    "base": {},
+    "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "dropout": 0.3},
+}
+
+
+def config_names() -> tuple[str, ...]:
+    """The names that `named_config` knows."""
+    return tuple(_NAMED)
+
+
+def named_config(name: str, vocab_size: int, **changes: Any) -> TransformerConfig:
+    """The configuration called `name`: "tiny" (for the toy tasks, no dropout), "base" or "big" (paper table 3).
+
+    `changes` replaces single fields. Raises ValueError for an unknown name, and as TransformerConfig does.
+    """
+    check_choice("configuration", name, config_names())
+    return TransformerConfig(vocab_size=vocab_size, **{**_NAMED[name], **changes})
+
+
+@dataclasses.dataclass(frozen=True)
+class Seq2SeqConfig(ModelConfig):
+    """Sizes and switches of a Seq2Seq. Raises ValueError or TypeError, naming the field, for invalid values.
+
+    Fields:
+        vocab_size: V, shared by source and target.
+        d_model: C, features of a token vector.
+        hidden_size: R, units of each layer; in a bidirectional encoder each direction has half of them.
+        num_layers: in the encoder and in the decoder.
+        cell: "lstm" or "gru".
+        attention: "none", one fixed vector (Sutskever et al. 2014); "additive" (Bahdanau et al. 2015); "dot" or
+            "general" (Luong et al. 2015); see layers/memory_attention.py.
+        bidirectional: the encoder reads in both directions (Bahdanau et al.).
+        reverse_source: the encoder reads the source from its end (Sutskever et al.), so that the first words of source
+            and target are near each other.
+        dropout: on the token vectors, between layers, and before the output (Zaremba et al. 2014).
+        forget_bias: at which the forget gates' biases start; see `layers.LSTM`. A GRU has none.
+        max_len: the longest sequence that is accepted; the model itself has no limit.
+    """
+
+    vocab_size: int
+    d_model: int = 256
+    hidden_size: int = 256
+    num_layers: int = 2
+    cell: str = "lstm"
+    attention: str = "additive"
+    bidirectional: bool = False
+    reverse_source: bool = False
+    dropout: float = 0.1
+    forget_bias: float = 1.0
+    max_len: int = 1024
+
+    def __post_init__(self) -> None:
+        sizes = ("vocab_size", "d_model", "hidden_size", "num_layers", "max_len")
+        self._check(sizes, rates=["dropout"], switches=("bidirectional", "reverse_source"))
+        check_choice("cell", self.cell, CELLS)
+        check_choice("attention", self.attention, SEQ2SEQ_ATTENTION)
+        if self.bidirectional and self.hidden_size % 2:
+            raise ValueError(f"hidden_size must be even for two directions, got {self.hidden_size}")
+        if not math.isfinite(check_number("forget_bias", self.forget_bias)):
+            raise ValueError(f"forget_bias must be finite, got {self.forget_bias}")
+
+    def least_weights(self) -> dict[str, int]:
+        """The embeddings, and one square matrix of every layer."""
+        return {
+            "vocab_size * d_model": self.vocab_size * self.d_model,
+            "hidden_size * hidden_size * num_layers": self.hidden_size * self.hidden_size * self.num_layers,
+        }
+
+
+_NAMED_SEQ2SEQ: dict[str, dict[str, Any]] = {
+    "tiny": {"d_model": 64, "hidden_size": 128, "num_layers": 1, "max_len": 128, "dropout": 0.0},
+    "base": {"d_model": 620, "hidden_size": 1000, "num_layers": 1},
+    "big": {"d_model": 1000, "hidden_size": 1000, "num_layers": 4},
+}
+
+
+def named_seq2seq_config(name: str, vocab_size: int, **changes: Any) -> Seq2SeqConfig:
+    """The configuration called `name`: "tiny" (for the toy tasks, no dropout), "base" or "big".
+
+    "base" has the sizes of Bahdanau et al. 2015, "big" those of Sutskever et al. 2014. `changes` replaces single
+    fields. Raises ValueError for an unknown name, and as Seq2SeqConfig does.
+    """
+    check_choice("configuration", name, _NAMED_SEQ2SEQ)
+    return Seq2SeqConfig(vocab_size=vocab_size, **{**_NAMED_SEQ2SEQ[name], **changes})
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvConfig(ModelConfig):
+    """Sizes and switches of a `ConvLM`. Raises ValueError or TypeError, naming the field, for invalid values.
+
+    Fields:
+        vocab_size: V.
+        d_model: C, features per token.
+        num_layers: convolutions, each inside a residual connection.
+        kernel_size: K, the tokens that one output of a layer reads.
+        dilation: layer l reads every dilation^l-th token, l = 0, 1, ...; 1 is a convolution without gaps, and with 2
+            the reach doubles from layer to layer (WaveNet, ByteNet).
+        activation: "glu" as in ConvS2S, or "relu".
+        dropout: on every layer's output and on the embeddings.
+        norm: where the layers normalize: "post" or "pre"; see layers/residual.py.
+        norm_eps: inside the root of every LayerNorm.
+        tie_embeddings: the output projection uses the matrix of the embeddings.
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    num_layers: int = 6
+    kernel_size: int = 3
+    dilation: int = 1
+    activation: str = "glu"
+    dropout: float = 0.1
+    norm: str = "post"
+    norm_eps: float = 1e-5
+    tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        sizes = ("vocab_size", "d_model", "num_layers", "kernel_size", "dilation")
+        self._check(sizes, rates=["dropout"], switches=["tie_embeddings"])
+        self._check_norm()
+        check_choice("activation", self.activation, CONV_ACTIVATIONS)
+
+    @property
+    def dilations(self) -> tuple[int, ...]:
+        """The dilation of each layer, first layer first."""
+        return tuple(self.dilation**layer for layer in range(self.num_layers))
+
+    @property
+    def receptive_field(self) -> int:
+        """The number of tokens that one output of the whole model depends on."""
+        return 1 + (self.kernel_size - 1) * sum(self.dilations)
+
+    def least_weights(self) -> dict[str, int]:
+        """The embeddings, and the kernels of all layers."""
+        return {
+            "vocab_size * d_model": self.vocab_size * self.d_model,
+            "kernel_size * d_model * d_model * num_layers": self.kernel_size * self.d_model**2 * self.num_layers,
+        }
