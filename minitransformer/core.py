@@ -187,24 +187,46 @@ class FlatParameter(Parameter):
     """One long vector (N,): the `data` and `grad` of the parameters `pieces` become views into it, with their values.
 
     Clipping and Adam then need a few calls on one array instead of a few calls for each of hundreds of small arrays.
+    The pieces may be given other arrays later, as when a second FlatParameter is made of them: whatever is read here
+    first takes their values over and makes them views again. So several of these can take turns.
     """
 
     def __init__(self, pieces: Sequence[Parameter]) -> None:
-        super().__init__(xp.concatenate([piece.data.reshape(-1) for piece in pieces]))
         self.pieces = list(pieces)
-        self._grad: xp.ndarray = xp.zeros_like(self.data)
+        self._vector = xp.concatenate([piece.data.reshape(-1) for piece in pieces])
+        self._grad: xp.ndarray = xp.zeros_like(self._vector)
+        self._views = []  # (data, grad) of each piece
         start = 0
         for piece in pieces:
             shape = piece.data.shape
             part = slice(start, start + math.prod(shape))
-            self._grad[part] = piece.grad.reshape(-1)
-            piece.data = self.data[part].reshape(shape)
-            piece._grad = self._grad[part].reshape(shape)
+            self._views.append((self._vector[part].reshape(shape), self._grad[part].reshape(shape)))
             start = part.stop
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Make all pieces views into this vector, with the values that they have now."""
+        for piece, (data, grad) in zip(self.pieces, self._views, strict=True):
+            if piece.data is not data:
+                data[...] = piece.data
+                piece.data = data
+            if piece._grad is not grad:
+                if piece._grad is None or piece._is_zero:
+                    piece._is_zero = True
+                else:
+                    grad[...] = piece._grad
+                piece._grad = grad
+
+    @property
+    def data(self) -> xp.ndarray:  # type: ignore[override]
+        """The values of all pieces as one vector (N,)."""
+        self._take_over()
+        return self._vector
 
     @property
     def grad(self) -> xp.ndarray:
         """The gradients of all pieces as one vector (N,); those only noted as zero are cleared first."""
+        self._take_over()
         for piece in self.pieces:
             _ = piece.grad
         return self._grad
@@ -217,5 +239,6 @@ class FlatParameter(Parameter):
 
     def zero_grad(self) -> None:
         """Make the gradients of all pieces zero."""
+        self._take_over()
         for piece in self.pieces:
             piece.zero_grad()

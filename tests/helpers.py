@@ -12,8 +12,9 @@ from minitransformer.training import (
     DataParallel,
     Diagnostics,
     GradientAccumulation,
-    training_step,
+    step_with,
 )
+from minitransformer.training.parallel.micro_batches import ByLength
 
 __all__ = [
     "Trainer",
@@ -115,13 +116,13 @@ class Trainer:
         self.optimizer = Adam(model.parameters())
         self.workers = DataParallel(model, CrossEntropyLoss(label_smoothing), threads, [seed, 2])
         self.optimizer.team = self.workers.team
-        self.diagnostics = Diagnostics(self.workers, detect_anomaly)
-        self.micro_batches = GradientAccumulation(self.workers, grad_accumulation_steps)
+        gradients = ByLength(self.workers, self.workers.loss_fn)
+        if grad_accumulation_steps > 1:
+            gradients = GradientAccumulation(gradients, self.workers.loss_fn, grad_accumulation_steps)
+        self.diagnostics = Diagnostics(gradients, self.workers, self.optimizer, detect_anomaly)
 
     def step(self, batch, lr, measure=False):
         """-> the loss, and the accuracy if measured or None."""
         self.optimizer.lr = lr
-        loss, _, accuracy = training_step(
-            batch, self.optimizer, self.micro_batches, self.max_norm, self.diagnostics, measure
-        )
-        return loss, accuracy
+        watched = self.diagnostics
+        return step_with(watched, self.optimizer, batch, self.max_norm, measure, watched.check)[0]

@@ -31,7 +31,8 @@ from minitransformer.bench.steps import numpy_step
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.system.devices import free_memory
 from minitransformer.system.process import blas_threads
-from minitransformer.training.parallel.communicator import Communicator, connect
+from minitransformer.training.parallel.communicator import Communicator
+from minitransformer.training.parallel.connect import connect
 
 COUNTS = tuple(round(10 ** (exponent / 2)) for exponent in range(8, 17))  # parameters: 10^4 to 10^8
 PROCESSES = (1, 2, 3, 4)

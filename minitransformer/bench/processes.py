@@ -18,9 +18,10 @@ from minitransformer.bench.timing import LEAST, TURN, WARM_UP, median, resident_
 from minitransformer.bench.training import LABEL_SMOOTHING, MAX_NORM
 from minitransformer.models import Transformer
 from minitransformer.system.process import keep_freed_memory, limit_threads
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, training_step
-from minitransformer.training.accumulation import GradientAccumulation
-from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator, connect
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, step_with
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.connect import connect
+from minitransformer.training.parallel.micro_batches import ByLength
 from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.parallel.sharded import ShardedAdam
 
@@ -82,14 +83,17 @@ def make_step(size: Size, way: Way, communicator: Communicator) -> tuple[Callabl
         optimizer: Adam = ShardedAdam(model.parameters(), communicator, lr=LR)
     else:
         optimizer = Adam(model.parameters(), lr=LR)
-    optimizer.team, diagnostics = workers.team, Diagnostics(workers)
-    sharers: Any = GradientAccumulation(workers)
+    optimizer.team = workers.team
+    gradients: Any = ByLength(workers, workers.loss_fn)
     if communicator.size > 1:
-        sharers = ProcessParallel(sharers, communicator, optimizer.parameters, sharded=way.is_sharded)
+        gradients = ProcessParallel(
+            gradients, workers.loss_fn, communicator, optimizer.parameters, sharded=way.is_sharded
+        )
+    diagnostics = Diagnostics(gradients, workers, optimizer)
 
     def step() -> None:
         with limit_threads(way.threads):
-            training_step(batch, optimizer, sharers, MAX_NORM, diagnostics)
+            step_with(diagnostics, optimizer, batch, MAX_NORM, check=diagnostics.check)
 
     return step, optimizer
 

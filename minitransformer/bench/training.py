@@ -7,7 +7,7 @@ from typing import Any
 from minitransformer.core import Layer
 from minitransformer.data import ToyTask, get_task
 from minitransformer.models import Transformer, named_config
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, History, training_step
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, Diagnostics, History, step_with
 
 MAX_NORM = 1.0  # gradients are clipped to this norm
 LABEL_SMOOTHING = 0.1  # epsilon_ls of the paper
@@ -21,12 +21,12 @@ def make_training_step(
     `threads` is the number of threads that share a batch, by default as many as NumPy's matrix product uses.
     """
     workers = DataParallel(model, CrossEntropyLoss(label_smoothing), threads)
-    optimizer, diagnostics = Adam(model.parameters()), Diagnostics(workers)
-    optimizer.team = workers.team
+    optimizer = Adam(model.parameters())
+    optimizer.team, diagnostics = workers.team, Diagnostics(workers, workers, optimizer)
 
     def step(batch: Any, lr: float) -> Any:
         optimizer.lr = lr
-        return training_step(batch, optimizer, workers, MAX_NORM, diagnostics)[0]
+        return step_with(diagnostics, optimizer, batch, MAX_NORM, check=diagnostics.check)[0].loss
 
     return step
 

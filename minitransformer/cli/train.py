@@ -13,7 +13,7 @@ from minitransformer.cli import complain, explain
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import add_options, given_options
 from minitransformer.recipes.run import choose_options, resume, start
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.faults import check_same, ending_together
 
 DESCRIPTION = """\

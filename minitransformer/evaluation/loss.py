@@ -14,7 +14,7 @@ def mean_loss(model: Any, batches: Iterable[Any], micro_batch_size: int | None =
     """
     total, count, loss_fn = 0.0, 0, CrossEntropyLoss()
     for batch in _cut(batches, micro_batch_size):
-        features, *_ = features_and_head(model)
+        features, _ = features_and_head(model)
         y, _ = features(*batch.inputs)
         loss = blockwise_loss(model, y, batch.targets, loss_fn).loss
         tokens = loss_fn.num_terms(batch.targets)

@@ -54,15 +54,17 @@ class Identity(Layer):
         return dy
 
 
-def features_and_head(model: Any) -> tuple[Callable[..., Any], Callable[..., Any], Layer]:
-    """A model's features, their backward, and the head from features to logits.
+def has_features(model: Any) -> bool:
+    """Whether a model can be computed as `features`, then `head`, as the models of the package can.
 
-    The models of the package have `features`, `features_backward` and `head`. The features of any other model are its
-    logits.
+    Its own class must define `features`: a subclass may have another forward pass, which only `forward` is sure to be.
     """
-    if hasattr(model, "features"):
-        return model.features, model.features_backward, model.head
-    return model.forward, model.backward, Identity()
+    return "features" in vars(type(model))
+
+
+def features_and_head(model: Any) -> tuple[Callable[..., Any], Layer]:
+    """A model's features, and the head from features to logits. The features of a foreign model are its logits."""
+    return (model.features, model.head) if has_features(model) else (model.forward, Identity())
 
 
 class BlockwiseLoss(NamedTuple):
@@ -106,12 +108,13 @@ def blockwise_loss(
     block has at most `max_logits` logits, by default `most_logits()`, or those of one token. Also returns the accuracy
     if `measure`. Raises IndexError for targets outside the vocabulary.
     """
-    _, _, head = features_and_head(model)
+    _, head = features_and_head(model)
     tokens, targets_n = y.reshape(targets.size, *y.shape[targets.ndim :]), targets.reshape(-1)
     total = max(loss_fn.num_terms(targets), 1)
     loss, right, dy = xp.zeros((), y.dtype), 0, None if weight is None else xp.zeros_like(tokens)
     max_logits = most_logits() if max_logits is None else max_logits
-    for rows, block in _blocks(targets_n, max(1, max_logits // model.config.vocab_size)):
+    per_token = model.config.vocab_size if has_features(model) else y.shape[-1]
+    for rows, block in _blocks(targets_n, max(1, max_logits // per_token)):
         share = loss_fn.num_terms(block) / total
         loss_of_block, dy_rows, is_right = _loss_of_block(
             head, tokens[rows], block, loss_fn, None if dy is None else weight * share, rng, measure

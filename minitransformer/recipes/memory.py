@@ -7,7 +7,7 @@ from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.system.devices import free_memory
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.threads import useful_threads
 
 FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.recipes.options import TrainOptions
-from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, train
+from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, Strategy, train
 from minitransformer.training.averaging import Averaging
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.sharded import ShardedAdam
 
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
@@ -140,6 +140,5 @@ class Recipe(Generic[Options, Data, Model]):
             evaluate=evaluate,
             checkpointer=checkpointer,
             resume=resume,
-            num_threads=options.threads,
-            communicator=connect(),
+            strategy=Strategy(options.threads, connect()),
         )

@@ -20,7 +20,7 @@ from minitransformer.system.files import named_in_errors, reason
 from minitransformer.system.process import limit_threads, threads_are_chosen
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.threads import default_team_size, default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed

@@ -5,7 +5,7 @@ from typing import Any
 
 from minitransformer.recipes.options import TrainOptions
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 
 WARM_UP, MEASURED = 5, 40  # steps of a model that is thrown away; the first ones are slower
 

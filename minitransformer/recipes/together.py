@@ -10,7 +10,8 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.recipes.lock import locked
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
-from minitransformer.training.parallel.communicator import Communicator, connect
+from minitransformer.training.parallel.communicator import Communicator
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.faults import Disagreement, check_same
 
 

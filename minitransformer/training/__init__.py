@@ -1,18 +1,21 @@
-"""The training loop and its parts. Read loop.py first."""
+"""The training loop and its parts. Read step.py first, then loop.py."""
 
 from minitransformer.layers.losses import CrossEntropyLoss
-from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.averaging import AverageOfLast, ExponentialAverage
 from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpointer import Checkpointer, Stopped, read_run
 from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
-from minitransformer.training.loop import forward_backward, train, training_step
+from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
+from minitransformer.training.loop import train
 from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel.micro_batches import GradientAccumulation
+from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.parallel.threads import DataParallel
 from minitransformer.training.run import History
 from minitransformer.training.schedules import cosine, noam
 from minitransformer.training.settings import TrainingSettings
+from minitransformer.training.step import step_with, training_step
 
 __all__ = [
     "Adam",
@@ -24,16 +27,20 @@ __all__ = [
     "ExponentialAverage",
     "GradientAccumulation",
     "History",
+    "Measured",
     "NotFiniteError",
+    "PlainGradients",
     "Stopped",
+    "Strategy",
     "TrainingSettings",
     "clip_grad_norm",
     "cosine",
-    "forward_backward",
+    "gradients_of",
     "load_checkpoint",
     "noam",
     "read_run",
     "save_checkpoint",
+    "step_with",
     "train",
     "training_step",
 ]

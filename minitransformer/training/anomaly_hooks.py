@@ -1,7 +1,7 @@
 """Hooks on every layer that check each array passed between layers, to find the first number that is not finite.
 
     with AnomalyHooks([model]):
-        forward_backward(model, ...)      raises AnomalyFound at the first array that holds nan or inf
+        gradients(batch)      raises AnomalyFound at the first array that holds nan or inf
 
 The layers do not know about the hooks. Inside the block each layer object has attributes `forward` and `backward`, and
 a model `features` and `features_backward`, which hide the methods of its class. They are removed when the block ends.

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from minitransformer.checks import check_integer
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
-from minitransformer.training.run import TrainingRun, saved_threads
+from minitransformer.training.parallel.strategy import saved_threads
+from minitransformer.training.run import TrainingRun
 
 SUFFIX = ".safetensors"
 
@@ -46,7 +47,7 @@ class Checkpointer:
         """
         if run.is_done:
             return
-        if any(run.communicator.collect(self.stop_requested)):
+        if run.strategy.any(self.stop_requested):
             path = self.save(run)
             raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
         if run.step % self.interval == 0:
@@ -59,7 +60,7 @@ class Checkpointer:
         """
         arrays, facts = run.state()
         path = self.folder / f"step-{run.step:08d}{SUFFIX}"
-        if not run.communicator.is_root:
+        if not run.strategy.is_root:
             return path
         save_checkpoint(path, run.model, arrays, training=facts, about=self.about)
         saved = saved_steps(self.folder)

@@ -104,14 +104,14 @@ class Adam:
 
     def state(self) -> tuple[dict, dict]:
         """Arrays {name: array} on the host, and facts that JSON can hold, to save."""
-        return {"adam.m": to_host(self.m), "adam.v": to_host(self.v)}, {"step": self.t}
+        return {"adam.m": to_host(self.m), "adam.v": to_host(self.v)}, {"adam_steps": self.t}
 
     def load_state(self, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
         """Continue from what `state` returned. Raises ValueError for arrays of another shape."""
         for name, array in (("adam.m", self.m), ("adam.v", self.v)):
             check_shape(name, arrays[name], self.weights.shape)
             array[...] = to_device(arrays[name][self.shard])
-        self.t = facts["step"]
+        self.t = facts["adam_steps"] if "adam_steps" in facts else facts["step"]  # the latter before version 0.2
 
 
 def adam_update(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from minitransformer.cli import main
-from minitransformer.training.parallel.communicator import connect
+from minitransformer.training.parallel.connect import connect
 from tests.refusals.given import give
 
 MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries

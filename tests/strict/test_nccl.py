@@ -10,7 +10,8 @@ from minitransformer.backend import to_device, to_host, use_backend, xp
 from minitransformer.exercises.planting import planted
 from minitransformer.training import clipping
 from minitransformer.training.parallel import nccl
-from minitransformer.training.parallel.communicator import ONE_PROCESS, communicator_of
+from minitransformer.training.parallel.communicator import ONE_PROCESS
+from minitransformer.training.parallel.connect import communicator_of
 from minitransformer.training.parallel.nccl import NCCLCommunicator, choose_gpu
 from tests.ranks import ThreadRank, in_ranks, same_in_all
 from tests.strict.meter import measured

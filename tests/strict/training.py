@@ -8,7 +8,7 @@ from minitransformer.data.tasks import get_task
 from minitransformer.models.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer
 from minitransformer.tokenizers import CharacterTokenizer
-from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, training_step
+from minitransformer.training import Adam, CrossEntropyLoss, DataParallel, noam, step_with
 from tests.strict.meter import measured
 
 SIZES = {"d_model": 24, "num_heads": 3, "d_ff": 40, "num_layers": 2, "max_len": 16}
@@ -32,8 +32,7 @@ class SmallTraining:
     def step(self, batch, lr, measure=False):
         """One step -> the loss, and the accuracy if measured or None, both still on the device."""
         self.optimizer.lr = lr
-        loss, _, accuracy = training_step(batch, self.optimizer, self.workers, self.max_norm, measure=measure)
-        return loss, accuracy
+        return step_with(self.workers, self.optimizer, batch, self.max_norm, measure)[0]
 
 
 def batches(count, size=7):

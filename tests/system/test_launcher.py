@@ -7,7 +7,8 @@ import pytest
 
 from minitransformer.cli import main
 from minitransformer.system.launcher import Place, place_in
-from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError, communicator_of
+from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
+from minitransformer.training.parallel.connect import communicator_of
 
 MPI = "minitransformer.training.parallel.mpi"
 

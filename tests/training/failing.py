@@ -23,15 +23,15 @@ STEP = 5  # in which it goes wrong
 
 def fail_in_step(error):
     """Computing the own part of a batch raises `error`."""
-    compute, steps = ProcessParallel.map_own_part, []
+    compute, steps = ProcessParallel.own_part, []
 
-    def map_own_part(self, *arguments):
+    def own_part(self, *arguments):
         steps.append(None)
         if len(steps) == STEP:
             raise error
         return compute(self, *arguments)
 
-    ProcessParallel.map_own_part = map_own_part
+    ProcessParallel.own_part = own_part
 
 
 def spoil_gradient():

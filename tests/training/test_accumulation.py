@@ -19,11 +19,12 @@ from minitransformer.training import (
     GradientAccumulation,
     Stopped,
     TrainingSettings,
-    forward_backward,
+    gradients_of,
     read_run,
     train,
 )
 from minitransformer.training.parallel import threads as parallel
+from minitransformer.training.parallel.micro_batches import ByLength
 from tests.helpers import Trainer, host, ragged, randomize, relative_error, same
 
 V, B, S, T = 19, 7, 6, 5
@@ -44,13 +45,14 @@ def ragged_batch(count=B):
 
 
 def workers_of(model, steps, threads=1, seed=0):
-    return GradientAccumulation(DataParallel(model, CrossEntropyLoss(0.1), threads, seed), steps)
+    workers = DataParallel(model, CrossEntropyLoss(0.1), threads, seed)
+    return GradientAccumulation(ByLength(workers, workers.loss_fn), workers.loss_fn, steps)
 
 
 def computed(batch, steps, threads=1, **changes):
     """-> the loss, the accuracy, and the gradients of all weights that have one beyond rounding noise."""
     model = build(**changes)
-    loss, accuracy = workers_of(model, steps, threads).map(forward_backward, batch, measure=True)
+    loss, accuracy = workers_of(model, steps, threads)(batch, measure=True)
     named = {name: parameter for name, parameter in model.named_parameters() if not name.endswith("kv.b")}
     gradients = {name: host(parameter.grad) for name, parameter in named.items()}
     return float(loss), float(accuracy), gradients
@@ -83,11 +85,11 @@ def test_threads_that_share_each_micro_batch_find_the_same(threads, steps):
 def test_each_micro_batch_is_cut_once_more_and_no_replica_is_used_by_two_threads(monkeypatch):
     calls, original = [], ThreadTeam.map
     monkeypatch.setattr(ThreadTeam, "map", lambda self, f, *jobs: calls.append((f, *jobs)) or original(self, f, *jobs))
-    workers_of(build(), 3, threads=4).map(forward_backward, ragged_batch())  # 7 sequences: three, two and two
-    calls = [call for call in calls if call[0] is forward_backward]
+    workers_of(build(), 3, threads=4)(ragged_batch())  # 7 sequences: three, two and two
+    calls = [call for call in calls if call[0].__name__ == "compute"]
     assert [len(replicas) for _, replicas, *_ in calls] == [3, 2, 2]
-    for _, replicas, _, parts, rngs, *_ in calls:
-        assert len({id(replica) for replica in replicas}) == len({id(rng) for rng in rngs}) == len(replicas)
+    for _, gradients, parts, _ in calls:
+        assert len({id(each.model) for each in gradients}) == len({id(each.rng) for each in gradients}) == len(parts)
         assert [len(part.targets) for part in parts] == [1] * len(parts)
 
 
@@ -106,9 +108,9 @@ def test_models_of_one_sequence_can_be_cut_as_well(kind):
 
 def test_in_one_step_the_batch_is_not_cut():
     model, batch = build(dropout=0.3), ragged_batch()
-    loss, _ = workers_of(model, 1, seed=4).map(forward_backward, batch)
+    loss, _ = workers_of(model, 1, seed=4)(batch)
     other = build(dropout=0.3)
-    expected, _ = forward_backward(other, CrossEntropyLoss(0.1), batch, make_generator([4]))
+    expected, _ = gradients_of(other, CrossEntropyLoss(0.1), make_generator([4]))(batch)
     assert float(loss) == float(expected)
     assert same(model.output.E.grad, other.output.E.grad)
 
@@ -116,9 +118,9 @@ def test_in_one_step_the_batch_is_not_cut():
 @pytest.mark.host_only
 def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
     model, batch = build(dropout=0.4), Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
-    loss, _ = workers_of(model, 2, seed=4).map(forward_backward, batch)
+    loss, _ = workers_of(model, 2, seed=4)(batch)
     rng, half = make_generator([4]), Batch(*(ids[:1] for ids in batch))
-    first, second = (float(forward_backward(build(dropout=0.4), CrossEntropyLoss(0.1), half, rng)[0]) for _ in range(2))
+    first, second = (float(gradients_of(build(dropout=0.4), CrossEntropyLoss(0.1), rng)(half).loss) for _ in range(2))
     assert first != second, "one and the same sequence, with other masks"
     assert abs(float(loss) - (first + second) / 2) < BOUND * first
 
@@ -128,14 +130,15 @@ def test_dropout_masks_of_all_micro_batches_come_from_one_stream():
 def test_a_batch_that_is_cut_by_length_gives_the_gradient_of_the_whole_batch(steps):
     batch = get_task("addition").batch(np.random.default_rng(6), 300)
     whole, parts = build(), build()
-    expected = forward_backward(whole, CrossEntropyLoss(0.1), batch, measure=True)
+    loss_fn = CrossEntropyLoss(0.1)
+    expected, compute = gradients_of(whole, loss_fn)(batch, measure=True), gradients_of(parts, loss_fn)
     shapes = []
 
-    def compute(model, loss_fn, part, *others):
+    def recorded(part, *others):
         shapes.append(part.source.shape)
-        return forward_backward(model, loss_fn, part, *others)
+        return compute(part, *others)
 
-    found = workers_of(parts, steps).map(compute, batch, measure=True)
+    found = GradientAccumulation(ByLength(recorded, loss_fn), loss_fn, steps)(batch, measure=True)
     assert len(shapes) > steps
     assert sum(B * S for B, S in shapes) < 0.9 * batch.source.size
     assert relative_error(found, expected) < BOUND
@@ -223,8 +226,11 @@ def test_a_batch_with_too_few_sequences_is_computed_one_by_one():
     assert_same(computed(ragged_batch(2), 3), computed(ragged_batch(2), 2))
 
 
-def test_by_default_the_batch_is_one_micro_batch_and_nothing_is_measured():
-    accumulation = GradientAccumulation(DataParallel(build(), CrossEntropyLoss(), 1))
-    assert accumulation.steps == 1
+def test_nothing_is_measured_by_default():
     for steps in (1, 2):
-        assert workers_of(build(), steps).map(forward_backward, ragged_batch())[1] is None
+        assert workers_of(build(), steps)(ragged_batch()).accuracy is None
+
+
+def test_a_loss_that_does_not_count_its_terms_cannot_be_shared():
+    with pytest.raises(TypeError, match=r"object needs a method num_terms\(targets\) so that a batch can be shared"):
+        GradientAccumulation(None, object(), 2)

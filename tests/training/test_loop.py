@@ -18,12 +18,14 @@ from minitransformer.training import (
     Adam,
     AverageOfLast,
     CrossEntropyLoss,
+    PlainGradients,
     TrainingSettings,
-    forward_backward,
+    gradients_of,
     noam,
+    step_with,
     train,
-    training_step,
 )
+from minitransformer.training.gradients import ChunkedGradients
 from minitransformer.training.loop import LOG_INTERVAL
 from minitransformer.vocabulary import PAD
 from tests.helpers import Trainer, host, randomize, relative_error, same
@@ -272,7 +274,7 @@ def test_model_without_features_and_head_is_trained_and_judged_from_its_logits()
     batch = get_task("copy").batch(np.random.default_rng(0), 9)
     model, whole = randomize(_model(dropout=0.3)), Whole(randomize(_model(dropout=0.3)))
     results = [
-        forward_backward(m, CrossEntropyLoss(0.1), batch, make_generator(5), weight=0.7, measure=True)
+        gradients_of(m, CrossEntropyLoss(0.1), make_generator(5))(batch, weight=0.7, measure=True)
         for m in (model, whole)
     ]
     np.testing.assert_allclose(*(np.array([float(number) for number in result]) for result in results), rtol=1e-6)
@@ -281,22 +283,24 @@ def test_model_without_features_and_head_is_trained_and_judged_from_its_logits()
     assert mean_loss(whole, [batch]) == pytest.approx(mean_loss(model, [batch]), rel=1e-6)
 
 
-def test_forward_backward_adds_to_the_gradients_and_measures_only_where_it_is_asked_to():
+@pytest.mark.parametrize("kind", [PlainGradients, ChunkedGradients])
+def test_gradients_are_added_and_only_what_is_asked_for_is_measured(kind):
     model, batch = _model(dropout=0.0), get_task("copy").batch(np.random.default_rng(0), 4)
-    loss, accuracy = forward_backward(model, CrossEntropyLoss(), batch)
+    gradients = kind(model, CrossEntropyLoss())
+    loss, accuracy = gradients(batch)
     assert accuracy is None
     first = [host(parameter.grad).copy() for parameter in model.parameters()]
-    again, accuracy = forward_backward(model, CrossEntropyLoss(), batch, measure=True)
+    again, accuracy = gradients(batch, measure=True)
     assert float(again) == float(loss)
     assert 0.0 <= float(accuracy) <= 1.0
     for parameter, gradient in zip(model.parameters(), first, strict=True):
         np.testing.assert_allclose(host(parameter.grad), 2 * gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_training_step_needs_no_diagnostics():
+def test_a_step_needs_no_diagnostics():
     trainer = Trainer(_model(dropout=0.0), seed=1)
     batch = get_task("copy").batch(np.random.default_rng(0), 4)
-    loss, norm, accuracy = training_step(batch, trainer.optimizer, trainer.workers)
+    (loss, accuracy), norm = step_with(trainer.workers, trainer.optimizer, batch)
     assert float(loss) > 0.0
     assert float(norm) > 0.0
     assert accuracy is None
@@ -341,7 +345,7 @@ def test_the_gradient_of_a_step_is_clipped_to_norm_1_by_default():
     batch, moments = get_task("copy").batch(np.random.default_rng(0), 4), []
     for options in ({}, {"max_norm": 1.0}):
         trainer = Trainer(randomize(_model(dropout=0.0)), seed=1)
-        _, norm, _ = training_step(batch, trainer.optimizer, trainer.workers, **options)
+        _, norm = step_with(trainer.workers, trainer.optimizer, batch, **options)
         assert float(norm) > 2.0
         moments.append(host(trainer.optimizer.m))
     assert same(*moments)

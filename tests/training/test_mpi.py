@@ -13,8 +13,9 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.files import read_safetensors
-from minitransformer.training import CrossEntropyLoss, DataParallel, GradientAccumulation, forward_backward
-from minitransformer.training.parallel.communicator import ONE_PROCESS, connect
+from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training.parallel.communicator import ONE_PROCESS
+from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.processes import ProcessParallel
 from tests.helpers import relative_error
 from tests.kills import same_weights
@@ -98,10 +99,10 @@ def gradient_of_a_step(communicator):
     """The gradient of one batch, in float32 and in any order of summation -> a vector."""
     config = TransformerConfig(vocab_size=29, d_model=32, num_heads=4, d_ff=64, num_layers=2, max_len=16, dropout=0.0)
     model = Transformer(config, seed=0)
-    workers = GradientAccumulation(DataParallel(model, CrossEntropyLoss(), 1))
+    gradients = DataParallel(model, CrossEntropyLoss(), 1)
     if communicator.size > 1:
-        workers = ProcessParallel(workers, communicator, model.parameters())
-    workers.map(forward_backward, get_task("copy").batch(np.random.default_rng(1), 30))
+        gradients = ProcessParallel(gradients, gradients.loss_fn, communicator, model.parameters())
+    gradients(get_task("copy").batch(np.random.default_rng(1), 30))
     return np.concatenate([parameter.grad.reshape(-1) for parameter in model.parameters()])
 
 

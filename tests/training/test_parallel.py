@@ -9,7 +9,8 @@ from minitransformer.data import Batch
 from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.system.generators import make_generator
 from minitransformer.system.process import THREAD_VARIABLES, ThreadTeam
-from minitransformer.training import CrossEntropyLoss, DataParallel, forward_backward
+from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training.gradients import Measured, shares_of, weighted
 from minitransformer.training.parallel import threads as parallel
 from tests.helpers import Trainer, ragged, randomize, relative_error
 
@@ -35,7 +36,7 @@ def ragged_batch(count=B):
 
 def loss_and_gradients(threads, batch, **changes):
     model = build(**changes)
-    loss, accuracy = DataParallel(model, CrossEntropyLoss(0.1), threads).map(forward_backward, batch, measure=True)
+    loss, accuracy = DataParallel(model, CrossEntropyLoss(0.1), threads)(batch, measure=True)
     return float(loss), float(accuracy), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
@@ -90,7 +91,7 @@ def test_no_two_threads_drop_the_same_units():
     workers = DataParallel(model, CrossEntropyLoss(), 2)
     drawn = [rng.integers(0, 2**32, 8).tolist() for rng in workers.rngs]
     assert drawn[0] != drawn[1]
-    loss, _ = workers.map(forward_backward, batch)
+    loss, _ = workers(batch)
     assert np.isfinite(loss)
 
 
@@ -114,7 +115,8 @@ def test_a_batch_of_one_sequence_is_not_cut():
 
 def test_a_small_batch_is_left_to_one_thread():
     workers, parts = DataParallel(build(), CrossEntropyLoss(), 2), []
-    workers.map(lambda model, loss, part, *more: (parts.append(part), None), ragged_batch())
+    workers.gradients = [lambda part, *more: Measured(parts.append(part))] * 2
+    workers(ragged_batch())
     assert [len(part.targets) for part in parts] == [B]
 
 
@@ -124,7 +126,8 @@ def test_the_source_counts_as_work_for_threads_too(monkeypatch):
     monkeypatch.setattr(parallel, "MIN_NUMBERS", B * tokens * build().config.d_model // 2)
     parts = []
     workers = DataParallel(build(), CrossEntropyLoss(), 2)
-    workers.map(lambda model, loss, part, *more: (parts.append(part) or 0.0, None), batch)
+    workers.gradients = [lambda part, *more: Measured(parts.append(part) or 0.0)] * 2
+    workers(batch)
     assert len(parts) == 2
 
 
@@ -175,7 +178,7 @@ def test_each_thread_has_a_stream_of_its_own_seeded_with_its_number(seed, seeds)
 def test_a_weight_multiplies_the_gradient_and_not_the_loss():
     def computed(weight):
         model = build()
-        loss, _ = DataParallel(model, CrossEntropyLoss(), 2).map(forward_backward, ragged_batch(), weight=weight)
+        loss, _ = DataParallel(model, CrossEntropyLoss(), 2)(ragged_batch(), weight)
         return float(loss), model.output.E.grad
 
     (loss, gradient), (loss_again, half) = computed(1.0), computed(0.5)
@@ -186,11 +189,10 @@ def test_a_weight_multiplies_the_gradient_and_not_the_loss():
 @even_small_parts
 @pytest.mark.parametrize("threads", [1, 2])
 def test_targets_may_be_one_for_each_sequence(threads):
-    def first_of_each(model, loss, part, rng, weight, measure):
-        return np.float64(part.targets.sum()), None
-
     batch = Batch(*(ids[:, 0] if i == 2 else ids for i, ids in enumerate(ragged_batch())))
-    loss, _ = DataParallel(build(), CrossEntropyLoss(), threads).map(first_of_each, batch)
+    workers = DataParallel(build(), CrossEntropyLoss(), threads)
+    workers.gradients = [lambda part, *more: Measured(np.float64(part.targets.sum()))] * threads
+    loss, _ = workers(batch)
     parts = np.array_split(batch.targets, threads)
     assert loss == pytest.approx(sum(part.sum() * len(part) / B for part in parts))
 
@@ -220,22 +222,21 @@ def test_adam_moves_the_same_with_any_number_of_threads():
 
 
 def test_the_weights_of_parts_are_their_shares_of_the_tokens_and_zero_where_there_are_none():
-    loss_fn, batch = CrossEntropyLoss(), ragged_batch()
+    batch = ragged_batch()
     halves = parallel.split_batch(batch, 2)
     assert [len(part.targets) for part in halves] == [4, 3]
     assert [type(part) for part in halves] == [Batch, Batch]
-    counts = [int((part.targets != 0).sum()) for part in halves]
-    assert parallel.part_weights(loss_fn, halves) == [count / sum(counts) for count in counts]
-    batch.target_out[:] = 0
-    assert parallel.part_weights(loss_fn, parallel.split_batch(batch, 2)) == [0.0, 0.0]
-    batch.target_out[0, 0] = 3
-    assert parallel.part_weights(loss_fn, parallel.split_batch(batch, 2)) == [1.0, 0.0]
+    assert shares_of([5, 3]) == [5 / 8, 3 / 8]
+    assert shares_of([0, 0]) == [0.0, 0.0]
+    assert shares_of([1, 0]) == [1.0, 0.0]
 
 
-def test_a_weighted_sum_is_that_of_the_products_and_refuses_lists_of_different_lengths():
-    assert parallel.weighted_sum([2.0, 0.5], [3.0, 8.0]) == 10.0
+def test_what_parts_have_measured_is_weighted_by_their_shares():
+    parts = [Measured(3.0, 0.5), Measured(8.0, 1.0)]
+    assert weighted(parts, [0.75, 0.25]) == (4.25, 0.625)
+    assert weighted([Measured(3.0), Measured(8.0)], [0.75, 0.25]) == (4.25, None)
     with pytest.raises(ValueError, match="argument 2 is "):
-        parallel.weighted_sum([2.0, 0.5], [3.0])
+        weighted(parts, [0.75])
 
 
 @even_small_parts
@@ -243,9 +244,7 @@ def test_a_weighted_sum_is_that_of_the_products_and_refuses_lists_of_different_l
 def test_the_seed_is_0_and_the_weight_1_by_default_and_nothing_is_measured(threads):
     def computed(options, **seed):
         model = build(dropout=0.3)
-        loss, accuracy = DataParallel(model, CrossEntropyLoss(), threads, **seed).map(
-            forward_backward, ragged_batch(), **options
-        )
+        loss, accuracy = DataParallel(model, CrossEntropyLoss(), threads, **seed)(ragged_batch(), **options)
         return float(loss), accuracy, model.output.E.grad
 
     loss, accuracy, gradient = computed({})

@@ -14,15 +14,15 @@ from minitransformer.training import (
     Checkpointer,
     CrossEntropyLoss,
     DataParallel,
-    Diagnostics,
     GradientAccumulation,
     NotFiniteError,
     Stopped,
+    Strategy,
     TrainingSettings,
-    forward_backward,
+    gradients_of,
     read_run,
+    step_with,
     train,
-    training_step,
 )
 from minitransformer.training.checkpointer import newest_checkpoint, saved_steps
 from minitransformer.training.clipping import grad_norm
@@ -54,23 +54,30 @@ def ragged_batch(count=B):
 def whole(batch):
     """Loss, accuracy and gradients of a batch, computed in one piece."""
     model = build()
-    loss, accuracy = forward_backward(model, CrossEntropyLoss(0.1), batch, measure=True)
+    loss, accuracy = gradients_of(model, CrossEntropyLoss(0.1))(batch, measure=True)
     return float(loss), float(accuracy), {name: p.grad.copy() for name, p in model.named_parameters()}
 
 
 def make_workers(communicator, model, steps=1, threads=1, in_order=True):
-    parameters = model.parameters()
-    workers = DataParallel(model, CrossEntropyLoss(0.1), threads, [0, 2], rank=communicator.rank)
-    accumulation = GradientAccumulation(workers, steps, parameters if in_order else ())
+    parameters, loss_fn = model.parameters(), CrossEntropyLoss(0.1)
+    workers = DataParallel(model, loss_fn, threads, [0, 2], rank=communicator.rank)
+    accumulation = GradientAccumulation(workers, loss_fn, steps, parameters if in_order else ())
     if communicator.size == 1:
         return accumulation
-    return ProcessParallel(accumulation, communicator, parameters, in_order)
+    return ProcessParallel(accumulation, loss_fn, communicator, parameters, in_order)
+
+
+def watched(communicator, model, optimizer, detect=False):
+    """The gradients of a training, and the check of a step."""
+    settings = TrainingSettings(detect_anomaly=detect, deterministic=True)
+    gradients = Strategy(1, communicator).compose(model, CrossEntropyLoss(0.1), optimizer, settings)
+    return gradients, gradients.check
 
 
 def shared(batch, communicator, **options):
     """The same of one of several processes that share the batch."""
     model = build()
-    loss, accuracy = make_workers(communicator, model, **options).map(forward_backward, batch, measure=True)
+    loss, accuracy = make_workers(communicator, model, **options)(batch, measure=True)
     return float(loss), float(accuracy), {name: p.grad.copy() for name, p in model.named_parameters()}
 
 
@@ -110,11 +117,11 @@ def test_gradients_are_added_up_in_order_or_in_shards_only_on_request(options, k
     def calls(communicator):
         model = build()
         workers = DataParallel(model, CrossEntropyLoss(0.1), 1, [0, 2], rank=communicator.rank)
-        shared = ProcessParallel(GradientAccumulation(workers), communicator, model.parameters(), **options)
+        shared = ProcessParallel(workers, workers.loss_fn, communicator, model.parameters(), **options)
         del communicator.calls[:-1]  # of the weights
-        _, accuracy = shared.map(forward_backward, ragged_batch())
+        _, accuracy = shared(ragged_batch())
         assert accuracy is None, "it is not measured"
-        assert shared.map_own_part(forward_backward, ragged_batch())[1] is None
+        assert shared.own_part(ragged_batch()).accuracy is None
         return len(model.parameters()), communicator.calls[1:]
 
     number, found = in_ranks(2, calls)[0]
@@ -173,7 +180,7 @@ def test_processes_that_compute_the_same_sequence_drop_other_units():
     batch = Batch(*(np.repeat(ids[-1:], 2, axis=0) for ids in ragged_batch()))
 
     def loss_of_part(communicator):
-        return float(make_workers(communicator, build(dropout=0.5)).map_own_part(forward_backward, batch)[0])
+        return float(make_workers(communicator, build(dropout=0.5)).own_part(batch).loss)
 
     one, two = in_ranks(2, loss_of_part)
     assert one != two
@@ -186,9 +193,9 @@ def test_each_process_clips_by_the_norm_of_the_sum():
     def step(communicator):
         model = build()
         optimizer = Adam(model.parameters(), lr=0.01, betas=(0.0, 0.0), eps=norm)  # eps so large that clipping is seen
-        workers = make_workers(communicator, model)
+        gradients, check = watched(communicator, model, optimizer)
         before = optimizer.weights.copy()
-        _, seen, _ = training_step(ragged_batch(), optimizer, workers, 0.25, Diagnostics(workers.accumulation.workers))
+        _, seen = step_with(gradients, optimizer, ragged_batch(), 0.25, check=check)
         return float(seen), optimizer.weights - before
 
     (seen, moved), (seen_too, moved_too) = in_ranks(2, step)
@@ -218,7 +225,7 @@ LETTERS = {**SIZES, "vocab_size": 29, "max_len": 16}
 
 def run_training(communicator, model=None, settings=SETTINGS, dropout=0.0, **options):
     model = model or Transformer(TransformerConfig(dropout=dropout, **LETTERS), seed=0)
-    history = train(model, get_task("copy"), settings=settings, num_threads=1, communicator=communicator, **options)
+    history = train(model, get_task("copy"), settings=settings, strategy=Strategy(1, communicator), **options)
     return model.state_dict(), history
 
 
@@ -318,16 +325,15 @@ def failing_step(communicator, detect=False, bad_rank=1):
     model = build()
     batch = ragged_batch()
     optimizer = Adam(model.parameters(), lr=1e-3)
-    workers = make_workers(communicator, model)
-    diagnostics = Diagnostics(workers.accumulation.workers, detect)
-    training_step(batch, optimizer, workers, diagnostics=diagnostics)
+    gradients, check = watched(communicator, model, optimizer, detect)
+    step_with(gradients, optimizer, batch, check=check)
     before = optimizer.weights.copy()
     if communicator.rank == bad_rank:
         layer = model.output
         backward = layer.backward
         layer.backward = lambda dy, cache: np.full_like(backward(dy, cache), np.nan)
     try:
-        training_step(batch, optimizer, workers, diagnostics=diagnostics)
+        step_with(gradients, optimizer, batch, check=check)
     finally:
         np.testing.assert_array_equal(optimizer.weights, before)
 
@@ -349,11 +355,10 @@ def test_nan_in_one_process_is_raised_by_all_with_its_message(bad_rank, detect):
 def test_error_whose_cause_no_process_finds_stays_as_it_is():
     def work(communicator):
         workers, error = make_workers(communicator, build()), NotFiniteError(3, "x")
-        with pytest.raises(NotFiniteError) as caught, workers.sharing_errors():
-            raise error
-        return caught.value is error, str(error)
+        workers.agree_on(error)
+        return str(error)
 
-    assert in_ranks(2, work) == [(True, "step 3: x")] * 2
+    assert in_ranks(2, work) == ["step 3: x"] * 2
 
 
 def test_facts_that_differ_are_named_with_the_rank():
@@ -402,6 +407,6 @@ def test_one_process_alone_raises_its_errors():
 
 def test_norm_of_several_parameters_is_that_of_one_vector():
     model = build()
-    forward_backward(model, CrossEntropyLoss(0.1), ragged_batch())
+    gradients_of(model, CrossEntropyLoss(0.1))(ragged_batch())
     vector = np.concatenate([parameter.grad.reshape(-1) for parameter in model.parameters()])
     assert abs(float(grad_norm(model.parameters())) - np.linalg.norm(vector)) < 1e-12

@@ -7,7 +7,15 @@ import pytest
 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Adam, AverageOfLast, CrossEntropyLoss, ExponentialAverage, TrainingSettings
+from minitransformer.training import (
+    Adam,
+    AverageOfLast,
+    CrossEntropyLoss,
+    ExponentialAverage,
+    Measured,
+    Strategy,
+    TrainingSettings,
+)
 from minitransformer.training.run import TrainingRun
 from tests.helpers import same
 
@@ -20,7 +28,9 @@ def make_run(steps=2, averaging=None, threads=1, resume=None, **changes):
     model = Transformer(TransformerConfig(**{**SIZES, **changes}), seed=0)
     settings = TrainingSettings(steps=steps, seed=3)
     optimizer = Adam(model.parameters())
-    return TrainingRun(model, get_task("copy"), optimizer, CrossEntropyLoss(), settings, averaging, threads, resume)
+    return TrainingRun(
+        model, get_task("copy"), optimizer, CrossEntropyLoss(), settings, averaging, Strategy(threads), resume
+    )
 
 
 def advance(run):
@@ -28,8 +38,8 @@ def advance(run):
     run.optimizer.flat.grad = np.ones_like(run.optimizer.weights)
     run.optimizer.step()
     if run.averaging:
-        run.averaging.update(run.step, run.optimizer.weights)
-    run.log(run.batches.next(), np.float32(1.5), np.float32(0.25), np.float32(0.5), 0.01)
+        run.averaging.update(run.step + 1, run.optimizer.weights)
+    run.log(run.batches.next(), Measured(np.float32(1.5), np.float32(0.5)), np.float32(0.25), 0.01)
 
 
 def test_run_says_when_it_is_done():
@@ -86,7 +96,7 @@ def test_state_without_a_fact_is_refused_by_its_name(name):
 
 def numbers_of(run):
     """The next random number of each thread, which is not drawn."""
-    return [copy.deepcopy(rng).random() for rng in run.workers.rngs]
+    return [copy.deepcopy(rng).random() for rng in run.strategy.workers.rngs]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -95,7 +105,7 @@ def test_resumed_run_has_as_many_threads_as_it_had(threads, monkeypatch):
     run = make_run(threads=threads)
     advance(run)
     resumed = make_run(threads=None, resume=run.state())
-    assert resumed.num_threads == threads
+    assert resumed.strategy.num_threads == threads
     assert numbers_of(resumed) == numbers_of(run)
 
 

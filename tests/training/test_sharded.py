@@ -27,6 +27,7 @@ from minitransformer.training.checkpointer import saved_steps
 from minitransformer.training.optimizers import adam_update
 from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
 from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.strategy import Strategy
 from minitransformer.training.run import TrainingRun
 from tests.helpers import same
 from tests.ranks import in_ranks
@@ -58,8 +59,7 @@ def trained(communicator, sharded=True, weight_decay=0.0, settings=SETTINGS, **o
         schedule,
         None,
         settings,
-        communicator=communicator,
-        num_threads=1,
+        strategy=Strategy(1, communicator),
         **options,
     )
     return optimizer.weights, history.losses, history.norms
@@ -199,7 +199,7 @@ def test_a_run_is_resumed_with_the_option_or_without(stopped_sharded, resumed_sh
         saved = read_run(path)
         model, schedule = saved.model, partial(noam, d_model=12, warmup=4)
         optimizer = make_optimizer(model, communicator, resumed_sharded)
-        more = {"resume": saved.state, "communicator": communicator}
+        more = {"resume": saved.state, "strategy": Strategy(communicator=communicator)}
         train(model, get_task("copy"), optimizer, schedule, None, SETTINGS, **more)
         return optimizer.weights
 
@@ -240,7 +240,7 @@ def test_a_gradient_that_is_not_finite_in_one_shard_stops_all_before_any_weight_
         if communicator.rank == 1:
             expand.backward = lambda dy, cache: backward(dy * np.float32(np.inf), cache)
         with pytest.raises(NotFiniteError) as caught:
-            train(model, get_task("copy"), optimizer, settings=settings, communicator=communicator, num_threads=1)
+            train(model, get_task("copy"), optimizer, settings=settings, strategy=Strategy(1, communicator))
         assert same(optimizer.weights, before)
         assert not optimizer.m.any()
         return str(caught.value)

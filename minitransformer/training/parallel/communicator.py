@@ -1,7 +1,7 @@
 """The communication between processes that train one model together.
 
-Here it is for one process alone; `mpi.py` has it for the processes that `mpiexec` has started. In the words of
-torch.distributed:
+Here it is for one process alone; `mpi.py` has it for those that `mpiexec` has started, and `connect.py` chooses. In the
+words of torch.distributed:
 
     add_up            all_reduce, a sum
     reduce_scatter    reduce_scatter, the first half of all_reduce: each shard is added up in the process it belongs to
@@ -13,16 +13,11 @@ A vector has one shard for each process. The methods that move shards are made o
 may leave them out.
 """
 
-import functools
-import os
-import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from minitransformer.backend import backend_name, to_device, to_host, xp
-from minitransformer.system.launcher import place_in
+from minitransformer.backend import to_device, to_host, xp
 from minitransformer.training import clipping
 
 
@@ -91,42 +86,3 @@ class Communicator:
 
 
 ONE_PROCESS = Communicator()
-
-
-@functools.cache
-def connect() -> Communicator:
-    """The communicator of this process, see `communicator_of`."""
-    return communicator_of(os.environ)
-
-
-def communicator_of(environment: Mapping[str, str]) -> Communicator:
-    """The communicator of all processes if `mpiexec` has started this one with `environment`, else ONE_PROCESS.
-
-    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
-    Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
-    """
-    place = place_in(environment)
-    if place is None:
-        return ONE_PROCESS
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # mpi4py warns of another MPI, which is refused below
-            from minitransformer.training.parallel.mpi import MPICommunicator
-    except (ImportError, RuntimeError) as error:  # without mpi4py, or without the library of an MPI
-        if place.size == 1:
-            return ONE_PROCESS
-        raise ProcessError(
-            f"mpiexec has started {place.size or 'several'} processes, but they cannot talk to each other ({error}): "
-            "install mpi4py, with pip install 'minitransformer[mpi]'"
-        ) from error
-    communicator = MPICommunicator()
-    if communicator.size != (place.size or communicator.size):
-        raise ProcessError(
-            f"mpiexec has started {place.size} processes, but mpi4py sees {communicator.size}: "
-            "mpiexec and mpi4py must belong to the same MPI"
-        )
-    if backend_name() == "cupy":
-        from minitransformer.training.parallel.nccl import choose_gpu
-
-        return choose_gpu(communicator)
-    return communicator

@@ -11,11 +11,9 @@ parts have different numbers of tokens. The norm is that of the complete sum, so
 and take the same step.
 """
 
-import contextlib
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +21,15 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.core import Parameter
 from minitransformer.data.task import TrainingBatch
-from minitransformer.training.accumulation import GradientAccumulation
 from minitransformer.training.anomaly_hooks import AnomalyFound
-from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
+from minitransformer.training.diagnostics import NotFiniteError
+from minitransformer.training.gradients import Gradients, Measured, count_terms, shares_of
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
 from minitransformer.training.parallel.threads import split_batch
 
 
 class ProcessParallel:
-    """Shares each batch among processes; each computes its own part with `accumulation`.
+    """Shares each batch among processes; each computes its own part with `gradients`.
 
     `parameters` are those of the optimizer, whose gradients are added up. With `in_order`, the sum is taken in the
     order of the ranks, and N processes give the same bits as one that accumulates the gradients of N parts, each on
@@ -43,13 +41,14 @@ class ProcessParallel:
 
     def __init__(
         self,
-        accumulation: GradientAccumulation,
+        gradients: Gradients,
+        loss_fn: Any,
         communicator: Communicator,
         parameters: Sequence[Parameter],
         in_order: bool = False,
         sharded: bool = False,
     ) -> None:
-        self.accumulation, self.communicator = accumulation, communicator
+        self.gradients, self.num_terms, self.communicator = gradients, count_terms(loss_fn), communicator
         self.parameters, self.in_order, self.sharded = parameters, in_order, sharded
         self._check_weights()
 
@@ -61,14 +60,11 @@ class ProcessParallel:
         if len(set(self.communicator.collect(checksum))) > 1:
             raise ProcessError("the processes begin with different weights: give their models the same seed")
 
-    def map(self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False) -> tuple[Any, Any]:
-        """As `GradientAccumulation.map`; all processes must call it with the same batch.
-
-        Loss and accuracy are those of the whole batch.
-        """
+    def __call__(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
+        """See `Gradients`; all processes must call it with the same batch. It measures the whole batch."""
         found = None
         try:
-            loss, accuracy = self.map_own_part(function, batch, measure)
+            loss, accuracy = self.own_part(batch, weight, measure)
         except AnomalyFound as error:  # the others learn of it by the loss
             loss, accuracy, found = math.nan, math.nan, error
         for parameter in self.parameters:
@@ -82,37 +78,22 @@ class ProcessParallel:
             if self.sharded:
                 self.communicator.collect([])  # the others compute the norm, see `ShardedAdam.grad_norm`
             raise found
-        return numbers[0], numbers[1] if measure else None
+        return Measured(numbers[0], numbers[1] if measure else None)
 
-    def map_own_part(
-        self, function: Callable[..., Any], batch: TrainingBatch, measure: bool = False
-    ) -> tuple[Any, Any]:
+    def own_part(self, batch: TrainingBatch, weight: float = 1.0, measure: bool = False) -> Measured:
         """Compute this process's part, without the others -> its share of the loss and of the accuracy."""
-        parts, loss_fn = split_batch(batch, self.communicator.size), self.accumulation.workers.loss_fn
-        own = parts[self.communicator.rank]
-        own_terms, terms = loss_fn.num_terms(own.targets), sum(loss_fn.num_terms(part.targets) for part in parts)
-        if own_terms == 0:  # fewer sequences than processes, or nothing but padding
-            return 0.0, 0.0
-        loss, accuracy = self.accumulation.map(function, own, measure, terms)  # weights the gradient by its share
-        share = own_terms / terms  # n_r / n
-        return share * loss, share * accuracy if measure else None
+        parts = split_batch(batch, self.communicator.size)
+        shares = shares_of([self.num_terms(part.targets) for part in parts])  # n_r / n
+        own, share = parts[self.communicator.rank], shares[self.communicator.rank]
+        if share == 0.0:  # fewer sequences than processes, or nothing but padding
+            return Measured(0.0, 0.0)
+        loss, accuracy = self.gradients(own, weight * share, measure)
+        return Measured(share * loss, None if accuracy is None else share * accuracy)
 
-    def check(self, diagnostics: Diagnostics, function: Callable[..., Any], batch: TrainingBatch, *seen: Any) -> None:
-        """`Diagnostics.check` of the loss and norm `seen`; each process looks for the cause in its own part."""
-        diagnostics.check(partial(self.map_own_part, function, batch), *seen)
-
-    @contextlib.contextmanager
-    def sharing_errors(self) -> Iterator[None]:
-        """A `with` block of a step. If its numbers are not finite, which all processes see, all raise the same error.
-
-        It is that of the first process that has found the cause.
-        """
-        try:
-            yield
-        except NotFiniteError as error:
-            found = self.communicator.collect((error.anomaly, str(error)))
-            rank = next((rank for rank, (anomaly, _) in enumerate(found) if anomaly), None)
-            if rank is not None:
-                where = f"\n  {'process':<20} rank {rank} of {self.communicator.size}"
-                error.explain(found[rank][1] + where, found[rank][0])
-            raise
+    def agree_on(self, error: NotFiniteError) -> None:
+        """Give the error, which all processes have, the cause that the first of them has found."""
+        found = self.communicator.collect((error.anomaly, str(error)))
+        rank = next((rank for rank, (anomaly, _) in enumerate(found) if anomaly), None)
+        if rank is not None:
+            where = f"\n  {'process':<20} rank {rank} of {self.communicator.size}"
+            error.explain(found[rank][1] + where, found[rank][0])

@@ -67,4 +67,4 @@ class ShardedAdam(Adam):
         The arrays are in the root alone; the others get {}.
         """
         arrays = {"adam.m": self.communicator.gather(self.m), "adam.v": self.communicator.gather(self.v)}
-        return {name: array for name, array in arrays.items() if array is not None}, {"step": self.t}
+        return {name: array for name, array in arrays.items() if array is not None}, {"adam_steps": self.t}

@@ -19,7 +19,8 @@ from minitransformer.layers.shards import join_states
 from minitransformer.layers.tensor_parallel import cuts_of, shard
 from minitransformer.models import TransformerConfig
 from minitransformer.training.optimizers import Adam
-from minitransformer.training.parallel.communicator import Communicator, connect
+from minitransformer.training.parallel.communicator import Communicator
+from minitransformer.training.parallel.connect import connect
 
 CONFIG = TransformerConfig(vocab_size=1, d_model=64, num_heads=4, d_ff=256, num_layers=1, dropout=0.0)
 LR = 0.01

@@ -1,0 +1,114 @@
+"""How each batch of a training is shared: put together here, once, from the parts in the files beside this one.
+
+    watched( processes( micro batches( parts of one length( threads( forward and backward )))))
+
+Each of them is a `Gradients` that calls the next one; what a training does not need is left out.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minitransformer.layers.losses import CrossEntropyLoss
+from minitransformer.system.generators import generator_state, make_generator, restore_generator
+from minitransformer.training.anomaly_hooks import SILENT
+from minitransformer.training.diagnostics import Diagnostics
+from minitransformer.training.gradients import Gradients
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel.communicator import ONE_PROCESS, Communicator
+from minitransformer.training.parallel.micro_batches import ByLength, GradientAccumulation
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.parallel.threads import DataParallel, default_threads
+from minitransformer.training.settings import TrainingSettings
+
+
+def saved_threads(facts: dict) -> int | None:
+    """The number of threads of a run that was saved with these facts, or None if they do not say it."""
+    rngs, processes = facts.get("dropout_rngs"), facts.get("processes", 1)
+    if not rngs or not isinstance(rngs, list) or not isinstance(processes, int) or processes < 1:
+        return None
+    return max(1, len(rngs) // processes)
+
+
+class Strategy:
+    """Shares each batch of one training among `num_threads` threads of each process of the `communicator`.
+
+    By default there is one process, with as many threads as a resumed run had, or as the model and its batches keep
+    busy (see `default_threads`). With several processes all make one, with the same arguments.
+    """
+
+    def __init__(self, num_threads: int | None = None, communicator: Communicator = ONE_PROCESS) -> None:
+        self.num_threads, self.communicator = num_threads, communicator
+        self.workers: DataParallel
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process prints, evaluates and writes."""
+        return self.communicator.is_root
+
+    def in_root(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call the function in one process, while the others wait; without NumPy's warnings, as in a step."""
+        if self.is_root:
+            with np.errstate(**SILENT):
+                function(*arguments)
+        self.communicator.wait()
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process. All must call it."""
+        return any(self.communicator.collect(flag))
+
+    def compose(
+        self, model: Any, loss_fn: Any, optimizer: Adam, settings: TrainingSettings, facts: dict | None = None
+    ) -> Diagnostics:
+        """The gradients of one training, of a new run or of one that was saved with `facts`.
+
+        A loss that does not say how many terms it is a mean over (`num_terms`) is computed for whole batches alone:
+        then this raises TypeError if a batch is to be shared, and ValueError for an optimizer that is sharded over
+        other processes.
+        """
+        if isinstance(optimizer, ShardedAdam) and optimizer.communicator is not self.communicator:
+            raise ValueError("the optimizer is sharded over other processes than those of the training")
+        threads = self.num_threads or (saved_threads(facts) if facts else None)
+        if not threads:
+            can_share = hasattr(loss_fn, "num_terms")
+            threads = default_threads(getattr(model, "config", None), settings.micro_batch_size) if can_share else 1
+        self.num_threads = self.communicator.collect(threads)[0]
+        rank, alone = self.communicator.rank, optimizer.parameters if settings.deterministic else ()
+        self.seed = [settings.seed, 2]
+        self.workers = DataParallel(model, loss_fn, self.num_threads, self.seed, rank)
+        optimizer.team = self.workers.team
+        gradients: Gradients = self.workers
+        if type(loss_fn) is CrossEntropyLoss:  # to any other loss, padding may mean something
+            gradients = ByLength(gradients, loss_fn)
+        if settings.grad_accumulation_steps > 1:
+            gradients = GradientAccumulation(gradients, loss_fn, settings.grad_accumulation_steps, alone)
+        if self.communicator.size == 1:
+            return Diagnostics(gradients, self.workers, optimizer, settings.detect_anomaly)
+        shared = ProcessParallel(
+            gradients,
+            loss_fn,
+            self.communicator,
+            optimizer.parameters,
+            in_order=settings.deterministic,
+            sharded=isinstance(optimizer, ShardedAdam),
+        )
+        return Diagnostics(shared, self.workers, optimizer, settings.detect_anomaly, shared.own_part, shared.agree_on)
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs, as values that JSON can hold. All processes must call it."""
+        rngs = [generator_state(rng) for rng in self.workers.rngs]
+        return {
+            "processes": self.communicator.size,
+            "dropout_rngs": [state for states in self.communicator.collect(rngs) for state in states],
+        }
+
+    def load_state(self, facts: dict, step: int) -> None:
+        """Continue after `step` from what `state` returned."""
+        saved, first = facts["dropout_rngs"], self.communicator.rank * self.workers.team.size
+        for number, gradients in enumerate(self.workers.gradients, start=first):
+            if number < len(saved):
+                restore_generator(self.workers.rngs[number - first], saved[number])
+            else:  # a thread that was added draws numbers that none has drawn before
+                gradients.rng = make_generator([*self.seed, number, step])

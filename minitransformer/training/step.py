@@ -1,0 +1,57 @@
+"""The training step, as it would stand on a whiteboard. Everything else in this folder is about how to do it faster,
+with less memory, or in many threads and processes at a time, and none of it changes what is computed here."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import xp
+from minitransformer.training.anomaly_hooks import SILENT
+from minitransformer.training.clipping import clip_factor, clip_grad_norm
+from minitransformer.training.gradients import Gradients, Measured
+
+
+def training_step(
+    model: Any,
+    loss_fn: Any,
+    optimizer: Any,
+    batch: Any,
+    rng: np.random.Generator | None = None,
+    max_norm: float = 1.0,
+) -> tuple[xp.ndarray, xp.ndarray]:
+    """Forward, loss, backward, clip, and one step of the optimizer -> the loss, and the norm before clipping.
+
+    It works with every model and every loss that follow the protocol of `core.Layer`, and with every batch that has
+    `inputs` for the model and `targets` for the loss. `rng` draws the dropout masks; None means no dropout.
+    """
+    optimizer.zero_grad()
+    y, cache = model.forward(*batch.inputs, rng=rng)
+    loss, loss_cache = loss_fn.forward(y, batch.targets)
+    model.backward(loss_fn.backward(1.0, loss_cache), cache)
+    norm = clip_grad_norm(optimizer.parameters, max_norm)
+    optimizer.step()
+    return loss, norm
+
+
+@np.errstate(**SILENT)  # what `check` finds explains more than a warning
+def step_with(
+    gradients: Gradients,
+    optimizer: Any,
+    batch: Any,
+    max_norm: float = 1.0,
+    measure: bool = False,
+    check: Callable[[Any, Any], None] | None = None,
+) -> tuple[Measured, xp.ndarray]:
+    """The same step with another way to add the gradient of the batch -> what it measured, and the norm.
+
+    The gradient is scaled inside Adam, which saves a pass over it, instead of before. check(loss, norm) is called
+    before the weights move, and may raise.
+    """
+    optimizer.zero_grad()
+    measured = gradients(batch, measure=measure)
+    norm = optimizer.grad_norm()
+    if check:
+        check(measured.loss, norm)
+    optimizer.step(scale=clip_factor(norm, max_norm))
+    return measured, norm
