@@ -76,8 +76,10 @@ class Parameter:
         """
         if gradient is self._grad or self._grad is None:
             self._grad, self._is_zero = gradient, False
+        elif self._is_zero:
+            self._grad[...], self._is_zero = gradient, False
         else:
-            self.grad += gradient
+            self._grad += gradient
 
     @contextlib.contextmanager
     def holding(self, data: xp.ndarray) -> Iterator[None]:
@@ -228,7 +230,8 @@ class FlatParameter(Parameter):
         """The gradients of all pieces as one vector (N,); those only noted as zero are cleared first."""
         self._take_over()
         for piece in self.pieces:
-            _ = piece.grad
+            if piece._is_zero:
+                _ = piece.grad
         return self._grad
 
     @grad.setter

@@ -57,6 +57,19 @@ THIRD_PARTY = {
     "sacrebleu": ("evaluation/translation.py",),
     "mpi4py": ("training/parallel/mpi.py",),
 }
+# the only files that know that there can be several processes, beside the commands and the experiments about them
+PROCESSES = re.compile(r"\b(communicator|mpiexec|mpi4py|is_root)\b", re.IGNORECASE)
+KNOW_PROCESSES = (
+    "training/parallel/*",
+    "training/checkpointer.py",  # one process writes
+    "training/loop.py",  # one process shows progress
+    "layers/tensor_parallel.py",
+    "layers/shards.py",
+    "functional/ranks.py",
+    "system/devices.py",
+    "system/generators.py",
+    "system/launcher.py",
+)
 HOST_FILES = (
     "functional/attention/patterns.py",
     "functional/positions.py",
@@ -252,6 +265,25 @@ def long_functions(source):
                 yield node.lineno, f"{node.name} has {lines} lines, at most {MAX_LINES_OF_A_FUNCTION} are allowed"
 
 
+def several_processes(source):
+    """Names and strings of the code, without its comments and docstrings."""
+    if source.part in ("cli", "recipes", "experiments", "bench") or any(
+        fnmatch.fnmatch(source.path, p) for p in KNOW_PROCESSES
+    ):
+        return
+    for node in source.nodes:
+        name = getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "arg", None)
+        if isinstance(name, str) and PROCESSES.fullmatch(name):
+            yield node.lineno, f"{name}: the parts of a step know nothing of processes"
+
+
+def decides_by_class(source):
+    if source.path in ("training/loop.py", "training/step.py"):
+        for node in source.nodes:
+            if isinstance(node, ast.Name) and node.id in ("isinstance", "Communicator"):
+                yield node.lineno, f"{node.id}: what a step consists of is decided in training/parallel/strategy.py"
+
+
 def long_files(source):
     lines = len(source.text.splitlines())
     if lines > MAX_LINES_OF_A_FILE:
@@ -300,6 +332,8 @@ BROKEN_RULES = [
     (missing_docstrings, "core.py", '"""."""\ndef f(): pass', "f has no docstring"),
     (missing_docstrings, "core.py", '"""."""\nclass A:\n    """."""\n    def f(self): pass', "A.f has no docstring"),
     (long_functions, "core.py", f'def f():\n    """\n    More."""\n{LONG_BODY}', "f has 41 lines"),
+    (several_processes, "training/run.py", "if self.communicator.size: pass", "know nothing of processes"),
+    (decides_by_class, "training/loop.py", "isinstance(1, int)", "is decided in training/parallel/strategy.py"),
     (long_files, "core.py", "x = 1\n" * 351, "351 lines"),
 ]  # fmt: skip
 

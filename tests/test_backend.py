@@ -184,6 +184,19 @@ def test_to_device_gives_an_array_of_the_library_in_use(stand_in):
         assert to_device(there) is there
 
 
+def test_names_are_kept_until_another_library_is_chosen_and_never_after(stand_in, monkeypatch):
+    monkeypatch.setattr(sys.modules[use_backend.__module__], "_has_switched", False)
+    assert xp.asarray is np.asarray
+    assert vars(xp) == {"asarray": np.asarray}
+    with use_backend("numpy"):
+        assert vars(xp) == {"asarray": np.asarray}, "it is the library in use"
+    with use_backend("cupy"):
+        assert vars(xp) == {}
+        assert isinstance(xp.asarray(np.ones(3)), DeviceArray)
+    assert xp.asarray is np.asarray
+    assert vars(xp) == {}
+
+
 def test_generator_gives_the_same_stream_for_the_same_seed_only():
     first, again, other = (make_generator(seed).random(1000) for seed in ([7, 2], [7, 2], [7, 3]))
     np.testing.assert_array_equal(first, again)

@@ -78,7 +78,7 @@ class Conv1d(Layer):
         dx, dW, db = conv1d_backward(dy, cache)
         self.W.add_grad(dW)
         if self.b is not None:
-            self.b.grad += db
+            self.b.add_grad(db)
         return dx
 
     @property

@@ -20,7 +20,7 @@ class Dropout(Layer):
 
     def forward(self, x: xp.ndarray, rng: np.random.Generator | None = None) -> tuple[xp.ndarray, DropoutCache | None]:
         """x of any shape -> y of the same shape."""
-        return dropout(x, self.rate, rng)
+        return (x, None) if rng is None or self.rate == 0.0 else dropout(x, self.rate, rng)
 
     def backward(self, dy: xp.ndarray, cache: DropoutCache | None) -> xp.ndarray:
         """dy -> dx, with the mask of the forward pass."""

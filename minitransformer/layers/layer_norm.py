@@ -26,6 +26,6 @@ class LayerNorm(Layer):
     def backward(self, dy: xp.ndarray, cache: LayerNormCache) -> xp.ndarray:
         """dy (..., C) -> dx (..., C)."""
         dx, dgamma, dbeta = layer_norm_backward(dy, cache)
-        self.gamma.grad += dgamma
-        self.beta.grad += dbeta
+        self.gamma.add_grad(dgamma)
+        self.beta.add_grad(dbeta)
         return dx

@@ -42,5 +42,5 @@ class Linear(Layer):
         dx, dW, db = linear_backward(dy, cache, out=self.W.overwritable())
         self.W.add_grad(dW)
         if self.b is not None:
-            self.b.grad += db
+            self.b.add_grad(db)
         return dx

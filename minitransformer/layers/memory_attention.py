@@ -98,7 +98,7 @@ class MemoryAttention(Layer):
         dcontext, dh = xp.split(dboth, 2, axis=-1)
         if self.w is not None:
             dq, dk, dmemory, dw = additive_attention_backward(dcontext, cache.attention)
-            self.w.grad += dw
+            self.w.add_grad(dw)
         else:
             dq, dk, dmemory, _ = scaled_dot_product_attention_backward(dcontext, cache.attention)
         dmemory += dk if self.key is None else self.key.backward(dk, cache.key)

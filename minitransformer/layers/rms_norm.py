@@ -25,5 +25,5 @@ class RMSNorm(Layer):
     def backward(self, dy: xp.ndarray, cache: RMSNormCache) -> xp.ndarray:
         """dy (..., C) -> dx (..., C)."""
         dx, dgamma = rms_norm_backward(dy, cache)
-        self.gamma.grad += dgamma
+        self.gamma.add_grad(dgamma)
         return dx

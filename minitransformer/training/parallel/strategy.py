@@ -79,7 +79,7 @@ class Strategy:
         self.seed = [settings.seed, 2]
         self.workers = DataParallel(model, loss_fn, self.num_threads, self.seed, rank)
         optimizer.team = self.workers.team
-        gradients: Gradients = self.workers
+        gradients: Gradients = self.workers if self.num_threads > 1 else self.workers.gradients[0]
         if type(loss_fn) is CrossEntropyLoss:  # to any other loss, padding may mean something
             gradients = ByLength(gradients, loss_fn)
         if settings.grad_accumulation_steps > 1:
