@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import backend_name
+from minitransformer.config import ModelConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.system.generators import make_generator
@@ -80,7 +81,7 @@ def features_per_token(model: Any) -> int | None:
     return getattr(getattr(model, "config", None), "d_model", None)
 
 
-def default_threads(config: Any, batch_size: int) -> int:
+def default_threads(config: ModelConfig | None, batch_size: int) -> int:
     """The number of threads that train a model of `config` on batches of `batch_size` sequences.
 
     It is `default_team_size` if an environment variable such as OMP_NUM_THREADS sets the number. Else it is 1 for a
@@ -90,9 +91,10 @@ def default_threads(config: Any, batch_size: int) -> int:
     """
     if threads_are_chosen():
         return default_team_size()
-    if getattr(config, "d_model", 0) < NARROW:
+    C, T = getattr(config, "d_model", 0), getattr(config, "max_len", 1)
+    if C < NARROW:
         return 1
-    return useful_threads(default_team_size(), batch_size * config.max_len, 1, config.d_model)
+    return useful_threads(default_team_size(), batch_size * T, 1, C)
 
 
 def default_team_size() -> int:
