@@ -17,7 +17,7 @@ from minitransformer.inspection import (
     training_memory,
 )
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
-from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_options
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"vocabulary size (default {PAPER_VOCAB_SIZE}, as in the paper; for tiny {vocab_size_of('tiny')}, as in "
         "the toy tasks on letters)",
     )
-    add_options(parser, TrainOptions(), only=ATTENTION_OPTIONS)
+    for field in dataclasses.fields(TrainOptions):
+        if field.name in ATTENTION_OPTIONS:
+            add_option(parser, field, field.default)
     tables = parser.add_mutually_exclusive_group()
     tables.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"

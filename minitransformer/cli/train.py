@@ -2,17 +2,17 @@
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from minitransformer import __version__
-from minitransformer.cli import complain, explain
-from minitransformer.recipes import RECIPES
-from minitransformer.recipes.options import add_options, given_options
-from minitransformer.recipes.run import choose_options, resume, start
+from minitransformer.cli import Parser, add_common_arguments, complain, explain
+from minitransformer.recipes import RECIPES, Recipe
+from minitransformer.recipes.options import add_option, add_options, option_name
+from minitransformer.recipes.run import choose_options, new_run, no_such_option, resumed_run
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.faults import check_same, ending_together
 
@@ -53,50 +53,55 @@ Train a model on this task, evaluate it on held-out data and save it:
   minitransformer train {name}
   minitransformer train {name} --steps 500 --seed 3
 """
+NO_TASK = "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"
+OPTIONS = {field.name: field for recipe in reversed(RECIPES.values()) for field in dataclasses.fields(recipe.defaults)}
 
 
-def add_arguments(parser: Any) -> list[Any]:
-    """The command's own arguments -> the parsers of the tasks."""
+def add_arguments(parser: Parser) -> None:
+    """Add the command's own arguments: those that resume a run, and the tasks."""
     group = parser.add_argument_group(
         "resume a run", "These options can be changed. All others keep the values of the run."
     )
     group.add_argument(
         "--resume", metavar="RUN", type=Path, help="folder of the run, such as runs/reverse, or a checkpoint"
     )
-    for recipe in RECIPES.values():
-        add_options(group, recipe.defaults, resumable_only=True)
-    add_other_options(parser)
+    for field in sorted(OPTIONS.values(), key=lambda field: field.metadata["advanced"]):
+        if field.metadata["resumable"]:
+            add_option(group, field)
+        else:
+            option = option_name(field.name)
+            parser.refused[option] = f"{option} must follow a task, and cannot be changed when a run is resumed"
+    parser.add_argument("--seed", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # refused, as it is an option
     tasks = parser.add_subparsers(dest="recipe", metavar="TASK", title="tasks")
-    parsers = []
     for recipe in RECIPES.values():
-        about = TASK_DESCRIPTION.format(name=recipe.name, help=recipe.help)
-        raw = argparse.RawDescriptionHelpFormatter
-        task = tasks.add_parser(recipe.name, help=recipe.help, description=about, formatter_class=raw)
-        add_options(task, recipe.defaults)
-        add_other_options(task)
-        task.add_argument("--resume", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        parsers.append(task)
-    return parsers
+        tasks.add_parser(recipe.name, help=recipe.help, declare=partial(declare_options, recipe=recipe))
 
 
-def add_other_options(parser: Any) -> None:
-    """Let `parser` read the options that it does not offer, so that `run` can say why they are refused."""
-    for recipe in RECIPES.values():
-        add_options(parser, recipe.defaults, hidden=True)
+def declare_options(parser: Parser, recipe: Recipe) -> None:
+    """Add the options of one task, and say which other tasks have those that it lacks."""
+    parser.usage = f"{parser.prog} [options]"
+    parser.description = TASK_DESCRIPTION.format(name=recipe.name, help=recipe.help)
+    add_options(parser, recipe.defaults)
+    lacking = (name for name in OPTIONS if not hasattr(recipe.defaults, name))
+    parser.refused = {"--resume": NO_TASK, **{option_name(name): no_such_option(recipe, name) for name in lacking}}
+    add_common_arguments(parser, *[argparse.SUPPRESS] * 3)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train a new model, or resume a run."""
     if (arguments.recipe is None) == (arguments.resume is None):
-        raise ValueError("give a task, such as `train reverse`, or a run to continue: `train --resume RUN`")
-    given = given_options(arguments)
+        raise ValueError(NO_TASK)
+    given = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
     with ending_together(connect(), partial(report, arguments)):
         check_same(connect(), {"the version of minitransformer": __version__})
         if arguments.resume is None:
             recipe = RECIPES[arguments.recipe]
-            start(recipe, choose_options(recipe, recipe.defaults, given), arguments.json)
+            opened = new_run(recipe, choose_options(recipe, recipe.defaults, given))
         else:
-            resume(arguments.resume, given, arguments.json)
+            opened = resumed_run(arguments.resume, given)
+        with opened as training:
+            training.carry_out(arguments.json)
+        connect().wait()  # not after an error, as the others may be in the middle of a step
     return 0
 
 

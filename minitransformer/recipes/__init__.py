@@ -1,9 +1,8 @@
 """Recipes: one file for each training task, with its data, model, schedule, evaluation and figures."""
 
 from minitransformer.checks import check_choice
-from minitransformer.recipes.masked import MaskedRecipe
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.recipes.shakespeare import ShakespeareRecipe
+from minitransformer.recipes.text import MaskedRecipe, ShakespeareRecipe
 from minitransformer.recipes.toy import TOY_RECIPES
 from minitransformer.recipes.translation import TranslationRecipe
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions
+from minitransformer.recipes.processes import sharers
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.system.devices import free_memory
-from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.threads import useful_threads
 
 FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read
@@ -18,24 +18,24 @@ def check_memory(
 ) -> None:
     """Raise ValueError if training with `options.threads` needs more memory than is free, unless `options.force`.
 
-    The processes on this machine share its memory, and each computes its part of the batch.
     `resumed` says that the model has already been read. Nothing is checked if the free memory is unknown.
     """
     free = free_memory()
     if free is None:
         return
     whole_batch, lengths = recipe.largest_batch(options, data)
-    sequences, processes = -(-whole_batch // connect().size), connect().processes_here
+    of_batch, of_machine = sharers()
+    sequences = -(-whole_batch // of_batch)
     averages = getattr(recipe.averaging(options), "count", 0)
     threads = options.threads or 1
-    shards = connect().size if options.shard_optimizer else 1
 
     def needed(parts: int) -> int:
         micro_batch_size = -(-sequences // parts)
         num_threads = useful_threads(threads, micro_batch_size, sum(lengths), config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
+        shards = of_batch if options.shard_optimizer else 1
         memory = training_memory(config, rows, lengths, model_class, num_threads, averages, shards)
-        return processes * (memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0))
+        return of_machine * (memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0))
 
     whole = needed(options.grad_accumulation_steps)
     if whole <= free:

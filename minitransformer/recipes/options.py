@@ -1,4 +1,4 @@
-"""The options of a training task: a frozen dataclass. Its command line and `--help` are made from the fields."""
+"""The options of a training task: a frozen dataclass. Its command line, its help and its limits are in the fields."""
 
 import argparse
 import dataclasses
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate
-from minitransformer.config import ATTENTION
+from minitransformer.config import ATTENTION, POSITIONS
 from minitransformer.training import TrainingSettings
 
 LARGEST = 2**63 - 1
@@ -22,23 +22,29 @@ METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FOLDER"}
 ATTENTION_OPTIONS = ("attention", "window", "stride", "num_kv_heads")
 USED_BY = {"window": ("windowed", "strided"), "stride": ("strided",)}  # the kinds of attention that need an option
 NO_SCORES = ("relative", "rope", "alibi")  # positions that act on scores, which linear attention does not have
-NOT_OPTIONS = ("command", "recipe", "resume", "backend", "json", "debug")  # attributes that are not the recipe's
+
+Check = Callable[[str, Any], Any]
 
 
 def option(
     default: Any,
     help: str,
-    check: Callable[[str, Any], Any] | None = None,
+    check: Check | None = None,
     *,
+    choices: Collection[str] = (),
     resumable: bool = False,
     identity: bool = True,
+    advanced: bool = False,
 ) -> Any:
     """A field with its help text; check(name, value) raises an error for a value that is not allowed.
 
-    `resumable` says that the option may be changed when a run is resumed. `identity` says that it changes what is
-    learned, so that runs that differ in it are kept in different folders.
+    A value must be one of the `choices`, if there are any; the help lists them. `resumable` says that the option may be
+    changed when a run is resumed. `identity` says that it changes what is learned, so that runs that differ in it are
+    kept in different folders. The help shows the `advanced` options after the others.
     """
-    metadata = {"help": help, "check": check, "resumable": resumable, "identity": identity}
+    if choices:
+        help, check = f"{help}: {', '.join(choices)}", partial(check_choice, allowed=choices)
+    metadata = {"help": help, "check": check, "resumable": resumable, "identity": identity, "advanced": advanced}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -54,10 +60,14 @@ def check_not_negative(name: str, value: float) -> None:
         raise ValueError(f"{name} must be at least 0, got {value}")
 
 
-def check_threads(name: str, value: int) -> None:
-    """ValueError unless `value` is from 1 to MAX_THREADS."""
-    if not 1 <= check_integer(name, value) <= MAX_THREADS:
-        raise ValueError(f"{name} must be at least 1 and at most {MAX_THREADS}, got {value}")
+def from_1_to(most: int) -> Check:
+    """The check that a value is a whole number from 1 to `most`."""
+
+    def check(name: str, value: int) -> None:
+        if not 1 <= check_integer(name, value) <= most:
+            raise ValueError(f"{name} must be from 1 to {most}, got {value}")
+
+    return check
 
 
 def check_folder_name(name: str, value: str) -> None:
@@ -69,12 +79,8 @@ def check_folder_name(name: str, value: str) -> None:
         )
 
 
-def one_of(choices: Collection[str]) -> Callable[[str, Any], Any]:
-    """The check that a value is among `choices`."""
-    return partial(check_choice, allowed=choices)
-
-
 at_least_1 = partial(check_integer, least=1)
+of_the_computation = partial(option, identity=False, resumable=True, advanced=True)  # not of what is learned
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,51 +96,11 @@ class TrainOptions:
         "train for about so many minutes: as many steps as fit, by the speed that is measured first",
         check_positive,
     )
-    batch_size: int = option(64, "sequences in a batch, of all processes together", at_least_1)
+    batch_size: int = option(64, "sequences in a batch", at_least_1)
     warmup: int = option(100, "warm-up steps of the learning rate", at_least_1, resumable=True)
     dropout: float = option(0.0, "dropout rate, P_drop in the paper", check_rate)
     label_smoothing: float = option(0.0, "label smoothing, epsilon_ls in the paper", check_rate)
-    weight_decay: float = option(0.0, "weight decay of the matrices, as in AdamW; not in the paper", check_not_negative)
-    positions: str = option("sinusoidal", "positional encoding")
-    attention: str = option("full", f"kind of self-attention: {', '.join(ATTENTION)}", one_of(ATTENTION))
-    window: int | None = option(None, "of windowed and strided attention: a token sees the nearest N", at_least_1)
-    stride: int | None = option(None, "of strided attention: a token also sees every N-th", at_least_1)
-    num_kv_heads: int | None = option(
-        None, "heads of keys and values, each for a group of heads (default: one for each)", at_least_1
-    )
-    threads: int | None = option(
-        None,
-        "number of threads of each process (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
-        check_threads,
-        resumable=True,
-        identity=False,
-    )
-    grad_accumulation_steps: int = option(
-        1, "micro batches per batch; more of them need less memory", check_integer, resumable=True, identity=False
-    )
-    deterministic: bool = option(
-        False,
-        "add up the gradients of processes and of micro batches in a fixed order, for bit-identical results",
-        resumable=True,
-        identity=False,
-    )
-    shard_optimizer: bool = option(
-        False,
-        "spread Adam's running means over the processes, to save memory (ZeRO stage 1)",
-        resumable=True,
-        identity=False,
-    )
-    checkpoint_interval: int = option(200, "steps between checkpoints", at_least_1, resumable=True, identity=False)
-    keep_checkpoints: int = option(
-        2, "number of checkpoints to keep, the newest ones", at_least_1, resumable=True, identity=False
-    )
-    detect_anomaly: bool = option(
-        False, "name the first operation that produces NaN or infinity (slow)", resumable=True, identity=False
-    )
-    force: bool = option(False, "train even if the free memory seems too small", resumable=True, identity=False)
-    overwrite: bool = option(
-        False, "start again in the same folder; an old model stays until the new one is finished", identity=False
-    )
+    positions: str = option("sinusoidal", "positional encoding", choices=POSITIONS)
     seed: int = option(0, "seed of all random numbers", partial(check_integer, least=0))
     runs: Path = option(Path("runs"), "save the run in FOLDER/NAME", identity=False)
     name: str | None = option(
@@ -143,6 +109,41 @@ class TrainOptions:
         check_folder_name,
         identity=False,
     )
+    overwrite: bool = option(
+        False, "start again in the same folder; an old model stays until the new one is finished", identity=False
+    )
+    weight_decay: float = option(
+        0.0, "weight decay of the matrices, as in AdamW; not in the paper", check_not_negative, advanced=True
+    )
+    attention: str = option("full", "kind of self-attention", choices=ATTENTION, advanced=True)
+    window: int | None = option(
+        None, "of windowed and strided attention: a token sees the nearest N", at_least_1, advanced=True
+    )
+    stride: int | None = option(None, "of strided attention: a token also sees every N-th", at_least_1, advanced=True)
+    num_kv_heads: int | None = option(
+        None,
+        "heads of keys and values, each for a group of heads (default: one for each)",
+        at_least_1,
+        advanced=True,
+    )
+    threads: int | None = of_the_computation(
+        None,
+        "number of threads (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
+        from_1_to(MAX_THREADS),
+    )
+    grad_accumulation_steps: int = of_the_computation(
+        1, "micro batches per batch; more of them need less memory", check_integer
+    )
+    deterministic: bool = of_the_computation(
+        False, "add up the parts of a gradient in a fixed order, for bit-identical results"
+    )
+    shard_optimizer: bool = of_the_computation(
+        False, "with mpiexec: share out Adam's running means instead of copying them, to save memory (ZeRO stage 1)"
+    )
+    checkpoint_interval: int = of_the_computation(200, "steps between checkpoints", at_least_1)
+    keep_checkpoints: int = of_the_computation(2, "number of checkpoints to keep, the newest ones", at_least_1)
+    detect_anomaly: bool = of_the_computation(False, "name the first operation that produces NaN or infinity (slow)")
+    force: bool = of_the_computation(False, "train even if the free memory seems too small")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -197,39 +198,24 @@ def option_name(field_name: str) -> str:
     return f"--{field_name.replace('_', '-')}"
 
 
-def add_options(
-    parser: Any,
-    defaults: TrainOptions,
-    resumable_only: bool = False,
-    hidden: bool = False,
-    only: Collection[str] | None = None,
-) -> None:
-    """Add an option to `parser` for each field of `defaults`, unless it has one of this name already.
-
-    `only` names the fields to add; the default is all. With `resumable_only` only for the fields that a resumed run may
-    change, without defaults, which are the run's own values. With `hidden` the help does not show them. An option that
-    is not given leaves no attribute in the parsed arguments.
-    """
+def add_options(parser: argparse.ArgumentParser, defaults: TrainOptions) -> None:
+    """Add an option to `parser` for each field of `defaults`."""
+    advanced = parser.add_argument_group("advanced options")
     for field in dataclasses.fields(defaults):
-        if (resumable_only and not field.metadata["resumable"]) or (only is not None and field.name not in only):
-            continue
-        name, kind, default = option_name(field.name), _kind(field), getattr(defaults, field.name)
-        help, absent = field.metadata["help"], argparse.SUPPRESS
-        if name in parser._option_string_actions:  # two recipes share it
-            continue
-        if default is not None and kind is not bool and "default" not in help and not resumable_only:
-            help += f" (default {default})"
-        if hidden:
-            help = absent
-        if kind is bool:
-            parser.add_argument(name, dest=field.name, action="store_true", default=absent, help=help)
-            continue
-        parser.add_argument(name, dest=field.name, type=kind, default=absent, metavar=METAVARS[kind], help=help)
+        group = advanced if field.metadata["advanced"] else parser
+        add_option(group, field, getattr(defaults, field.name))
 
 
-def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options that were given on a command line, {name of the field: value}."""
-    return {name: value for name, value in vars(arguments).items() if name not in NOT_OPTIONS}
+def add_option(parser: Any, field: dataclasses.Field, default: Any = None) -> None:
+    """Add the option of one field to a parser, or to a group of it. The help names the `default` if there is one.
+
+    An option that is not given leaves no attribute in the parsed arguments.
+    """
+    kind, help = _kind(field), field.metadata["help"]
+    if default is not None and kind is not bool and "default" not in help:
+        help += f" (default {default})"
+    reads: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": METAVARS[kind]}
+    parser.add_argument(option_name(field.name), default=argparse.SUPPRESS, help=help, **reads)
 
 
 def to_json(options: TrainOptions) -> dict[str, Any]:

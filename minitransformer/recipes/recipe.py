@@ -2,18 +2,26 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
-from minitransformer.recipes.options import TrainOptions
-from minitransformer.training import Adam, Checkpointer, CrossEntropyLoss, History, Strategy, train
+from minitransformer.recipes.options import (
+    TrainOptions,
+    at_least_1,
+    check_positive,
+    of_the_computation,
+    option,
+    option_name,
+)
+from minitransformer.recipes.processes import adam, strategy
+from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
-from minitransformer.training.parallel.connect import connect
-from minitransformer.training.parallel.sharded import ShardedAdam
 
+EVALUATIONS = 10  # during training, unless --eval-interval says otherwise
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
     f"{cell}{suffix}": {"cell": cell, "attention": attention}
     for cell in ("lstm", "gru")
@@ -41,7 +49,7 @@ class Trained(Generic[Options, Data, Model]):
 class Recipe(Generic[Options, Data, Model]):
     """One training task. A subclass says what the data is, which model, which schedule, how to evaluate, what to draw.
 
-    `recipes.run.start` does the rest.
+    `recipes.run.Run` does the rest.
     """
 
     name = ""
@@ -64,12 +72,6 @@ class Recipe(Generic[Options, Data, Model]):
     def schedule(self, options: Options, config: Any) -> Callable[[int], float]:
         """The learning rate of each step, counted from 1."""
         raise NotImplementedError
-
-    def optimizer(self, options: Options, model: Model) -> Adam:
-        """Adam as in the paper, or sharded over the processes of `mpiexec`."""
-        if options.shard_optimizer:
-            return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
-        return Adam(model.parameters(), weight_decay=options.weight_decay)
 
     def largest_batch(self, options: Options, data: Data) -> tuple[int, list[int]]:
         """How many sequences the largest batch has, and the lengths of all that the model reads of each of them.
@@ -123,22 +125,72 @@ class Recipe(Generic[Options, Data, Model]):
         options: Options,
         model: Model,
         data: Data,
-        evaluate: Callable[[int, History], None] | None = None,
-        eval_interval: int = 1,
+        evaluations: list[Any] | None = None,
         checkpointer: Checkpointer | None = None,
         resume: tuple[dict, dict] | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging, in the processes of `mpiexec`."""
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging, in the processes of `mpiexec`.
+
+        It is evaluated during training if there is a list of `evaluations` to append to.
+        """
+        evaluate, interval = None, 1
+        if evaluations is not None:
+            evaluate, interval = self.evaluation_callback(options, model, data, evaluations)
         return train(
             model,
             data,
-            self.optimizer(options, model),
+            adam(options, model),
             self.schedule(options, model.config),
             CrossEntropyLoss(options.label_smoothing),
-            options.settings(eval_interval),
+            options.settings(interval),
             averaging=self.averaging(options),
             evaluate=evaluate,
             checkpointer=checkpointer,
             resume=resume,
-            strategy=Strategy(options.threads, connect()),
+            strategy=strategy(options),
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions(TrainOptions):
+    """The options of a task on sentences or on text."""
+
+    text: str | None = option(
+        None, "UTF-8 text file to train on (default: Shakespeare's plays); with --resume its new place", resumable=True
+    )
+    d_model: int = option(128, "features per token", at_least_1)
+    num_layers: int = option(4, "number of layers, in each stack", at_least_1)
+    peak: float = option(
+        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
+    )
+    eval_interval: int | None = of_the_computation(
+        None, f"steps between evaluations on held-out data (default: a {EVALUATIONS}th of all steps)", at_least_1
+    )
+
+
+CorpusOptionsT = TypeVar("CorpusOptionsT", bound=CorpusOptions)
+
+
+class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
+    """A task on sentences or on text, which may be the user's own. It has a tokenizer, and a cosine schedule."""
+
+    rate_option = "peak"
+
+    def source(self, options: CorpusOptionsT, data: Any) -> dict[str, Any]:
+        """The path of the text, and the SHA-256 of its content."""
+        return {"text": options.text and os.path.abspath(options.text), "sha256": data.sha256}
+
+    def metadata(self, data: Any) -> dict[str, Any]:
+        """The tokenizer."""
+        return {"tokenizer": data.tokenizer.to_dict()}
+
+    def eval_interval(self, options: CorpusOptionsT) -> int:
+        """Steps between two evaluations during training."""
+        return options.eval_interval or max(1, options.steps // EVALUATIONS)
+
+
+def check_recurrent(options: Any, defaults: TrainOptions, names: tuple[str, ...]) -> None:
+    """ValueError for an option, one of those called `names`, that only a Transformer can have."""
+    for name in names:
+        if getattr(options, name) != getattr(defaults, name):
+            raise ValueError(f"{option_name(name)} is for Transformers, and --model {options.model} is none")

@@ -9,46 +9,43 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.recipes import RECIPES, get_recipe
-from minitransformer.recipes.changes import changes, shared_threads
 from minitransformer.recipes.folder import RunFolder, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
+from minitransformer.recipes.processes import agree, how_many, is_root, of_root, other_bits, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained
-from minitransformer.recipes.speed import steps_in
-from minitransformer.recipes.together import check_agreement, root_has_locked
 from minitransformer.system.files import named_in_errors, reason
-from minitransformer.system.process import limit_threads, threads_are_chosen
+from minitransformer.system.process import limit_threads
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
-from minitransformer.training.parallel.connect import connect
-from minitransformer.training.parallel.threads import default_team_size, default_threads
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
+WARM_UP, MEASURED = 5, 40  # steps that measure the speed; the first ones are slower
 
 
-def start(recipe: Recipe, options: TrainOptions, as_json: bool = False) -> dict[str, Any]:
-    """Train a new model in a folder of its own, and evaluate it -> the result.
+@contextlib.contextmanager
+def new_run(recipe: Recipe, options: TrainOptions) -> Iterator["Run"]:
+    """A `with` block that has a new run, in a folder that no other training can use.
 
-    Saves the model, its configuration, log, figures and samples, and prints a table; with `as_json` also the result as
-    JSON in the last line. Raises ValueError if the folder holds another run, unless `options.overwrite`, and if another
-    training uses it.
+    Raises ValueError if the folder holds another run, unless `options.overwrite`, and if another training uses it.
     """
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, recipe.defaults)))
-    with root_has_locked(folder.path):
-        if not options.overwrite and connect().is_root:
+    with folder.locked():
+        if not options.overwrite and is_root():
             folder.check_unused()
-        return Run(recipe, options, recipe.data(options), folder).carry_out(as_json)
+        yield Run(recipe, options, recipe.data(options), folder)
 
 
-def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str, Any]:
-    """Continue the run in the folder `path` with the options that are `given` instead of its own -> as `start`.
+@contextlib.contextmanager
+def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
+    """As `new_run`, with the run in the folder `path` and with the options that are `given` instead of its own.
 
     `path` may also be one of its checkpoints. Raises ValueError for an option that cannot be changed, for another text
     than the run was started with, and if another training uses the folder; OSError if there is nothing to resume.
     """
     folder = RunFolder(find_checkpoint(path).parent.parent)
-    with root_has_locked(folder.path):
+    with folder.locked():
         checkpoint = find_checkpoint(path)
         saved = read_run(checkpoint)
         recipe, before = saved_options(checkpoint, saved)
@@ -57,11 +54,10 @@ def resume(path: Path, given: dict[str, Any], as_json: bool = False) -> dict[str
             raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
         data = load_same_data(recipe, options, saved)
         if "threads" not in given:
-            options = dataclasses.replace(options, threads=shared_threads(saved, connect().size))
-        if connect().is_root:
-            lines = changes(recipe, before, options, saved, connect().size)
-            print(f"resuming {recipe.name} after step {saved.step:,}", *lines, sep="\n")
-        return Run(recipe, options, data, folder, saved).carry_out(as_json)
+            options = dataclasses.replace(options, threads=threads_as_before(saved))
+        changes = (*other_rate(recipe, before, options, saved), *other_bits(before, options, saved))
+        print(f"resuming {recipe.name} after step {saved.step:,}", *changes, sep="\n")
+        yield Run(recipe, options, data, folder, saved)
 
 
 def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any], resumed: bool = False) -> TrainOptions:
@@ -74,11 +70,16 @@ def choose_options(recipe: Recipe, options: TrainOptions, given: dict[str, Any],
     fields = {field.name: field for field in dataclasses.fields(options)}
     for name in given:
         if name not in fields:
-            tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
-            raise ValueError(f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}")
+            raise ValueError(no_such_option(recipe, name))
         if resumed and not fields[name].metadata["resumable"]:
             raise ValueError(f"{option_name(name)} cannot be changed when a run is resumed")
     return dataclasses.replace(options, **given)
+
+
+def no_such_option(recipe: Recipe, name: str) -> str:
+    """What is said about an option of other tasks."""
+    tasks = ", ".join(other.name for other in RECIPES.values() if hasattr(other.defaults, name))
+    return f"{recipe.name} has no option {option_name(name)}; tasks with this option: {tasks}"
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -125,8 +126,29 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     return data
 
 
+def other_rate(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
+    """What the changed options of a resumed run do to the learning rate, in one line, if they do anything."""
+    step, config = saved.step + 1, saved.model.config
+    old, new = (recipe.schedule(each, config)(step) for each in (before, options))
+    if new != old and step <= options.steps:
+        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
+
+
+def steps_in(minutes: float, recipe: Recipe, options: TrainOptions, data: Any) -> int:
+    """The steps of `recipe` that take about so many minutes, at least 1, measured with a model that is thrown away.
+
+    The number is kept with the run, so that a resumed run has the same schedule.
+    """
+    print(f"measuring the speed for {minutes:g} minutes of training", flush=True)
+    model_class, config = recipe.model(options, data)
+    model = model_class(config, seed=options.seed)
+    for steps in (WARM_UP, MEASURED):
+        history = recipe.train(dataclasses.replace(options, steps=steps, detect_anomaly=False), model, data)
+    return of_root(max(1, round(minutes * 60 / (history.seconds / MEASURED))))
+
+
 class Interrupted(Stopped):
-    """A process was interrupted in the middle of a step, which other processes may still compute."""
+    """A run was interrupted in the middle of a step."""
 
 
 class Run:
@@ -136,114 +158,76 @@ class Run:
         self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None = None
     ) -> None:
         model_class, config = recipe.model(options, data)
-        self.communicator = connect()
-        self.recipe, self.data, self.folder, self.saved = recipe, data, folder, saved
-        self.source = recipe.source(options, data)
-        check_agreement(self.communicator, recipe.name, saved.step if saved else 0, options, self.source)
-        threads = options.threads or min(self.communicator.collect(self.default_threads(config, options)))
-        self.options = dataclasses.replace(options, threads=threads)
-        check_memory(recipe, self.options, data, model_class, config, resumed=saved is not None)
+        source = recipe.source(options, data)
+        options = agree(recipe.name, options, config, source, saved.step if saved else 0)
+        check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
         if options.minutes is not None and not saved:
-            self.options = dataclasses.replace(
-                self.options, steps=steps_in(options.minutes, recipe, self.options, data)
-            )
-        self.model = saved.model if saved else model_class(config, seed=options.seed)
+            options = dataclasses.replace(options, steps=steps_in(options.minutes, recipe, options, data))
+        self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
+        self.model: Any = saved.model if saved else model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
-        self.about = {"recipe": recipe.name, "options": to_json(self.options), "data": self.source}
+        self.about = {"recipe": recipe.name, "options": to_json(options), "data": source}
 
-    def default_threads(self, config: Any, options: TrainOptions) -> int:
-        """Threads of this process, if the processes on this machine share its processors."""
-        share = -(-options.micro_batch_size // self.communicator.size)
-        threads = default_threads(config, share)
-        cores = default_team_size() // self.communicator.processes_here
-        return threads if threads_are_chosen() else max(1, min(threads, cores))
+    def carry_out(self, as_json: bool = False) -> dict[str, Any]:
+        """Train, evaluate, print the table, save the model, and draw the figures -> the result.
 
-    def carry_out(self, as_json: bool) -> dict[str, Any]:
-        """Train, evaluate, print the table and save the model -> the result. Of several processes, the root does this.
-
-        The figures come last, so that nothing is lost if they cannot be drawn.
+        The figures come last, so that nothing is lost if they cannot be drawn. With `as_json` the result is also
+        printed, as JSON in the last line.
         """
-        result = self.carry_out_alone(as_json) if self.communicator.is_root else self.help_root()
-        self.communicator.wait()  # not after an error, as the others may be in the middle of a step
-        return result
-
-    def help_root(self) -> dict[str, Any]:
-        """Take part in the training."""
+        recipe, options, model, data = self.recipe, self.options, self.model, self.data
+        about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
+        checkpointer = Checkpointer(
+            self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
+        )
+        if is_root():
+            self.prepare_folder()
         with self.explaining_errors():
-            self.train()
-        return {}
-
-    def carry_out_alone(self, as_json: bool) -> dict[str, Any]:
-        """What one process does, or the root of several."""
-        folder = self.folder
-        if not self.saved:
-            folder.delete_checkpoints()  # of the run that is overwritten
-        if not folder.model.exists():  # else config.json describes that model until the new one is saved
-            folder.write_config(self.about, self.model)
-        with self.explaining_errors():
-            trained = self.train_and_evaluate()
-            self.print_table(trained)
-            save_checkpoint(folder.model, self.model, **self.recipe.metadata(self.data), **trained.result)
+            print(recipe.describe(options, model, data) + how_many(), flush=True)
+            with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
+                state = self.saved.state if self.saved else None
+                history = recipe.train(options, model, data, self.evaluations, checkpointer, state)
+            if not is_root():
+                return {}
+            trained = self.evaluate(history)
+            print("", *recipe.report(trained), *table(trained.result), sep="\n", flush=True)
+            save_checkpoint(self.folder.model, model, **recipe.metadata(data), **trained.result)
         try:
-            with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
-                folder.delete_checkpoints()
-                folder.delete_outputs()
-                folder.write_config(self.about, self.model)
-                folder.write_log(trained.history)
-                print("saved", *(str(path) for path in (folder.model, *self.recipe.draw(trained, folder.path))))
+            self.save_outputs(trained)
         finally:
             if as_json:
                 print(to_json_line(trained.result))
         return trained.result
 
-    def train(self) -> History:
-        """Train the model."""
-        recipe, options, data, model = self.recipe, self.options, self.data, self.model
-        evaluate, interval = recipe.evaluation_callback(options, model, data, self.evaluations)
-        about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
-        checkpoints = Checkpointer(
-            self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
-        )
-        model_class: Any = type(model)
-        with recipe.layers(options, lambda: model_class(model.config, seed=options.seed), data):
-            resumed = self.saved.state if self.saved else None
-            return recipe.train(options, model, data, evaluate, interval, checkpoints, resumed)
+    def prepare_folder(self) -> None:
+        """Delete the checkpoints of a run that is overwritten, and write config.json."""
+        if not self.saved:
+            self.folder.delete_checkpoints()
+        if not self.folder.model.exists():  # else config.json describes that model until the new one is saved
+            self.folder.write_config(self.about, self.model)
 
-    def train_and_evaluate(self) -> Trained:
-        """Train the model and test it on held-out data."""
-        recipe, options, data, model = self.recipe, self.options, self.data, self.model
-        print(recipe.describe(options, model, data) + self.describe_processes(), flush=True)
-        history = self.train()
-        with limit_threads(options.threads):
-            numbers, evaluated = recipe.evaluate(options, model, data)
+    def evaluate(self, history: History) -> Trained:
+        """Test the model on held-out data."""
+        with limit_threads(self.options.threads):
+            numbers, evaluated = self.recipe.evaluate(self.options, self.model, self.data)
         result = {
-            "task": recipe.name,
-            "seed": options.seed,
+            "task": self.recipe.name,
+            "seed": self.options.seed,
             **numbers,
             "steps": len(history.losses),
             "seconds": history.seconds,
             "tokens_per_second": history.tokens / history.seconds,
         }
-        return Trained(options, data, model, history, self.evaluations, result, evaluated)
+        return Trained(self.options, self.data, self.model, history, self.evaluations, result, evaluated)
 
-    @property
-    def resume_command(self) -> str:
-        """The command that resumes the run, in as many processes."""
-        size = self.communicator.size
-        return f"mpiexec -n {size} {self.folder.resume_command}" if size > 1 else self.folder.resume_command
-
-    def describe_processes(self) -> str:
-        """The end of the line that describes the training."""
-        size = self.communicator.size
-        return f", {size} processes" if size > 1 else ""
-
-    def print_table(self, trained: Trained) -> None:
-        """Print the results."""
-        result = trained.result
-        print("\n".join(["", *self.recipe.report(trained)]))
-        print(f"{'steps':<26} {result['steps']:,}")
-        print(f"{'seconds of training':<26} {result['seconds']:.1f}")
-        print(f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}", flush=True)
+    def save_outputs(self, trained: Trained) -> None:
+        """Save the options, the log, the samples and the figures of a model that has been saved."""
+        folder = self.folder
+        with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
+            folder.delete_checkpoints()
+            folder.delete_outputs()
+            folder.write_config(self.about, self.model)
+            folder.write_log(trained.history)
+            print("saved", *(str(path) for path in (folder.model, *self.recipe.draw(trained, folder.path))))
 
     @contextlib.contextmanager
     def explaining_errors(self) -> Iterator[None]:
@@ -255,20 +239,20 @@ class Run:
             error.advice = self.advice_after(error)
             raise
         except Stopped as stopped:
-            stopped.advice = f"resume with: {self.resume_command}"
+            stopped.advice = f"resume with: {folder.resume_command}"
             raise
         except KeyboardInterrupt:
             last = folder.last_checkpoint
             if last is None:
                 raise
             interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
-            interruption.advice = f"resume with: {self.resume_command}"
+            interruption.advice = f"resume with: {folder.resume_command}"
             raise interruption from None
         except BrokenPipeError:
             raise
         except (OSError, MemoryError) as error:
             last = folder.last_checkpoint
-            hint = f"the newest checkpoint is {last}, resume with: {self.resume_command}"
+            hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
             kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
             raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
 
@@ -277,13 +261,22 @@ class Run:
         option = self.recipe.rate_option
         usual, rate = getattr(self.recipe.defaults, option), getattr(self.options, option)
         slower = f"{option_name(option)} {min(usual, rate / 10):.3g}"
-        last, command = self.folder.last_checkpoint, self.resume_command
+        last, command = self.folder.last_checkpoint, self.folder.resume_command
         if not last:
             return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
         lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
         if error.anomaly is None:
             return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]
         return [*lines, f"{command} alone would fail in the same way"]
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The lines about the training in the closing table."""
+    return [
+        f"{'steps':<26} {result['steps']:,}",
+        f"{'seconds of training':<26} {result['seconds']:.1f}",
+        f"{'tokens per second':<26} {result['tokens_per_second']:,.0f}",
+    ]
 
 
 def to_json_line(result: dict[str, Any]) -> str:

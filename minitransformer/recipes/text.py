@@ -1,8 +1,7 @@
-"""The base of the recipes on text: a corpus of characters, a cosine schedule, and bits per character."""
+"""The recipes on text, character by character: a GPT that learns to write plays, a BERT that fills in characters."""
 
 import dataclasses
 import math
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -11,45 +10,31 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minitransformer.config import POSITIONS
 from minitransformer.data import MaskedTask, TextBatch, TextTask, load_shakespeare, load_text
+from minitransformer.decoding import Sampling, generate
+from minitransformer.decoding.incremental import SlidingState
 from minitransformer.evaluation import mean_loss
-from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option
-from minitransformer.recipes.recipe import Model, Recipe, Trained
+from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
+from minitransformer.recipes.options import at_least_1, option
+from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
+from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import History, cosine
 
 NUM_HEADS = 4
-EVALUATIONS = 10  # on held-out text during training, unless --eval-interval says otherwise
-WINDOWS = 64  # of that text in each evaluation, evenly spread
+WINDOWS = 64  # of the held-out text in each evaluation, evenly spread
+PROMPT = "ROMEO\n"
 
 Windows = TypeVar("Windows", TextTask, MaskedTask)
+Model = TypeVar("Model", GPT, BERT)
 
 
 @dataclasses.dataclass(frozen=True)
-class TextOptions(TrainOptions):
+class TextOptions(CorpusOptions):
     """The options of a task on text."""
 
-    steps: int = option(2400, "number of training steps", at_least_1, resumable=True)
-    batch_size: int = option(32, "windows of text in a batch", at_least_1)
-    positions: str = option("rope", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
-    text: str | None = option(
-        None, "UTF-8 text file to train on (default: Shakespeare's plays); with --resume its new place", resumable=True
-    )
     length: int = option(128, "characters in a window of text", at_least_1)
-    d_model: int = option(128, "features per token", at_least_1)
-    num_layers: int = option(4, "number of layers", at_least_1)
-    peak: float = option(
-        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
-    )
-    eval_interval: int | None = option(
-        None,
-        f"steps between evaluations on held-out text (default: a {EVALUATIONS}th of all steps)",
-        at_least_1,
-        resumable=True,
-        identity=False,
-    )
 
     def sizes(self) -> dict[str, Any]:
         """The fields of the model's configuration that the options set."""
@@ -65,11 +50,10 @@ class TextOptions(TrainOptions):
         }
 
 
-class TextRecipe(Recipe[TextOptions, Windows, Model]):
+class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
     """A task on text, character by character."""
 
-    defaults = TextOptions()
-    rate_option = "peak"
+    defaults = TextOptions(steps=2400, batch_size=32, positions="rope")
     unit = "character"  # the loss is a mean over these
 
     def text_task(self, options: TextOptions) -> TextTask:
@@ -77,10 +61,6 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
         corpus = load_shakespeare() if options.text is None else load_text(options.text)
         tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
         return TextTask(corpus, tokenizer, options.length)
-
-    def source(self, options: TextOptions, data: Windows) -> dict[str, Any]:
-        """The path and the SHA-256 of the text."""
-        return {"text": options.text and os.path.abspath(options.text), "sha256": data.sha256}
 
     def smaller_options(self, options: TextOptions) -> tuple[str, ...]:
         """The sizes of the model, and of the windows."""
@@ -93,10 +73,6 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
     def largest_batch(self, options: TextOptions, data: Windows) -> tuple[int, list[int]]:
         """The windows of any batch, and their length."""
         return options.batch_size, [options.length]
-
-    def metadata(self, data: Windows) -> dict[str, Any]:
-        """The tokenizer."""
-        return {"tokenizer": data.tokenizer.to_dict()}
 
     def describe(self, options: TextOptions, model: Model, data: Windows) -> str:
         """The text, and the model."""
@@ -118,7 +94,7 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
             if math.isfinite(bits):
                 self.show(options, model, data)
 
-        return evaluate, options.eval_interval or max(1, options.steps // EVALUATIONS)
+        return evaluate, self.eval_interval(options)
 
     def show(self, options: TextOptions, model: Model, data: Windows) -> None:
         """Print a sample of the model's output. The base class prints nothing."""
@@ -142,8 +118,60 @@ class TextRecipe(Recipe[TextOptions, Windows, Model]):
         return [f"{f'bits per {self.unit}, held out':<34} {trained.result['bits_per_character']:.3f}"]
 
 
+class ShakespeareRecipe(TextRecipe[TextTask, GPT]):
+    """A GPT on Shakespeare's plays, or on any text."""
+
+    name = "shakespeare"
+    help = "a GPT that learns to write plays like Shakespeare's, or texts like your own"
+
+    def data(self, options: TextOptions) -> TextTask:
+        """Windows of the text."""
+        return self.text_task(options)
+
+    def model(self, options: TextOptions, data: TextTask) -> tuple[type[GPT], TransformerConfig]:
+        """A GPT."""
+        return GPT, gpt_config(data.tokenizer.vocab_size, **options.sizes())
+
+    def show(self, options: TextOptions, model: GPT, data: TextTask) -> None:
+        """A sample."""
+        tqdm.write(sample(model, data.tokenizer, PROMPT, 160, options.seed))
+
+    def draw(self, trained: Trained[TextOptions, TextTask, GPT], folder: Path) -> list[Path]:
+        """The loss, and a sample of text."""
+        text = sample(trained.model, trained.data.tokenizer, PROMPT, 600, trained.options.seed)
+        print(f"\n{text}")
+        path = folder / "sample.txt"
+        with atomic_write(path) as partial:
+            partial.write_text(text.rstrip() + "\n", encoding="utf8")
+        return [*super().draw(trained, folder), path]
+
+
+class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
+    """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the characters."""
+
+    name = "masked"
+    help = "a BERT that predicts masked characters of Shakespeare's plays, or of your own text"
+    unit = "masked character"
+
+    def data(self, options: TextOptions) -> MaskedTask:
+        """Windows of the text, with characters masked."""
+        return MaskedTask(self.text_task(options))
+
+    def model(self, options: TextOptions, data: MaskedTask) -> tuple[type[BERT], TransformerConfig]:
+        """A BERT."""
+        return BERT, bert_config(data.vocab_size, **options.sizes())
+
+
 def spread_windows(data: TextTask | MaskedTask) -> TextBatch:
     """Windows of the held-out text, evenly spread -> a batch."""
     (batch,) = data.held_out_batches(sys.maxsize)
     rows = np.linspace(0, len(batch.targets) - 1, WINDOWS).astype(int)
     return type(batch)(*(ids[rows] for ids in batch))
+
+
+def sample(model: GPT, tokenizer: Any, prompt: str, length: int, seed: int, temperature: float = 0.8) -> str:
+    """`prompt`, continued by `length` characters."""
+    prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
+    ids = tokenizer.encode(prompt)[None]
+    choose = Sampling(np.random.default_rng(seed), temperature)
+    return prompt + tokenizer.decode(generate(SlidingState(model, 1), ids, length, choose, eos=None).ids[0])

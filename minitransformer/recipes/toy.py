@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checks import check_integer, check_rate
-from minitransformer.config import NORMS, POSITIONS
+from minitransformer.config import NORMS
 from minitransformer.data import Task, ToyTask, get_task
 from minitransformer.data.prompted import PromptedTask, prompted
 from minitransformer.data.tasks import Batch, Recall
@@ -28,8 +27,8 @@ from minitransformer.models import (
     named_config,
     named_seq2seq_config,
 )
-from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, one_of, option, option_name
-from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, from_1_to, option
+from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained, check_recurrent
 from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
 
@@ -45,22 +44,14 @@ TESTED = 2000  # held-out sequences
 SAMPLED = 64  # sequences drawn to find the lengths
 
 
-def check_pairs(name: str, value: int) -> None:
-    """ValueError unless there is a letter for each of `value` pairs."""
-    if not 1 <= check_integer(name, value) <= len(Recall.keys):
-        raise ValueError(f"{name} must be from 1 to {len(Recall.keys)}, got {value}")
-
-
 @dataclasses.dataclass(frozen=True)
 class ToyOptions(TrainOptions):
     """The options of a toy task."""
 
-    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
-    positions: str = option("sinusoidal", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     factor: float = option(0.3, "factor on the paper's learning rate", check_positive, resumable=True)
-    model: str = option("transformer", f"architecture: {', '.join(MODELS)} (with more --steps)", one_of(MODELS))
-    config: str = option("tiny", f"size of the model: {', '.join(config_names())}", one_of(config_names()))
-    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
+    model: str = option("transformer", "architecture (others need more --steps)", choices=MODELS)
+    config: str = option("tiny", "size of the model", choices=config_names())
+    norm: str = option("post", "where the layers normalize, after or before each sub-layer", choices=NORMS)
     mine: bool = option(False, "train with your own layers from my_exercises")
 
     def __post_init__(self) -> None:
@@ -78,7 +69,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
     def __init__(self, name: str, example: str, **defaults: Any) -> None:
         self.name = name
         self.help = example
-        self.defaults = self.options_class(**defaults)
+        self.defaults = self.options_class(label_smoothing=0.1, **defaults)
 
     def task(self, options: ToyOptions) -> ToyTask:
         """The task itself, whatever the model."""
@@ -93,9 +84,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """The model and its sizes. Raises ValueError for an option that this model cannot have."""
         vocab_size = len(self.task(options).vocabulary)
         if options.model in RECURRENT:
-            for name in OF_TRANSFORMERS:
-                if getattr(options, name) != getattr(self.defaults, name):
-                    raise ValueError(f"{option_name(name)} is for Transformers, and --model {options.model} is none")
+            check_recurrent(options, self.defaults, OF_TRANSFORMERS)
             fields: dict[str, Any] = {"dropout": options.dropout, **RECURRENT[options.model]}
             return Seq2Seq, named_seq2seq_config(options.config, vocab_size, **fields)
         config = named_config(
@@ -176,7 +165,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
 class RecallOptions(ToyOptions):
     """The options of key-value recall."""
 
-    pairs: int = option(16, "largest number of pairs", check_pairs)
+    pairs: int = option(16, "largest number of pairs", from_1_to(len(Recall.keys)))
 
 
 class RecallRecipe(ToyRecipe):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.checks import check_integer, check_rate
-from minitransformer.config import NORMS, POSITIONS
+from minitransformer.checks import check_integer
+from minitransformer.config import NORMS
 from minitransformer.data import TranslationTask, load_bible, load_pairs
 from minitransformer.data.bible import LANGUAGES
 from minitransformer.decoding.translate import translate
@@ -26,8 +25,8 @@ from minitransformer.evaluation.translation import (
 )
 from minitransformer.inspection import training_flops
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.recipes.options import TrainOptions, at_least_1, check_positive, one_of, option, option_name
-from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained
+from minitransformer.recipes.options import at_least_1, option
+from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecipe, Trained, check_recurrent
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer
@@ -35,22 +34,17 @@ from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import AverageOfLast, History, cosine
 
 MAX_LEN = 256  # tokens: longer sentences are left out
-EVALUATIONS = 10  # on validation pairs during training, unless --eval-interval says otherwise
 TOKENS_AT_A_TIME = 4000  # of a batch outside training
 OF_TRANSFORMERS = ("positions", "norm", "num_heads", "attention", "window", "stride", "num_kv_heads")
 Model = Transformer | Seq2Seq
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslationOptions(TrainOptions):
+class TranslationOptions(CorpusOptions):
     """The options of translation."""
 
-    steps: int = option(10000, "number of training steps", at_least_1, resumable=True)
     batch_size: int = option(750, "tokens in a batch, of each language and padding included", at_least_1)
     warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
-    dropout: float = option(0.05, "dropout rate, P_drop in the paper", check_rate)
-    label_smoothing: float = option(0.1, "label smoothing, epsilon_ls in the paper", check_rate)
-    positions: str = option("rope", f"positional encoding: {', '.join(POSITIONS)}", one_of(POSITIONS))
     text: str | None = option(
         None,
         "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible); "
@@ -58,28 +52,12 @@ class TranslationOptions(TrainOptions):
         resumable=True,
     )
     swap: bool = option(False, "translate the second column of --text into the first")
-    source: str = option(
-        "german", f"language of the Bible that is translated: {', '.join(LANGUAGES)}", one_of(LANGUAGES)
-    )
-    target: str = option("english", "language of the Bible that it is translated into", one_of(LANGUAGES))
-    model: str = option(
-        "transformer", f"architecture: {', '.join(('transformer', *RECURRENT))}", one_of(("transformer", *RECURRENT))
-    )
+    source: str = option("german", "language of the Bible that is translated", choices=LANGUAGES)
+    target: str = option("english", "language of the Bible that it is translated into", choices=LANGUAGES)
+    model: str = option("transformer", "architecture", choices=("transformer", *RECURRENT))
     vocab_size: int = option(4000, "byte pairs, shared by both languages", partial(check_integer, least=SMALLEST))
-    d_model: int = option(160, "features per token", at_least_1)
     num_heads: int = option(4, "attention heads", at_least_1)
-    num_layers: int = option(2, "layers of the encoder, and of the decoder", at_least_1)
-    norm: str = option("post", "where the layers normalize: post (as in the paper), pre", one_of(NORMS))
-    peak: float = option(
-        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
-    )
-    eval_interval: int | None = option(
-        None,
-        f"steps between evaluations on validation pairs (default: a {EVALUATIONS}th of all steps)",
-        at_least_1,
-        resumable=True,
-        identity=False,
-    )
+    norm: str = option("post", "where the layers normalize, after or before each sub-layer", choices=NORMS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,13 +78,14 @@ class Translated(NamedTuple):
     translations: list[str]  # by beam search
 
 
-class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
+class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]):
     """An encoder-decoder on pairs of sentences, with byte pairs that both languages share."""
 
     name = "translation"
     help = "a Transformer that translates German into English, or your own pairs of sentences"
-    defaults = TranslationOptions()
-    rate_option = "peak"
+    defaults = TranslationOptions(
+        steps=10000, dropout=0.05, label_smoothing=0.1, positions="rope", d_model=160, num_layers=2
+    )
 
     def data(self, options: TranslationOptions) -> TranslationTask:
         """The pairs, and the byte pairs that their training part has most often."""
@@ -116,10 +95,6 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
             corpus = load_pairs(options.text, options.swap)
         text = "\n".join(sentence for pair in corpus.train for sentence in pair)
         return TranslationTask(corpus, BytePairTokenizer.train(text, options.vocab_size), MAX_LEN)
-
-    def source(self, options: TranslationOptions, data: TranslationTask) -> dict[str, Any]:
-        """The path of the pairs, and the SHA-256 of their content."""
-        return {"text": options.text and os.path.abspath(options.text), "sha256": data.sha256}
 
     def model(
         self, options: TranslationOptions, data: TranslationTask
@@ -132,9 +107,7 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
         }
         vocab_size = data.tokenizer.vocab_size
         if options.model in RECURRENT:
-            for name in OF_TRANSFORMERS:
-                if getattr(options, name) != getattr(self.defaults, name):
-                    raise ValueError(f"{option_name(name)} is for Transformers, and --model {options.model} is none")
+            check_recurrent(options, self.defaults, OF_TRANSFORMERS)
             fields: dict[str, Any] = {**sizes, "hidden_size": options.d_model, **RECURRENT[options.model]}
             return Seq2Seq, Seq2SeqConfig(vocab_size, **fields, max_len=MAX_LEN)
         switches: dict[str, Any] = {"norm": options.norm, "positions": options.positions, **options.attention_fields()}
@@ -158,10 +131,6 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
     def smaller_options(self, options: TranslationOptions) -> tuple[str, ...]:
         """The sizes of the model."""
         return ("--d-model", "--num-layers", "--vocab-size")
-
-    def metadata(self, data: TranslationTask) -> dict[str, Any]:
-        """The tokenizer."""
-        return {"tokenizer": data.tokenizer.to_dict()}
 
     def describe(self, options: TranslationOptions, model: Model, data: TranslationTask) -> str:
         """The pairs, and the model."""
@@ -187,7 +156,7 @@ class TranslationRecipe(Recipe[TranslationOptions, TranslationTask, Model]):
             if math.isfinite(nats):
                 tqdm.write(f"  {source}\n  -> {translate(model, data.tokenizer, [source], beam=1)[0]}\n  = {reference}")
 
-        return evaluate, options.eval_interval or max(1, options.steps // EVALUATIONS)
+        return evaluate, self.eval_interval(options)
 
     def evaluate(
         self, options: TranslationOptions, model: Model, data: TranslationTask

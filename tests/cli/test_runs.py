@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minitransformer.recipes.lock import locked
+from minitransformer.recipes.folder import locked
 from minitransformer.system.files import read_safetensors
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run

@@ -165,7 +165,7 @@ def empty_folder(tmp_path, monkeypatch):
         (["copy", "--weight-decay", "-1"], "--weight-decay must be at least 0, got -1.0"),
         (["copy", "--weight-decay", "nan"], "--weight-decay must be at least 0, got nan"),
         (["copy", "--norm", "nonsense"], "--norm must be one of post, pre, got 'nonsense'"),
-        (["copy", "--threads", "0"], "--threads must be at least 1 and at most 1024, got 0"),
+        (["copy", "--threads", "0"], "--threads must be from 1 to 1024, got 0"),
         (["copy", "--grad-accumulation-steps", "65"], "--grad-accumulation-steps must be from 1 to --batch-size = 64"),
         (["copy", "--seed", "-7"], "--seed must be at least 0, got -7"),
     ],

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from minitransformer.recipes.lock import locked
+from minitransformer.recipes.folder import locked
 
 HERE = socket.gethostname()
 
@@ -90,10 +90,10 @@ def test_file_of_another_computer_is_a_lock_until_it_is_deleted(tmp_path):
 
 def test_lock_that_its_owner_deletes_while_another_waits_for_it_is_taken_from_the_new_file(tmp_path, monkeypatch):
     """The owner ends between the moments in which the other process opens the file and locks it."""
-    from minitransformer.recipes import lock
+    from minitransformer.recipes import folder
 
     lock_file(tmp_path / "run", "")
-    plain, calls = lock._lock, []
+    plain, calls = folder._lock, []
 
     def delete_first(file):
         calls.append(file)
@@ -101,7 +101,7 @@ def test_lock_that_its_owner_deletes_while_another_waits_for_it_is_taken_from_th
             (tmp_path / "run" / "lock").unlink()
         plain(file)
 
-    monkeypatch.setattr(lock, "_lock", delete_first)
+    monkeypatch.setattr(folder, "_lock", delete_first)
     with locked(tmp_path / "run"):
         assert len(calls) == 2
         with pytest.raises(ValueError, match="is in use"), locked(tmp_path / "run"):

@@ -6,10 +6,9 @@ import types
 import pytest
 
 from minitransformer.models import TransformerConfig
-from minitransformer.recipes import get_recipe
-from minitransformer.recipes.changes import changes, shared_threads
+from minitransformer.recipes import get_recipe, processes
+from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.memory import check_memory
-from minitransformer.recipes.run import Run
 from minitransformer.system.process import THREAD_VARIABLES, limit_threads
 from minitransformer.training.checkpointer import SavedRun
 
@@ -17,8 +16,15 @@ COPY = get_recipe("copy")
 OTHER_BITS = "the results are not bit-identical to those of an uninterrupted run"
 
 
-def here(processes, size=None):
-    return types.SimpleNamespace(size=size or processes, processes_here=processes)
+@pytest.fixture
+def start(monkeypatch):
+    """start(N, here=M): from now on this process is one of N, of which M are on this machine (default: all)."""
+
+    def start(size, here=None):
+        one = types.SimpleNamespace(size=size, processes_here=here or size)
+        monkeypatch.setattr(processes, "connect", lambda: one)
+
+    return start
 
 
 def config(d_model=256):
@@ -27,24 +33,24 @@ def config(d_model=256):
     )
 
 
-@pytest.mark.parametrize(("processes", "threads", "useful"), [(1, 8, 8), (2, 4, 8), (3, 2, 8), (8, 1, 4), (20, 1, 2)])
-def test_processes_of_one_machine_share_its_cores(processes, threads, useful, monkeypatch):
+@pytest.mark.parametrize(("size", "threads", "useful"), [(1, 8, 8), (2, 4, 8), (3, 2, 8), (8, 1, 4), (20, 1, 2)])
+def test_processes_of_one_machine_share_its_cores(size, threads, useful, start, monkeypatch):
     for variable in THREAD_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     options = dataclasses.replace(COPY.defaults, batch_size=64)
     with limit_threads(8):
-        run = types.SimpleNamespace(communicator=here(processes))
-        assert Run.default_threads(run, config(), options) == threads
-        on_other_machines = types.SimpleNamespace(communicator=here(1, size=processes))
-        assert Run.default_threads(on_other_machines, config(), options) == useful
-        assert Run.default_threads(run, config(d_model=64), options) == 1, "a narrow model keeps one busy"
+        start(size)
+        assert processes.threads_of_each(config(), options) == threads
+        assert processes.threads_of_each(config(d_model=64), options) == 1, "a narrow model keeps one busy"
+        start(size, here=1)
+        assert processes.threads_of_each(config(), options) == useful
 
 
-def test_the_environment_sets_the_threads_of_each_process(monkeypatch):
+def test_the_environment_sets_the_threads_of_each_process(start, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    start(2)
     with limit_threads(5):
-        run = types.SimpleNamespace(communicator=here(2))
-        assert Run.default_threads(run, config(), COPY.defaults) == 5
+        assert processes.threads_of_each(config(), COPY.defaults) == 5
 
 
 def saved_by(processes, threads=1):
@@ -56,19 +62,37 @@ def saved_by(processes, threads=1):
 @pytest.mark.parametrize(
     ("before", "threads", "after", "each"), [(1, 8, 4, 2), (2, 4, 1, 4), (2, 1, 4, 1), (2, 4, 2, 4), (1, 2, 8, 1)]
 )
-def test_resumed_processes_have_no_more_threads_in_total_than_before(before, threads, after, each):
+def test_resumed_processes_have_no_more_threads_in_total_than_before(before, threads, after, each, start):
     saved = saved_by(before, threads)
     assert (saved.processes, saved.num_threads) == (before, threads)
-    assert shared_threads(saved, after) == each
+    start(after)
+    assert processes.threads_as_before(saved) == each
 
 
-def said(before, after, saved, processes):
-    options = dataclasses.replace(COPY.defaults, threads=1, deterministic=True)
-    changed = [dataclasses.replace(options, **each) for each in (before, after)]
-    return list(changes(COPY, *changed, saved_by(saved), processes))
+@pytest.mark.parametrize(("size", "command"), [(1, ""), (3, "mpiexec -n 3 ")])
+def test_advice_starts_as_many_processes_as_there_are(size, command, start, tmp_path):
+    start(size)
+    folder = RunFolder(tmp_path / "run")
+    folder.checkpoints.mkdir(parents=True)
+    (folder.checkpoints / "step-00000001.safetensors").touch()
+    with pytest.raises(ValueError, match=f"resume it with `{command}minitransformer train --resume {folder}`"):
+        folder.check_unused()
 
 
-def test_other_processes_change_the_bits_and_that_is_said():
+@pytest.fixture
+def said(start):
+    """said(before, after, saved, size): what a run that is resumed with other options, in `size` processes, says."""
+
+    def said(before, after, saved, size):
+        options = dataclasses.replace(COPY.defaults, threads=1, deterministic=True)
+        changed = [dataclasses.replace(options, **each) for each in (before, after)]
+        start(size)
+        return list(processes.other_bits(*changed, saved_by(saved)))
+
+    return said
+
+
+def test_other_processes_change_the_bits_and_that_is_said(said):
     expected = [f"number of processes 3 instead of 2: {OTHER_BITS}"]
     assert said({}, {}, 2, 3) == expected
     assert said({}, {}, 2, 2) == []
@@ -76,7 +100,7 @@ def test_other_processes_change_the_bits_and_that_is_said():
 
 
 @pytest.mark.parametrize("option", [{"dropout": 0.1}, {"deterministic": False}])
-def test_the_same_parts_in_other_processes_keep_the_bits_only_if_deterministic_and_without_dropout(option):
+def test_the_same_parts_in_other_processes_keep_the_bits_only_if_deterministic_and_without_dropout(option, said):
     alone, together = {"grad_accumulation_steps": 3}, {"grad_accumulation_steps": 1}
     assert said(alone, together, 1, 3) == said(together, alone, 3, 1) == []
     assert len(said({**alone, **option}, {**together, **option}, 1, 3)) == 2
@@ -88,7 +112,7 @@ SHARDED = {"deterministic": False, "shard_optimizer": True}
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "processes", "steps", "expected"),
+    ("before", "after", "size", "steps", "expected"),
     [
         (FREE, SHARDED, 3, 1, ["with --shard-optimizer"]),
         (SHARDED, FREE, 3, 1, ["without --shard-optimizer"]),
@@ -101,22 +125,21 @@ SHARDED = {"deterministic": False, "shard_optimizer": True}
         (SHARDED, {}, 4, 1, []),
     ],
 )
-def test_another_order_of_the_sums_changes_the_bits_and_that_is_said(before, after, processes, steps, expected):
+def test_another_order_of_the_sums_changes_the_bits_and_that_is_said(before, after, size, steps, expected, said):
     micro_batches = {"grad_accumulation_steps": steps}
-    found = said({**before, **micro_batches}, {**after, **micro_batches}, processes, processes)
+    found = said({**before, **micro_batches}, {**after, **micro_batches}, size, size)
     assert found == [f"{option}: {OTHER_BITS}" for option in expected]
 
 
-def test_processes_share_the_free_memory_and_the_batch(monkeypatch):
-    free = 10**9
-    monkeypatch.setattr("minitransformer.recipes.memory.free_memory", lambda: free)
+def test_processes_share_the_free_memory_and_the_batch(start, monkeypatch):
+    monkeypatch.setattr("minitransformer.recipes.memory.free_memory", lambda: 10**9)
     options = dataclasses.replace(COPY.defaults, threads=1)
     data = COPY.data(options)
     model_class, tiny = COPY.model(options, data)
 
-    def needed(processes, batch_size):
+    def needed(size, batch_size):
         """The memory that the message names."""
-        monkeypatch.setattr("minitransformer.recipes.memory.connect", lambda: here(processes))
+        start(size)
         changed = dataclasses.replace(options, batch_size=batch_size)
         with pytest.raises(ValueError, match="this training needs about") as error:
             check_memory(COPY, changed, data, model_class, tiny, resumed=False)
