@@ -281,8 +281,10 @@ def complain(arguments: argparse.Namespace, *lines: object) -> None:
 def check_arguments(arguments: argparse.Namespace) -> None:
     """ValueError for numbers that no option accepts, OSError for output folders that cannot be written.
 
-    This is checked before training, so that an error does not cost minutes of work.
+    The options of `train` are checked where they are declared, see recipes/options.py.
     """
+    if arguments.command == "train":
+        return
     for name, value in vars(arguments).items():
         option = f"--{name.replace('_', '-')}"
         for number in value if isinstance(value, list) else [value]:

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minitransformer.inspection.memory_estimate import training_memory
-from minitransformer.recipes.options import TrainOptions
+from minitransformer.recipes.options import TrainOptions, option_name
 from minitransformer.recipes.processes import sharers
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.system.devices import free_memory
 from minitransformer.training.parallel.threads import useful_threads
 
+SIZES = ("config", "length", "d_model", "num_layers", "vocab_size")  # options that make the model or its input smaller
+SMALLEST = "tiny"
 FLOATS_RESUMED = 3  # arrays as large as the weights that a resumed run has already read
 
 
@@ -44,25 +46,23 @@ def check_memory(
     if options.force:
         print(f"{need}: training all the same (--force)", flush=True)
         return
-    smaller = None if resumed else recipe.smaller_options(options)
-    advice = [*_advice(options, needed, free, smaller), "--force trains all the same"]
+    advice = [*_advice(options, needed, free, resumed), "--force trains all the same"]
     raise ValueError(f"{need}: {'; '.join(advice)}")
 
 
-def _advice(
-    options: TrainOptions, needed: Callable[[int], int], free: int, smaller: tuple[str, ...] | None
-) -> Iterator[str]:
-    """What would need less: more micro batches, or the `smaller` options (None if the model cannot change)."""
+def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, resumed: bool) -> Iterator[str]:
+    """What would need less: more micro batches, or smaller sizes, unless the run is `resumed`."""
+    smaller = [option_name(name) for name in SIZES if getattr(options, name, SMALLEST) != SMALLEST]
     parts = options.grad_accumulation_steps * 2
     while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)
         less = needed(parts)
         if less <= free:
             yield f"--grad-accumulation-steps {parts} computes the same with {_gigabytes(less)}"
-            smaller = None if smaller is None else ("--batch-size", *smaller)
+            smaller.insert(0, "--batch-size")
             break
         parts *= 2
-    if smaller:  # with no number of micro batches, one sequence alone is too much
+    if smaller and not resumed:  # with no number of micro batches, one sequence alone is too much
         yield f"a smaller {' or '.join(smaller)} needs less"
 
 

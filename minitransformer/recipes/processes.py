@@ -5,7 +5,7 @@ The first process, the root, prints, evaluates and saves. The others take part i
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,16 +44,9 @@ def of_root(value: Any) -> Any:
     return connect().collect(value)[0]
 
 
-class Sharers(NamedTuple):
+def sharers() -> tuple[int, int]:
     """How many share a batch, and how many share the memory and the processors of this machine."""
-
-    of_batch: int
-    of_machine: int
-
-
-def sharers() -> Sharers:
-    """How many processes there are."""
-    return Sharers(connect().size, connect().processes_here)
+    return connect().size, connect().processes_here
 
 
 def adam(options: TrainOptions, model: Any) -> Adam:
@@ -90,9 +83,9 @@ def agree(task: str, options: TrainOptions, config: Any, source: dict[str, Any],
 
 def threads_of_each(config: Any, options: TrainOptions) -> int:
     """Threads of this process, if the processes on this machine share its processors."""
-    processes = sharers()
-    threads = default_threads(config, -(-options.micro_batch_size // processes.of_batch))
-    return threads if threads_are_chosen() else max(1, min(threads, default_team_size() // processes.of_machine))
+    of_batch, of_machine = sharers()
+    threads = default_threads(config, -(-options.micro_batch_size // of_batch))
+    return threads if threads_are_chosen() else max(1, min(threads, default_team_size() // of_machine))
 
 
 def threads_as_before(saved: SavedRun) -> int | None:

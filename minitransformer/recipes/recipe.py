@@ -80,10 +80,6 @@ class Recipe(Generic[Options, Data, Model]):
         """
         raise NotImplementedError
 
-    def smaller_options(self, options: Options) -> tuple[str, ...]:
-        """The options, besides --batch-size, that make the model or its input smaller."""
-        return ()
-
     def averaging(self, options: Options) -> Averaging | None:
         """The object that averages the weights over the end of training, or None."""
         return None

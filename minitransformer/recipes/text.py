@@ -62,10 +62,6 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
         return TextTask(corpus, tokenizer, options.length)
 
-    def smaller_options(self, options: TextOptions) -> tuple[str, ...]:
-        """The sizes of the model, and of the windows."""
-        return ("--length", "--d-model", "--num-layers")
-
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""
         return partial(cosine, steps=options.steps, peak=options.peak, warmup=options.warmup)

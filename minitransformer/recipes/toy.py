@@ -115,10 +115,6 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """The sequences of any batch, and the lengths in a sample."""
         return options.batch_size, [ids.shape[1] for ids in data.batch(np.random.default_rng(0), SAMPLED).inputs]
 
-    def smaller_options(self, options: ToyOptions) -> tuple[str, ...]:
-        """The configuration, unless it is the smallest."""
-        return () if options.config == "tiny" else ("--config",)
-
     def layers(
         self, options: ToyOptions, model: Callable[[], Model], data: Task
     ) -> contextlib.AbstractContextManager[None]:

@@ -128,10 +128,6 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         longest = data.train.lengths.max(axis=0)
         return max(1, options.batch_size // int(longest.max())), longest.tolist()
 
-    def smaller_options(self, options: TranslationOptions) -> tuple[str, ...]:
-        """The sizes of the model."""
-        return ("--d-model", "--num-layers", "--vocab-size")
-
     def describe(self, options: TranslationOptions, model: Model, data: TranslationTask) -> str:
         """The pairs, and the model."""
         left_out = sum(part.left_out for part in (data.train, data.validation, data.test))

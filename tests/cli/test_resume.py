@@ -235,11 +235,6 @@ def test_another_number_of_threads_is_used_and_said_to_change_the_last_bits(stop
     assert "bit-identical" not in out
 
 
-@pytest.mark.parametrize("option", ["--checkpoint-interval", "--keep-checkpoints"])
-def test_no_checkpoints_at_all_are_refused(option, folders, capsys):
-    assert_refused(run(capsys, "train", *TASK, *folders, option, 0), f"{option} must be at least 1, got 0")
-
-
 @pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.exhaustive)])
 def test_run_that_is_killed_again_and_again_ends_with_the_same_bits(count, tmp_path):
     (whole,) = kill_again_and_again(tmp_path, 0, np.random.default_rng(0))[2]
