@@ -125,7 +125,7 @@ class Recipe(Generic[Options, Data, Model]):
         checkpointer: Checkpointer | None = None,
         resume: tuple[dict, dict] | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging, in the processes of `mpiexec`.
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging.
 
         It is evaluated during training if there is a list of `evaluations` to append to.
         """

@@ -4,7 +4,9 @@ import contextlib
 import dataclasses
 import hashlib
 import math
+import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -233,6 +235,21 @@ def test_another_number_of_threads_is_used_and_said_to_change_the_last_bits(stop
     status, out, _ = run(capsys, "train", "--resume", stopped)
     assert status == 0
     assert "bit-identical" not in out
+
+
+def test_run_of_an_earlier_version_is_resumed_to_the_weights_of_an_uninterrupted_one(tmp_path, monkeypatch, capsys):
+    """The file is from before recipes had one file for several processes; it was saved after step 3 of 6."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.txt").write_text(TEXT, encoding="utf8")
+    saved = Path("runs/old/checkpoints/step-00000003.safetensors")
+    saved.parent.mkdir(parents=True)
+    shutil.copy(Path(__file__).with_name("interrupted_run.safetensors"), saved)
+    assert run(capsys, "train", "--resume", "runs/old", "--text", "my.txt").status == 0
+    assert run(capsys, "train", "shakespeare", "--text", "my.txt", "--steps", 6, *SMALL).status == 0
+    resumed, whole = (read_safetensors(Path("runs") / name / "model.safetensors")[0] for name in ("old", "text"))
+    assert resumed.keys() == whole.keys()
+    for name, weights in whole.items():
+        np.testing.assert_allclose(resumed[name], weights, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.exhaustive)])
