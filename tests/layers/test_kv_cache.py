@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import CrossAttention, Decoder, DecoderLayer, Encoder, EncoderLayer, SelfAttention
+from minitransformer.layers import CrossAttention, Decoder, Encoder, EncoderLayer, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -146,17 +146,6 @@ def test_encoder_layer_and_encoder_in_pieces_equal_the_whole(pieces, norm):
     kv_caches = [empty_kv_cache() for _ in stack.layers]
     y = in_pieces(lambda new, allowed: stack.extend(new, kv_caches, allowed), x, pieces)
     assert relative_error(y, stack(x, causal_mask(T))) <= 1e-12
-
-
-@both_norms
-@every_split
-def test_decoder_layer_in_pieces_equals_the_whole(pieces, norm):
-    layer, (x, memory) = randomize(DecoderLayer(config(norm=norm), dtype=np.float64)), example()
-    kv_cache, memory_kv_cache = empty_kv_cache(), layer.cross_attention.sublayer.read(memory)
-    y = in_pieces(
-        lambda new, allowed: layer.extend(new, kv_cache, memory_kv_cache, allowed, memory_allowed()), x, pieces
-    )
-    assert relative_error(y, layer(x, memory, causal_mask(T), memory_allowed())) <= 1e-12
 
 
 def decoder_in_pieces(norm, pieces, dtype=np.float64, max_len=MAX_LEN):

@@ -27,10 +27,3 @@ def test_a_sequence_of_max_len_fits_and_a_longer_one_is_refused_with_both_length
     assert layer(device(np.zeros((B, MAX_LEN, C), np.float32))).shape == (B, MAX_LEN, C)
     with pytest.raises(ValueError, match="10 tokens long, but there are only 9 positions"):
         layer(np.zeros((B, MAX_LEN + 1, C), np.float32))
-
-
-def test_positions_refuse_another_dtype():
-    with pytest.raises(
-        TypeError, match="PositionalEncoding has weights of float64 and cannot take an input of float32"
-    ):
-        PositionalEncoding(9, 6, dtype=np.float64)(np.zeros((2, 4, 6), np.float32))
