@@ -43,7 +43,7 @@ def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions, dtyp
         other[:, t] = 2
         changed = model(other)
         assert same(changed[:, :t], logits[:, :t])
-        assert host(changed[:, t] != logits[:, t]).any(axis=-1).all()
+        assert host(changed[:, t:] != logits[:, t:]).any(axis=-1).all(), "it sees itself, and later tokens see it"
 
 
 @every_position
@@ -52,17 +52,6 @@ def test_padding_at_the_end_changes_nothing(positions, count):
     model = build_random(positions)
     padded = np.pad(IDS, ((0, 0), (0, count)))
     assert relative_error(model(padded)[:, : IDS.shape[1]], model(IDS)) <= 1e-14
-
-
-@every_position
-def test_a_token_attends_to_itself_and_earlier_tokens(positions):
-    model = build_random(positions)
-    logits = host(model(IDS))
-    for t in range(IDS.shape[1]):
-        other = IDS.copy()
-        other[:, t] = 2
-        changed = host(model(other))
-        assert (changed[:, t:] != logits[:, t:]).any(axis=-1).all()
 
 
 @every_position
@@ -183,26 +172,9 @@ def test_the_choices_are_those_of_gpt2_and_can_be_changed():
     assert gpt_config(50, norm="post", positions="rope").norm == "post"
 
 
-@pytest.mark.parametrize("bad", [-1, V])
-def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
-    with pytest.raises(IndexError, match=f"ids has the token id {bad}, but the vocabulary has the ids 0 to 10"):
-        build()(np.array([[3, bad]]))
-
-
-@pytest.mark.parametrize("shape", [(4,), (1, MAX_LEN + 1), (0, 3)])
-def test_ids_of_a_wrong_shape_or_length_are_refused(shape):
-    with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
-        build()(np.ones(shape, int))
-
-
 def test_with_scaled_output_the_logits_are_divided_by_the_root_of_the_width():
     plain, scaled = build_random(), build_random(scale_output=True)
     assert relative_error(scaled(IDS), host(plain(IDS)) / math.sqrt(C)) <= 1e-14
-
-
-def test_ids_that_are_not_integers_are_refused():
-    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
-        build()(IDS * 1.0)
 
 
 def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_first():
@@ -215,11 +187,6 @@ def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_firs
         {name: array for name, array in model.state_dict().items() if name in dict(first.named_parameters())}
     )
     assert same(first.attention_weights(IDS)[0], weights[0])
-
-
-def test_decoding_no_token_at_all_is_refused():
-    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
-        build().decoding_state(IDS, 0)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
