@@ -42,7 +42,8 @@ def test_view_opens_from_a_file_and_from_a_server(page, over, view):
 @pytest.mark.parametrize("width", [320, 360, 768, 1440])
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_is_wider_than_the_window(page, view, width):
-    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}"):
+    trained = f"view={view}&steps=10&weights=untrained&axis=log&compare=E"
+    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}", trained):
         open_explorer(page, state, width=width)
         page.script(UNFOLD)
         page.settle()
@@ -70,6 +71,8 @@ STATES = [
     *(f"view={view}" for view in VIEWS),
     *(f"view=cell&cell={cell}" for cell in CELLS),
     f"{CELL}&{LONG_WORD}&{EDITED}",
+    "view=train&steps=10&weights=untrained&axis=log",
+    "view=compare&compare=E",
 ]
 
 
@@ -136,7 +139,7 @@ def test_numbers_on_heat_maps_can_be_read(page, width, dark):
 # --- the keyboard ---
 
 
-@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL])
+@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL, *STATES[-2:]])
 def test_tab_reaches_elements_with_a_name_and_a_visible_focus(page, state):
     open_explorer(page, state, width=1440)
     stops = page.tab_stops()

@@ -176,15 +176,6 @@ def test_a_sequence_read_in_one_piece_is_bit_identical_to_the_whole(norm, dtype)
     assert same(y, expected)
 
 
-@pytest.mark.host_only
-@both_norms
-@every_split
-def test_max_len_changes_no_bit(norm, pieces):
-    y, _ = decoder_in_pieces(norm, pieces)
-    for max_len in (T, 31):
-        assert same(decoder_in_pieces(norm, pieces, max_len=max_len)[0], y)
-
-
 def test_select_moves_rows_in_place_unless_there_are_more_than_before():
     for rows, moved in (([1, 0], True), ([1], True), ([1, 0, 0], False)):
         kv_cache = empty_kv_cache()

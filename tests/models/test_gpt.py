@@ -55,21 +55,6 @@ def test_padding_at_the_end_changes_nothing(positions, count):
 
 
 @every_position
-def test_padding_on_the_left_changes_nothing_when_it_is_announced(positions):
-    model, padding = build_random(positions), np.array([0, 3])
-    padded = np.array([[6, 3, 8, 9, 4, 7], [0, 0, 0, 5, 7, 4]])
-    state = GPTState(model, 2, 8, padding)
-    logits = host(state.extend(padded[:, :5]))
-    for row, pad in enumerate(padding):
-        assert relative_error(logits[row], model(padded[row : row + 1, pad:5])[0, -1]) <= 1e-12
-    logits = host(state.extend(padded[:, 5:]))
-    for row, pad in enumerate(padding):
-        assert relative_error(logits[row], model(padded[row : row + 1, pad:])[0, -1]) <= 1e-12
-    unannounced = GPTState(model, 2, 8).extend(padded)
-    assert relative_error(host(unannounced)[1], logits[1]) > 1e-3, "it must matter that nobody sees it"
-
-
-@every_position
 def test_ids_in_announced_padding_change_nothing(positions):
     model, padding = build_random(positions), np.array([1, 3])
     ids = np.array([[0, 3, 8, 9, 4], [0, 0, 0, 5, 7]])

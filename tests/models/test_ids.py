@@ -73,10 +73,3 @@ def test_the_longest_sequence_fits_and_a_longer_one_is_refused_unless_no_sequenc
 def test_different_numbers_of_sources_and_targets_are_refused(model, count):
     with pytest.raises(ValueError, match=f"must have the same batch size, got 2, {count} and 2 sequences"):
         MODELS[model]()(GOOD, np.full((count, 4), 3))
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_decoding_no_token_at_all_is_refused(model):
-    if model != "BERT":
-        with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
-            MODELS[model]().decoding_state(GOOD, 0)
