@@ -12,6 +12,7 @@ from minitransformer.layers import (
     RotaryPositions,
 )
 from minitransformer.layers.positions import make_attention_positions, make_input_positions
+from tests.functional.test_positions import naive_positions
 from tests.helpers import host, random_array, randomize, relative_error, same
 
 B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3
@@ -34,6 +35,12 @@ def test_each_token_gets_the_learnt_vector_of_its_position(start):
     P, values = host(layer.P.data), host(x)
     expected = [[[values[b, t, c] + P[start + t, c] for c in range(C)] for t in range(T)] for b in range(B)]
     assert relative_error(layer.forward(x, start=start)[0], expected) <= 1e-15
+
+
+def test_each_token_gets_the_sinusoids_of_its_position_and_nothing_is_learnt():
+    layer, x = ADDED["sinusoidal"](), example()
+    assert relative_error(layer(x), host(x) + naive_positions(MAX_LEN, C)[:T]) <= 1e-12
+    assert layer.parameters() == []
 
 
 @pytest.mark.parametrize("start", [0, START])

@@ -9,7 +9,6 @@ from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import BERT, bert_config
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
@@ -184,20 +183,6 @@ def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden(
         losses.append(float(trainer.step(batch, lr=0.01)[0]))
     floor = math.log(V - 1)
     assert floor - 0.05 < np.mean(losses[-40:]) < floor + 0.15
-
-
-@every_head
-def test_a_checkpoint_restores_class_head_configuration_and_weights(num_classes, tmp_path):
-    model = build_random(num_classes)
-    save_checkpoint(tmp_path / "bert", model, task="masked")
-    loaded, metadata = load_checkpoint(tmp_path / "bert")
-    assert (type(loaded), loaded.config, loaded.options, metadata) == (
-        BERT,
-        model.config,
-        model.options,
-        {"task": "masked"},
-    )
-    assert same(loaded(IDS, SEGMENT_IDS), model(IDS, SEGMENT_IDS))
 
 
 def test_the_choices_are_those_of_bert_and_can_be_changed():

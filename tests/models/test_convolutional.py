@@ -10,7 +10,6 @@ from minitransformer.decoding.convolutional import ConvState
 from minitransformer.evaluation import decode_and_score
 from minitransformer.inspection import summarize
 from minitransformer.models import ConvConfig, ConvLM
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, host, randomize, relative_error, same
 
 V, C = 11, 6
@@ -75,15 +74,6 @@ def test_selected_sequences_go_on_as_before():
     expected = ConvState(model, 3, np.array([2, 2, 0]))
     expected.extend(IDS[rows, :4])
     assert same(state.extend(IDS[rows, 4:]), expected.extend(IDS[rows, 4:]))
-
-
-def test_a_saved_model_is_the_same_when_it_is_loaded(tmp_path):
-    model = build(dilation=2, norm="pre", tie_embeddings=False)
-    save_checkpoint(tmp_path / "model.safetensors", model, steps=3)
-    loaded, metadata = load_checkpoint(tmp_path / "model.safetensors")
-    assert type(loaded) is ConvLM
-    assert (loaded.config, metadata) == (model.config, {"steps": 3})
-    assert same(loaded(IDS), model(IDS))
 
 
 def test_the_summary_counts_every_parameter_once():

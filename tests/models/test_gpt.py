@@ -14,7 +14,6 @@ from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
@@ -133,16 +132,6 @@ def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
         losses.append(float(loss))
     floor, mean = math.log(V - 1), np.mean(losses[-40:])  # padding is never a target
     assert mean < 0.2 * floor if leak else floor - 0.01 < mean < floor + 0.1
-
-
-@every_position
-def test_a_checkpoint_restores_class_configuration_and_weights(positions, tmp_path):
-    model = build_random(positions)
-    save_checkpoint(tmp_path / "gpt", model, step=3)
-    loaded, metadata = load_checkpoint(tmp_path / "gpt")
-    assert (type(loaded), loaded.config, metadata) == (GPT, model.config, {"step": 3})
-    assert same(loaded(IDS), model(IDS))
-    assert loaded.output.E is loaded.embedding.tokens.E
 
 
 def test_the_choices_are_those_of_gpt2_and_can_be_changed():

@@ -12,7 +12,6 @@ from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
 from minitransformer.models.recurrent import reversed_order
-from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same
 from tests.models.test_behaviour import pad
@@ -151,15 +150,6 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     dencoded = model.decode_backward(y, cache)
     assert not host(dencoded.memory).any()
     assert all(host(array).any() for array in dencoded.state)
-
-
-@every_attention
-def test_a_saved_model_is_loaded_as_it_was(attention, tmp_path):
-    model = build(np.float32, attention=attention, cell="gru", bidirectional=True)
-    save_checkpoint(tmp_path / "model", model, task="copy")
-    loaded, metadata = load_checkpoint(tmp_path / "model")
-    assert (type(loaded), loaded.config, metadata) == (Seq2Seq, model.config, {"task": "copy"})
-    assert same(loaded(SOURCE, TARGET_IN), model(SOURCE, TARGET_IN))
 
 
 def test_new_models_are_equal_for_equal_seeds_and_zero_without():
