@@ -38,7 +38,8 @@ def test_a_saved_model_is_loaded_as_it_was(name, tmp_path):
     model = make()
     save_checkpoint(tmp_path / "model", model, task="copy", steps=3)
     loaded, metadata = load_checkpoint(tmp_path / "model")
-    assert (type(loaded), loaded.config, loaded.options) == (type(model), model.config, model.options)
+    assert (type(loaded), loaded.config) == (type(model), model.config)
+    assert getattr(loaded, "options", {}) == getattr(model, "options", {})  # a BERT's segments and classes
     assert metadata == {"task": "copy", "steps": 3}
     assert loaded.state_dict().keys() == model.state_dict().keys()  # what was tied still is
     assert same(loaded(*inputs), model(*inputs))
