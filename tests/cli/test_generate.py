@@ -53,18 +53,6 @@ def perfect(monkeypatch):
     monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", decode)
 
 
-@pytest.fixture
-def typed(monkeypatch):
-    """typed(lines, terminal): standard input has these lines, on a terminal or from a pipe."""
-
-    def give(*lines, terminal=False):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        for stream in (sys.stdin, sys.stdout):
-            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-
-    return give
-
-
 @pytest.mark.parametrize(
     ("task", "prompt", "answer"),
     [("reverse", "hello", "olleh"), ("addition", "12+34", "46"), ("recall", "a3k7c1k", "7")],
@@ -76,7 +64,9 @@ def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("model", "steps"), [("transformer", 1000), ("gpt", 2000)])
+@pytest.mark.parametrize(
+    ("model", "steps"), [("transformer", 1000), ("gpt", 2000), ("lstm-attention", 500), ("gru-attention", 500)]
+)
 def test_a_model_that_was_trained_for_a_minute_reverses_words(model, steps, capsys):
     train = ("train", "reverse", "--model", model, "--steps", steps, "--runs", "long", "--name", "reverse")
     assert run(capsys, *train).status == 0

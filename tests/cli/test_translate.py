@@ -1,6 +1,5 @@
 """`translate` with sentences, a file, a pipe and a dialogue, its figure, and what it refuses."""
 
-import io
 import json
 import sys
 
@@ -53,18 +52,6 @@ def calls(monkeypatch):
 
     monkeypatch.setattr("minitransformer.cli.translate.find_translations", find)
     return calls
-
-
-@pytest.fixture
-def typed(monkeypatch):
-    """typed(lines, terminal): standard input has these lines, on a terminal or from a pipe."""
-
-    def give(*lines, terminal=False):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        for stream in (sys.stdin, sys.stdout):
-            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-
-    return give
 
 
 @pytest.mark.parametrize("name", [RUN, "runs/lstm", f"{RUN}/{MODEL}"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
 from minitransformer.decoding.convolutional import ConvState
 from minitransformer.decoding.incremental import GPTState, SlidingState, allowed_for_new, left_padded
@@ -11,12 +12,12 @@ from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, T
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
-from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
+from tests.models.test_behaviour import SOURCE, V, build_random, every_switch, pad
+from tests.models.test_gpt import build_random as build_gpt
 
 T, MAX_LEN = 5, 8
 TARGET = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T)
 PIECES = [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2), (5,)]
-POSITIONS = ["sinusoidal", "learned", "relative", "rope", "alibi", "none"]
 
 every_split = pytest.mark.parametrize("pieces", PIECES)
 every_position = pytest.mark.parametrize("positions", POSITIONS)
@@ -28,12 +29,6 @@ def check_pieces(state, ids, pieces, expected, bound=1e-12):
     for count in pieces:
         logits, end = state.extend(ids[:, end : end + count]), end + count
         assert relative_error(logits, expected[:, end - 1]) <= bound
-
-
-def build_gpt(positions="learned", **changes):
-    """A GPT of the sizes of `build_random`, with order-one weights."""
-    sizes = {"d_model": 12, "num_heads": H, "d_ff": 7, "num_layers": 2, "max_len": 40, "positions": positions}
-    return randomize(GPT(gpt_config(V, **{**sizes, **changes}), dtype=np.float64), scale=0.4)
 
 
 @every_switch

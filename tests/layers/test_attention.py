@@ -99,6 +99,17 @@ def test_dropout_acts_on_the_attention_weights():
     assert relative_error(layer(x, allowed), naive_multi_head(x, x, weights, H, allowed)) <= 1e-12
 
 
+def test_the_key_bias_has_no_gradient():
+    (x, memory), dy = example(), random_array(np.random.default_rng(29), B, T, C)
+    itself, across = make(SelfAttention), make(CrossAttention)
+    itself.backward(dy, itself.forward(x, causal_mask(T))[1])
+    across.backward(dy, across.forward(x, memory, padding_mask(device(SOURCE)))[1])
+    query, key, value = np.split(host(itself.qkv.b.grad), 3)
+    assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
+    query, (key, value) = host(across.q.b.grad), np.split(host(across.kv.b.grad), 2)
+    assert np.abs(key).max() <= 1e-14 * min(np.abs(query).max(), np.abs(value).max())
+
+
 def test_a_causal_mask_keeps_the_future_out_of_earlier_outputs():
     layer, (x, _) = make(SelfAttention), example()
     other = x.copy()

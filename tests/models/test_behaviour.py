@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from minitransformer.data.tasks import Batch
-from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.functional import cross_entropy
 from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.models import Transformer, TransformerConfig
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.models.learning import check_that_one_step_moves_every_parameter, loss_and_gradients
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, S); 0 is padding
@@ -38,15 +39,6 @@ def build_random(norm, tied, **changes):
 
 def pad(ids, count):
     return np.pad(ids, ((0, 0), (0, count)))
-
-
-def loss_and_gradients(model, source, target_in, target_out):
-    """The loss and {name: gradient} of one pass without dropout, on the host."""
-    model.zero_grad()
-    logits, cache = model.forward(source, target_in)
-    loss, cache_loss = cross_entropy(logits, device(target_out), 0.1)
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return host(loss), {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
 
 
 @every_switch
@@ -83,9 +75,9 @@ def test_padding_the_target_changes_no_logit_of_a_real_token(norm, tied, count):
 @every_switch
 def test_neither_loss_nor_any_gradient_depends_on_how_much_padding_a_batch_has(norm, tied):
     model = build_random(norm, tied)
-    loss, gradients = loss_and_gradients(model, SOURCE, TARGET_IN, TARGET_OUT)
-    padded = pad(SOURCE, 7), pad(TARGET_IN, 5), pad(TARGET_OUT, 5)
-    padded_loss, padded_gradients = loss_and_gradients(model, *padded)
+    loss, gradients = loss_and_gradients(model, (SOURCE, TARGET_IN), TARGET_OUT)
+    padded = pad(SOURCE, 7), pad(TARGET_IN, 5)
+    padded_loss, padded_gradients = loss_and_gradients(model, padded, pad(TARGET_OUT, 5))
     assert relative_error(padded_loss, loss) <= 1e-14
     for name, gradient in gradients.items():
         assert relative_error(padded_gradients[name], gradient) <= 1e-12, name
@@ -122,8 +114,8 @@ def test_a_tied_matrix_gets_the_sum_of_the_gradients_of_its_three_uses(norm):
     shared = state["source_embedding.tokens.E"]
     untied.load_state_dict({**state, "target_embedding.tokens.E": shared, "output.E": shared})
     assert untied.num_parameters() - tied.num_parameters() == 2 * V * C
-    loss, sums = loss_and_gradients(tied, SOURCE, TARGET_IN, TARGET_OUT)
-    same_loss, parts = loss_and_gradients(untied, SOURCE, TARGET_IN, TARGET_OUT)
+    loss, sums = loss_and_gradients(tied, (SOURCE, TARGET_IN), TARGET_OUT)
+    same_loss, parts = loss_and_gradients(untied, (SOURCE, TARGET_IN), TARGET_OUT)
     assert same_loss == loss
     uses = [parts.pop(name) for name in ("source_embedding.tokens.E", "target_embedding.tokens.E", "output.E")]
     assert all(np.abs(use).max() > 0 for use in uses)
@@ -133,7 +125,7 @@ def test_a_tied_matrix_gets_the_sum_of_the_gradients_of_its_three_uses(norm):
 
 @every_switch
 def test_no_key_bias_has_a_gradient(norm, tied):
-    _, gradients = loss_and_gradients(build_random(norm, tied), SOURCE, TARGET_IN, TARGET_OUT)
+    _, gradients = loss_and_gradients(build_random(norm, tied), (SOURCE, TARGET_IN), TARGET_OUT)
     itself = [np.split(g, 3) for name, g in gradients.items() if name.endswith("qkv.b")]
     across = [np.split(g, 2) for name, g in gradients.items() if name.endswith("kv.b") and not name.endswith("qkv.b")]
     assert (len(itself), len(across)) == (4, 2)
@@ -158,21 +150,15 @@ def test_a_source_of_padding_alone_spoils_nothing(norm, tied):
     model, source = build_random(norm, tied), SOURCE.copy()
     source[0] = 0
     assert same(model(source, TARGET_IN)[1], model(SOURCE, TARGET_IN)[1])
-    loss, gradients = loss_and_gradients(model, source, TARGET_IN, TARGET_OUT)
+    loss, gradients = loss_and_gradients(model, (source, TARGET_IN), TARGET_OUT)
     assert np.isfinite(loss)
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
 
 
 @every_switch
 def test_after_one_step_every_parameter_has_moved_and_the_step_counter_is_one(norm, tied):
-    model, lr = build(norm, tied), 1e-3
-    before = model.state_dict()
-    trainer = Trainer(model, seed=1)
-    trainer.step(Batch(SOURCE, TARGET_IN, TARGET_OUT), lr)
-    assert trainer.optimizer.t == 1
-    for name, after in model.state_dict().items():
-        largest = np.abs(after - before[name]).max()
-        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name  # Adam's first step has the size lr
+    batch = Batch(SOURCE, TARGET_IN, TARGET_OUT)
+    check_that_one_step_moves_every_parameter(build(norm, tied), batch, smoothing=0.1)
 
 
 @every_switch

@@ -7,9 +7,10 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
-from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.functional import cross_entropy
 from minitransformer.models import BERT, bert_config
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.models.learning import check_that_one_step_moves_every_parameter, loss_and_gradients
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
 IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
@@ -32,15 +33,6 @@ def build(num_classes=None, dtype="float64", seed=0, **changes):
 def build_random(num_classes=None, **changes):
     """A model with order-one weights, gamma, beta and biases included."""
     return randomize(build(num_classes, **changes), scale=0.4)
-
-
-def loss_and_gradients(model, ids, targets):
-    """The loss and {name: gradient} of one pass without dropout, on the host."""
-    model.zero_grad()
-    logits, cache = model.forward(ids)
-    loss, cache_loss = cross_entropy(logits, device(targets))
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return float(loss), {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
 
 
 @every_head
@@ -122,12 +114,12 @@ def test_the_class_depends_only_on_the_output_of_the_first_token():
 
 def test_the_masked_loss_ignores_tokens_that_are_not_masked():
     model = build_random()
-    loss, gradients = loss_and_gradients(model, IDS, ANSWERS)
+    loss, gradients = loss_and_gradients(model, (IDS,), ANSWERS, 0.0)
     log_p = host(model(IDS))
     log_p = log_p - np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
     asked = [-log_p[row, t, ANSWERS[row, t]] for row, t in zip(*np.nonzero(ANSWERS), strict=True)]
     assert abs(loss - np.mean(asked)) <= 1e-13 * loss
-    nothing, zeros = loss_and_gradients(model, IDS, np.zeros_like(ANSWERS))
+    nothing, zeros = loss_and_gradients(model, (IDS,), np.zeros_like(ANSWERS), 0.0)
     assert nothing == 0.0
     assert not any(gradient.any() for gradient in zeros.values())
     assert all(gradient.any() for name, gradient in gradients.items() if "segments" not in name)
@@ -155,22 +147,11 @@ def test_the_classifier_loss_at_initialisation_is_near_ln_k():
 
 
 def test_after_one_step_every_parameter_has_moved():
-    model, lr = build(), 1e-3
-    check_all_moved(model, TextBatch(IDS, ANSWERS), lr)
+    check_that_one_step_moves_every_parameter(build(), TextBatch(IDS, ANSWERS))
 
 
 def test_after_one_step_on_classes_every_parameter_has_moved():
-    model, lr = build(CLASSES), 1e-3
-    check_all_moved(model, ClassBatch(IDS, np.array([2, 4])), lr)
-
-
-def check_all_moved(model, batch, lr):
-    """Assert that Adam's first step moves each tensor by lr."""
-    before = model.state_dict()
-    Trainer(model, seed=1, label_smoothing=0.0).step(batch, lr)
-    for name, after in model.state_dict().items():
-        largest = np.abs(after - before[name]).max()
-        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name
+    check_that_one_step_moves_every_parameter(build(CLASSES), ClassBatch(IDS, np.array([2, 4])))
 
 
 def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden():

@@ -8,12 +8,12 @@ import pytest
 
 from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.decoding import beam_search, greedy_decode
-from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
 from minitransformer.models.recurrent import reversed_order
 from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same
+from tests.models.learning import loss_and_gradients
 from tests.models.test_behaviour import pad
 
 V, C, R = 11, 5, 6
@@ -36,20 +36,12 @@ def build(dtype=np.float64, **fields):
     return randomize(Seq2Seq(config, dtype=dtype), scale=0.5)
 
 
-def loss_and_gradients(model, source, target_in, target_out):
-    model.zero_grad()
-    logits, cache = model.forward(source, target_in)
-    loss, cache_loss = cross_entropy(logits, target_out, 0.1)
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return host(loss), {name: host(p.grad).copy() for name, p in model.named_parameters()}
-
-
 @pytest.mark.host_only
 @every_form
 def test_more_padding_changes_neither_loss_nor_gradients(fields):
     model = build(**fields)
-    loss, gradients = loss_and_gradients(model, SOURCE, TARGET_IN, TARGET_OUT)
-    padded = loss_and_gradients(model, pad(SOURCE, 3), pad(TARGET_IN, 2), pad(TARGET_OUT, 2))
+    loss, gradients = loss_and_gradients(model, (SOURCE, TARGET_IN), TARGET_OUT)
+    padded = loss_and_gradients(model, (pad(SOURCE, 3), pad(TARGET_IN, 2)), pad(TARGET_OUT, 2))
     assert relative_error(padded[0], loss) <= 1e-14
     for name, gradient in gradients.items():
         assert relative_error(padded[1][name], gradient) <= 1e-13, name
@@ -150,14 +142,6 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     dencoded = model.decode_backward(y, cache)
     assert not host(dencoded.memory).any()
     assert all(host(array).any() for array in dencoded.state)
-
-
-def test_new_models_are_equal_for_equal_seeds_and_zero_without():
-    config = named_seq2seq_config("tiny", V)
-    first, again, other, zero = (Seq2Seq(config, seed=seed).state_dict() for seed in (1, 1, 2, None))
-    assert all(same(first[name], again[name]) for name in first)
-    assert not any(same(first[name], other[name]) for name in first if not name.endswith(".b"))
-    assert not any(array.any() for name, array in zero.items() if not name.endswith(".b"))
 
 
 @pytest.mark.parametrize(
