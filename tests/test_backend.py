@@ -11,8 +11,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import minitransformer.training  # noqa: F401 - which imports most modules that use `xp`
 from minitransformer.backend import BackendUnavailableError, backend_name, to_device, to_host, use_backend, xp
@@ -97,12 +95,6 @@ def test_an_array_module_itself_can_be_the_backend():
 def test_with_block_restores_after_an_exception(stand_in):
     with pytest.raises(ZeroDivisionError), use_backend("cupy"):
         1 / 0  # noqa: B018 - any exception will do
-    assert backend_name() == "numpy"
-
-
-def test_unknown_backend_is_refused_with_the_known_ones_and_changes_nothing():
-    with pytest.raises(ValueError, match=r"'jax'.*numpy.*cupy"):
-        use_backend("jax")
     assert backend_name() == "numpy"
 
 
@@ -229,16 +221,6 @@ def test_scatter_add_adds_every_row_of_a_repeated_id(module, dtype, id_dtype):
     assert relative_error(got, expected) < (1e-6 if dtype == np.float32 else 1e-14)
     untouched = [1, 3, 5]
     np.testing.assert_array_equal(got[untouched], table[untouched])
-
-
-@settings(deadline=None)  # a busy machine is no failure
-@given(ids=st.lists(st.integers(0, 4), max_size=30), seed=st.integers(0, 99))
-def test_scatter_add_equals_the_naive_loop_for_any_ids(ids, seed):
-    rng = np.random.default_rng(seed)
-    table, rows = (rng.integers(-9, 10, size).astype(float) for size in ((5, 2), (len(ids), 2)))  # so sums are exact
-    expected = _scatter_add_one_by_one(table, ids, rows)
-    scatter_add(table, np.array(ids, dtype=np.int64), rows)
-    np.testing.assert_array_equal(table, expected)
 
 
 def test_scatter_add_changes_a_view_in_place():

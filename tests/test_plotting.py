@@ -18,7 +18,6 @@ from minitransformer.recipes.recipe import Trained
 from minitransformer.training import History
 from tests.drawing import drawn_texts, faults, unclear_lines
 
-ODD = ["W" * 40, "$", "$x$", "\\foo", "a_b^"]
 QUERIES, KEYS = ["c", "b", "a", "eos"], ["a", "b", "c", "d", "eos"]
 
 

@@ -42,7 +42,8 @@ def test_view_opens_from_a_file_and_from_a_server(page, over, view):
 @pytest.mark.parametrize("width", [320, 360, 768, 1440])
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_is_wider_than_the_window(page, view, width):
-    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}"):
+    trained = f"view={view}&steps=10&weights=untrained&axis=log&compare=E"
+    for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}", trained):
         open_explorer(page, state, width=width)
         page.script(UNFOLD)
         page.settle()
@@ -71,11 +72,12 @@ STATES = [
     *(f"view=cell&cell={cell}" for cell in CELLS),
     f"{CELL}&{LONG_WORD}&{EDITED}",
 ]
+TRAINED = ["view=train&steps=10&weights=untrained&axis=log", "view=compare&compare=E"]
 
 
 @needs_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", [*STATES, *TRAINED])
 def test_axe_finds_nothing_serious(page, state, dark):
     open_explorer(page, state, dark=dark, width=1440)
     page.script(UNFOLD)
@@ -136,7 +138,7 @@ def test_numbers_on_heat_maps_can_be_read(page, width, dark):
 # --- the keyboard ---
 
 
-@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL])
+@pytest.mark.parametrize("state", [*(f"view={view}" for view in VIEWS), CELL, *TRAINED])
 def test_tab_reaches_elements_with_a_name_and_a_visible_focus(page, state):
     open_explorer(page, state, width=1440)
     stops = page.tab_stops()

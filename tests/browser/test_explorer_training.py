@@ -12,13 +12,10 @@ from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
 from minitransformer.vocabulary import BOS, EOS
-from tests.browser import chromium
 
 pytestmark = pytest.mark.exhaustive
-needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
 LETTERS = range(3, 7)
 WORDS = [word for length in (1, 2, 3, 4) for word in itertools.product(LETTERS, repeat=length)]
-VIEWS = ["view=train", "view=train&steps=10&weights=untrained&axis=log", "view=compare", "view=compare&compare=E"]
 SLOW = "const step = Engine.Adam.prototype.step; Engine.Adam.prototype.step = function (machine) {\n"
 SLOW += "const end = performance.now() + 40; while (performance.now() < end); step.call(this, machine); };"
 
@@ -124,16 +121,6 @@ def test_learning_rate_stands_in_the_url_and_begins_anew(page):
     assert losses_of(page)[1] == pytest.approx(trained_by_library(1, 0.001)[1][1], rel=1e-9)
     page.go("index.html#view=train&lr=7")
     assert page.script("return App.state.lr") == 0.01
-
-
-def test_same_url_shows_the_same_training(page):
-    shown(page, "view=train")
-    press(page, 100)
-    before, status = losses_of(page), page.text(".status")
-    page.reload()
-    assert page.script("return App.state.steps") == 100
-    assert losses_of(page) == before
-    assert page.text(".status") == status
 
 
 def test_ten_steps_are_ten_times_one_step(page):
@@ -248,26 +235,3 @@ def test_one_set_of_weights_alone_is_said_plainly(page):
     shown(page, "view=compare")
     page.script("delete MODEL.weights.untrained; App.set({})")
     assert "one set of weights only" in page.text("main")
-
-
-# --- both views ---
-
-
-@pytest.mark.parametrize("fragment", VIEWS)
-def test_views_fit_a_telephone(page, fragment):
-    shown(page, fragment, width=360)
-    assert page.overflow() == []
-
-
-@needs_axe
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("fragment", VIEWS)
-def test_views_have_names_and_contrast(page, fragment, dark):
-    shown(page, fragment, width=1440, dark=dark, over="http")  # axe reads the style sheet once more
-    assert page.axe() == []
-
-
-@pytest.mark.parametrize("fragment", VIEWS)
-def test_every_stop_of_the_tab_key_has_a_name_and_can_be_seen(page, fragment):
-    shown(page, fragment)
-    assert [stop for stop in page.tab_stops() if not (stop.name and stop.visible)] == []

@@ -1,5 +1,10 @@
-"""Makes the commands quick: a test of what a command says and saves does not wait for the drawing of its figures."""
+"""Makes the commands quick: a test of what a command says and saves does not wait for the drawing of its figures.
 
+And what several commands read: lines that somebody types.
+"""
+
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +44,15 @@ def own_exercises(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "minitransformer.exercises.workshop.my_exercises", lambda: (own_folder() or tmp_path) / "my_exercises"
     )
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """typed(lines, terminal): standard input has these lines, on a terminal or from a pipe."""
+
+    def give(*lines, terminal=False):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+
+    return give

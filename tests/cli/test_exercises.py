@@ -86,10 +86,6 @@ def test_change_of_a_file_is_seen_also_when_an_editor_takes_it_away(tmp_path):
     assert check_command.stamp(path) is not None
 
 
-def test_check_of_what_was_not_started_says_how_to_start(mine, capsys):
-    assert_refused(run(capsys, "check", NAME, "--folder", mine), "is not started: run minitransformer start 06")
-
-
 @pytest.mark.parametrize("name", ["99", "0", "", "nonsense", "1" * 5000])
 def test_exercise_that_does_not_exist_is_refused_with_the_lessons(name, mine, capsys):
     assert_refused(run(capsys, "start", name, "--folder", mine), "no exercise", "lessons with exercises: 01, 02")

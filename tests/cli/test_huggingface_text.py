@@ -2,14 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer
 from minitransformer.training import save_checkpoint
 from tests.cli.run import assert_refused, run
-from tests.interop.given import BERT_FILE, GPT2_FILE, make_state, save
+from tests.interop.given import GPT2_FILE, make_state, save
 from tests.interop.tokenizer_files import vocabulary, write_json, write_two_files
 
 CONFIG = GPT2_FILE | {"vocab_size": len(vocabulary()[0]), "eos_token_id": 0}
@@ -63,42 +61,3 @@ def test_a_model_and_its_tokenizer_can_be_saved_as_one_file_of_ours(folder, caps
 def test_a_config_that_names_no_model_of_theirs_is_not_taken_for_one(folder, capsys):
     write_json(folder / "config.json", {"d_model": 8})
     assert_refused(run(capsys, "generate", folder), "is not a minitransformer checkpoint")
-
-
-def spoil_weights(folder):
-    weights = load_file(folder / "model.safetensors")
-    weights["wte.weight"][3, 4] = np.nan
-    save_file(weights, folder / "model.safetensors")
-
-
-REFUSED = {
-    "NaN": (spoil_weights, "NaN or infinity in wte.weight"),
-    "null": (
-        lambda folder: write_json(folder / "config.json", CONFIG | {"n_embd": None}),
-        "n_embd must be a whole number",
-    ),
-    "BERT": (lambda folder: write_json(folder / "config.json", BERT_FILE), "only a gpt2 can continue a text"),
-    "no tokenizer": (lambda folder: (folder / "vocab.json").unlink(), "has no tokenizer: neither tokenizer.json nor"),
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "there is no file"),
-    "no JSON": (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_folder_that_is_wrong_is_refused_in_one_line(what, folder, capsys):
-    spoil, message = REFUSED[what]
-    spoil(folder)
-    assert_refused(run(capsys, "generate", folder, "--prompt", "The"), "minitransformer generate: ", message)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--length", 0), "--length must be at least 1"),
-        (("--top-p", 2), "--top-p must be"),
-        (("--temperature", 0), "--temperature must be greater than 0"),
-        (("--no-repeat", -1), "--no-repeat must be at least 0"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options, message, folder, capsys):
-    assert_refused(run(capsys, "generate", folder, *options), message)

@@ -94,13 +94,6 @@ def test_where_it_fits_or_nobody_knows_nothing_is_said(amount, free, capsys):
     assert "free" not in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize("parts", [0, 65])
-def test_parts_that_cannot_be_are_refused(parts, free, capsys):
-    free(None)
-    said = f"--grad-accumulation-steps must be from 1 to --batch-size = 64, got {parts}"
-    assert_refused(run(capsys, *COPY, "--grad-accumulation-steps", parts), said)
-
-
 def test_training_in_parts_learns_the_same(free, capsys, tmp_path):
     free(None)
     weights = []

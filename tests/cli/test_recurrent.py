@@ -39,12 +39,3 @@ def test_a_trained_model_answers_prompts(model, capsys, tmp_path):
 def test_options_of_transformers_are_refused(option, capsys, tmp_path):
     outcome = run(capsys, "train", "copy", "--model", "lstm", *option, "--runs", tmp_path)
     assert_refused(outcome, f"{option[0]} is for Transformers, and --model lstm is none")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("model", ["lstm-attention", "gru-attention"])
-def test_a_model_that_was_trained_for_a_minute_reverses_words(model, capsys, tmp_path):
-    task = ("reverse", "--model", model, "--steps", 500, "--name", "reverse")
-    assert run(capsys, "train", *task, "--runs", tmp_path)[0] == 0
-    for word in ("hello", "attention", "ab"):
-        assert run(capsys, "generate", tmp_path / "reverse", "--prompt", word).out == f"{word[::-1]}\n"

@@ -117,16 +117,6 @@ def test_json_prints_the_configuration_and_the_count_as_the_last_line(capsys):
     assert expected.items() <= result["config"].items()
 
 
-def test_error_for_an_unknown_configuration_lists_the_known_ones(capsys):
-    assert_refused(run(capsys, "summary", "huge"), "summary: configuration must be one of tiny, base, big, got 'huge'")
-
-
-@pytest.mark.parametrize("size", [0, -3])
-def test_an_empty_vocabulary_is_refused(size, capsys):
-    refused = run(capsys, "summary", "tiny", "--vocab-size", size)
-    assert_refused(refused, f"summary: --vocab-size must be at least 1, got {size}")
-
-
 def test_flops_of_a_step_are_those_of_the_batch_that_was_given(capsys):
     sizes = ("--batch-size", 7, "--source-length", 5, "--target-length", 3)
     status, out, _ = run(capsys, "summary", "base", "--flops", *sizes, "--json")

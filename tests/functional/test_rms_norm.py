@@ -34,11 +34,6 @@ def test_rms_norm_equals_its_formula_token_by_token(eps):
     assert relative_error(rms_norm(x, gamma, eps)[0], expected) <= 1e-14
 
 
-def test_rms_norm_of_one_feature_among_four_is_two():
-    y, _ = rms_norm(device(np.array([[1.0, 0.0, 0.0, 0.0]])), device(np.ones(4)), eps=0.0)
-    assert same(y, [[2.0, 0.0, 0.0, 0.0]])
-
-
 def test_rms_norm_of_nothing_is_nothing():
     _, gamma, dy = example()
     y, cache = rms_norm(device(np.zeros((B, T, C))), gamma)  # eps alone stands under the root
@@ -116,16 +111,6 @@ def test_each_gradient_of_rms_norm_is_that_of_the_tokens_one_by_one():
         assert relative_error(dx[token], host(one)[0]) <= 1e-14
         total += host(of_gamma)
     assert relative_error(dgamma, total) <= 1e-13
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rms_norm_keeps_the_dtype_and_writes_to_no_input(dtype):
-    x, gamma, dy = example(dtype)  # all are read-only
-    y, cache = rms_norm(x, gamma)
-    first = rms_norm_backward(dy, cache)
-    again = rms_norm_backward(dy, cache)  # the cache is unchanged
-    assert {array.dtype for array in (y, *first)} == {np.dtype(dtype)}
-    assert all(same(a, b) for a, b in zip(first, again, strict=True))
 
 
 def test_rms_norm_has_the_eps_of_layer_norm_unless_it_is_given():

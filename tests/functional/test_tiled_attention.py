@@ -80,13 +80,6 @@ def test_block_pattern_equals_full_attention_under_its_mask():
     assert_equal(*both(*example(), BLOCKS, tile=(2, 3)), bound=1e-13)  # blocks and tiles need not be the same
 
 
-def test_window_of_the_whole_length_is_full_attention():
-    q, k, v, dy = example(keys=T)
-    for causal in (False, True):
-        wide = both(q, k, v, dy, Pattern(causal=causal, window=T), tile=(2, 3))[1]
-        assert_equal(both(q, k, v, dy, Pattern(causal=causal))[0], wide, bound=1e-13)
-
-
 def test_tiles_in_which_nothing_is_allowed_are_never_read():
     q, k, v, dy = example(length=12, keys=12)
     k, v = host(k).copy(), host(v).copy()

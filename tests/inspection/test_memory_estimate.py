@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minitransformer.bench import SIZES, peak_memory
-from minitransformer.config import SEQ2SEQ_ATTENTION
+from minitransformer.config import POSITIONS, SEQ2SEQ_ATTENTION
 from minitransformer.data import Batch
 from minitransformer.data.text import TextBatch
 from minitransformer.inspection.activation_memory import count_parameters, kept_activations
@@ -31,7 +31,6 @@ pytestmark = pytest.mark.host_only  # it watches the memory of the host
 
 KINDS = (Transformer, GPT, BERT)
 PAIRS = (Transformer, Seq2Seq)  # they read a source and a target
-POSITIONS = ("sinusoidal", "learned", "relative", "rope", "alibi", "none")
 
 
 def config_of(vocab_size=50, **changes):

@@ -8,7 +8,7 @@ import pytest
 
 from minitransformer.decoding import Sampling
 from minitransformer.interop import is_huggingface_folder, load_huggingface, load_text_model
-from tests.interop.given import BERT_FILE, GPT2_FILE, make_state, save
+from tests.interop.given import GPT2_FILE, make_state, save
 from tests.interop.tokenizer_files import END, vocabulary, write_json, write_two_files
 
 pytestmark = pytest.mark.host_only
@@ -159,13 +159,6 @@ def test_weights_that_are_too_large_to_compute_with_are_refused(tmp_path):
 def test_an_empty_prompt_is_refused(folder):
     with pytest.raises(ValueError, match="the prompt is empty"):
         list(load_text_model(folder).continue_text("", 2))
-
-
-def test_a_model_that_does_not_continue_texts_is_refused(tmp_path):
-    save(tmp_path, make_state("bert"), BERT_FILE)
-    write_two_files(tmp_path)
-    with pytest.raises(ValueError, match="has a bert, and only a gpt2 can continue a text"):
-        list(load_text_model(tmp_path).continue_text("The", 2))
 
 
 def test_a_folder_is_theirs_if_its_config_names_a_model(tmp_path):

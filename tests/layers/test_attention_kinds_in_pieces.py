@@ -39,7 +39,6 @@ POSITIONS = {
     "relative": lambda: randomize(RelativePositions(H, bidirectional=False, num_buckets=6, max_distance=4, **F64), 1),
 }
 with_scores = [kind for kind in KINDS if kind != "linear"]
-every_kind = pytest.mark.parametrize("kind", KINDS)
 grouped = pytest.mark.parametrize("num_kv_heads", [4, 2, 1])
 PIECES = [[1] * T, [4, 1, 1, 3], [2, 5, 1, 1], [2, 2, 2, 2, 1], [T]]
 MASKS = {

@@ -48,11 +48,6 @@ def test_initial_weights_keep_the_variance_of_what_they_read():
     assert not host(Conv1d(2, 2, 3).W.data).any()
 
 
-def test_a_two_sided_convolution_cannot_decode():
-    with pytest.raises(ValueError, match="only a causal convolution can decode"):
-        Conv1d(C, C, 3, causal=False).make_buffer(B)
-
-
 def test_padding_changes_nothing_through_a_residual_connection():
     layer = randomize(Residual(ActivatedConv1d(C, 3, causal=False, dtype=np.float64), C, dtype=np.float64))
     x, mask = x_and_mask()

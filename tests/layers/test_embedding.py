@@ -64,26 +64,6 @@ def test_a_table_shared_by_embedding_and_projection_gets_both_gradients():
     assert relative_error(shared.grad, apart[0].grad + apart[1].grad) <= 1e-14
 
 
-@pytest.mark.parametrize(("bad", "position"), [(-1, (0, 0)), (V, (1, 3)), (V + 5, (1, 0))])
-def test_an_id_outside_the_vocabulary_is_named_with_the_vocabulary(bad, position):
-    ids = IDS.copy()
-    ids[position] = bad
-    with pytest.raises(IndexError, match=f"token id {bad}, but the vocabulary has the ids 0 to 10"):
-        Embedding(table())(ids)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "bool"])
-def test_ids_that_are_not_integers_are_refused_with_their_dtype(dtype):
-    with pytest.raises(TypeError, match=f"ids must be integer token ids, got an array of {dtype}"):
-        Embedding(table())(IDS.astype(dtype))
-
-
-@pytest.mark.parametrize("shape", [(0, T), (B, 0)])
-def test_empty_ids_are_refused_with_their_shape(shape):
-    with pytest.raises(ValueError, match=rf"ids is empty: got token ids of shape \({shape[0]}, {shape[1]}\)"):
-        Embedding(table())(np.zeros(shape, np.int64))
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype", "error"), [((2, 4, 5), "float64", ValueError), ((2, 4, 6), "float32", TypeError)]
 )

@@ -1,48 +1,89 @@
-"""The feed-forward network is max(0, x W1 + b1) W2 + b2, for each token alone."""
+"""The feed-forward network with each activation, gated or not, and without biases, is its equation token by token."""
 
 import numpy as np
 import pytest
 
 from minitransformer.functional import dropout
-from minitransformer.layers import FeedForward
+from minitransformer.layers import DecoderLayer, EncoderLayer, FeedForward
+from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
+from minitransformer.models import TransformerConfig
 from minitransformer.system.generators import make_generator
 from tests.functional.test_linear import naive_linear
+from tests.functional.test_smooth_activations import naive_gelu, naive_gelu_tanh, naive_silu
 from tests.helpers import device, host, random_array, randomize, relative_error
 
 B, T, C, F = 2, 4, 6, 7
+PLAIN = {"relu": lambda x: max(0.0, x), "gelu": naive_gelu, "gelu_tanh": naive_gelu_tanh, "silu": naive_silu}
+OF_THE_GATE = {"geglu": naive_gelu, "geglu_tanh": naive_gelu_tanh, "swiglu": naive_silu}
+every_one = pytest.mark.parametrize("name", ACTIVATIONS)
+with_and_without_bias = pytest.mark.parametrize("bias", [True, False])
 
 
-def naive_feed_forward(x, layer, keep=None):
-    """max(0, x W1 + b1) W2 + b2 for one token x (C,); keep (F,) multiplies what is between."""
-    hidden = [max(0.0, h) for h in naive_linear(x, host(layer.expand.W.data), host(layer.expand.b.data))]
+def affine(x, layer):
+    """x W + b for one token, where b may be missing."""
+    b = np.zeros(layer.W.data.shape[1]) if layer.b is None else host(layer.b.data)
+    return naive_linear(x, host(layer.W.data), b)
+
+
+def naive_feed_forward(x, layer, name="relu", keep=None):
+    """The network on one token x (C,); keep (F,) multiplies what is between the two maps."""
+    h = affine(x, layer.expand)
+    if name in OF_THE_GATE:
+        h = [OF_THE_GATE[name](gate) * up for gate, up in zip(h[: len(h) // 2], h[len(h) // 2 :], strict=True)]
+    else:
+        h = [PLAIN[name](value) for value in h]
     if keep is not None:
-        hidden = [h * k for h, k in zip(hidden, keep, strict=True)]
-    return naive_linear(hidden, host(layer.contract.W.data), host(layer.contract.b.data))
-
-
-def make(rate=0.0):
-    return randomize(FeedForward(C, F, dropout_rate=rate, dtype=np.float64))
+        h = [value * k for value, k in zip(h, keep, strict=True)]
+    return affine(h, layer.contract)
 
 
 def example():
     return random_array(np.random.default_rng(27), B, T, C)
 
 
-def test_feed_forward_equals_equation_2_token_by_token():
-    layer, x = make(), example()
-    assert relative_error(layer(x), np.apply_along_axis(naive_feed_forward, -1, host(x), layer)) <= 1e-12
+def test_the_table_has_all_the_activations_of_this_file():
+    assert set(ACTIVATIONS) == {*PLAIN, *OF_THE_GATE}
+    assert set(GATED) == set(OF_THE_GATE)
 
 
-def test_dropout_is_between_the_two_maps():
-    layer, x = make(rate=0.4), example()
-    keep, _ = dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))
-    with_dropout, without = layer(x, rng=make_generator(2)), layer(x)
-    x, keep = host(x), host(keep)
-    expected = [[naive_feed_forward(x[b, t], layer, keep[b, t]) for t in range(T)] for b in range(B)]
-    assert relative_error(with_dropout, expected) <= 1e-12
-    assert relative_error(without, np.apply_along_axis(naive_feed_forward, -1, x, layer)) <= 1e-12
+@every_one
+@with_and_without_bias
+def test_feed_forward_equals_its_equation_token_by_token_with_dropout_and_without(name, bias):
+    layer = randomize(FeedForward(C, F, activation=name, bias=bias, dropout_rate=0.4, dtype=np.float64))
+    x = example()
+    keep = host(dropout(device(np.ones((B, T, F))), 0.4, make_generator(2))[0])
+    for factors, rng in ((keep, make_generator(2)), (np.ones((B, T, F)), None)):
+        values = host(x)
+        expected = [[naive_feed_forward(values[b, t], layer, name, factors[b, t]) for t in range(T)] for b in range(B)]
+        assert relative_error(layer(x, rng=rng), expected) <= 1e-12
 
 
-def test_feed_forward_refuses_a_wrong_width_with_both_widths():
-    with pytest.raises(ValueError, match=r"\(\.\.\., 6\), got \(2, 4, 7\)"):
-        make()(np.zeros((B, T, F)))
+@every_one
+@with_and_without_bias
+def test_the_parameters_are_two_matrices_and_their_biases(name, bias):
+    layer = FeedForward(C, F, activation=name, bias=bias)
+    wide = 2 * F if name in GATED else F
+    shapes = {"expand.W": (C, wide), "expand.b": (wide,), "contract.W": (F, C), "contract.b": (C,)}
+    if not bias:
+        shapes = {name: shape for name, shape in shapes.items() if name.endswith("W")}
+    assert {name: parameter.data.shape for name, parameter in layer.named_parameters()} == shapes
+
+
+def test_the_initial_spread_of_the_gate_is_that_of_a_map_to_as_many_features():
+    bound = (6.0 / (C + F)) ** 0.5
+    W = host(FeedForward(C, F, activation="swiglu", rng=np.random.default_rng(0)).expand.W.data)
+    assert 0.9 * bound < np.abs(W[:, :F]).max() <= bound
+    assert 0.9 * bound < np.abs(W[:, F:]).max() <= bound
+
+
+@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
+def test_each_layer_of_a_stack_has_the_network_of_its_config(layer):
+    config = TransformerConfig(11, d_model=C, num_heads=3, d_ff=F, activation="geglu", bias=False, ffn_dropout=0.3)
+    network = layer(config).feed_forward.sublayer
+    assert (network.activation, network.dropout.rate) == ("geglu", 0.3)
+    assert (network.expand.b, network.contract.b) == (None, None)
+
+
+def test_an_unknown_activation_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*swiglu, got 'tanh'"):
+        FeedForward(C, F, activation="tanh")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, padding_mask
-from minitransformer.layers import CrossAttention, Decoder, DecoderLayer, Encoder, EncoderLayer, SelfAttention
+from minitransformer.layers import CrossAttention, Decoder, Encoder, EncoderLayer, SelfAttention
 from minitransformer.layers.attention_positions import AlibiPositions, RelativePositions, RotaryPositions
 from minitransformer.layers.kv_cache import KVCache, LinearAttentionState, RollingKVCache
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -148,17 +148,6 @@ def test_encoder_layer_and_encoder_in_pieces_equal_the_whole(pieces, norm):
     assert relative_error(y, stack(x, causal_mask(T))) <= 1e-12
 
 
-@both_norms
-@every_split
-def test_decoder_layer_in_pieces_equals_the_whole(pieces, norm):
-    layer, (x, memory) = randomize(DecoderLayer(config(norm=norm), dtype=np.float64)), example()
-    kv_cache, memory_kv_cache = empty_kv_cache(), layer.cross_attention.sublayer.read(memory)
-    y = in_pieces(
-        lambda new, allowed: layer.extend(new, kv_cache, memory_kv_cache, allowed, memory_allowed()), x, pieces
-    )
-    assert relative_error(y, layer(x, memory, causal_mask(T), memory_allowed())) <= 1e-12
-
-
 def decoder_in_pieces(norm, pieces, dtype=np.float64, max_len=MAX_LEN):
     """y of a decoder in pieces, and of the same decoder as a whole."""
     decoder, (x, memory) = randomize(Decoder(config(norm=norm), dtype=dtype)), example(dtype=dtype)
@@ -185,15 +174,6 @@ def test_a_sequence_read_in_one_piece_is_bit_identical_to_the_whole(norm, dtype)
     # in smaller pieces the rows of scores are shorter, so their sums are taken in a different order
     y, expected = decoder_in_pieces(norm, (T,), dtype)
     assert same(y, expected)
-
-
-@pytest.mark.host_only
-@both_norms
-@every_split
-def test_max_len_changes_no_bit(norm, pieces):
-    y, _ = decoder_in_pieces(norm, pieces)
-    for max_len in (T, 31):
-        assert same(decoder_in_pieces(norm, pieces, max_len=max_len)[0], y)
 
 
 def test_select_moves_rows_in_place_unless_there_are_more_than_before():

@@ -6,9 +6,8 @@ import pytest
 from minitransformer.layers import Decoder, Encoder, LayerNorm, Linear, Residual, RMSNorm
 from minitransformer.layers.normalization import NORMALIZATIONS, make_norm
 from minitransformer.models import TransformerConfig
-from tests.functional.test_linear import naive_linear
-from tests.functional.test_rms_norm import naive_rms_norm
-from tests.helpers import host, random_array, randomize, relative_error
+from tests.helpers import random_array, randomize, relative_error
+from tests.layers.test_residual import naive_norm
 
 B, T, C, EPS = 2, 4, 6, 0.2
 KINDS = {"layer": LayerNorm, "rms": RMSNorm}
@@ -37,21 +36,17 @@ def test_an_unknown_normalisation_is_refused_with_the_known_ones():
         Residual(Linear(C, C), C, normalization="batch")
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_a_residual_with_rms_norm_equals_its_equation(norm):
-    made = Residual(Linear(C, C, dtype=np.float64), C, norm=norm, normalization="rms", norm_eps=EPS, dtype=np.float64)
-    layer, x = randomize(made), random_array(np.random.default_rng(31), B, T, C)
-    W, b, gamma = host(layer.sublayer.W.data), host(layer.sublayer.b.data), host(layer.norm.gamma.data)
-
-    def normalise(x):
-        return np.apply_along_axis(naive_rms_norm, -1, x, gamma, EPS)
-
-    def sublayer(x):
-        return np.apply_along_axis(naive_linear, -1, x, W, b)
-
-    values = host(x)
-    expected = normalise(values + sublayer(values)) if norm == "post" else values + sublayer(normalise(values))
-    assert relative_error(layer(x), expected) <= 1e-12
+@each_kind
+@pytest.mark.parametrize("eps", [1e-5, 0.2])
+def test_a_norm_equals_its_formula_token_by_token_and_starts_with_scale_one_and_no_shift(kind, eps):
+    layer, x = KINDS[kind](C, eps=eps, dtype=np.float64), random_array(np.random.default_rng(21), B, T, C)
+    starts = {"gamma": 1.0, "beta": 0.0} if kind == "layer" else {"gamma": 1.0}
+    assert {name: set(parameter.data.tolist()) for name, parameter in layer.named_parameters()} == {
+        name: {start} for name, start in starts.items()
+    }
+    assert relative_error(layer(x), naive_norm(x, layer)) <= 1e-12
+    randomize(layer)
+    assert relative_error(layer(x), naive_norm(x, layer)) <= 1e-12
 
 
 def test_a_residual_has_the_papers_layer_norm_unless_told_otherwise():

@@ -12,7 +12,8 @@ from minitransformer.layers import (
     RotaryPositions,
 )
 from minitransformer.layers.positions import make_attention_positions, make_input_positions
-from tests.helpers import device, host, random_array, randomize, relative_error, same
+from tests.functional.test_positions import naive_positions
+from tests.helpers import host, random_array, randomize, relative_error, same
 
 B, T, C, MAX_LEN, START = 2, 4, 6, 9, 3
 KINDS = ("sinusoidal", "learned", "relative", "rope", "alibi", "none")
@@ -34,6 +35,12 @@ def test_each_token_gets_the_learnt_vector_of_its_position(start):
     P, values = host(layer.P.data), host(x)
     expected = [[[values[b, t, c] + P[start + t, c] for c in range(C)] for t in range(T)] for b in range(B)]
     assert relative_error(layer.forward(x, start=start)[0], expected) <= 1e-15
+
+
+def test_each_token_gets_the_sinusoids_of_its_position_and_nothing_is_learnt():
+    layer, x = ADDED["sinusoidal"](), example()
+    assert relative_error(layer(x), host(x) + naive_positions(MAX_LEN, C)[:T]) <= 1e-12
+    assert layer.parameters() == []
 
 
 @pytest.mark.parametrize("start", [0, START])
@@ -74,20 +81,6 @@ def test_positions_end_where_the_table_ends_and_start_at_zero(kind):
         layer(example(), start=MAX_LEN - T + 1)
     with pytest.raises(ValueError, match="starts at position 0 or later, got start = -2"):
         layer(example(), start=-2)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_learnt_positions_keep_the_dtype(dtype):
-    layer, x = LearnedPositions(MAX_LEN, C, dtype=dtype), random_array(np.random.default_rng(74), B, T, C, dtype=dtype)
-    y, cache = layer.forward(x)
-    assert {array.dtype for array in (y, layer.backward(x, cache), layer.P.grad)} == {np.dtype(dtype)}
-
-
-def test_learnt_positions_refuse_another_dtype_and_width():
-    with pytest.raises(TypeError, match="LearnedPositions has weights of float64 and cannot take an input of float32"):
-        LearnedPositions(MAX_LEN, C, **F64)(device(np.zeros((B, T, C), np.float32)))
-    with pytest.raises(ValueError, match=r"LearnedPositions takes an array of shape \(..., 6\), got \(2, 4, 7\)"):
-        LearnedPositions(MAX_LEN, C)(device(np.zeros((B, T, C + 1), np.float32)))
 
 
 @pytest.mark.parametrize("std", [0.02, 1.0])

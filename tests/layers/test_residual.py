@@ -8,14 +8,16 @@ from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
 from minitransformer.system.generators import make_generator
 from tests.functional.test_layer_norm import naive_layer_norm
 from tests.functional.test_linear import naive_linear
+from tests.functional.test_rms_norm import naive_rms_norm
 from tests.helpers import device, host, random_array, randomize, relative_error, same
 
 B, T, S, C = 2, 4, 5, 6
 
 
 def naive_norm(x, layer):
-    """LayerNorm of every token of x (B, T, C), with the parameters of `layer`."""
-    return np.apply_along_axis(naive_layer_norm, -1, host(x), host(layer.gamma.data), host(layer.beta.data))
+    """LayerNorm or RMSNorm of every token of x (B, T, C), with the parameters of `layer`."""
+    naive = naive_layer_norm if isinstance(layer, LayerNorm) else naive_rms_norm
+    return np.apply_along_axis(naive, -1, host(x), *(host(p.data) for p in layer.parameters()), layer.eps)
 
 
 def naive_residual(x, layer, sublayer, keep=1.0):
@@ -26,8 +28,9 @@ def naive_residual(x, layer, sublayer, keep=1.0):
     return x + keep * sublayer(naive_norm(x, layer.norm))
 
 
-def make(norm, rate=0.0):
-    return randomize(Residual(Linear(C, C, dtype=np.float64), C, dropout_rate=rate, norm=norm, dtype=np.float64))
+def make(norm, rate=0.0, **options):
+    linear = Linear(C, C, dtype=np.float64)
+    return randomize(Residual(linear, C, dropout_rate=rate, norm=norm, **options, dtype=np.float64))
 
 
 def example():
@@ -35,8 +38,9 @@ def example():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_residual_equals_its_equation(norm):
-    layer, x = make(norm), example()
+@pytest.mark.parametrize("options", [{}, {"normalization": "rms", "norm_eps": 0.2}], ids=["layer", "rms"])
+def test_residual_equals_its_equation(norm, options):
+    layer, x = make(norm, **options), example()
     W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
     expected = naive_residual(x, layer, lambda x: np.apply_along_axis(naive_linear, -1, x, W, b))
     assert relative_error(layer(x), expected) <= 1e-12

@@ -125,23 +125,6 @@ def test_the_feed_forward_network_is_that_of_plain_loops(size):
     assert_close(same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x)))), expected)
 
 
-@pytest.mark.parametrize("size", RANKS)
-def test_attention_is_that_of_plain_loops(size):
-    whole, D = attention(), C // H
-    x = random_host_array(np.random.default_rng(2), T, C)
-    W, b, Wo, bo = (host(p.data) for p in whole.parameters())
-    expected = np.zeros((T, C)) + bo
-    for h in range(H):
-        q, k, v = (x @ W[:, i * C + h * D :][:, :D] + b[i * C + h * D :][:D] for i in range(3))
-        for t in range(T):
-            scores = np.array([np.dot(q[t], k[s]) / np.sqrt(D) for s in range(T)])
-            weights = np.exp(scores) / np.exp(scores).sum()
-            head = sum(weights[s] * v[s] for s in range(T))
-            expected[t] += sum(head[d] * Wo[h * D + d] for d in range(D))
-    y = same_in_all(in_ranks(size, lambda ranks: shard(whole, ranks)(device(x[None]))))
-    assert_close(y[0], expected)
-
-
 @pytest.mark.host_only
 @pytest.mark.parametrize("name", ["feed-forward swiglu", "attention mask of heads"])
 @pytest.mark.parametrize("size", [2, 3])
@@ -170,32 +153,6 @@ def test_complex_steps_through_the_communicator_give_the_gradients(name, size):
     measured, slopes, shared = zip(*in_ranks(size, one_rank), strict=True)
     assert np.ptp(measured) == 0.0  # every rank computes the same loss
     assert measured[0] == pytest.approx(sum(slopes) + shared[0], rel=1e-13)
-
-
-@pytest.mark.host_only
-def test_complex_steps_of_single_numbers_in_one_rank():
-    whole, h = network(), 1e-30
-    x = np.random.default_rng(3).standard_normal((T, C))
-
-    def one_rank(ranks):
-        layer = shard(whole, ranks)
-        y, cache = layer.forward(x)
-        layer.backward(y, cache)
-        W = layer.contract.W
-        gradient, complex_x = W.grad.copy(), x.astype(complex)
-        for parameter in layer.parameters():
-            parameter.data = parameter.data.astype(complex)
-        found = np.zeros((5, C))
-        for i, j in np.ndindex(found.shape):  # rank 0 has rows 0 to 4
-            if ranks.is_root:
-                W.data[i, j] += 1j * h
-            found[i, j] = (layer(complex_x) ** 2).sum().imag / 2 / h
-            if ranks.is_root:
-                W.data[i, j] -= 1j * h
-        return found, gradient
-
-    results = in_ranks(2, one_rank)
-    assert_close(same_in_all([found for found, _ in results]), results[0][1], 1e-13)
 
 
 @pytest.mark.parametrize("size", RANKS)

@@ -7,10 +7,10 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.data import TextBatch
-from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.functional import cross_entropy
 from minitransformer.models import BERT, bert_config
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.models.learning import check_that_one_step_moves_every_parameter, loss_and_gradients
 
 V, H, C, F, SEGMENTS, CLASSES = 11, 3, 12, 7, 4, 5
 IDS = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])  # (B, T); 0 is padding
@@ -33,15 +33,6 @@ def build(num_classes=None, dtype="float64", seed=0, **changes):
 def build_random(num_classes=None, **changes):
     """A model with order-one weights, gamma, beta and biases included."""
     return randomize(build(num_classes, **changes), scale=0.4)
-
-
-def loss_and_gradients(model, ids, targets):
-    """The loss and {name: gradient} of one pass without dropout, on the host."""
-    model.zero_grad()
-    logits, cache = model.forward(ids)
-    loss, cache_loss = cross_entropy(logits, device(targets))
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return float(loss), {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
 
 
 @every_head
@@ -123,12 +114,12 @@ def test_the_class_depends_only_on_the_output_of_the_first_token():
 
 def test_the_masked_loss_ignores_tokens_that_are_not_masked():
     model = build_random()
-    loss, gradients = loss_and_gradients(model, IDS, ANSWERS)
+    loss, gradients = loss_and_gradients(model, (IDS,), ANSWERS, 0.0)
     log_p = host(model(IDS))
     log_p = log_p - np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
     asked = [-log_p[row, t, ANSWERS[row, t]] for row, t in zip(*np.nonzero(ANSWERS), strict=True)]
     assert abs(loss - np.mean(asked)) <= 1e-13 * loss
-    nothing, zeros = loss_and_gradients(model, IDS, np.zeros_like(ANSWERS))
+    nothing, zeros = loss_and_gradients(model, (IDS,), np.zeros_like(ANSWERS), 0.0)
     assert nothing == 0.0
     assert not any(gradient.any() for gradient in zeros.values())
     assert all(gradient.any() for name, gradient in gradients.items() if "segments" not in name)
@@ -156,22 +147,11 @@ def test_the_classifier_loss_at_initialisation_is_near_ln_k():
 
 
 def test_after_one_step_every_parameter_has_moved():
-    model, lr = build(), 1e-3
-    check_all_moved(model, TextBatch(IDS, ANSWERS), lr)
+    check_that_one_step_moves_every_parameter(build(), TextBatch(IDS, ANSWERS))
 
 
 def test_after_one_step_on_classes_every_parameter_has_moved():
-    model, lr = build(CLASSES), 1e-3
-    check_all_moved(model, ClassBatch(IDS, np.array([2, 4])), lr)
-
-
-def check_all_moved(model, batch, lr):
-    """Assert that Adam's first step moves each tensor by lr."""
-    before = model.state_dict()
-    Trainer(model, seed=1, label_smoothing=0.0).step(batch, lr)
-    for name, after in model.state_dict().items():
-        largest = np.abs(after - before[name]).max()
-        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name
+    check_that_one_step_moves_every_parameter(build(CLASSES), ClassBatch(IDS, np.array([2, 4])))
 
 
 def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden():
@@ -184,20 +164,6 @@ def test_random_answers_cannot_be_learnt_below_ln_v_where_the_tokens_are_hidden(
         losses.append(float(trainer.step(batch, lr=0.01)[0]))
     floor = math.log(V - 1)
     assert floor - 0.05 < np.mean(losses[-40:]) < floor + 0.15
-
-
-@every_head
-def test_a_checkpoint_restores_class_head_configuration_and_weights(num_classes, tmp_path):
-    model = build_random(num_classes)
-    save_checkpoint(tmp_path / "bert", model, task="masked")
-    loaded, metadata = load_checkpoint(tmp_path / "bert")
-    assert (type(loaded), loaded.config, loaded.options, metadata) == (
-        BERT,
-        model.config,
-        model.options,
-        {"task": "masked"},
-    )
-    assert same(loaded(IDS, SEGMENT_IDS), model(IDS, SEGMENT_IDS))
 
 
 def test_the_choices_are_those_of_bert_and_can_be_changed():
@@ -240,16 +206,6 @@ def test_segments_that_are_negative_or_no_integers_are_refused():
         build()(IDS, np.full_like(IDS, -1))
     with pytest.raises(TypeError, match=r"^segments must be integer token ids, got an array of float64$"):
         build()(IDS, np.zeros(IDS.shape))
-
-
-def test_ids_that_no_model_can_read_are_refused():
-    model = build()
-    with pytest.raises(IndexError, match="ids has the token id 11"):
-        model(np.full_like(IDS, V))
-    with pytest.raises(ValueError, match=r"^ids is 41 tokens long, but the model has only 40 positions"):
-        model(np.ones((1, 41), int))
-    with pytest.raises(ValueError, match=r"^ids must be a batch of sequences of shape \(B, T\), got \(4,\)"):
-        model(np.ones(4, int))
 
 
 def test_tokens_of_any_number_of_axes_have_the_logits_that_they_have_in_a_batch():

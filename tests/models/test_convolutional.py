@@ -8,11 +8,8 @@ from minitransformer.data.prompted import PromptedTask
 from minitransformer.decoding import generate
 from minitransformer.decoding.convolutional import ConvState
 from minitransformer.evaluation import decode_and_score
-from minitransformer.gradcheck.report import COMPLEX_STEP
-from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import summarize
 from minitransformer.models import ConvConfig, ConvLM
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, host, randomize, relative_error, same
 
 V, C = 11, 6
@@ -79,15 +76,6 @@ def test_selected_sequences_go_on_as_before():
     assert same(state.extend(IDS[rows, 4:]), expected.extend(IDS[rows, 4:]))
 
 
-def test_a_saved_model_is_the_same_when_it_is_loaded(tmp_path):
-    model = build(dilation=2, norm="pre", tie_embeddings=False)
-    save_checkpoint(tmp_path / "model.safetensors", model, steps=3)
-    loaded, metadata = load_checkpoint(tmp_path / "model.safetensors")
-    assert type(loaded) is ConvLM
-    assert (loaded.config, metadata) == (model.config, {"steps": 3})
-    assert same(loaded(IDS), model(IDS))
-
-
 def test_the_summary_counts_every_parameter_once():
     model = build(num_layers=3, norm="pre")
     rows = summarize(model)
@@ -129,30 +117,9 @@ def test_what_does_not_fit_is_refused(changes, complaint):
         ConvConfig(**{"vocab_size": V, **changes})
 
 
-def test_ids_that_are_not_in_the_vocabulary_are_refused():
-    with pytest.raises(IndexError, match="ids has the token id 11"):
-        build()(IDS + 1)
-
-
 def test_the_smallest_values_are_accepted():
     sizes = dict.fromkeys(("vocab_size", "d_model", "num_layers", "kernel_size", "dilation"), 1)
     assert ConvConfig(**sizes, norm_eps=0.0).receptive_field == 1
-
-
-def test_ids_that_are_no_batch_or_no_integers_are_refused():
-    with pytest.raises(ValueError, match=r"^ids must be a batch of sequences of shape \(B, T\), got \(8,\)"):
-        build()(IDS[0])
-    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
-        build()(IDS * 1.0)
-    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
-        build().decoding_state(IDS, 0)
-
-
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "tie_embeddings": False}], ids=str)
-def test_every_gradient_of_the_model_equals_a_complex_step(changes):
-    model = build(**changes, dropout=0.25)
-    report = check_loss(model, IDS[:, :-1], IDS[:, 1:], name="ConvLM", method=COMPLEX_STEP, together=True, directions=2)
-    assert report.worst.error <= 1e-12, str(report)
 
 
 def test_pre_norm_has_one_more_norm_after_the_last_layer():

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.interop import from_pytorch, to_pytorch
 from minitransformer.layers.feed_forward import ACTIVATIONS, GATED
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.training import Adam
-from tests.helpers import device, host
+from tests.helpers import host
 
 SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "d_ff": 7, "num_layers": 1, "max_len": 9}
 LLAMA = {"norm": "pre", "normalization": "rms", "activation": "swiglu", "bias": False, "norm_eps": 1e-6}
@@ -44,22 +42,6 @@ def test_source_and_target_learn_positions_of_their_own():
     assert fixed.source_embedding.positions is fixed.target_embedding.positions
 
 
-@pytest.mark.parametrize("switches", [LLAMA, {"activation": "gelu"}], ids=["llama", "gelu"])
-def test_after_one_step_of_float32_training_every_parameter_has_moved_and_is_float32(switches):
-    model = Transformer(config(**switches), seed=3)
-    before = model.state_dict()
-    logits, cache = model.forward(SOURCE, TARGET[:, :-1])
-    _, cache_loss = cross_entropy(logits, device(TARGET[:, 1:]), 0.1)
-    model.zero_grad()
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    Adam(model.parameters(), lr=0.01).step()
-    keys = ("qkv.b", "kv.b")  # the key's part of these has no gradient
-    for name, parameter in model.named_parameters():
-        moved = host(parameter.data) != before[name]
-        assert moved.any() if name.endswith(keys) or name == "source_embedding.tokens.E" else moved.mean() > 0.7, name
-        assert parameter.data.dtype == parameter.grad.dtype == np.float32
-
-
 def test_a_model_like_llama_has_no_shift_anywhere():
     names = [name for name, _ in Transformer(config(**LLAMA), seed=None).named_parameters()]
     assert not [name for name in names if name.endswith((".b", ".beta"))]
@@ -69,18 +51,6 @@ def test_a_model_like_llama_has_no_shift_anywhere():
 def test_the_normalisation_and_the_activation_of_the_paper_are_the_defaults():
     plain = config()
     assert (plain.normalization, plain.norm_eps, plain.activation, plain.bias) == ("layer", 1e-5, "relu", True)
-
-
-@pytest.mark.parametrize("field", ["normalization", "activation"])
-def test_an_unknown_choice_is_refused_by_its_field(field):
-    with pytest.raises(ValueError, match=f"^{field} must be one of .*, got 'nonsense'$"):
-        config(**{field: "nonsense"})
-
-
-@pytest.mark.parametrize("eps", [-1e-5, float("nan")])
-def test_an_eps_below_zero_is_refused(eps):
-    with pytest.raises(ValueError, match=f"^norm_eps must be at least 0 and finite, got {eps}$"):
-        config(norm_eps=eps)
 
 
 @pytest.mark.parametrize("switches", [{"normalization": "rms"}, {"bias": False}, *({"activation": a} for a in GATED)])

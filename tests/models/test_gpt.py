@@ -14,8 +14,8 @@ from minitransformer.gradcheck.subjects.layers import ATTENTION_KINDS
 from minitransformer.layers import EncoderLayer
 from minitransformer.layers.stack import LayerStack
 from minitransformer.models import GPT, gpt_config
-from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.helpers import Trainer, device, host, randomize, relative_error, same
+from tests.models.learning import check_that_one_step_moves_every_parameter
 
 V, H, C, F, MAX_LEN = 11, 3, 12, 7, 40
 IDS = np.array([[3, 8, 4, 0, 6], [7, 5, 9, 4, 10]])  # (B, T); id 0 is a token as any other
@@ -43,7 +43,7 @@ def test_changing_a_future_token_leaves_earlier_logits_bit_equal(positions, dtyp
         other[:, t] = 2
         changed = model(other)
         assert same(changed[:, :t], logits[:, :t])
-        assert host(changed[:, t] != logits[:, t]).any(axis=-1).all()
+        assert host(changed[:, t:] != logits[:, t:]).any(axis=-1).all(), "it sees itself, and later tokens see it"
 
 
 @every_position
@@ -52,32 +52,6 @@ def test_padding_at_the_end_changes_nothing(positions, count):
     model = build_random(positions)
     padded = np.pad(IDS, ((0, 0), (0, count)))
     assert relative_error(model(padded)[:, : IDS.shape[1]], model(IDS)) <= 1e-14
-
-
-@every_position
-def test_a_token_attends_to_itself_and_earlier_tokens(positions):
-    model = build_random(positions)
-    logits = host(model(IDS))
-    for t in range(IDS.shape[1]):
-        other = IDS.copy()
-        other[:, t] = 2
-        changed = host(model(other))
-        assert (changed[:, t:] != logits[:, t:]).any(axis=-1).all()
-
-
-@every_position
-def test_padding_on_the_left_changes_nothing_when_it_is_announced(positions):
-    model, padding = build_random(positions), np.array([0, 3])
-    padded = np.array([[6, 3, 8, 9, 4, 7], [0, 0, 0, 5, 7, 4]])
-    state = GPTState(model, 2, 8, padding)
-    logits = host(state.extend(padded[:, :5]))
-    for row, pad in enumerate(padding):
-        assert relative_error(logits[row], model(padded[row : row + 1, pad:5])[0, -1]) <= 1e-12
-    logits = host(state.extend(padded[:, 5:]))
-    for row, pad in enumerate(padding):
-        assert relative_error(logits[row], model(padded[row : row + 1, pad:])[0, -1]) <= 1e-12
-    unannounced = GPTState(model, 2, 8).extend(padded)
-    assert relative_error(host(unannounced)[1], logits[1]) > 1e-3, "it must matter that nobody sees it"
 
 
 @every_position
@@ -140,12 +114,7 @@ def test_the_loss_at_initialisation_is_near_ln_v(positions, switches):
 
 @every_position
 def test_after_one_step_every_parameter_has_moved(positions):
-    model, lr = build(positions), 1e-3
-    before = model.state_dict()
-    Trainer(model, seed=1, label_smoothing=0.0).step(TextBatch(IDS[:, :-1], IDS[:, 1:]), lr)
-    for name, after in model.state_dict().items():
-        largest = np.abs(after - before[name]).max()
-        assert 0.9 * lr < largest <= lr * (1 + 1e-9), name  # Adam's first step has the size lr
+    check_that_one_step_moves_every_parameter(build(positions), TextBatch(IDS[:, :-1], IDS[:, 1:]))
 
 
 @pytest.mark.parametrize("leak", [False, True])
@@ -161,16 +130,6 @@ def test_random_targets_cannot_be_learnt_below_ln_v_but_a_leak_can(leak):
     assert mean < 0.2 * floor if leak else floor - 0.01 < mean < floor + 0.1
 
 
-@every_position
-def test_a_checkpoint_restores_class_configuration_and_weights(positions, tmp_path):
-    model = build_random(positions)
-    save_checkpoint(tmp_path / "gpt", model, step=3)
-    loaded, metadata = load_checkpoint(tmp_path / "gpt")
-    assert (type(loaded), loaded.config, metadata) == (GPT, model.config, {"step": 3})
-    assert same(loaded(IDS), model(IDS))
-    assert loaded.output.E is loaded.embedding.tokens.E
-
-
 def test_the_choices_are_those_of_gpt2_and_can_be_changed():
     config = gpt_config(50)
     assert (config.norm, config.positions, config.activation, config.has_final_norm) == (
@@ -183,26 +142,9 @@ def test_the_choices_are_those_of_gpt2_and_can_be_changed():
     assert gpt_config(50, norm="post", positions="rope").norm == "post"
 
 
-@pytest.mark.parametrize("bad", [-1, V])
-def test_an_id_outside_the_vocabulary_is_refused_by_its_number(bad):
-    with pytest.raises(IndexError, match=f"ids has the token id {bad}, but the vocabulary has the ids 0 to 10"):
-        build()(np.array([[3, bad]]))
-
-
-@pytest.mark.parametrize("shape", [(4,), (1, MAX_LEN + 1), (0, 3)])
-def test_ids_of_a_wrong_shape_or_length_are_refused(shape):
-    with pytest.raises(ValueError, match=r"^ids (must be a batch|is 41 tokens long|is empty)"):
-        build()(np.ones(shape, int))
-
-
 def test_with_scaled_output_the_logits_are_divided_by_the_root_of_the_width():
     plain, scaled = build_random(), build_random(scale_output=True)
     assert relative_error(scaled(IDS), host(plain(IDS)) / math.sqrt(C)) <= 1e-14
-
-
-def test_ids_that_are_not_integers_are_refused():
-    with pytest.raises(TypeError, match=r"^ids must be integer token ids, got an array of float64$"):
-        build()(IDS * 1.0)
 
 
 def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_first():
@@ -215,11 +157,6 @@ def test_there_is_one_array_of_attention_weights_for_each_layer_first_layer_firs
         {name: array for name, array in model.state_dict().items() if name in dict(first.named_parameters())}
     )
     assert same(first.attention_weights(IDS)[0], weights[0])
-
-
-def test_decoding_no_token_at_all_is_refused():
-    with pytest.raises(ValueError, match=r"^max_new_tokens must be at least 1, got 0$"):
-        build().decoding_state(IDS, 0)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

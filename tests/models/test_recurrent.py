@@ -8,15 +8,12 @@ import pytest
 
 from minitransformer.config import SEQ2SEQ_ATTENTION
 from minitransformer.decoding import beam_search, greedy_decode
-from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.gradcheck.report import COMPLEX_STEP
-from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.layers import GRU, LSTM
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, named_seq2seq_config
 from minitransformer.models.recurrent import reversed_order
-from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import BOS
 from tests.helpers import host, randomize, relative_error, same
+from tests.models.learning import loss_and_gradients
 from tests.models.test_behaviour import pad
 
 V, C, R = 11, 5, 6
@@ -39,20 +36,12 @@ def build(dtype=np.float64, **fields):
     return randomize(Seq2Seq(config, dtype=dtype), scale=0.5)
 
 
-def loss_and_gradients(model, source, target_in, target_out):
-    model.zero_grad()
-    logits, cache = model.forward(source, target_in)
-    loss, cache_loss = cross_entropy(logits, target_out, 0.1)
-    model.backward(cross_entropy_backward(1.0, cache_loss), cache)
-    return host(loss), {name: host(p.grad).copy() for name, p in model.named_parameters()}
-
-
 @pytest.mark.host_only
 @every_form
 def test_more_padding_changes_neither_loss_nor_gradients(fields):
     model = build(**fields)
-    loss, gradients = loss_and_gradients(model, SOURCE, TARGET_IN, TARGET_OUT)
-    padded = loss_and_gradients(model, pad(SOURCE, 3), pad(TARGET_IN, 2), pad(TARGET_OUT, 2))
+    loss, gradients = loss_and_gradients(model, (SOURCE, TARGET_IN), TARGET_OUT)
+    padded = loss_and_gradients(model, (pad(SOURCE, 3), pad(TARGET_IN, 2)), pad(TARGET_OUT, 2))
     assert relative_error(padded[0], loss) <= 1e-14
     for name, gradient in gradients.items():
         assert relative_error(padded[1][name], gradient) <= 1e-13, name
@@ -155,23 +144,6 @@ def test_without_attention_there_are_no_weights_and_only_the_state_says_what_was
     assert all(host(array).any() for array in dencoded.state)
 
 
-@every_attention
-def test_a_saved_model_is_loaded_as_it_was(attention, tmp_path):
-    model = build(np.float32, attention=attention, cell="gru", bidirectional=True)
-    save_checkpoint(tmp_path / "model", model, task="copy")
-    loaded, metadata = load_checkpoint(tmp_path / "model")
-    assert (type(loaded), loaded.config, metadata) == (Seq2Seq, model.config, {"task": "copy"})
-    assert same(loaded(SOURCE, TARGET_IN), model(SOURCE, TARGET_IN))
-
-
-def test_new_models_are_equal_for_equal_seeds_and_zero_without():
-    config = named_seq2seq_config("tiny", V)
-    first, again, other, zero = (Seq2Seq(config, seed=seed).state_dict() for seed in (1, 1, 2, None))
-    assert all(same(first[name], again[name]) for name in first)
-    assert not any(same(first[name], other[name]) for name in first if not name.endswith(".b"))
-    assert not any(array.any() for name, array in zero.items() if not name.endswith(".b"))
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -198,18 +170,6 @@ def test_a_named_configuration_that_does_not_exist_is_refused():
         named_seq2seq_config("huge", V)
 
 
-def test_sequences_that_do_not_fit_are_refused():
-    model = build()
-    with pytest.raises(ValueError, match="source is 21 tokens long, but the model has only 20 positions"):
-        model(np.ones((3, 21), int), TARGET_IN)
-    with pytest.raises(ValueError, match="source, target and memory must have the same batch size, got 3, 2 and 3"):
-        model(SOURCE, TARGET_IN[:2])
-    with pytest.raises(IndexError, match="target has the token id 18"):
-        model(SOURCE, TARGET_IN + 10)
-    with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
-        model.decoding_state(SOURCE, 0)
-
-
 @pytest.mark.parametrize("name", ["bidirectional", "reverse_source"])
 def test_a_switch_is_true_or_false_and_nothing_like_it(name):
     with pytest.raises(TypeError, match=rf"^{name} must be True or False, got 1$"):
@@ -229,21 +189,6 @@ def test_named_configurations_take_their_changes_and_keep_the_rest(name):
     assert plain.vocab_size == V
 
 
-@pytest.mark.parametrize("which", ["source", "target"])
-def test_ids_that_no_model_can_read_are_refused_by_their_name(which):
-    model = build()
-    for ids, error, message in (
-        (np.full((3, 4), V), IndexError, f"{which} has the token id 11, but the vocabulary has the ids 0 to 10"),
-        (np.full((3, 21), 3), ValueError, f"^{which} is 21 tokens long, but the model has only 20 positions"),
-        (np.full(3, 3), ValueError, f"^{which} must be a batch of sequences of shape"),
-        (np.full((3, 4), 3.0), TypeError, f"^{which} must be integer token ids, got an array of float64"),
-    ):
-        with pytest.raises(error, match=message):
-            model(*(ids if name == which else good for name, good in (("source", SOURCE), ("target", TARGET_IN))))
-    longest = np.full((3, 20), 3)
-    assert model(longest, longest).shape == (3, 20, V)
-
-
 def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
     model = build()
     encoded, _ = model.encode(SOURCE[:1])
@@ -253,16 +198,6 @@ def test_a_memory_of_another_batch_is_refused_instead_of_being_broadcast():
 
 def test_the_reversed_order_leaves_padding_where_it_is():
     assert reversed_order(SOURCE).tolist() == [[2, 1, 0, 3, 4], [4, 3, 2, 1, 0], [1, 0, 2, 3, 4]]
-
-
-@pytest.mark.parametrize(
-    "fields", [{"attention": "none"}, {"reverse_source": True, "bidirectional": True}, {"cell": "gru"}], ids=str
-)
-def test_every_gradient_of_the_model_equals_a_complex_step(fields):
-    model = build(**fields, dropout=0.25)
-    ids = (SOURCE, TARGET_IN, TARGET_OUT)
-    report = check_loss(model, *ids, name="Seq2Seq", method=COMPLEX_STEP, together=True, directions=2)
-    assert report.worst.error <= 1e-12, str(report)
 
 
 @pytest.mark.parametrize(("cell", "kind"), [("lstm", LSTM), ("gru", GRU)])

@@ -134,11 +134,6 @@ def test_vocabularies_that_cannot_be_are_refused(name):
         ByteLevelTokenizer(*arguments)
 
 
-def test_half_a_character_is_refused():
-    with pytest.raises(ValueError, match=r"half a character \(the surrogate U\+D800\) at position 1"):
-        shuffled().encode("a\ud800")
-
-
 def test_tokens_are_shown_as_text_and_special_ones_by_their_names():
     tokenizer = ByteLevelTokenizer([*BYTES, "Ġa", "Ã©", "Ĥ¬", END], [], [AddedToken(END)])
     assert tokenizer.tokens[256:] == (" a", "é", "\\x82\\xac", END)

@@ -8,22 +8,18 @@ from hypothesis import strategies as st
 from minitransformer.tokenizers import BytePairTokenizer, byte_merging
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.tokenizers.visible import BYTE_ORDER, from_visible, to_visible
-from minitransformer.tokenizers.words import split_words
 from minitransformer.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS
 from tests.tokenizers.texts import (
     ANY_TEXT,
     ENGLISH,
     LIKELY_WORDS,
     SMALL_TEXTS,
-    TEXTS,
     UNICODE,
-    ends,
     naive_tokens,
     token_bytes,
     trained,
 )
 
-each_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 untimed = settings(deadline=None)  # a slow machine is not a failure
 
 
@@ -91,21 +87,6 @@ def test_tokens_equal_those_of_a_naive_encoder(text):
 def test_tokens_with_any_merges_equal_those_of_a_naive_encoder(text, other):
     tokenizer = BytePairTokenizer.train(text, SMALLEST + 30, min_count=1)
     assert token_bytes(tokenizer, tokenizer.encode(text + other)) == naive_tokens(text + other, tokenizer.merges)
-
-
-@untimed
-@given(text=LIKELY_WORDS | ANY_TEXT)
-def test_no_token_crosses_a_word_boundary(text):
-    tokenizer = trained()
-    words = [word.encode() for word in split_words(text)]
-    assert ends(words) <= ends(token_bytes(tokenizer, tokenizer.encode(text)))
-
-
-@each_text
-def test_more_merges_only_join_tokens(text):
-    smaller, larger = (trained(vocab_size) for vocab_size in (300, 450))
-    few, many = (token_bytes(tokenizer, tokenizer.encode(text)) for tokenizer in (larger, smaller))
-    assert ends(few) < ends(many)
 
 
 def test_merges_of_a_repeat_go_from_left_to_right():

@@ -1,7 +1,5 @@
 """Which pairs are merged, and in which order: by hand, against a naive trainer, and for any order of the words."""
 
-import itertools
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,15 +53,6 @@ def test_merges_of_a_text_equal_those_of_a_naive_trainer(text):
     tokenizer = BytePairTokenizer.train(text, SMALLEST + 10_000)
     assert tokenizer.merges == naive_merges(text, 10_000, min_count=2)
     assert len(tokenizer.merges) > 25
-
-
-@each_text
-def test_more_merges_begin_with_the_same_ones(text):
-    sizes = (SMALLEST, SMALLEST + 1, SMALLEST + 12, SMALLEST + 13, SMALLEST + 25)
-    merges = [BytePairTokenizer.train(text, size).merges for size in sizes]
-    assert [len(some) for some in merges] == [size - SMALLEST for size in sizes]
-    for fewer, more in itertools.pairwise(merges):
-        assert more[: len(fewer)] == fewer
 
 
 @each_text

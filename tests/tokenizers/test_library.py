@@ -15,7 +15,7 @@ import minitransformer
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.tokenizers.visible import to_visible
 from minitransformer.vocabulary import SPECIAL_TOKENS
-from tests.tokenizers.texts import LIKELY_WORDS, SETTLED_TEXT, SMALL_TEXTS, TEXTS, trained
+from tests.tokenizers.texts import TEXTS, trained
 
 untimed = settings(deadline=None)  # a slow machine is not a failure
 # the first merges that tokenizers 0.23.3 learns from each of the texts, with two spaces between them
@@ -109,19 +109,6 @@ def test_merges_of_source_code_equal_those_of_the_library():
     assert len(ours.merges) == 2000 - 259
     assert _merges(ours) == _library_merges(theirs)
     assert ours.encode(text).tolist() == _library_twin(ours).encode(text).ids
-
-
-@untimed
-@given(text=SMALL_TEXTS, count=st.integers(0, 30), min_count=st.integers(1, 3))
-def test_merges_of_any_small_text_equal_those_of_the_library(text, count, min_count):
-    theirs = _train_library(text, 259 + count, min_count)
-    assert _merges(BytePairTokenizer.train(text, 259 + count, min_count)) == _library_merges(theirs)
-
-
-@untimed
-@given(text=SMALL_TEXTS | LIKELY_WORDS | SETTLED_TEXT)
-def test_ids_of_any_text_equal_those_of_the_library(text):
-    assert trained().encode(text).tolist() == _library_twin(trained()).encode(text).ids
 
 
 @untimed

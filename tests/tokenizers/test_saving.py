@@ -173,10 +173,3 @@ def test_the_order_of_the_fields_does_not_matter(tmp_path):
 def test_files_behind_the_bad_ones_are_good(content, tmp_path):
     (tmp_path / "good.json").write_text(json.dumps(content))
     assert load_tokenizer(tmp_path / "good.json").tokens[-1] in ("ab", "a")
-
-
-def test_missing_file_and_folder_have_their_own_errors(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_tokenizer(tmp_path / "missing.json")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        load_tokenizer(tmp_path)

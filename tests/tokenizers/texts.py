@@ -90,12 +90,3 @@ def naive_tokens(text, merges):
 def token_bytes(tokenizer, ids):
     """The bytes of each token."""
     return [tokenizer.decode_bytes([i]) for i in ids]
-
-
-def ends(pieces):
-    """The positions where the pieces end if they are joined."""
-    places, end = set(), 0
-    for piece in pieces:
-        end += len(piece)
-        places.add(end)
-    return places
