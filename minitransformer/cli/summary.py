@@ -18,6 +18,7 @@ from minitransformer.inspection import (
 )
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_options
+from minitransformer.system.terminal import advanced_options
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -47,30 +48,31 @@ def vocab_size_of(name: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
-    parser.add_argument(
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument(
+        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
+    )
+    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
+    group = advanced_options(parser)
+    group.add_argument(
         "--vocab-size",
         type=int,
         metavar="V",
         help=f"vocabulary size (default {PAPER_VOCAB_SIZE}, as in the paper; for tiny {vocab_size_of('tiny')}, as in "
         "the toy tasks on letters)",
     )
-    add_options(parser, TrainOptions(), only=ATTENTION_OPTIONS)
-    tables = parser.add_mutually_exclusive_group()
-    tables.add_argument(
-        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
-    )
-    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
-    parser.add_argument(
+    add_options(group, TrainOptions(), only=ATTENTION_OPTIONS)
+    group.add_argument(
         "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations and --flops (default 32)"
     )
-    parser.add_argument(
+    group.add_argument(
         "--source-length",
         type=int,
         default=64,
         metavar="S",
         help="source length for --activations and --flops (default 64)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--target-length",
         type=int,
         default=64,

@@ -38,7 +38,7 @@ Resume an interrupted run. The results are bit-identical to those of an uninterr
   minitransformer train --resume runs/reverse --steps 3000       for longer than it was started
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
 
-Train in several processes, with pip install 'minitransformer[mpi]'. Each computes its part of every batch. Ctrl-C saves
+Train in several processes, with pip install -e '.[mpi]'. Each computes its part of every batch. Ctrl-C saves
 a checkpoint, and any number of processes can resume the run:
 
   mpiexec -n 4 minitransformer train shakespeare

@@ -84,10 +84,6 @@ def test_lesson_that_does_not_exist_is_refused(lessons, capsys):
     assert_refused(run(capsys, "lesson", "17"), "there is no lesson 17: lessons are 00 to 01")
 
 
-def test_another_backend_and_another_seed_are_refused(lessons, capsys):
-    assert_refused(run(capsys, "lesson", "0", "--seed", "3"), "lessons have fixed seeds: --seed is not allowed")
-
-
 def test_missing_lessons_are_said_with_their_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("minitransformer.course.FOLDER", tmp_path)
     assert_refused(run(capsys, "lesson"), f"there are no lessons in {tmp_path}")
