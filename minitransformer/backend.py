@@ -30,7 +30,7 @@ def _import_cupy() -> Any:
     except ImportError as error:
         raise BackendUnavailableError(
             "backend 'cupy' needs the package CuPy, which is not installed: "
-            "pip install 'minitransformer[cuda12]' (or [cuda13], to match your driver)"
+            "pip install -e '.[cuda12]' (or [cuda13], to match your driver)"
         ) from error
     if not cupy.is_available():
         raise BackendUnavailableError(
