@@ -9,7 +9,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -91,19 +92,20 @@ class HelpFormatter(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that reports an error in one line, without the list of all options.
 
-    The parser of a `command` declares its arguments when it is used: only then is the command's file imported, and
-    what that imports.
+    `declare(parser)` adds the arguments when the parser is used: only then is the file of a command imported, and
+    what that imports. `refused` holds what is said about options that this parser does not have, but others do.
     """
 
-    def __init__(self, *, command: str | None = None, **options: Any) -> None:
+    def __init__(self, *, declare: Callable[[Any], None] | None = None, **options: Any) -> None:
         super().__init__(**{"formatter_class": HelpFormatter, **options})
-        self._undeclared = command
+        self._declare = declare
+        self.refused: dict[str, str] = {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Report unknown options here, with the help of the command itself, instead of in the outer parser."""
-        if self._undeclared:
-            declare_arguments(self, self._undeclared)
-            self._undeclared = None
+        if self._declare:
+            self._declare(self)
+            self._declare = None
         self.check_options(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(args, namespace)
         lists = [action.dest for action in self._actions if action.nargs == "*" and not action.option_strings]
@@ -115,16 +117,25 @@ class Parser(argparse.ArgumentParser):
         return namespace, unknown
 
     def check_options(self, words: Sequence[str]) -> None:
-        """Report an unknown option before a subcommand, whose value would otherwise be taken for the subcommand."""
+        """Raise ValueError for an option that is refused, before any subcommand.
+
+        Also report an option that is unknown there: its value would otherwise be taken for the subcommand.
+        """
         subcommands = {
             name
             for action in self._actions
             if isinstance(action, argparse._SubParsersAction)
             for name in action.choices
         }
-        for word in itertools.takewhile(lambda word: word not in subcommands, words if subcommands else ()):
+        for word in itertools.takewhile(lambda word: word not in subcommands, words):
             name = word.partition("=")[0]
-            if is_option(name) and not any(known.startswith(name) for known in self._option_string_actions):
+            if name in self.refused:
+                raise ValueError(self.refused[name])
+            if (
+                subcommands
+                and is_option(name)
+                and not any(known.startswith(name) for known in self._option_string_actions)
+            ):
                 self.error(f"unrecognized arguments: {word}")
 
     def error(self, message: str) -> NoReturn:
@@ -154,7 +165,7 @@ def make_parser() -> Parser:
         dest="command", metavar="COMMAND", required=True, prog=parser.prog, help=argparse.SUPPRESS
     )
     for name in COMMANDS:
-        commands.add_parser(name, command=name)
+        commands.add_parser(name, declare=partial(declare_arguments, command=name))
     return parser
 
 
@@ -173,13 +184,16 @@ def declare_arguments(parser: Parser, command: str) -> None:
     module = import_command(command)
     parser.description = module.DESCRIPTION
     inner = module.add_arguments(parser) or []  # parsers inside this one
-    add_shared_options(parser, command)
+    add_common_arguments(parser, command)
     for each in inner:
-        add_shared_options(each, command, inside=True)
+        add_common_arguments(each, command, inside=True)
 
 
-def add_shared_options(parser: argparse.ArgumentParser, command: str, inside: bool = False) -> None:
-    """Add the options that matter to this command. Inside another parser, they leave its values as they are."""
+def add_common_arguments(parser: argparse.ArgumentParser, command: str, inside: bool = False) -> None:
+    """Add the options that commands share, if they matter to this one.
+
+    Those of a parser inside another one leave the values of the outer one as they are.
+    """
     group = advanced_options(parser)
 
     def default(value: Any) -> Any:

@@ -27,6 +27,7 @@ ARGUMENTS = {
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
 WITH_OPTION = {"--seed": {*WITH_SEED, "train"}, "--backend": set(WITH_BACKEND)}
+INNER = {"train": ["copy"]}  # whose help shows the options
 with_backend = pytest.mark.parametrize("command", WITH_BACKEND)
 
 
@@ -50,7 +51,7 @@ def test_help_of_every_command_begins_with_an_example_and_ends_with_the_advanced
 @pytest.mark.parametrize("option", WITH_OPTION)
 @every_command
 def test_an_option_is_offered_where_it_matters_and_refused_elsewhere(command, option, capsys):
-    words = ["train", "copy"] if command == "train" else [command]
+    words = [command, *INNER.get(command, [])]
     assert (f"\n  {option} " in run(capsys, *words, "--help").out) == (command in WITH_OPTION[option])
     if command not in WITH_OPTION[option]:
         outcome = run(capsys, command, *ARGUMENTS.get(command, []), option, "1")
