@@ -105,7 +105,7 @@ class use_backend:
 
 
 def _stop_keeping() -> None:
-    """From now on `xp` looks up every attribute anew."""
+    """From now on `xp` looks up every attribute at each use."""
     global _has_switched
     _has_switched = True
     vars(xp).clear()
