@@ -18,23 +18,37 @@ words that it has never seen. It takes half a minute:
     print(mt.exact_match(answers, words.targets))
     print(task.decode(words.source[0]), "->", task.decode(answers[0]))
 
+`train` repeats one step, and does it in threads, in micro batches and with
+checkpoints. This is the step itself, which works with any model and any loss
+that follow the protocol of `Layer`:
+
+    def training_step(model, loss_fn, optimizer, batch, rng=None, max_norm=1.0):
+        optimizer.zero_grad()
+        y, cache = model.forward(*batch.inputs, rng=rng)
+        loss, loss_cache = loss_fn.forward(y, batch.targets)
+        model.backward(loss_fn.backward(1.0, loss_cache), cache)
+        norm = clip_grad_norm(optimizer.parameters, max_norm)
+        optimizer.step()
+        return loss, norm
+
 The names that most programs need are here; `help` explains each of them:
 
     models          Transformer, GPT, BERT, Seq2Seq
     configurations  TransformerConfig (every choice is a field),
                     named_config, gpt_config, bert_config, t5_config,
                     Seq2SeqConfig, named_seq2seq_config
-    data            get_task, TextTask, MaskedTask, Corpus, load_text,
-                    load_shakespeare
+    data            get_task, TextTask, MaskedTask, TranslationTask, Corpus,
+                    Batch, load_text, load_shakespeare
     tokenizers      CharacterTokenizer, BytePairTokenizer, load_tokenizer,
-                    save_tokenizer
-    training        train, TrainingSettings, Adam, noam, cosine,
-                    CrossEntropyLoss, AverageOfLast, ExponentialAverage
+                    save_tokenizer, tokenizer_from_dict
+    training        train, training_step, TrainingSettings, Adam, noam,
+                    cosine, CrossEntropyLoss, AverageOfLast,
+                    ExponentialAverage
     saving          save_checkpoint, load_checkpoint, Checkpointer,
                     load_huggingface
     decoding        greedy_decode, beam_search, generate, translate, Greedy,
                     Sampling
-    evaluation      exact_match, mean_loss
+    evaluation      exact_match, mean_loss, plot_attention
     your own layer  Layer, Parameter, check_layer
     NumPy or CuPy   xp, use_backend, to_device, to_host
 
@@ -52,7 +66,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getattr__ below
     from minitransformer.backend import to_device, to_host, use_backend, xp
     from minitransformer.core import Layer, Parameter
-    from minitransformer.data import Corpus, MaskedTask, TextTask, get_task, load_shakespeare, load_text
+    from minitransformer.data import (
+        Batch,
+        Corpus,
+        MaskedTask,
+        TextTask,
+        TranslationTask,
+        get_task,
+        load_shakespeare,
+        load_text,
+    )
     from minitransformer.decoding import Greedy, Sampling, beam_search, greedy_decode
     from minitransformer.decoding.generate import generate
     from minitransformer.decoding.translate import translate
@@ -73,7 +96,14 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         named_seq2seq_config,
         t5_config,
     )
-    from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, load_tokenizer, save_tokenizer
+    from minitransformer.plotting import plot_attention
+    from minitransformer.tokenizers import (
+        BytePairTokenizer,
+        CharacterTokenizer,
+        load_tokenizer,
+        save_tokenizer,
+        tokenizer_from_dict,
+    )
     from minitransformer.training import (
         Adam,
         AverageOfLast,
@@ -86,6 +116,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         noam,
         save_checkpoint,
         train,
+        training_step,
     )
 
 __version__ = "0.1.0"
@@ -95,6 +126,7 @@ __all__ = [
     "GPT",
     "Adam",
     "AverageOfLast",
+    "Batch",
     "BytePairTokenizer",
     "CharacterTokenizer",
     "Checkpointer",
@@ -112,6 +144,7 @@ __all__ = [
     "TrainingSettings",
     "Transformer",
     "TransformerConfig",
+    "TranslationTask",
     "beam_search",
     "bert_config",
     "check_layer",
@@ -130,12 +163,15 @@ __all__ = [
     "named_config",
     "named_seq2seq_config",
     "noam",
+    "plot_attention",
     "save_checkpoint",
     "save_tokenizer",
     "t5_config",
     "to_device",
     "to_host",
+    "tokenizer_from_dict",
     "train",
+    "training_step",
     "translate",
     "use_backend",
     "xp",
@@ -155,6 +191,7 @@ _ROOMS = (
     "interop",
     "gradcheck",
     "training",
+    "plotting",
 )
 
 

@@ -30,7 +30,7 @@ def _import_cupy() -> Any:
     except ImportError as error:
         raise BackendUnavailableError(
             "backend 'cupy' needs the package CuPy, which is not installed: "
-            "pip install 'minitransformer[cuda12]' (or [cuda13], to match your driver)"
+            "pip install -e '.[cuda12]' (or [cuda13], to match your driver)"
         ) from error
     if not cupy.is_available():
         raise BackendUnavailableError(
@@ -105,7 +105,7 @@ class use_backend:
 
 
 def _stop_keeping() -> None:
-    """From now on `xp` looks up every attribute anew."""
+    """From now on `xp` looks up every attribute at each use."""
     global _has_switched
     _has_switched = True
     vars(xp).clear()

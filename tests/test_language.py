@@ -38,6 +38,7 @@ NAMES = [
     (r"\bALONE\b|\bTeam\b", "ThreadTeam", "from minitransformer.system.process import Team"),
     (r"\bwritten_whole\b", "atomic_write", "with written_whole(path) as partial:"),
     (r"\bREFUSALS\b", "INPUT_ERRORS, or docs/error-messages.md", "see REFUSALS.md"),
+    (r"pip install '?minitransformer\b", "-e '.[...]' in a checkout", "pip install 'minitransformer[mpi]'"),
     (r"\bcontinue_prompts\b|\bmodels\.(?:huggingface|pytorch|summary)\b", "the new room's name", "models.huggingface"),
 ]  # fmt: skip
 # a space also matches a line break

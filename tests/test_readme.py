@@ -1,29 +1,83 @@
-"""The README's library example runs as it stands, only for fewer steps, and its tables name commands that exist."""
+"""What README and docs/ print runs as it stands, and they name commands that exist."""
 
+import ast
+import contextlib
+import inspect
+import io
 import re
 from pathlib import Path
 
+import minitransformer as mt
 from minitransformer.cli import COMMANDS
+from minitransformer.training import step
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def code_of(page, beginning):
+    """The one block of Python of a page that begins with these words."""
+    (code,) = re.findall(rf"```python\n({re.escape(beginning)}.*?)```", page, flags=re.DOTALL)
+    return code
+
+
+def whiteboard(source):
+    """A function without its docstring and annotations, as a syntax tree in words."""
+    (function,) = ast.parse(source).body
+    if ast.get_docstring(function) is not None:
+        del function.body[0]
+    function.returns = None
+    for argument in function.args.args:
+        argument.annotation = None
+    return ast.dump(function)
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 120
+
+
+def test_readme_and_help_print_the_training_step_as_it_is():
+    own = whiteboard(inspect.getsource(step.training_step))
+    assert whiteboard(code_of(README, "def training_step")) == own
+    (shown,) = re.findall(r"^    (def training_step.*?)\n\n", mt.__doc__, flags=re.MULTILINE | re.DOTALL)
+    assert whiteboard(shown.replace("\n    ", "\n")) == own
+
+
+def test_the_layer_in_the_readme_passes_as_it_says():
+    """Errors that are rounding alone may differ from machine to machine."""
+    code = code_of(README, "import numpy as np\nimport minitransformer as mt\n\n\nclass ")
+    (claimed,) = re.findall(r"```text\n(Swish: .*?)```", README, flags=re.DOTALL)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    rounding = re.compile(r"\d\.\de-1\d")
+    assert rounding.sub("rounding", printed.getvalue()) == rounding.sub("rounding", claimed)
+    right, wrong = "return dy * s + self.beta.data * slope", "return dy * s"
+    assert right in code
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code.replace(right, wrong), "README.md", "exec"), {})
+    (verdict,) = re.findall(r"`(WRONG at .*?)`", README)
+    assert verdict in printed.getvalue()
 
 
 def test_the_library_example_trains_saves_loads_and_generates(tmp_path, monkeypatch, capsys):
-    text = README.read_text("utf-8")
-    (example,) = re.findall(
-        r"```python\n(from pathlib import Path\n\nimport minitransformer as mt\n.*?)```", text, flags=re.DOTALL
-    )
+    example = code_of((ROOT / "docs" / "library.md").read_text("utf-8"), "from pathlib import Path\n")
     assert "steps=300" in example
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "README.md").write_text(text, "utf-8")
-    exec(compile(example.replace("steps=300", "steps=3"), "README.md", "exec"), {})
+    (tmp_path / "README.md").write_text(README, "utf-8")
+    exec(compile(example.replace("steps=300", "steps=3"), "library.md", "exec"), {})
     first, said = capsys.readouterr().out.split("\n", 1)
     assert re.fullmatch(r"loss \d\.\d\d -> \d\.\d\d", first)
     assert len(said.rstrip("\n")) == 40
     assert (tmp_path / "model.safetensors").exists()
 
 
-def test_the_readme_names_every_command_and_no_other():
-    named = set(re.findall(r"`minitransformer ([a-z]+)", README.read_text("utf-8")))
-    others = {"check", "hint", "solution", "progress"}  # named without the program's name
-    assert named | others == set(COMMANDS)
+def test_the_page_of_commands_names_every_command_and_no_other():
+    assert set(re.findall(r"^\| `minitransformer ([a-z]+)", (ROOT / "docs" / "commands.md").read_text("utf-8"),
+                          flags=re.MULTILINE)) == set(COMMANDS)  # fmt: skip
+
+
+def test_readme_and_pages_name_only_commands_that_exist():
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        named = set(re.findall(r"(?:`|^|bin/)minitransformer ([a-z]+)", page.read_text("utf-8"), flags=re.MULTILINE))
+        assert named <= set(COMMANDS), page.name

@@ -69,9 +69,7 @@ def run(name: str, seed: int, folder: Path) -> dict[str, Any]:
     the package that the text comes from.
     """
     if not torch_is_installed():
-        raise ValueError(
-            "the curves compare with PyTorch, which is not installed: pip install 'minitransformer[oracle]'"
-        )
+        raise ValueError("the curves compare with PyTorch, which is not installed: pip install -e '.[oracle]'")
     keep_freed_memory()
     problem = PROBLEMS[name]()
     print(f"{problem.title}, {problem.steps} steps of {problem.model.__name__}, float32, threads: {blas_threads()}")

@@ -14,7 +14,7 @@ def find_mpiexec(command: str) -> str:
     """
     found = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
     if found is None or importlib.util.find_spec("mpi4py") is None:
-        raise ValueError(f"{command} needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'")
+        raise ValueError(f"{command} needs mpi4py and mpiexec: pip install -e '.[mpi]'")
     return found
 
 

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ from minitransformer.system.launcher import place_in
 from minitransformer.system.signals import Interruptions, end_process
 from minitransformer.system.terminal import (
     WIDEST,
+    advanced_options,
     discard_output,
     error_message,
     one_line,
@@ -26,27 +27,41 @@ from minitransformer.system.terminal import (
     wrap_help,
 )
 
-# the file of each command is imported when the command is used
-COMMANDS = {
-    "lesson": "list the lessons, or run one",
-    "init": "make a folder of your own with the lessons and exercises",
-    "start": "start an exercise: copy its file to your folder",
-    "check": "check your exercises, and name your mistakes",
-    "hint": "show a hint: first a question, then what is missing, then the shapes",
-    "progress": "list all exercises with your progress",
-    "solution": "show the solution of an exercise that you have passed",
-    "train": "train a model on a toy task or on text, and evaluate it on held-out data",
-    "generate": "give a trained model a prompt: reverse a word, continue a text, fill in masks",
-    "translate": "translate sentences with a trained model, one by one or a whole file",
-    "explore": "open a page with every number of a small model, forward and backward",
-    "summary": "show the layers, output shapes and parameters of a configuration",
-    "gradcheck": "check every backward pass to machine precision",
-    "bench": "time a training step against PyTorch eager and the matrix product",
-    "lengths": "test all positional encodings on sequences longer than in training",
-    "sharpness": "find the largest eigenvalues of the Hessian of a trained model's loss",
-    "compare": "measure what attention replaced: recurrent and convolutional layers",
-    "devices": "list the available devices: the CPU, and NVIDIA GPUs through CuPy",
+# what `minitransformer --help` lists; the file of each command is imported when the command is used
+GROUPS = {
+    "Everyday commands": {
+        "lesson": "list the lessons; `lesson 00` runs one",
+        "start": "start the next exercise",
+        "check": "check your exercises, and name your mistakes",
+        "train": "train a model; `train reverse` takes half a minute",
+        "generate": "give a trained model a prompt",
+        "translate": "translate with a trained model",
+        "explore": "see every number of a small model in the browser",
+        "gradcheck": "check every gradient, or those of your own layer",
+    },
+    "Learn": {
+        "hint": "show a hint for an exercise, each time one more",
+        "solution": "show the solution of an exercise that you have passed",
+        "progress": "list all exercises with your progress",
+        "init": "copy the lessons and exercises to a folder of your own",
+    },
+    "Train and use": {
+        "summary": "show the layers, shapes and parameters of a model",
+        "devices": "list the available devices: the CPU, and NVIDIA GPUs",
+    },
+    "Prove": {
+        "sharpness": "find how much the loss of a trained model curves",
+    },
+    "Experiments": {
+        "bench": "time a training step against PyTorch",
+        "lengths": "test models on sequences longer than in training",
+        "compare": "measure what attention replaced",
+    },
 }
+COMMANDS = tuple(name for group in GROUPS.values() for name in group)
+# the commands that draw random numbers, and those that compute on a GPU, too; `train` has a --seed of its own
+WITH_SEED = ("generate", "explore", "gradcheck", "sharpness", "bench", "lengths", "compare")
+WITH_BACKEND = ("train", "generate", "translate", "gradcheck", "sharpness", "bench")
 
 # errors that bad input or the system causes; they get one line and exit status 2
 INPUT_ERRORS = (
@@ -61,29 +76,6 @@ INPUT_ERRORS = (
 )
 SHARED = ("train",)  # commands that several processes share
 MAX_INTEGER = 2**63 - 1
-DESCRIPTION = """\
-"Attention Is All You Need" by hand: every layer forward and backward, in NumPy, without autograd.
-
-  minitransformer lesson             list the lessons, in reading order
-  minitransformer init course        copy the lessons and exercises to a folder
-  minitransformer start 06           start the exercises of lesson 06
-  minitransformer check 06           check your solutions, name your mistakes
-  minitransformer hint 06            show the next hint
-  minitransformer solution 06        show our solution, once yours has passed
-  minitransformer progress           list all exercises with your progress
-  minitransformer train reverse      train a model to reverse words (a minute)
-  minitransformer train shakespeare  train a model to write plays (ten minutes)
-  minitransformer generate RUN       continue a prompt with a trained model
-  minitransformer translate RUN      translate sentences with a trained model
-  minitransformer explore            see every number of a model in the browser
-  minitransformer summary base       show the layers of the paper's base model
-  minitransformer gradcheck          check the gradients of every backward pass
-  minitransformer bench              time a training step against PyTorch
-  minitransformer lengths            test sequences longer than in training
-  minitransformer sharpness RUN      find the eigenvalues of the Hessian
-  minitransformer compare            measure what attention replaced
-  minitransformer devices            list the available devices
-"""
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -159,12 +151,27 @@ def is_option(word: str) -> bool:
 
 def make_parser() -> Parser:
     """The parser with all commands."""
-    parser = Parser(prog="minitransformer", description=DESCRIPTION)
+    lines = ['"Attention Is All You Need" by hand, in NumPy: every layer forward and backward,\nwithout autograd.']
+    lines += [f"\n{title}:\n{list_commands(group)}" for title, group in GROUPS.items()]
+    parser = Parser(
+        prog="minitransformer",
+        usage="minitransformer COMMAND ...",
+        description="\n".join(lines),
+        epilog="minitransformer COMMAND --help explains a command, with examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"minitransformer {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, about in COMMANDS.items():
-        commands.add_parser(name, help=about, declare=partial(declare_arguments, command=name))
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog=parser.prog, help=argparse.SUPPRESS
+    )
+    for name in COMMANDS:
+        commands.add_parser(name, declare=partial(declare_arguments, command=name))
     return parser
+
+
+def list_commands(group: Mapping[str, str]) -> str:
+    """A line for each command of a group."""
+    return "\n".join(f"  {name:<12}{about}" for name, about in group.items())
 
 
 def import_command(name: str) -> ModuleType:
@@ -173,27 +180,37 @@ def import_command(name: str) -> ModuleType:
 
 
 def declare_arguments(parser: Parser, command: str) -> None:
-    """Add the arguments of the command, and those of every command."""
+    """Add the arguments of the command, and those that it shares with others."""
     module = import_command(command)
     parser.description = module.DESCRIPTION
     module.add_arguments(parser)
-    add_common_arguments(parser)
+    add_common_arguments(parser, command)
 
 
-def add_common_arguments(
-    parser: argparse.ArgumentParser, seed: int | str = 0, backend: str | None = None, switch: bool | str = False
-) -> None:
-    """Add the options of every command, with these defaults. SUPPRESS leaves the value of an outer parser as it is."""
-    common = parser.add_argument_group("options of every command")
-    if "--seed" not in parser._option_string_actions:
-        common.add_argument(
-            "--seed", type=int, default=seed, metavar="N", help="seed of all random numbers (default 0)"
+def add_common_arguments(parser: argparse.ArgumentParser, command: str, inside: bool = False) -> None:
+    """Add the options that commands share, if they matter to this one.
+
+    Those of a parser inside another one leave the values of the outer one as they are.
+    """
+    group = advanced_options(parser)
+
+    def default(value: Any) -> Any:
+        return argparse.SUPPRESS if inside else value
+
+    if command in WITH_SEED:
+        group.add_argument(
+            "--seed", type=int, default=default(0), metavar="N", help="seed of all random numbers (default 0)"
         )
-    common.add_argument(
-        "--backend", default=backend, metavar="NAME", help="numpy (CPU, the default) or cupy (NVIDIA GPU)"
-    )
-    common.add_argument("--json", action="store_true", default=switch, help="print the result as JSON in the last line")
-    common.add_argument("--debug", action="store_true", default=switch, help="show the traceback if there is an error")
+    if command in WITH_BACKEND:
+        group.add_argument(
+            "--backend",
+            default=default(None),
+            metavar="NAME",
+            help="numpy (CPU, the default) or cupy (NVIDIA GPU)",
+        )
+    switch = {"action": "store_true", "default": default(False)}
+    group.add_argument("--json", help="print the result as JSON in the last line", **switch)
+    group.add_argument("--debug", help="show the traceback if there is an error", **switch)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -203,9 +220,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments are those of this process, Ctrl-C and SIGTERM end it here. Of several processes, the first one speaks.
     """
     print_in_any_encoding()
+    arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
     place = place_in(os.environ)
     with silence() if place and place.rank > 0 else contextlib.nullcontext():
-        return run_and_explain(argv)
+        try:
+            with interruptions:
+                make_parser().parse_args(argv, arguments)
+                if place and place.size != 1 and arguments.command not in SHARED:
+                    raise ValueError(
+                        f"several processes cannot share this command, only {' and '.join(SHARED)}: leave out mpiexec"
+                    )
+                check_arguments(arguments)
+                if getattr(arguments, "backend", None):
+                    importlib.import_module("minitransformer.backend").use_backend(arguments.backend)
+                status = import_command(arguments.command).run(arguments)
+                if sys.stdout:  # None if it was closed
+                    sys.stdout.flush()  # so that a full disk is noticed here
+                return status
+        except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+            discard_output()
+            return 141
+        except (Exception, KeyboardInterrupt) as error:
+            if interruptions.received or isinstance(error, KeyboardInterrupt):
+                return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
+            if arguments.debug:
+                raise
+            return explain(error, arguments)
 
 
 @contextlib.contextmanager
@@ -215,46 +255,12 @@ def silence() -> Iterator[None]:
         yield
 
 
-def run_and_explain(argv: Sequence[str] | None) -> int:
-    """Run one command, and print its error in one line -> exit status."""
-    arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
-    try:
-        with interruptions:
-            make_parser().parse_args(argv, arguments)
-            return run_command(arguments)
-    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        discard_output()
-        return 141
-    except (Exception, KeyboardInterrupt) as error:
-        if interruptions.received or isinstance(error, KeyboardInterrupt):
-            return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
-        if arguments.debug:
-            raise
-        return explain(error, arguments)
-
-
 def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:
     """Say that the command was stopped by the signal `number` -> exit status, or end the process (`end_now`)."""
     complain(arguments, "stopped")
     if end_now:
         end_process(number)
     return 128 + number
-
-
-def run_command(arguments: argparse.Namespace) -> int:
-    """Run the command that the arguments name -> exit status."""
-    place = place_in(os.environ)
-    if place and place.size != 1 and arguments.command not in SHARED:
-        raise ValueError(f"several processes cannot share this command, only {' and '.join(SHARED)}: leave out mpiexec")
-    check_arguments(arguments)
-    if arguments.backend:
-        from minitransformer.backend import use_backend
-
-        use_backend(arguments.backend)
-    status = import_command(arguments.command).run(arguments)
-    if sys.stdout:  # None if it was closed
-        sys.stdout.flush()  # so that a full disk is noticed here
-    return status
 
 
 def explain(error: BaseException, arguments: argparse.Namespace, where: str = "") -> int:

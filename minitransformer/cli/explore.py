@@ -11,6 +11,7 @@ from minitransformer.example.model import WORD
 from minitransformer.explorer import check_model, example_data, model_data, serve, write_page, writing_of
 from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
+from minitransformer.system.terminal import advanced_options
 
 DESCRIPTION = f"""\
 Open a page in the browser that shows every number of a small Transformer, forward and backward, and where it comes
@@ -44,11 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--word", metavar="WORD", help="what the model reads (default: an example of its task)")
     parser.add_argument("--answer", metavar="WORD", help="what the model should write (default: the right answer)")
-    parser.add_argument("--port", type=int, metavar="N", help="port of the local address (default: any free one)")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument(
         "--write", metavar="FOLDER", type=Path, help="copy the page to a new folder instead of opening it"
     )
+    group = advanced_options(parser)
+    group.add_argument("--port", type=int, metavar="N", help="port of the local address (default: any free one)")
+    group.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
 def run(arguments: argparse.Namespace) -> int:

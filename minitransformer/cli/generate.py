@@ -18,6 +18,7 @@ from minitransformer.decoding import Greedy, Sampling, fill_mask, generate_token
 from minitransformer.decoding.incremental import SlidingState
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
@@ -68,8 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--top-p", type=float, metavar="P", help="sample from the smallest set of tokens with total probability P"
     )
-    group.add_argument("--no-repeat", type=int, metavar="N", help="never repeat a sequence of N tokens (default: off)")
     group.add_argument("--greedy", action="store_true", default=None, help="always choose the most likely token")
+    advanced_options(parser).add_argument(
+        "--no-repeat",
+        type=int,
+        metavar="N",
+        help="of a language model: never repeat a sequence of N tokens (default: off)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from minitransformer.inspection import (
 )
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option
+from minitransformer.system.terminal import advanced_options
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -47,7 +48,13 @@ def vocab_size_of(name: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
-    parser.add_argument(
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument(
+        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
+    )
+    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
+    group = advanced_options(parser)
+    group.add_argument(
         "--vocab-size",
         type=int,
         metavar="V",
@@ -56,23 +63,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for field in dataclasses.fields(TrainOptions):
         if field.name in ATTENTION_OPTIONS:
-            add_option(parser, field, field.default)
-    tables = parser.add_mutually_exclusive_group()
-    tables.add_argument(
-        "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
-    )
-    tables.add_argument("--flops", action="store_true", help="show the floating-point operations of a training step")
-    parser.add_argument(
+            add_option(group, field, field.default)
+    group.add_argument(
         "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations and --flops (default 32)"
     )
-    parser.add_argument(
+    group.add_argument(
         "--source-length",
         type=int,
         default=64,
         metavar="S",
         help="source length for --activations and --flops (default 64)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--target-length",
         type=int,
         default=64,

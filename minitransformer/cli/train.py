@@ -38,7 +38,7 @@ Resume an interrupted run. The results are bit-identical to those of an uninterr
   minitransformer train --resume runs/reverse --steps 3000       for longer than it was started
   minitransformer train --resume runs/reverse --factor 0.03      with a smaller learning rate, after NaN or infinity
 
-Train in several processes, with pip install 'minitransformer[mpi]'. Each computes its part of every batch. Ctrl-C saves
+Train in several processes, with pip install -e '.[mpi]'. Each computes its part of every batch. Ctrl-C saves
 a checkpoint, and any number of processes can resume the run:
 
   mpiexec -n 4 minitransformer train shakespeare
@@ -84,7 +84,7 @@ def declare_options(parser: Parser, recipe: Recipe) -> None:
     add_options(parser, recipe.defaults)
     lacking = (name for name in OPTIONS if not hasattr(recipe.defaults, name))
     parser.refused = {"--resume": NO_TASK, **{option_name(name): no_such_option(recipe, name) for name in lacking}}
-    add_common_arguments(parser, *[argparse.SUPPRESS] * 3)
+    add_common_arguments(parser, "train", inside=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

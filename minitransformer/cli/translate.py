@@ -20,6 +20,7 @@ from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_
 from minitransformer.models import Seq2Seq, Transformer
 from minitransformer.system.files import check_folder, read_text
 from minitransformer.system.progress import tqdm
+from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 from minitransformer.vocabulary import BOS
 
@@ -97,24 +98,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how many beginnings the search keeps at each step; 1 is greedy (default {BEAM})",
     )
     parser.add_argument(
+        "--attention",
+        metavar="PNG",
+        help="draw where each head of cross-attention looks for each token of the translation of one sentence",
+    )
+    group = advanced_options(parser)
+    group.add_argument(
         "--alpha",
         type=float,
         default=ALPHA,
         metavar="X",
         help=f"strength of the length penalty; 0 prefers short translations (default {ALPHA}, as in the paper)",
     )
-    parser.add_argument(
-        "--attention",
-        metavar="PNG",
-        help="draw where each head of cross-attention looks for each token of the translation of one sentence",
-    )
-    parser.add_argument(
+    group.add_argument(
         "--attention-of",
         default="cross",
         metavar="KIND",
         help="what --attention draws: cross (the default), or self-attention of the encoder or of the decoder",
     )
-    parser.add_argument("--layer", type=int, metavar="N", help="the layer that --attention draws (default: the last)")
+    group.add_argument("--layer", type=int, metavar="N", help="the layer that --attention draws (default: the last)")
 
 
 def run(arguments: argparse.Namespace) -> int:

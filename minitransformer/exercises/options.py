@@ -7,6 +7,7 @@ from pathlib import Path
 from minitransformer.exercises.collection import choose_exercises, find_exercises
 from minitransformer.exercises.exercise import Exercise
 from minitransformer.exercises.workshop import Workshop
+from minitransformer.system.terminal import advanced_options
 
 NAMES = "a lesson (06), an exercise (06_attention_backward) or the beginning of its name"
 
@@ -15,7 +16,9 @@ def add_workshop_arguments(parser: argparse.ArgumentParser, exercise: str = "") 
     """Add --folder, and the argument EXERCISE, an optional one, with this help."""
     if exercise:
         parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help=exercise)
-    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="folder of your own files (default my_exercises)")
+    advanced_options(parser).add_argument(
+        "--folder", type=Path, metavar="FOLDER", help="folder of your own files (default my_exercises)"
+    )
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[list[Exercise], Workshop]:

@@ -177,7 +177,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         if trained.options.attention == "full":
             lines.append(f"{'FLOPs of training':<26} {flops_of(trained):.2e}")
         if "bleu" not in result:
-            return [*lines, "BLEU needs sacrebleu, which is not installed: pip install 'minitransformer[translation]'"]
+            return [*lines, "BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'"]
         scores = Scores(**{name: result[name] for name in Scores._fields})
         lines += [
             f"{'BLEU, beam 4':<26} {scores.bleu:.2f} ± {scores.interval:.2f}    {scores.signature}",

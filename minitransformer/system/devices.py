@@ -53,7 +53,7 @@ def describe_mpi() -> str:
     try:
         return f"with mpiexec and mpi4py {importlib.metadata.version('mpi4py')}"
     except importlib.metadata.PackageNotFoundError:
-        return "after pip install 'minitransformer[mpi]'"
+        return "after pip install -e '.[mpi]'"
 
 
 def describe_gpu(index: int) -> dict[str, Any]:

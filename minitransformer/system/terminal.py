@@ -1,5 +1,6 @@
 """What the terminal can show: its width and its characters."""
 
+import argparse
 import codecs
 import os
 import re
@@ -75,6 +76,13 @@ def _wrap_example(line: str, columns: int) -> str:
     if columns - len(example) >= NARROWEST:
         return _wrap(explanation, columns, example, " " * len(example))
     return example.rstrip() + "\n" + _wrap(explanation, columns, " " * 6, " " * 6)
+
+
+def advanced_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The group of a command's help for options that few need. It is made when it is asked for the first time."""
+    title = "advanced options"
+    found = [group for group in parser._action_groups if group.title == title]
+    return found[0] if found else parser.add_argument_group(title)
 
 
 def one_line(text: object) -> str:

@@ -13,7 +13,7 @@ def test_without_mpi_the_command_says_what_to_install(command, missing, capsys, 
     monkeypatch.setattr(mpiexec.importlib.util, "find_spec", lambda name: None if missing == name else name)
     status, out, err = run(capsys, "bench", command, "--runs", tmp_path)
     assert (status, out) == (2, "")
-    assert f"bench {command} needs mpi4py and mpiexec: pip install 'minitransformer[mpi]'" in err
+    assert f"bench {command} needs mpi4py and mpiexec: pip install -e '.[mpi]'" in err
 
 
 def test_a_process_that_fails_ends_the_benchmark_with_its_message(tmp_path):

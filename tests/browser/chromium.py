@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 BROWSERS = ("google-chrome", "google-chrome-stable", "chromium", "chromium-browser")
-NEEDS = "needs Chromium and its driver: apt-get install chromium chromium-driver, pip install '.[browser]'"
+NEEDS = "needs Chromium and its driver: apt-get install chromium chromium-driver, pip install -e '.[browser]'"
 NEEDS_AXE = "needs the file of axe: pip install --no-deps axe-playwright-python==0.1.8"
 FLAGS = (
     "--headless=new",

@@ -1,14 +1,16 @@
 """What all commands have in common: help with examples, and one-line errors with exit status 2."""
 
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from minitransformer import __version__
+from minitransformer import __version__, cli
 from minitransformer.backend import BackendUnavailableError, backend_name
-from minitransformer.cli import COMMANDS, main
+from minitransformer.cli import COMMANDS, GROUPS, WITH_BACKEND, WITH_SEED, main
 from tests.cli.run import assert_refused, run
 
 # arguments with which a command ends well and quickly
@@ -24,6 +26,9 @@ ARGUMENTS = {
     "solution": ["06"],
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
+WITH_OPTION = {"--seed": {*WITH_SEED, "train"}, "--backend": set(WITH_BACKEND)}
+INNER = {"train": ["copy"]}  # whose help shows the options
+with_backend = pytest.mark.parametrize("command", WITH_BACKEND)
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +39,36 @@ def empty_folder(tmp_path, monkeypatch):
 
 
 @every_command
-def test_help_of_every_command_has_an_example_and_the_common_options(command, capsys):
+def test_help_of_every_command_begins_with_an_example_and_ends_with_the_advanced_options(command, capsys):
     status, out, err = run(capsys, command, "--help")
     assert (status, err) == (0, "")
-    assert f"\n  minitransformer {command} " in out
-    for option in ("--seed", "--backend", "--json", "--debug"):
-        assert option in out
+    everyday, advanced = out.split("\nadvanced options:\n")
+    assert f"\n  minitransformer {command}" in everyday
+    assert "  --json " in advanced
+    assert "  --debug " in advanced
 
 
-def test_help_names_every_command_with_examples(capsys):
+@pytest.mark.parametrize("option", WITH_OPTION)
+@every_command
+def test_an_option_is_offered_where_it_matters_and_refused_elsewhere(command, option, capsys):
+    words = [command, *INNER.get(command, [])]
+    assert (f"\n  {option} " in run(capsys, *words, "--help").out) == (command in WITH_OPTION[option])
+    if command not in WITH_OPTION[option]:
+        outcome = run(capsys, command, *ARGUMENTS.get(command, []), option, "1")
+        assert_refused(outcome, f"minitransformer {command}: unrecognized arguments: {option}")
+
+
+def test_help_lists_every_command_once_in_groups_and_the_everyday_ones_first(capsys):
     status, out, err = run(capsys, "--help")
     assert (status, err) == (0, "")
-    for command in COMMANDS:
-        assert f"  minitransformer {command}" in out
+    assert re.findall(r"^(\w[\w ]*):$", out, flags=re.MULTILINE) == [*GROUPS, "options"]
+    assert re.findall(r"^  (\w+)  +\w", out, flags=re.MULTILINE) == list(COMMANDS)
+    assert list(COMMANDS)[:8] == ["lesson", "start", "check", "train", "generate", "translate", "explore", "gradcheck"]
+
+
+def test_each_command_has_a_file_and_each_file_a_command():
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {"__init__", "dialogue", "saved"}
+    assert files == set(COMMANDS)
 
 
 def test_version_is_that_of_the_package(capsys):
@@ -64,8 +86,8 @@ def test_a_wrong_command_line_gets_a_one_line_error_that_points_to_the_help(argu
     assert list(empty_folder.iterdir()) == []
 
 
-@every_command
-def test_a_negative_seed_is_refused_by_every_command(command, capsys, empty_folder):
+@pytest.mark.parametrize("command", sorted(WITH_OPTION["--seed"]))
+def test_a_negative_seed_is_refused(command, capsys, empty_folder):
     assert_refused(
         run(capsys, command, *ARGUMENTS.get(command, []), "--seed", "-1"),
         f"{command}: --seed must be at least 0, got -1",
@@ -73,18 +95,18 @@ def test_a_negative_seed_is_refused_by_every_command(command, capsys, empty_fold
     assert list(empty_folder.iterdir()) == []
 
 
-@every_command
+@with_backend
 def test_an_unknown_backend_is_refused_with_the_known_ones(command, capsys):
     assert_refused(
         run(capsys, command, *ARGUMENTS.get(command, []), "--backend", "jax"), "unknown backend 'jax'", "numpy, cupy"
     )
 
 
-@every_command
+@with_backend
 def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch, empty_folder):
     monkeypatch.setitem(sys.modules, "cupy", None)  # importing it fails, as on a machine without it
     outcome = run(capsys, command, *ARGUMENTS.get(command, []), "--backend", "cupy")
-    assert_refused(outcome, "CuPy", "not installed", "pip install 'minitransformer[cuda12]'")
+    assert_refused(outcome, "CuPy", "not installed", "pip install -e '.[cuda12]'")
     assert backend_name() == "numpy"
     assert list(empty_folder.iterdir()) == []
 
@@ -96,7 +118,7 @@ def test_error_without_cupy_says_how_to_install_it(command, capsys, monkeypatch,
         (["summary", "nonsense"], ValueError),
         (["gradcheck", "nonsense"], ValueError),
         (["gradcheck", "relu", "--seed", "-1"], ValueError),
-        (["summary", "tiny", "--backend", "cupy"], BackendUnavailableError),
+        (["gradcheck", "relu", "--backend", "cupy"], BackendUnavailableError),
     ],
 )
 def test_debug_raises_the_error(arguments, error, monkeypatch):

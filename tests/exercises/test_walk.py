@@ -1,4 +1,4 @@
-"""The README's walk through an exercise is what the checker says."""
+"""The walk through an exercise in docs/exercises.md is what the checker says."""
 
 import re
 
@@ -12,10 +12,10 @@ HEAD = "def attention_backward(do, cache):\n    q, k, v, p = cache\n"
 COMMAND = f"$ minitransformer check {EXERCISE.name}\n"
 
 
-def test_readme_shows_a_mistake_and_the_right_answer_as_the_checker_reports_them(tmp_path, capsys, monkeypatch):
+def test_page_shows_a_mistake_and_the_right_answer_as_the_checker_reports_them(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    readme = (FOLDER.parent / "README.md").read_text("utf-8")
-    section = readme.split("## Learn\n")[1].split("\n## ")[0]
+    page = (FOLDER.parent / "docs" / "exercises.md").read_text("utf-8")
+    section = page.split("## An example\n")[1].split("\n## ")[0]
     tries = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, flags=re.DOTALL)
     statuses = []
     for body, shown in tries:

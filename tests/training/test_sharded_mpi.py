@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.host_only,
     pytest.mark.skipif(
         not MPIEXEC or not importlib.util.find_spec("mpi4py"),
-        reason="mpi4py or mpiexec is missing: pip install 'minitransformer[mpi]'",
+        reason="mpi4py or mpiexec is missing: pip install -e '.[mpi]'",
     ),
 ]
 

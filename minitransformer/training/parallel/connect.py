@@ -34,7 +34,7 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
             return ONE_PROCESS
         raise ProcessError(
             f"mpiexec has started {place.size or 'several'} processes, but they cannot talk to each other ({error}): "
-            "install mpi4py, with pip install 'minitransformer[mpi]'"
+            "install mpi4py, with pip install -e '.[mpi]'"
         ) from error
     communicator = MPICommunicator()
     if communicator.size != (place.size or communicator.size):
