@@ -68,6 +68,8 @@ def train(
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
     strategy = strategy or Strategy(num_threads)
+    if checkpointer:
+        checkpointer.check(model)
     run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, strategy, resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
