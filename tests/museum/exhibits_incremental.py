@@ -142,8 +142,8 @@ EXHIBITS = (
         "decoding forgets the scale of the scores",
         "A default of a function stood in for what the layer was told.",
         attention.SelfAttention.extend,
-        ", bias, self.scale)",
-        ", bias)",
+        ", scale=self.scale)",
+        ")",
     ),
     Exhibit(
         "decoding reads the prediction at the first position",
