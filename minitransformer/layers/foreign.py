@@ -18,7 +18,7 @@ UNCOMPARED = ("config", "options", "rate", "dropout_rate")  # dropout does not c
 def is_library(thing: Any) -> bool:
     """Whether the exact class of a layer, or of another object, is the library's, with the library's methods."""
     kind: Any = type(thing)
-    return _belongs(kind) and _belongs(getattr(kind, "forward", kind)) and _methods(kind).isdisjoint(vars(thing))
+    return belongs(kind) and belongs(getattr(kind, "forward", kind)) and _methods(kind).isdisjoint(vars(thing))
 
 
 def class_name(thing: Any) -> str:
@@ -103,7 +103,8 @@ def _plain(value):
     return class_name(value), is_library(value), tuple(_plain(item) for item in vars(value).values())
 
 
-def _belongs(thing):
+def belongs(thing: Any) -> bool:
+    """Whether a class or a function is one of the library."""
     return thing.__module__.startswith(ROOT)
 
 

@@ -9,7 +9,7 @@ from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.checks import check_ids, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.layers.foreign import is_library
+from minitransformer.layers.foreign import belongs
 from minitransformer.vocabulary import PAD
 
 LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
@@ -61,7 +61,7 @@ def has_features(model: Any) -> bool:
     Only the exact classes of the package are known to have a head that takes any number of tokens, and a forward pass
     that is these two: a subclass, or a head of somebody's own, is called through `forward` alone.
     """
-    return is_library(model) and hasattr(model, "features") and is_library(model.head)
+    return belongs(type(model)) and hasattr(model, "features") and belongs(type(model.head))
 
 
 def features_and_head(model: Any) -> tuple[Callable[..., Any], Layer]:
