@@ -1,6 +1,6 @@
 """Which lines of the package each check runs, and how long it takes: measured once and kept in runs/mutation/measured.
 
-The checks are those of the museum (tests/museum/checks.py), and besides them the refusals, the tests with drawn
+The checks are those of checks.py, and besides them the refusals, the tests with drawn
 examples and those of the gradient checks. A file of tests is measured again if it has changed itself, or anything of
 the package or of what tests import.
 """
@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.system.progress import tqdm
-from tests.museum import checks
+from tests.mutation import checks
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "minitransformer"

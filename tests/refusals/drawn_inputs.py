@@ -1,17 +1,15 @@
 """Made-up arrays, masks, settings and command lines: each is refused, or gives what a plain formula gives."""
 
-import contextlib
-import io
-
 import numpy as np
 import pytest
 
-from minitransformer.cli import COMMANDS, main
+from minitransformer.cli import COMMANDS
 from minitransformer.config import POSITIONS
 from minitransformer.functional import scaled_dot_product_attention, softmax
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, TransformerConfig
-from tests.fuzz.ending import WrongResultError, demand
+from tests.refusals.ending import WrongResultError, demand
+from tests.refusals.trying import is_one_line, run
 
 DTYPES = (np.int64, np.int32, np.uint8, np.int8, np.uint64, np.float32, bool, object, np.str_)
 LENGTHS = (1, 2, 3, 4, 5)
@@ -186,22 +184,17 @@ def command_lines(rng, good):
         option = list(OPTIONS)[rng.integers(len(OPTIONS))]
         value = OPTIONS[option] if rng.random() < 0.8 else WORDS[rng.integers(len(WORDS))]
         arguments += [option, *([] if value is None else [value])]
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch:
         patch.chdir(good.folder)
         patch.setattr("minitransformer.exercises.workshop.my_exercises", lambda: good.folder / "my_exercises")
         for work in WORK:
             patch.setattr(f"minitransformer.{work}", _reached)
         try:
-            status = main(arguments)
-        except SystemExit as left:
-            status = left.code
+            status, _, said = run(arguments)
         except ReachedError:
-            status = 0
-    said = err.getvalue()
+            status, said = 0, ""
     if status == 2:
-        whole = said.startswith("minitransformer") and said.endswith("\n") and said[:-1].isprintable()
-        raise ValueError("refused") if whole else WrongResultError(f"{arguments}: {said!r}")
+        raise ValueError("refused") if is_one_line(said) else WrongResultError(f"{arguments}: {said!r}")
     demand(status in (0, 1) and said == "", f"{arguments}: status {status}, {said!r}")
 
 
