@@ -111,8 +111,11 @@ WORK = (
     "cli.check.check_all",
     "cli.explore.serve",
 )
-WORDS = ("copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "relu", "model", "bad", "folder", "")
+WORDS = ("", "ä", "a\nb", "\udcff", "1" * 40, "copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base")
 WORDS += (
+    "model",
+    "bad",
+    "folder",
     "-1",
     "0",
     "1",
@@ -123,61 +126,50 @@ WORDS += (
     "nan",
     "inf",
     "x",
-    "1" * 40,
     "post",
     "gpt",
     "rope",
-    "a\nb",
-    "\udcff",
     "ä",
 )
-TEXT = ("--text", "text", "--length", "8", "--d-model", "8", "--num-layers", "1")
-SOUND = (("train", "copy"), ("train", "masked", *TEXT), ("train", "shakespeare", *TEXT), ("summary", "tiny"))
-SOUND += (
-    ("generate", "model", "--length", "2", "--prompt", "1"),
-    ("gradcheck", "relu"),
-    ("bench", "tiny"),
-    ("lengths",),
-    ("devices",),
-)
-SOUND += (
-    ("lesson", "06"),
-    ("init", "folder"),
-    ("start", "06"),
-    ("check", "06"),
-    ("hint", "06"),
-    ("progress",),
-    ("solution", "06"),
-    ("explore", "--word", "top"),
-)
-OPTIONS = {  # with a value that fits
-    **dict.fromkeys(
-        (
-            "--overwrite",
-            "--json",
-            "--greedy",
-            "--activations",
-            "--fast",
-            "--quick",
-            "--memory",
-            "--give-up",
-            "--no-browser",
-        )
-    ),
-    **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
-    **dict.fromkeys(("--checkpoint-interval", "--keep-checkpoints", "--grad-accumulation-steps"), "2"),
-    **dict.fromkeys(("--weight-decay", "--label-smoothing"), "0.5"),
-    **dict.fromkeys(("--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs"), "2"),
-    **dict.fromkeys(("--factor", "--dropout", "--peak", "--temperature", "--top-p", "--seconds"), "0.5"),
-    **dict.fromkeys(("--runs", "--plots", "--folder", "--name"), "folder"),
-    **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny", "--prompt": "1", "--shape": "3"},
-    **{"--resume": "model", "--text": "text", "--length": "3", "--backend": "numpy", "--nonsense": "1", "--mine": None},
+SOUND = """
+train copy
+train masked --text text --length 8 --d-model 8 --num-layers 1
+train shakespeare --text text --length 8 --d-model 8 --num-layers 1
+summary tiny
+generate model --length 2 --prompt 1
+gradcheck relu
+bench tiny
+lengths
+devices
+lesson 06
+init folder
+start 06
+check 06
+hint 06
+progress
+solution 06
+explore --word top
+""".strip().splitlines()
+SWITCHES = "overwrite json greedy activations fast quick memory give-up no-browser mine"
+VALUES_THAT_FIT = {
+    "4": "steps batch-size warmup d-model num-layers threads",
+    "2": "checkpoint-interval keep-checkpoints grad-accumulation-steps seed top-k no-repeat vocab-size jobs",
+    "0.5": "weight-decay label-smoothing factor dropout peak temperature top-p seconds",
+    "folder": "runs plots folder name",
+    "3": "shape length",
+    "1": "prompt nonsense",
+}
+OPTIONS = {
+    **dict.fromkeys([f"--{name}" for name in SWITCHES.split()]),
+    **{f"--{name}": value for value, names in VALUES_THAT_FIT.items() for name in names.split()},
+    **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny"},
+    **{"--resume": "model", "--text": "text", "--backend": "numpy"},
 }
 
 
 def command_lines(rng, good):
     """Any command line is refused with status 2 in one line, or comes to where its work would begin."""
-    arguments = list(SOUND[rng.integers(len(SOUND))])
+    arguments = SOUND[rng.integers(len(SOUND))].split()
     if rng.random() < 0.3:
         arguments = [list(COMMANDS)[rng.integers(len(COMMANDS))], WORDS[rng.integers(len(WORDS))]]
     for _ in range(rng.integers(0, 4)):
