@@ -83,7 +83,7 @@ EXHIBITS = (
         "LayerNorm's beta gets no gradient",
         "A parameter that silently never moves. Has every one moved after the first step?",
         L.LayerNorm.backward,
-        "self.beta.grad += dbeta",
+        "self.beta.add_grad(dbeta)",
         "pass",
         source="harvard-edge/cs249r_book #1504",
     ),

@@ -2,11 +2,12 @@
 
 from minitransformer import core, training
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.training import optimizers
+from minitransformer.training import gradients, optimizers
 from minitransformer.training.batches import Batches
 from minitransformer.training.parallel import threads
 from minitransformer.training.parallel.processes import ProcessParallel
 from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.step import step_with
 from tests.museum import NUMPY
 
 EXHIBITS = (
@@ -29,9 +30,9 @@ EXHIBITS = (
     Exhibit(
         "the processes' gradients are averaged though their numbers of tokens differ",
         "A mean of means counts a token of a short part for more.",
-        ProcessParallel.map_own_part,
-        "sum(loss_fn.num_terms(part.targets) for part in parts)",
-        "self.communicator.size * loss_fn.num_terms(own.targets)",
+        ProcessParallel.own_part,
+        "shares_of([self.num_terms(part.targets) for part in parts])",
+        "[1 / len(parts)] * len(parts)",
         source="PrimeIntellect-ai/prime-rl #1957",
     ),
     Exhibit(
@@ -117,7 +118,7 @@ EXHIBITS = (
     Exhibit(
         "the gradient of the last step is never cleared",
         "A momentum nobody asked for: every step moves by the sum of all gradients so far.",
-        training.training_step,
+        step_with,
         "optimizer.zero_grad()",
         "pass",
         source="tenstorrent/tt-blacksmith #711",
@@ -125,7 +126,7 @@ EXHIBITS = (
     Exhibit(
         "the gradient is clipped after the step",
         "Two lines in the wrong order: the clipped gradient is thrown away.",
-        training.training_step,
+        step_with,
         "optimizer.step(scale=clip_factor(norm, max_norm))",
         "optimizer.step()\n    optimizer.flat.grad *= clip_factor(norm, max_norm)",
         source="awslabs/graphstorm #1366",
@@ -134,16 +135,16 @@ EXHIBITS = (
         "the schedule is stepped once for every tensor",
         "The warm-up is over after a few steps.",
         training.train,
-        "optimizer.lr = schedule(step)",
-        "optimizer.lr = schedule(step * len(model.parameters()))",
+        "schedule(step) if",
+        "schedule(step * len(model.parameters())) if",
         source=NUMPY,
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
         training.train,
-        "optimizer.lr = schedule(step)",
-        "optimizer.lr = schedule(max(step - 1, 1))",
+        "schedule(step) if",
+        "schedule(max(step - 1, 1)) if",
         source="tugstugi/pytorch-saltnet #7",
     ),
     Exhibit(
@@ -157,9 +158,9 @@ EXHIBITS = (
     Exhibit(
         "every part of a batch counts the same",
         "The mean of two means is the mean only where both parts have as many tokens.",
-        threads.part_weights,
+        gradients.shares_of,
         "count / max(sum(counts), 1) for count in counts",
-        "1 / len(parts) for count in counts",
+        "1 / len(counts) for count in counts",
         source="karpathy/nanochat #59",
     ),
     Exhibit(
