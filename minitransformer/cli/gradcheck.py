@@ -168,7 +168,8 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport
         except LayerError as error:
             if hasattr(cls, "example"):
                 raise
-            raise LayerError(f"{error} (the input has the shape --shape {' '.join(map(str, arguments.shape))})") from error
+            shape = " ".join(map(str, arguments.shape))
+            raise LayerError(f"{error} (the input has the shape --shape {shape})") from error
 
     return carry_out
 

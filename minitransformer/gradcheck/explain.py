@@ -41,8 +41,8 @@ class Compared(NamedTuple):
 
 
 def explain(uses: Sequence[Use], backward: str, failures: Sequence[TensorCheck], seed: int) -> list[str]:
-    """What the wrong gradients have in common with the right ones -> [sentence]. The first use is the one to explain."""
-    clues = []
+    """What the wrong gradients of the first use look like -> [sentence]. The other uses help to name a factor."""
+    clues: list[str | None] = []
     loss = uses[0].loss(seed)
     once, *others = (_gradients(uses[0], loss, backward, factor) for factor in (1.0, 0.0, 2.0, -1.0))
     for check in failures:
@@ -55,10 +55,9 @@ def explain(uses: Sequence[Use], backward: str, failures: Sequence[TensorCheck],
         if tail or error_of(*found) < PRECISE:
             clues.append(tail or precision_clue({key: max(error_of(*found), 1e-16)}))
             continue
-        one = [*_shape_of_it(uses, backward, check, found, output, seed), *_paths(uses[0], loss, found, key)]
-        linear = linearity_clue(key, "dy", once[key], *(other[key] for other in others))
-        clues += one + [linear] * bool(linear)
-    return list(dict.fromkeys(clues))
+        clues += [*_facts(uses, backward, check, found, output, seed), *_paths(loss, found, key)]
+        clues.append(linearity_clue(key, "dy", once[key], *(other[key] for other in others)))
+    return list(dict.fromkeys(clue for clue in clues if clue))
 
 
 def compare(use: Use, loss: Loss, backward: str, check: TensorCheck) -> Compared:
@@ -85,10 +84,10 @@ def _axes(use: Use, key: str, array: np.ndarray) -> tuple[str, ...]:
     return use.letters(array) if key in use.inputs else tuple(f"axis {i}" for i in range(array.ndim))
 
 
-def _shape_of_it(
+def _facts(
     uses: Sequence[Use], backward: str, check: TensorCheck, found: Compared, output: Output, seed: int
-) -> list[str]:
-    """Clues that are facts about the two arrays: nothing at all, a factor, a transpose, or a part of the entries."""
+) -> list[str | None]:
+    """Clues from the two arrays alone: nothing at all, a transpose, a factor, or a part of the entries."""
     if not found.got.any():
         return [f"the gradient of {check.name} is 0 everywhere"]
     turned = transpose_clue(*found, output)
@@ -98,8 +97,7 @@ def _shape_of_it(
     if ratio is not None and found.got.size > 1:
         return [f"{check.name}: {ratio_sentence(ratio, _names(uses, backward, check, ratio, found, seed))}"]
     wrong = wrong_entries(*found, SURE)
-    clue = place_clue(wrong, output, _places(uses[0], check.name, wrong, uses[0].loss(seed).first))
-    return [clue] if clue else []
+    return [place_clue(wrong, output, _places(uses[0], check.name, wrong, uses[0].loss(seed).first))]
 
 
 def _names(
@@ -143,13 +141,11 @@ def _places(use: Use, key: str, wrong: np.ndarray, y: np.ndarray) -> dict[str, d
                 mask = mask.reshape(mask.shape + (1,) * (wrong.ndim - mask.ndim))
                 places[f"where the mask ({name}) is False"] = {key: ~mask}
                 places[f"where the mask ({name}) is True"] = {key: mask}
-        elif array.dtype.kind in "iu" and key not in use.inputs and array.ndim and array.min() >= 0:
-            if wrong.ndim and array.max() < len(wrong):
+        elif array.dtype.kind in "iu" and key not in use.inputs and wrong.ndim > 1 and array.ndim:
+            if 0 <= array.min(initial=0) and array.max(initial=0) < len(wrong):  # ids of the rows of a table
                 table = places_of_ids(array.reshape(len(array), -1), len(wrong), key)
-                places |= {
-                    place: {k: rows.reshape((-1,) + (1,) * (wrong.ndim - 1)) for k, rows in masks.items()}
-                    for place, masks in table.items()
-                }
+                extra = (1,) * (wrong.ndim - 2)
+                places |= {place: {key: rows[key].reshape(-1, 1, *extra)} for place, rows in table.items()}
     if key in use.inputs:
         x = use.inputs[key]
         if y.shape == x.shape:
@@ -169,7 +165,7 @@ def _tail_clue(use: Use, key: str, wrong: np.ndarray) -> str | None:
     return None
 
 
-def _paths(use: Use, loss: Loss, found: Compared, key: str) -> list[str]:
+def _paths(loss: Loss, found: Compared, key: str) -> list[str]:
     """Clues about a path from the tensor to the output that backward forgets."""
     got, expected = found
     dy = np.asarray(to_host(loss.dy))

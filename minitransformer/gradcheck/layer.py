@@ -33,7 +33,7 @@ def check_layer(
     sequence, one token, a long sequence and inputs five times as large, as far as the layer takes them. `options` go to
     `check_gradients`. Afterwards weights and gradients are what they were.
 
-    Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` raises.
+    Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` does.
     """
     given = Use(layer, named([_writeable(x) for x in inputs]), tuple(context), dropout_seed)
     name = name or type(layer).__name__

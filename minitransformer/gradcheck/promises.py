@@ -15,11 +15,19 @@ from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.clues import message_of
 from minitransformer.gradcheck.comparison import relative_error
-from minitransformer.gradcheck.use import Use
+from minitransformer.gradcheck.use import Use, fresh
 
 SAME = 1e-9  # two results of the same computation may differ by this
 NUDGE = 1e-3  # how far a plain array is moved, relative to its size
 STREAM = 106  # of random numbers
+HIDDEN = (
+    "{} is a Parameter that parameters() does not find, so it would be neither trained nor saved: make it an attribute "
+    "of the layer, or put it into a list or tuple"
+)
+PLAIN = (
+    "the output depends on {}, a plain array that parameters() does not find: if it is learnt, make it a Parameter; if "
+    "it is a constant, make it read-only with .setflags(write=False)"
+)
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -47,24 +55,13 @@ class _Pass(NamedTuple):
 def examine_promises(use: Use, seed: int) -> Promises:
     """Try everything that the protocol promises, with the layer's own inputs and with others."""
     hidden, plain = hidden_arrays(use.layer)
-    broken = [
-        f"{name} is a Parameter that parameters() does not find, so it would be neither trained nor saved: make it an "
-        "attribute of the layer, or put it into a list or tuple"
-        for name in hidden
-    ]
+    broken = [HIDDEN.format(name) for name in hidden]
     trial = _Trial(use, seed)
-    unstable = trial.forward_repeats()
-    moves = bool(trial.moved)
-    if not moves and not unstable:
+    unstable = not trial.forward_repeats()
+    if not trial.moved and not unstable:
         trial.use_twice()
-    doubts = []
-    for name in plain if not unstable else ():
-        if trial.depends_on(plain[name]):
-            doubts.append(
-                f"the output depends on {name}, a plain array that parameters() does not find: if it is learnt, make "
-                "it a Parameter; if it is a constant, make it read-only with .setflags(write=False)"
-            )
-    return Promises(tuple(broken + trial.broken), tuple(doubts), trial.assigned, moves or bool(trial.moved))
+    doubts = [PLAIN.format(name) for name in plain if not unstable and trial.depends_on(plain[name])]
+    return Promises(tuple(broken + trial.broken), tuple(doubts), trial.assigned, bool(trial.moved))
 
 
 class _Trial:
@@ -78,11 +75,11 @@ class _Trial:
         self.weights = {key: np.array(to_host(p.data)) for key, p in use.parameters.items()}
 
     def forward_repeats(self) -> bool:
-        """Try forward alone -> whether a second one gives another output; then nothing can be compared."""
+        """Try forward alone -> whether a second one gives the same output; else nothing can be compared."""
         first = self._forward(self.use)
         self._unchanged(first, first.untouched, "forward")
         again = self._forward(self.use)
-        return not _same(first.first, again.first)
+        return _same(first.first, again.first)
 
     def use_twice(self) -> None:
         """Compare the gradients of two uses, in every order, with those of each use alone."""
@@ -104,7 +101,8 @@ class _Trial:
         try:
             same = self._agree(self._backward(once), alone[0])
         except Exception as error:
-            return self._say(f"a second backward with the same cache fails: {type(error).__name__}: {message_of(error)}")
+            text = f"{type(error).__name__}: {message_of(error)}"
+            return self._say(f"a second backward with the same cache fails: {text}")
         if not same:
             self._say("a second backward with the same cache gives another gradient: backward changes its cache")
         return self._are_added(one, dys[0], alone[0])
@@ -134,7 +132,7 @@ class _Trial:
 
     def _forward(self, use: Use, dy: Any = None) -> _Pass:
         """One forward pass on fresh arrays."""
-        arrays = use.fresh()
+        arrays = [fresh(array) for array in use.arrays]
         y, cache = use.forward_with(arrays)
         return _Pass(arrays, use.arrays, [np.array(to_host(a)) for a in arrays], y, np.array(to_host(y)), cache, dy)
 
@@ -206,9 +204,8 @@ def hidden_arrays(layer: Layer) -> tuple[dict[str, Parameter], dict[str, np.ndar
         if isinstance(value, Parameter):
             if id(value) not in found:
                 hidden[name] = value
-        elif value.dtype.kind in "fc" and value.flags.writeable and value.ndim:
-            if type(owner).__module__.partition(".")[0] != PACKAGE:
-                plain[name] = value
+        elif value.dtype.kind == "f" and value.flags.writeable and type(owner).__module__.split(".")[0] != PACKAGE:
+            plain[name] = value
     return hidden, plain
 
 
@@ -240,11 +237,8 @@ def _held(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[s
     elif isinstance(value, Sequence | set) and not isinstance(value, str | bytes):
         for number, item in enumerate(value):
             yield from _held(f"{name}[{number}]", item, owner, seen)
-    elif hasattr(value, "__dict__") and not callable(value) or isinstance(value, Layer):
-        own = {key: item for cls in type(value).__mro__ for key, item in vars(cls).items() if _is_learnt(item)}
+    elif isinstance(value, Layer) or (hasattr(value, "__dict__") and not callable(value)):
+        shared = {key: item for cls in type(value).__mro__ for key, item in vars(cls).items()}
+        own = {key: item for key, item in shared.items() if isinstance(item, Parameter | np.ndarray)}
         for key, item in {**own, **vars(value)}.items():
             yield from _held(f"{name}.{key}" if name else key, item, value, seen)
-
-
-def _is_learnt(value: Any) -> bool:
-    return isinstance(value, Parameter | np.ndarray)

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-import minitransformer
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.clues import message_of
@@ -29,7 +28,7 @@ LONG = 19  # tokens of a long sequence
 LOUD = 5.0  # how many times as large an input is tried as well
 SINGLE = "every size = 1"
 SPREAD = 0.1  # how far repeated tokens differ
-LIBRARY = (str(Path(minitransformer.__file__).parent), sysconfig.get_paths()["stdlib"])
+LIBRARY = (str(Path(__file__).parents[1]), sysconfig.get_paths()["stdlib"])
 
 
 class LayerError(RuntimeError):
@@ -44,7 +43,8 @@ class Joined:
         self.several = isinstance(y, tuple | list)
         for part in self.parts:
             if getattr(np.asarray(to_host(part) if hasattr(part, "dtype") else part), "dtype", None) == object:
-                raise TypeError(f"forward must return (y, cache) with arrays or numbers in y, got {type(part).__name__}")
+                kind = type(part).__name__
+                raise TypeError(f"forward must return (y, cache) with arrays or numbers in y, got {kind}")
 
     def join(self) -> Any:
         """One array: y itself if it is one."""
@@ -99,11 +99,7 @@ class Use:
 
     def forward(self, *arrays: Any) -> tuple[Any, Any]:
         """Inputs on the device -> (y, cache), where y is one array."""
-        return self.forward_with([*arrays, *self.fresh()[len(arrays) :]])
-
-    def fresh(self) -> list[Any]:
-        """Copies of `arrays`, on the device except for ids."""
-        return [np.array(a) if a.dtype.kind in "iu" else to_device(np.array(a)) for a in self.arrays]
+        return self.forward_with([*arrays, *map(fresh, self.arrays[len(arrays) :])])
 
     def forward_with(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
         """The same with `arrays`, also those of the context."""
@@ -234,6 +230,11 @@ class Use:
             shown = ", ".join([*arrays][:8]) + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
             texts.append(f"{count} ({total} numbers): {shown}" if arrays else f"no {kind}s")
         return "; ".join(texts)
+
+
+def fresh(array: np.ndarray) -> Any:
+    """A copy, on the device in use except for ids."""
+    return np.array(array) if array.dtype.kind in "iu" else to_device(np.array(array))
 
 
 def named(inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

@@ -686,7 +686,7 @@ class OnlyToken(Softmax):
         return super().backward(dy, p) if p.shape[1] > 1 else p * dy
 
 
-@wrong("wrong only where |input| is at least")
+@wrong("the gradient of input is wrong only where input is at least")
 class GeluTail(Gelu):
     """GELU that is wrong in its tails"""
 
