@@ -120,9 +120,7 @@ def _sizes(use: Use, key: str, found: Compared) -> tuple[dict[str, float], dict[
     first = use.arrays[0]
     letters = use.letters(first) if use.inputs else ("B", "T")[: first.ndim]
     sizes = dict(zip(letters, map(float, first.shape), strict=False))
-    products = {
-        " ".join(letters[:count]): float(np.prod(first.shape[:count])) for count in range(2, len(letters) + 1)
-    }
+    products = {" ".join(letters[:count]): float(np.prod(first.shape[:count])) for count in range(2, len(letters) + 1)}
     if "T" in sizes and "C" in sizes:
         products["T C"] = sizes["T"] * sizes["C"]
     if key not in use.inputs:
@@ -141,17 +139,23 @@ def _places(use: Use, key: str, wrong: np.ndarray, y: np.ndarray) -> dict[str, d
                 mask = mask.reshape(mask.shape + (1,) * (wrong.ndim - mask.ndim))
                 places[f"where the mask ({name}) is False"] = {key: ~mask}
                 places[f"where the mask ({name}) is True"] = {key: mask}
-        elif array.dtype.kind in "iu" and key not in use.inputs and wrong.ndim > 1 and array.ndim:
-            if 0 <= array.min(initial=0) and array.max(initial=0) < len(wrong):  # ids of the rows of a table
-                table = places_of_ids(array.reshape(len(array), -1), len(wrong), key)
-                extra = (1,) * (wrong.ndim - 2)
-                places |= {place: {key: rows[key].reshape(-1, 1, *extra)} for place, rows in table.items()}
+        elif _are_rows(array, wrong) and key not in use.inputs:
+            table = places_of_ids(array.reshape(len(array), -1), len(wrong), key)
+            extra = (1,) * (wrong.ndim - 2)
+            places |= {place: {key: rows[key].reshape(-1, 1, *extra)} for place, rows in table.items()}
     if key in use.inputs:
         x = use.inputs[key]
         if y.shape == x.shape:
             places["where the output is 0"] = {key: y == 0}
         places |= {f"where {key} is negative": {key: x < 0}, f"where {key} is positive": {key: x > 0}}
     return places
+
+
+def _are_rows(ids: np.ndarray, table: np.ndarray) -> bool:
+    """Whether all numbers in `ids` are rows of a table."""
+    if ids.dtype.kind not in "iu" or not ids.ndim or table.ndim < 2:
+        return False
+    return bool(ids.min(initial=0) >= 0 and ids.max(initial=0) < len(table))
 
 
 def _tail_clue(use: Use, key: str, wrong: np.ndarray) -> str | None:

@@ -19,8 +19,8 @@ import numpy as np
 
 from minitransformer.backend import to_device, to_host, xp
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.clues import message_of
 from minitransformer.gradcheck.check import float64_values
+from minitransformer.gradcheck.clues import message_of
 from minitransformer.gradcheck.loss import Loss, as_tuple
 from minitransformer.system.generators import make_generator
 
@@ -42,7 +42,7 @@ class Joined:
         self.parts = list(y) if isinstance(y, tuple | list) else [y]
         self.several = isinstance(y, tuple | list)
         for part in self.parts:
-            if getattr(np.asarray(to_host(part) if hasattr(part, "dtype") else part), "dtype", None) == object:
+            if np.asarray(to_host(part) if hasattr(part, "dtype") else part).dtype.kind not in "fciub":
                 kind = type(part).__name__
                 raise TypeError(f"forward must return (y, cache) with arrays or numbers in y, got {kind}")
 

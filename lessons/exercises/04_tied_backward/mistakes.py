@@ -11,7 +11,9 @@ def make_tied(rng, given, B, T, C, V):
     """A table of order one, and a scale that does not saturate the tanh."""
     ids, scale = draw_ids(rng, B, T, V), rng.uniform(1.3, 1.6)
     inputs = {"ids": ids, "E": 0.8 * rng.standard_normal((V, C)), "scale": scale}
-    return backward_problem(given.tied, inputs, ("E",), rng, ratios={"scale": scale}, places=places_of_ids(ids, V, "dE"))
+    return backward_problem(
+        given.tied, inputs, ("E",), rng, ratios={"scale": scale}, places=places_of_ids(ids, V, "dE")
+    )
 
 
 EXERCISE = Exercise(
