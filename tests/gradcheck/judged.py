@@ -688,10 +688,10 @@ class OnlyToken(Softmax):
 
 @wrong("the gradient of input is wrong only where input is at least")
 class GeluTail(Gelu):
-    """GELU that is wrong in its tails"""
+    """GELU that is wrong in its tail"""
 
     def backward(self, dy, cache):
-        return np.where(np.abs(cache[0]) > 4.0, 0.999, 1.0) * super().backward(dy, cache)
+        return np.where(cache[0] > 4.0, 0.999, 1.0) * super().backward(dy, cache)
 
 
 @wrong("W is the transpose of the right one")

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import LayerError, check_layer, check_layer_second_order
 from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG
+from minitransformer.layers import Encoder
 from tests.gradcheck.judged import RIGHT, Affine, Tanh
 from tests.gradcheck.judged import WRONG as WRONG_LAYERS
 from tests.gradcheck.small_layers import C, Function, X, draw
@@ -118,6 +120,21 @@ def test_a_gradient_of_a_wrong_shape_for_one_sequence_is_refused_with_the_size()
     squeezed = Function(np.sin, lambda dy, x: (dy * np.cos(x)).squeeze())
     with pytest.raises(ValueError, match=r"^with B = 1: the gradient of input has shape \(3, 4\), not \(1, 3, 4\)$"):
         check_layer(squeezed, X)
+
+
+def test_a_stack_of_the_library_may_drop_its_caches():
+    class Stacked(Layer):
+        def __init__(self):
+            config = TransformerConfig(vocab_size=5, d_model=C, num_heads=1, d_ff=5, num_layers=1, max_len=9)
+            self.encoder = Encoder(config, dtype=np.float64)
+
+        def forward(self, x, rng=None):
+            return self.encoder.forward(x, None, rng)
+
+        def backward(self, dy, cache):
+            return self.encoder.backward(dy, cache)
+
+    assert check_layer(Stacked(), X, vary=False, max_entries=0).passed
 
 
 def test_the_library_errors_stay_as_they_are():
