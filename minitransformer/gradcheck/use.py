@@ -262,11 +262,6 @@ def placed_errors(where: str = "", label: str = "") -> Iterator[None]:
         raise LayerError(f"{label}{file}, line {frame.lineno}, in {where or phase} ({frame.line}): {text}") from error
 
 
-def raised_in_library(error: BaseException) -> bool:
-    """Whether an error comes from a file of this package."""
-    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(LIBRARY[0])
-
-
 def _place(error: BaseException) -> tuple[traceback.FrameSummary | None, str]:
     """The last line of somebody's own file in a traceback, and the function of that file that was called."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.exists(f.filename)]

@@ -102,15 +102,12 @@ class Decoder(LayerStack):
         return super().forward(x, memory, allowed, memory_allowed, rng=rng)
 
     def backward(self, dy: xp.ndarray, cache: StackCache) -> tuple[xp.ndarray, xp.ndarray]:
-        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers, because each reads the memory.
-
-        Empties `cache.layers`, so that each layer's cache is freed after its use.
-        """
+        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers: each reads the memory."""
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
         dmemory: Any = 0.0
-        for layer in reversed(self.layers):
-            dy, dmemory_layer = layer.backward(dy, cache.layers.pop())
+        for layer, cache_layer in zip(reversed(self.layers), reversed(cache.layers), strict=True):
+            dy, dmemory_layer = layer.backward(dy, cache_layer)
             dmemory = dmemory + dmemory_layer
         return dy, dmemory
 

@@ -24,7 +24,7 @@ from minitransformer.layers.residual import Residual
 class StackCache(NamedTuple):
     """The cache of a `LayerStack`."""
 
-    layers: list  # each layer's cache; backward empties the list, layer by layer
+    layers: list  # each layer's cache
     norm: LayerNormCache | RMSNormCache | None
 
     def attention_weights(self, sublayer: str = "self_attention") -> list[xp.ndarray]:
@@ -81,11 +81,11 @@ class LayerStack(Layer):
         return x, StackCache(caches, cache_norm)
 
     def backward(self, dy: xp.ndarray, cache: StackCache) -> Any:
-        """dy (B, T, C) -> dx (B, T, C). Empties `cache.layers`, so that each layer's cache is freed after its use."""
+        """dy (B, T, C) -> dx (B, T, C)."""
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
-        for layer in reversed(self.layers):
-            dy = layer.backward(dy, cache.layers.pop())
+        for layer, cache_layer in zip(reversed(self.layers), reversed(cache.layers), strict=True):
+            dy = layer.backward(dy, cache_layer)
         return dy
 
     def make_kv_caches(self, batch: int, max_len: int) -> list[Any]:

@@ -25,7 +25,7 @@ class ConvLMFeaturesCache(NamedTuple):
     """What `ConvLM.features` remembers."""
 
     embedding: InputEmbeddingCache
-    blocks: list[ResidualCache]  # backward empties the list, layer by layer
+    blocks: list[ResidualCache]
     norm: LayerNormCache | None
 
 
@@ -115,8 +115,8 @@ class ConvLM(Layer):
         """dy (B, T, C) -> None."""
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
-        for block in reversed(self.blocks):
-            dy = block.backward(dy, cache.blocks.pop())
+        for block, cache_block in zip(reversed(self.blocks), reversed(cache.blocks), strict=True):
+            dy = block.backward(dy, cache_block)
         self.embedding.backward(dy, cache.embedding)
 
     def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> ConvState:

@@ -79,8 +79,6 @@ def train(
                 optimizer.lr = schedule(step) if schedule else optimizer.lr
                 measure = step % LOG_INTERVAL == 0 or step == settings.steps
                 measured, norm = step_with(run.gradients, optimizer, batch, settings.max_norm, measure, run.check)
-                if averaging:
-                    averaging.update(step, optimizer.weights)
                 run.log(batch, measured, norm, optimizer.lr)
             progress.update()
             if measure:

@@ -83,12 +83,14 @@ class TrainingRun:
         norm: xp.ndarray,
         learning_rate: float,
     ) -> None:
-        """Add a step to the history. Waits for a GPU only if an accuracy was measured.
+        """Add a step to the history and to the average. Waits for a GPU only if an accuracy was measured.
 
         Then it raises NotFiniteError on a GPU if a step since the last measurement was not finite.
         """
         history = self.history
         self.step += 1
+        if self.averaging:
+            self.averaging.update(self.step, self.optimizer.weights)
         history.losses.append(measured.loss)
         history.norms.append(norm)
         history.learning_rates.append(learning_rate)
