@@ -39,6 +39,7 @@ class Kind(NamedTuple):
     """A kind of layer in the table."""
 
     in_paper: str  # its complexity per layer
+    chain_in_paper: str  # its sequential operations
     path_in_paper: str  # its maximum path length
     make: Callable[[int, int, np.random.Generator], Layer]  # (d, how many layers are below it, rng) -> layer
     outside: tuple[str, ...] = ()  # the weights of projections, which the paper leaves out
@@ -71,11 +72,11 @@ def dilated(d: int, below: int, rng: np.random.Generator) -> Conv1d:
 
 PROJECTIONS = ("qkv.W", "output.W")
 KINDS = {
-    "self-attention": Kind("n^2 d", "O(1)", attention, PROJECTIONS),
-    "recurrent": Kind("n d^2", "O(n)", recurrent, ("directions.0.W",)),
-    "convolutional": Kind("k n d^2", "O(n / k)", convolution),
-    "dilated": Kind("k n d^2", "O(log_k n)", dilated),
-    "restricted": Kind("r n d", "O(n / r)", restricted, PROJECTIONS),
+    "self-attention": Kind("n^2 d", "O(1)", "O(1)", attention, PROJECTIONS),
+    "recurrent": Kind("n d^2", "O(n)", "O(n)", recurrent, ("directions.0.W",)),
+    "convolutional": Kind("k n d^2", "O(1)", "O(n / k)", convolution),
+    "dilated": Kind("k n d^2", "O(1)", "O(log_k n)", dilated),
+    "restricted": Kind("r n d", "O(1)", "O(n / r)", restricted, PROJECTIONS),
 }
 
 
@@ -209,7 +210,8 @@ def tables(rows: Rows) -> list[Table]:
     for title, (key, form, unit) in columns.items():
         if all(key in row for row in rows["layers"]):
             table = pivot(title, rows["layers"], "kind", "n", key, form, unit)
-            cells = [[line[0], KINDS[line[0]].in_paper, *line[1:]] for line in table.cells]
+            paper = "chain_in_paper" if "chain" in key else "in_paper"
+            cells = [[line[0], getattr(KINDS[line[0]], paper), *line[1:]] for line in table.cells]
             names = [f"n = {n}" for n in dict.fromkeys(row["n"] for row in rows["layers"])]
             found.append(Table(title, ["layer", "paper", *names], cells))
     cells = [
