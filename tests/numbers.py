@@ -5,7 +5,7 @@
     stated_numbers()             the measured numbers in the prose of docs/, for docs/records/stated.json
 
 A fact is a pattern with one group, a number, and a function that computes it; wherever the pattern occurs in README or
-in a page, the number must be the computed one. So a fact needs no change when a text is written anew, only a line here
+in a page, the number must be the computed one. So a fact needs no change when a text is rewritten, only a line here
 when a new kind of number appears.
 """
 
@@ -215,6 +215,22 @@ def unrecorded(text):
     """The numbers of a text that no record has; those below 13 without a decimal are not looked at."""
     found = [plain(number) for number in re.findall(NUMBER, prose(text))]
     return [number for number in found if number not in recorded() and (not number.isdigit() or int(number) > 12)]
+
+
+def torn_rows(text):
+    """Table rows of a text with at least three decimals that do not stand together in one row of a record."""
+    lines = [
+        {plain(number) for cell in line for number in re.findall(NUMBER, cell)}
+        for name in records()
+        for table in write_tables().tables(write_tables().read(name))
+        for line in table.cells
+    ]
+    found = []
+    for row in re.findall(r"^\|.*\|$", text, flags=re.MULTILINE):
+        measured = {number for number in map(plain, re.findall(NUMBER, prose(row))) if "." in number}
+        if len(measured) >= 3 and row.count("|") > 4 and not any(measured <= line for line in lines):
+            found.append(row)
+    return found
 
 
 def wrong_scores(text):

@@ -37,6 +37,7 @@ def test_measured_numbers_of_the_prose_are_those_that_were_recorded(page):
 def test_the_readme_has_no_number_that_is_in_no_record():
     assert numbers.unrecorded(README.read_text("utf-8")) == []
     assert numbers.wrong_scores(README.read_text("utf-8")) == []
+    assert numbers.torn_rows(README.read_text("utf-8")) == []
 
 
 def test_every_record_says_how_it_was_made_and_is_shown():
@@ -112,7 +113,7 @@ def test_recorded_gradients_are_those_of_the_code(kind):
 
 
 def test_a_page_that_says_something_else_is_noticed():
-    """The helpers see a wrong number in any text, also in one that is written anew."""
+    """The helpers see a wrong number in any text, also in one that is rewritten."""
     true = numbers.computed_facts()
     rows, bugs = true["rows of gradcheck"], true["bugs in the museum"]
     text = f"We check {rows} rows, plant {bugs} bugs and translate with 26.35 BLEU."

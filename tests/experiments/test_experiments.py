@@ -31,7 +31,7 @@ each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures of experiments, in place of their files."""
+    """The figures of experiments, which are kept instead of saved."""
     figures = []
     for name in EXPERIMENTS:
         if hasattr(running.find(name), "save_figure"):
