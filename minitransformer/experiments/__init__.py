@@ -5,6 +5,7 @@ An experiment is a module whose docstring begins with its question, and that has
     SECONDS                {quick: the most seconds that it takes on two cores}
     PER_ROW                the default of --seconds, for an experiment that has this option
     add_options(parser)    declare the options that this experiment alone has (may be left out)
+    check(options)         raise ValueError for an option that cannot be used (may be left out)
     rows(options)          measure -> {name: [row, ...]}, numbers and strings alone, so that JSON can hold them
     tables(rows)           the rows as tables, for the terminal and for the pages in docs/
     findings(rows)         sentences whose numbers are computed from the rows

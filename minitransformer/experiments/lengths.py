@@ -35,11 +35,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def rows(options: argparse.Namespace) -> Rows:
-    """The share of exact answers of every task with every position encoding at every length."""
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for an option that cannot be used."""
     for name in ("steps", "jobs"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(options, name)}")
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """The share of exact answers of every task with every position encoding at every length."""
     steps = options.steps or (QUICK_STEPS if options.quick else None)
     todo = [(task, positions) for task in TASKS for positions in POSITIONS]
     found = train_all(partial(train_and_test, seed=options.seed, steps=steps), todo, options.jobs)

@@ -53,11 +53,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="measure the peak memory of 1, 2 and 4 processes, too")
 
 
-def rows(options: argparse.Namespace) -> Rows:
-    """The times of all ways, and with --memory the bytes of each process. Raises ValueError without MPI."""
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for an option that cannot be used."""
     for name in options.sizes:
         if name not in SIZES:
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(SIZES)}")
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """The times of all ways, and with --memory the bytes of each process. Raises ValueError without MPI."""
     launcher = find_mpiexec("experiment processes")
     steps, memory = [], []
     for name in tqdm(options.sizes or list(SIZES), leave=False, unit="size"):

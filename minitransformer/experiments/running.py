@@ -67,6 +67,8 @@ def run(name: str, options: argparse.Namespace) -> int:
             options.seconds = experiment.PER_ROW / (10 if options.quick else 1)
         if not options.seconds > 0:
             raise ValueError(f"--seconds must be greater than 0, got {options.seconds}")
+    if hasattr(experiment, "check"):
+        experiment.check(options)
     print(f"{question(name)}\n(at most {duration(experiment.SECONDS[options.quick])} on two cores)\n", flush=True)
     start = time.perf_counter()
     rows: Rows = experiment.rows(options)

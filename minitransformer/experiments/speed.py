@@ -44,13 +44,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
 
 
-def rows(options: argparse.Namespace) -> Rows:
-    """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for an option that cannot be used."""
     for name in options.sizes:
         if name not in NAMES:
             raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(NAMES)}")
     for rate in options.dropout:
         check_rate("--dropout", rate)
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
     names = options.sizes or NAMES
     jobs: list[tuple[str, float | None]] = [
         (name, rate) for name in names if name != "adam" for rate in options.dropout
