@@ -28,6 +28,8 @@ def add_arguments(parser: Any) -> list[Any]:
         raw = argparse.RawDescriptionHelpFormatter
         inner = names.add_parser(name, help=question(name), description=find(name).__doc__, formatter_class=raw)
         add_options(inner, name)
+        about = "seed of all random numbers (default 0)"
+        inner.add_argument("--seed", type=int, default=0, metavar="N", help=about)
         parsers.append(inner)
     return parsers
 

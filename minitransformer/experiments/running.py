@@ -43,7 +43,6 @@ def add_options(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="FOLDER",
         help=f"save rows and figure as FOLDER/experiments/{name}.json and .png (default runs)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random numbers (default 0)")
     experiment = find(name)
     if hasattr(experiment, "PER_ROW"):
         about = f"seconds per row (default {experiment.PER_ROW:g}; a tenth with --quick)"
@@ -102,6 +101,7 @@ def command_line(name: str, options: argparse.Namespace) -> str:
     """The command with all options that differ from their defaults."""
     parser = argparse.ArgumentParser()
     add_options(parser, name)
+    parser.add_argument("--seed", default=0)
     words = ["minitransformer", "experiment", name]
     for action in parser._actions:
         value = getattr(options, action.dest, action.default)
