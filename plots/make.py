@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from minitransformer.compare import EXPERIMENTS
 from minitransformer.course import find_lessons
 
 FOLDER = Path(__file__).resolve().parent
@@ -38,18 +37,35 @@ FIGURES = {
         for lesson in find_lessons(ROOT / "lessons")
         for name in lesson.figures
     },
-    "bench.png": Source("bench", "runs/bench/bench.png"),
-    "bench_attention.png": Source("bench --attention", "runs/bench/bench_attention.png"),
-    "bench_curves.png": Source("bench --curves", "runs/bench/bench_curves.png"),
-    "bench_curves_translation.png": Source("bench --curves translation", "runs/bench/bench_curves_translation.png"),
-    "bench_decoding.png": Source("bench --decoding", "runs/bench/bench_decoding.png"),
-    "bench_scaling.png": Source("bench --scaling --seconds 5", "runs/bench/bench_scaling.png"),
-    "scaling.png": Source("bench --communication --seconds 20", "runs/bench/scaling.png"),
     **{
-        f"compare_{name.replace('-', '_')}.png": Source(f"compare {name}", f"runs/compare/{name.replace('-', '_')}.png")
-        for name in EXPERIMENTS
+        name: Source(f"experiment {command}", f"runs/experiments/{command.split()[0]}.png")
+        for name, command in {
+            "bench.png": "speed",
+            "bench_attention.png": "attention-cost",
+            "bench_curves.png": "curves",
+            "bench_decoding.png": "decoding",
+            "bench_scaling.png": "step-growth --seconds 5",
+            "scaling.png": "communication --seconds 20",
+            "compare_attention.png": "attention-kinds",
+            "compare_sharpness.png": "sharpness",
+            "lengths.png": "lengths --steps 2000",
+            **{
+                f"compare_{name.replace('-', '_')}.png": name
+                for name in (
+                    "table1",
+                    "gradient-reach",
+                    "one-vector",
+                    "alignment",
+                    "recall",
+                    "translation",
+                    "sharpness",
+                )
+            },
+        }.items()
     },
-    "lengths.png": Source("lengths --steps 2000", "runs/lengths/lengths.png"),
+    "bench_curves_translation.png": Source(
+        "experiment curves translation --runs runs/plots", "runs/plots/experiments/curves.png"
+    ),
     **{
         f"train_{task}_{figure}.png": Source(
             f"train {task} --runs runs/plots --overwrite", f"runs/plots/{task}/{figure}.png"

@@ -31,8 +31,7 @@ LAYERING = [
     {"training", "gradcheck", "plotting"},
     {"exercises", "explorer"},
     {"recipes"},
-    {"bench"},
-    {"compare"},
+    {"experiments"},
     {"__init__"},
     {"cli"},
     {"__main__"},
@@ -53,7 +52,7 @@ THIRD_PARTY = {
     "cupy": ON_A_GPU,
     "cupyx": ON_A_GPU,
     "matplotlib": ("plotting.py",),
-    "torch": ("bench/*.py",),
+    "torch": ("experiments/*.py",),
     "sacrebleu": ("evaluation/translation.py",),
     "mpi4py": ("training/parallel/mpi.py",),
 }
@@ -305,7 +304,7 @@ BROKEN_RULES = [
     (foreign_imports, "core.py", "importlib.import_module('cupy')", "cupy may be imported by backend.py"),
     (foreign_imports, "core.py", "C = 'cupy'\nimportlib.import_module(C)", "cupy may be imported by backend.py"),
     (foreign_imports, "cli/train.py", "def f():\n    from matplotlib import pyplot", "by plotting.py"),
-    (foreign_imports, "models/a.py", "import torch", "torch may be imported by bench"),
+    (foreign_imports, "models/a.py", "import torch", "torch may be imported by experiments"),
     (foreign_imports, "cli/a.py", "from tests.helpers import x", "tests may be imported by no file"),
     (foreign_imports, "cli/a.py", "import lessons", "lessons may be imported by no file"),
     (foreign_imports, "layers/a.py", "from . import linear", "absolute import"),
@@ -352,7 +351,7 @@ def test_rules_let_good_code_pass():
     for rule in {rule for rule, *_ in BROKEN_RULES} - {numpy_where_xp_belongs}:
         assert list(rule(Source("layers/a.py", text))) == []
     assert list(numpy_where_xp_belongs(Source("layers/a.py", text.replace("np.random.", "")))) == []
-    assert list(foreign_imports(Source("bench/a.py", "import torch"))) == []
+    assert list(foreign_imports(Source("experiments/a.py", "import torch"))) == []
     assert list(foreign_imports(Source("kernels/a.py", "import cupy"))) == []
     typed = "from numpy.typing import DTypeLike\ndef f(ids: np.ndarray, rng: np.random.Generator): pass"
     assert list(numpy_where_xp_belongs(Source("functional/a.py", typed))) == []

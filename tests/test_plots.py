@@ -68,7 +68,7 @@ def test_every_figure_that_a_page_shows_is_committed(page, make):
 def test_a_command_that_draws_two_figures_runs_once(make, runs, capsys):
     commands, _ = runs
     assert make.main(["train_copy_loss", "bench.png", "train_copy_attention.png"]) == 0
-    assert commands == ["train copy --runs runs/plots --overwrite", "bench"]
+    assert commands == ["train copy --runs runs/plots --overwrite", "experiment speed"]
     figures = {path.name: path.read_text() for path in make.FOLDER.iterdir()}
     assert figures == {name: name for name in ("train_copy_loss.png", "bench.png", "train_copy_attention.png")}
     assert "made plots/bench.png" in capsys.readouterr().out
@@ -81,11 +81,11 @@ def test_without_names_all_figures_are_made(make, runs):
 
 def test_a_command_that_fails_copies_nothing_and_ends_the_script(make, runs, capsys):
     commands, failing = runs
-    failing.add("lengths --steps 2000")
+    failing.add("experiment lengths --steps 2000")
     assert make.main(["lengths", "bench"]) == 3
-    assert commands == ["lengths --steps 2000"]
+    assert commands == ["experiment lengths --steps 2000"]
     assert list(make.FOLDER.iterdir()) == []
-    assert "minitransformer lengths --steps 2000 ended with status 3" in capsys.readouterr().err
+    assert "minitransformer experiment lengths --steps 2000 ended with status 3" in capsys.readouterr().err
 
 
 def test_the_list_makes_nothing(make, runs, capsys):

@@ -54,14 +54,13 @@ GROUPS = {
     },
     "Experiments": {
         "bench": "time a training step against PyTorch",
-        "lengths": "test models on sequences longer than in training",
-        "compare": "measure what attention replaced",
+        "experiment": "answer a question by measuring; alone, list all questions",
     },
 }
 COMMANDS = tuple(name for group in GROUPS.values() for name in group)
 # the commands that draw random numbers, and those that compute on a GPU, too; `train` has a --seed of its own
-WITH_SEED = ("generate", "explore", "gradcheck", "sharpness", "bench", "lengths", "compare")
-WITH_BACKEND = ("train", "generate", "translate", "gradcheck", "sharpness", "bench")
+WITH_SEED = ("generate", "explore", "gradcheck", "sharpness")
+WITH_BACKEND = ("train", "generate", "translate", "gradcheck", "sharpness", "bench", "experiment")
 
 # errors that bad input or the system causes; they get one line and exit status 2
 INPUT_ERRORS = (

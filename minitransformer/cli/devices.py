@@ -18,7 +18,7 @@ To choose the device of a command:
   minitransformer train reverse --backend cupy      on an NVIDIA GPU
   MINITRANSFORMER_BACKEND=cupy minitransformer ...   on an NVIDIA GPU, for all commands
 
-On a GPU, `minitransformer bench --device-report` checks the gradients, the agreement with NumPy,
+On a GPU, `minitransformer experiment device` checks the gradients, the agreement with NumPy,
 the training and the speed.
 """
 

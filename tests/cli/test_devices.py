@@ -12,10 +12,12 @@ import pytest
 
 import minitransformer
 from minitransformer.backend import BackendUnavailableError, use_backend
-from minitransformer.bench import device, device_report, parity
+from minitransformer.experiments import device as device_report
+from minitransformer.experiments.measuring import device_steps as device
+from minitransformer.experiments.measuring import parity
 from minitransformer.system import devices
 from minitransformer.system.devices import list_devices, version_of
-from tests.cli.run import assert_refused, run
+from tests.cli.run import run
 from tests.strict.strict import strict
 
 ROOT = Path(minitransformer.__file__).parents[1]
@@ -65,9 +67,10 @@ def test_a_missing_gpu_is_explained_and_not_an_error(capsys):
 
 
 @without_gpu
-def test_a_report_of_a_device_that_is_not_there_is_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert_refused(run(capsys, "bench", "--device-report"), "bench: backend 'cupy'")
+def test_a_report_of_a_device_that_is_not_there_is_refused(capsys, tmp_path):
+    outcome = run(capsys, "experiment", "device", "--runs", tmp_path)
+    assert outcome.status == 2
+    assert "experiment: backend 'cupy'" in outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -106,30 +109,15 @@ def test_a_difference_between_two_devices_is_seen(monkeypatch):
     assert all(error == pytest.approx(0.01) for error in errors.values())
 
 
-def test_a_part_that_fails_is_reported_and_the_others_run(monkeypatch):
+def test_a_part_that_fails_is_reported(monkeypatch):
     def broken(progress):
         raise RuntimeError("no luck")
 
-    parts = {"first": broken, "second": lambda progress: (["fine"], {"value": 1}, True)}
-    monkeypatch.setattr(device_report, "PARTS", parts)
-    lines = []
-    report = device_report.make_report(tuple(parts), show=lines.append)
-    assert not report["passed"]
-    assert report["parts"]["second"]["passed"]
-    assert "RuntimeError: no luck" in "\n".join(lines)
-    json.dumps(report)
-
-
-@pytest.mark.parametrize(("passed", "expected"), [(True, 0), (False, 1)])
-def test_the_report_is_written_and_decides_the_exit_status(passed, expected, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(device_report, "PARTS", {"part": lambda progress: (["a line"], {"value": 1}, passed)})
-    arguments = ("bench", "--device-report", "--backend", "numpy", "--runs", tmp_path, "--json")
-    status, out, err = run(capsys, *arguments)
-    assert (status, err) == (expected, "")
-    report = json.loads((tmp_path / "bench" / "device_report.json").read_text("utf-8"))
-    assert report == json.loads(out.splitlines()[-1])
-    assert report["parts"]["part"]["value"] == 1
-    assert report["passed"] == passed
+    monkeypatch.setattr(device_report, "PARTS", {"first": broken})
+    row = device_report.run_part("first")
+    assert not row["passed"]
+    assert "RuntimeError: no luck" in "\n".join(row["lines"])
+    json.dumps(row)
 
 
 def test_a_step_slower_than_its_limit_does_not_pass(monkeypatch):
@@ -156,8 +144,8 @@ def test_the_report_runs_from_the_source_tree_without_what_a_bare_machine_lacks(
     code = (
         "import sys\n"
         "for name in ('tqdm', 'safetensors', 'threadpoolctl', 'cupy', 'torch'): sys.modules[name] = None\n"
-        "from minitransformer.bench import device_report\n"
-        "report = device_report.make_report(('agreement with NumPy',))\n"
+        "from minitransformer.experiments.device import run_part\n"
+        "report = run_part('agreement with NumPy')\n"
         "from minitransformer.cli import main\n"
         "sys.exit(main(['devices']) or not report['passed'])\n"
     )
@@ -166,4 +154,3 @@ def test_the_report_runs_from_the_source_tree_without_what_a_bare_machine_lacks(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert "agreement with NumPy: passed" in result.stdout

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import use_backend
-from minitransformer.bench.timing import resident_peak
+from minitransformer.experiments.measuring.timing import resident_peak
 from minitransformer.models import BERT, GPT
 from minitransformer.recipes import memory
 from minitransformer.system import devices

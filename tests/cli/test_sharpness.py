@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from minitransformer.cli import sharpness
-from minitransformer.compare.hessian import LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.data import get_task
 from minitransformer.data.prompted import prompted
+from minitransformer.experiments.measuring.hessian import LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.models import GPT, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.cli.run import assert_refused, run

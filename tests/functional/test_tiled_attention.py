@@ -231,7 +231,7 @@ def test_memory_does_not_grow_with_the_square_of_the_length(length, factor):
 
 LONG = """
 import numpy as np
-from minitransformer.bench.timing import resident_peak
+from minitransformer.experiments.measuring.timing import resident_peak
 from minitransformer.functional import tiled_attention, tiled_attention_backward
 from minitransformer.functional.attention import Pattern
 rng = np.random.default_rng(0)

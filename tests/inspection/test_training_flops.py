@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minitransformer
-from minitransformer.compare.tracing import Trace
+from minitransformer.experiments.measuring.tracing import Trace
 from minitransformer.inspection import flops_by_parameters, training_flops
 from minitransformer.models import (
     Seq2Seq,

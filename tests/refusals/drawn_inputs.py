@@ -103,9 +103,9 @@ class ReachedError(Exception):
 
 WORK = (
     "recipes.recipe.train",
-    "cli.bench.training_step.run",
-    "cli.bench.curves.run",
-    "cli.lengths.lengths.run",
+    "experiments.speed.measure",
+    "experiments.curves.loss_curves",
+    "experiments.lengths.train_all",
     "cli.lesson.run_lesson",
     "cli.gradcheck.tqdm",
     "cli.check.check_all",
@@ -139,7 +139,7 @@ summary tiny
 generate model --length 2 --prompt 1
 gradcheck relu
 bench tiny
-lengths
+experiment lengths
 devices
 lesson 06
 init folder

@@ -35,5 +35,5 @@ def test_explorer_shows_the_running_example_and_a_model(capsys):
 
 
 def test_benchmarks_of_numpy_are_refused(capsys):
-    for option in ("tiny", "--scaling", "--decoding", "--recurrent", "--attention"):
-        assert_refused(run(capsys, "bench", option), "--backend must be numpy", "--device-report")
+    for name in ("speed", "step-growth", "decoding", "recurrent", "attention-cost"):
+        assert_refused(run(capsys, "experiment", name), "--backend must be numpy", "experiment device")

@@ -101,9 +101,9 @@ def test_lesson_ends_with_the_script_that_it_runs(number, group, start, tmp_path
 @linux
 @pytest.mark.parametrize(("number", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_lengths_ends_with_its_workers(number, group, start):
-    process = start("-m", "minitransformer", "lengths", "--jobs", "2")
+    process = start("-m", "minitransformer", "experiment", "lengths", "--jobs", "2")
     wait_until(lambda: len(members(process.pid)) == 3)
-    assert end(process, number, group) == "minitransformer lengths: stopped\n"
+    assert end(process, number, group) == "minitransformer experiment: stopped\n"
     assert process.returncode == -number
 
 
@@ -120,7 +120,7 @@ def test_local_server_of_the_explorer_ends_with_one_line(number, start):
 
 @linux
 def test_workers_end_with_a_parent_that_is_killed(start):
-    process = start("-m", "minitransformer", "lengths", "--jobs", "2")
+    process = start("-m", "minitransformer", "experiment", "lengths", "--jobs", "2")
     wait_until(lambda: len(members(process.pid)) == 3)
     assert end(process, signal.SIGKILL) == ""
 

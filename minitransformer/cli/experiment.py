@@ -1,0 +1,47 @@
+"""`minitransformer experiment`: answer a question by measuring."""
+
+import argparse
+import json
+from typing import Any
+
+from minitransformer.experiments import EXPERIMENTS
+from minitransformer.experiments.running import add_options, duration, find, question
+from minitransformer.experiments.running import run as run_experiment
+
+DESCRIPTION = """\
+Answer a question by measuring: how fast a step is, what attention replaced, how far a gradient reaches. Each experiment
+prints its tables and what follows from them, saves its rows, and draws a figure.
+
+  minitransformer experiment                      all experiments, each with its question
+  minitransformer experiment table1               one of them
+  minitransformer experiment table1 --quick       a small form of it
+  minitransformer experiment speed tiny --json    its rows in the last line, as JSON
+  minitransformer experiment speed --help         the options of one experiment
+"""
+
+
+def add_arguments(parser: Any) -> list[Any]:
+    """The command's own arguments -> the parsers of the experiments."""
+    names = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT", title="experiments")
+    parsers = []
+    for name in EXPERIMENTS:
+        raw = argparse.RawDescriptionHelpFormatter
+        inner = names.add_parser(name, help=question(name), description=find(name).__doc__, formatter_class=raw)
+        add_options(inner, name)
+        about = "seed of all random numbers (default 0)"
+        inner.add_argument("--seed", type=int, default=0, metavar="N", help=about)
+        parsers.append(inner)
+    return parsers
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the experiment, or list all -> exit status."""
+    if arguments.experiment:
+        return run_experiment(arguments.experiment, arguments)
+    questions = {name: question(name) for name in EXPERIMENTS}
+    for name, text in questions.items():
+        quick, full = (duration(find(name).SECONDS[quick]) for quick in (True, False))
+        print(f"{name:<17}{text}\n{'':<17}at most {full} on two cores; --quick: {quick}")
+    if arguments.json:
+        print(json.dumps(questions))
+    return 0

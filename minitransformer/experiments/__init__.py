@@ -1,0 +1,24 @@
+"""The experiments: questions that a measured table or figure answers, one file for each.
+
+An experiment is a module whose docstring begins with its question, and that has
+
+    SECONDS                {quick: the most seconds that it takes on two cores}
+    PER_ROW                the default of --seconds, for an experiment that has this option
+    add_options(parser)    declare the options that this experiment alone has (may be left out)
+    check(options)         raise ValueError for an option that cannot be used (may be left out)
+    rows(options)          measure -> {name: [row, ...]}, numbers and strings alone, so that JSON can hold them
+    tables(rows)           the rows as tables, for the terminal and for the pages in docs/
+    findings(rows)         sentences whose numbers are computed from the rows
+    draw(rows, path)       the figure (may be left out)
+    passed(rows)           whether the exit status is 0 (may be left out)
+
+`options` has those of the experiment, and `quick`, `seed` and `backend`. `running` runs an experiment; what several of
+them measure with is in `measuring/`. Only this room knows PyTorch.
+"""
+
+# in the order of the list; a dash stands for an underscore in the file's name
+EXPERIMENTS = (
+    *("speed", "step-growth", "recurrent", "decoding", "attention-cost", "processes", "communication", "device"),
+    *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation"),
+    *("attention-kinds", "lengths", "curves", "sharpness"),
+)

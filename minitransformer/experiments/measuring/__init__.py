@@ -1,0 +1,1 @@
+"""What several experiments measure with: clocks, steps of training, the same models in PyTorch, counts, curvature."""

@@ -1,0 +1,163 @@
+"""How fast is a training step, against PyTorch eager and against the matrix product alone?
+
+A full step (forward, loss, backward, clipping, Adam) of this library and, if PyTorch is installed, of the same model in
+PyTorch eager: the same shapes, positions of dropout, label smoothing, optimizer and number of threads. The two take
+turns of a third of a second in one process. The table shows the median times. "matmul" compares the arithmetic rate of
+our step with that of a float32 matrix product (1024 x 1024).
+
+OMP_NUM_THREADS or OPENBLAS_NUM_THREADS sets the number of threads; the default is the number of processors.
+"""
+
+import argparse
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from minitransformer.checks import check_rate
+from minitransformer.experiments.measuring.steps import (
+    SIZES,
+    adam_steps,
+    numpy_step,
+    pytorch_step,
+    torch_is_installed,
+)
+from minitransformer.experiments.measuring.timing import matmul_rate, medians, peak_memory
+from minitransformer.experiments.running import Rows
+from minitransformer.experiments.tables import Table, cell
+from minitransformer.plotting import COLORS, GREY, counted, pyplot, save_figure
+from minitransformer.system.process import blas_threads
+from minitransformer.system.progress import tqdm
+
+PER_ROW = 10.0
+SECONDS = {True: 60, False: 150}
+NAMES = (*SIZES, "adam")  # what can be timed; "adam" is the optimizer alone
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that only this experiment has."""
+    parser.add_argument("sizes", nargs="*", metavar="SIZE", help=f"one or more of {', '.join(NAMES)} (default: all)")
+    parser.add_argument(
+        "--dropout", type=float, nargs="+", default=[0.1, 0.0], metavar="X", help="dropout rates (default 0.1 0.0)"
+    )
+    parser.add_argument("--memory", action="store_true", help="measure peak memory, too")
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise ValueError for an option that cannot be used."""
+    for name in options.sizes:
+        if name not in NAMES:
+            raise ValueError(f"unknown size {name!r}; known sizes: {', '.join(NAMES)}")
+    for rate in options.dropout:
+        check_rate("--dropout", rate)
+
+
+def rows(options: argparse.Namespace) -> Rows:
+    """A step of each size at each rate of dropout. Times are in seconds, memory in bytes, None if not measured."""
+    names = options.sizes or NAMES
+    jobs: list[tuple[str, float | None]] = [
+        (name, rate) for name in names if name != "adam" for rate in options.dropout
+    ]
+    jobs += [("adam", None)] * ("adam" in names)
+    steps = []
+    with tqdm(total=len(jobs), leave=False, unit="row", bar_format="{l_bar}{bar}| {postfix}") as bar:
+        for done, (name, rate) in enumerate(jobs):
+            bar.set_postfix_str(name)
+            steps.append(measure(name, rate, options.seconds, options.memory, _progress(bar, done)))
+    return {"steps": steps}
+
+
+def measure(
+    name: str, rate: float | None, seconds: float, memory: bool, progress: Callable[[float], None]
+) -> dict[str, Any]:
+    """Time one row of the table -> its columns. `rate` is that of dropout; None for "adam", which has none."""
+    threads, with_torch = blas_threads(), torch_is_installed()
+    row: dict[str, Any] = {"size": name, "dropout": rate, "threads": threads}
+    if rate is None:
+        return {**row, **_times(medians(adam_steps(threads, with_torch), seconds, progress))}
+    size = SIZES[name]
+    calls = {"numpy": numpy_step(size, rate)}
+    if with_torch:
+        calls["pytorch"] = pytorch_step(size, rate, threads)
+    calls["matmul"], matmul_flops = matmul_rate()
+    found = medians(calls, seconds, progress)
+    row |= _times(found)
+    row["tokens_per_second"] = size.tokens / found["numpy"]
+    row["matmul_rate"] = matmul_flops / found["matmul"]
+    row["matmul_share"] = size.matmul_flops / found["numpy"] / row["matmul_rate"]
+    if memory:
+        row["memory"] = peak_memory("numpy", size, rate, threads)
+        row["pytorch_memory"] = peak_memory("pytorch", size, rate, threads) if with_torch else None
+    return row
+
+
+def tables(rows: Rows) -> list[Table]:
+    """One line for each size and rate."""
+    columns = {
+        "size": ("size", "", 1),
+        "dropout": ("dropout", "", 1),
+        "ours (ms)": ("numpy", ",.1f", 1e3),
+        "PyTorch (ms)": ("pytorch", ",.1f", 1e3),
+        "ratio": ("ratio", ".2f", 1),
+        "tokens/s": ("tokens_per_second", ",.0f", 1),
+        "matmul": ("matmul_share", ".2f", 1),
+        "GFLOP/s": ("matmul_rate", ".0f", 1e-9),
+        "MB": ("memory", ",.0f", 1e-6),
+        "theirs (MB)": ("pytorch_memory", ",.0f", 1e-6),
+    }
+    shown = {name: how for name, how in columns.items() if any(row.get(how[0]) is not None for row in rows["steps"])}
+    cells = [[cell(row.get(key), form, unit) for key, form, unit in shown.values()] for row in rows["steps"]]
+    return [Table("a training step, float32", list(shown), cells)]
+
+
+def findings(rows: Rows) -> list[str]:
+    """How the step compares with PyTorch's."""
+    ratios = [row["ratio"] for row in rows["steps"] if row["ratio"] and row["size"] != "adam"]
+    if not ratios:
+        return []
+    return [f"PyTorch's step takes {min(ratios):.2f} to {max(ratios):.2f} times as long as ours."]
+
+
+def draw(rows: Rows, path: str | PathLike[str]) -> None:
+    """How many times as fast as PyTorch each row is, and its share of the matrix-product rate."""
+    steps = [row for row in rows["steps"] if row["size"] != "adam" and row["ratio"]]
+    if not steps:
+        return
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.6, 3.4))
+    sizes, rates = (list(dict.fromkeys(row[key] for row in steps)) for key in ("size", "dropout"))
+    width = 0.76 / len(rates)
+    for i, rate in enumerate(rates):
+        chosen = {row["size"]: row for row in steps if row["dropout"] == rate}
+        where = np.arange(len(sizes)) + (i - (len(rates) - 1) / 2) * width
+        for axis, key in ((left, "ratio"), (right, "matmul_share")):
+            heights = [chosen[size][key] for size in sizes]
+            bars = axis.bar(where, heights, 0.95 * width, label=f"dropout {rate}", color=COLORS[i % len(COLORS)])
+            numbers = [f"{height:.2f}" if height < 10 else f"{height:.0f}" for height in heights]
+            axis.bar_label(bars, numbers, fontsize=8, rotation=0 if len(steps) <= 8 else 90, padding=2)
+    left.axhline(1.0, color=GREY, linewidth=1, linestyle="--", label="PyTorch eager")
+    threads = counted(steps[0]["threads"], "thread")
+    left.set(title=f"Speed of a training step ({threads})", ylabel="times as fast as PyTorch eager")
+    right.set(title="Share of the machine's matrix-product rate", ylabel="share that the step reaches")
+    for axis in (left, right):
+        axis.set_xticks(range(len(sizes)), sizes)
+        highest = max(patch.get_height() for patch in axis.patches)
+        axis.set(xlabel="size of the model", xlim=(-0.7, len(sizes) - 0.3), ylim=(0, max(1.05, 1.25 * highest)))
+    figure.legend(*left.get_legend_handles_labels(), ncols=min(len(rates) + 1, 6), loc="outside lower center")
+    save_figure(figure, path)
+
+
+def _times(found: dict[str, float]) -> dict[str, Any]:
+    """The columns that all rows share."""
+    theirs = found.get("pytorch")
+    return {"numpy": found["numpy"], "pytorch": theirs, "ratio": theirs / found["numpy"] if theirs else None}
+
+
+def _progress(bar: Any, done: int) -> Callable[[float], None]:
+    """A function that shows `done` rows and a share of the next one on the bar."""
+
+    def show(share: float) -> None:
+        bar.n = done + share
+        bar.refresh()
+
+    return show

@@ -1,0 +1,130 @@
+"""Every experiment with the smallest sizes that make sense."""
+
+import itertools
+import json
+
+import pytest
+
+from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
+from minitransformer.experiments import (
+    alignment,
+    attention_cost,
+    attention_kinds,
+    communication,
+    curves,
+    decoding,
+    device,
+    gradient_reach,
+    lengths,
+    one_vector,
+    processes,
+    recall,
+    recurrent,
+    sharpness,
+    step_growth,
+    table1,
+    translation,
+)
+from minitransformer.experiments.measuring import equal_terms, timing
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.recipes import get_recipe
+from minitransformer.tokenizers import CharacterTokenizer
+
+NOUNS = (("Hund", "dog"), ("König", "king"), ("Vogel", "bird"), ("Baum", "tree"))
+PAIRS = [(f"Der {a} und der {b} sind hier.", f"The {c} and the {d} are here.") for (a, c), (b, d) in
+         itertools.product(NOUNS, NOUNS)]  # fmt: skip
+TIMES = {
+    "1 process": [0.2, 0.2],
+    "2 threads": [0.1, 0.2],
+    "2 processes": [0.1, 0.1],
+    "sharded": [0.4, 0.1],
+    "sum": [0.01] * 2,
+}
+CONSTANTS = {
+    alignment: {"TRAINING": 0.1, "LENGTH": 3, "SEQUENCES": 4},
+    attention_cost: {"LENGTHS": (16, 32), "LONGEST": {"full": 16, "PyTorch math": 16}},
+    attention_kinds: {
+        "STEPS": {kind: {True: 2, False: 3} for kind in ("text", "recall")},
+        "TESTED": 5,
+        "PAIRS": (2, 5),
+    },
+    decoding: {"COUNT": 4, "LONG": 32, "RECOMPUTED": (16, 32), "BATCHES": (1, 2)},
+    device: {"PARTS": {"part": lambda progress: (["a line"], {"value": 1}, True)}},
+    equal_terms: {"BATCH": 4, "TESTED": 4},
+    gradient_reach: {"DISTANCES": (1, 4)},
+    lengths: {"TASKS": ("copy",), "QUICK_STEPS": 1},
+    one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2), "LONGEST": 2},
+    recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
+    recurrent: {"WIDTH": 3, "BATCH": 3, "LENGTH": 3},
+    sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
+    step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
+    table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
+    timing: {"TURN": 0.0},
+    translation: {"TRAINING": 0.1},
+}
+
+
+def sums_of(launcher, count, seconds):
+    """Sums whose times follow the model that is fitted to them."""
+    lengths = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+    times = {n: 2e-5 + 4 * n / 3e9 for n in lengths}
+    return [
+        {"processes": count, "parameters": n, "seconds": time, "seconds in order": 2 * time}
+        for n, time in times.items()
+    ]
+
+
+def problems():
+    """What two libraries learn side by side, on little data."""
+    text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))
+    pairs = [(f"{i} and {i}", f"{2 * i}") for i in range(99)]
+    tokenizer, sizes = CharacterTokenizer.train(text), {"d_model": 12, "num_heads": 3, "d_ff": 20, "num_layers": 1}
+    gpt = gpt_config(tokenizer.vocab_size, dropout=0.0, max_len=16, **sizes)
+    encoder_decoder = TransformerConfig(tokenizer.vocab_size, norm="pre", dropout=0.0, max_len=16, **sizes)
+    windows = TextTask(Corpus(text, text[:200]), tokenizer, 16)
+    sentences = TranslationTask(PairCorpus(pairs, pairs[:3], pairs[3:6]), tokenizer, 16)
+    how = {"steps": 3, "warmup": 1, "peak": 1e-3}
+    found = {
+        "shakespeare": curves.Problem("Windows", GPT, gpt, windows, batch_size=4, **how),
+        "translation": curves.Problem("Sentences", Transformer, encoder_decoder, sentences, batch_size=80, **how),
+    }
+    return {name: lambda problem=problem: problem for name, problem in found.items()}
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Little data, small models, a few steps, and no other process."""
+    for module, changes in CONSTANTS.items():
+        for name, value in changes.items():
+            of_two = set(found) == {True, False} if isinstance(found := getattr(module, name), dict) else False
+            monkeypatch.setattr(module, name, dict.fromkeys((True, False), value) if of_two else value)
+    for module in (one_vector, alignment, recall, translation, lengths):
+        monkeypatch.setattr(module, "train_all", lambda work, todo, *_: [work(*job) for job in todo])
+    for module in (processes, communication):
+        monkeypatch.setattr(module, "find_mpiexec", lambda command: "mpiexec")
+    monkeypatch.setattr(communication, "sums_of", sums_of)
+    tiny = communication.MODELS["tiny"]._replace(batch=4)
+    monkeypatch.setattr(communication, "MODELS", dict.fromkeys(("tiny", "base", "big"), tiny))
+    monkeypatch.setattr(
+        processes,
+        "call_in_processes",
+        lambda launcher, count, module, call: json.dumps(TIMES if "times" in call else [2e6 / count, 1e6 / count]),
+    )
+    for module in (attention_cost, step_growth):
+        monkeypatch.setattr(module, "peak_memory", lambda *arguments: 1_000_000)
+    monkeypatch.setattr(curves, "PROBLEMS", problems())
+    small_data(monkeypatch, tmp_path)
+
+
+def small_data(monkeypatch, tmp_path):
+    """A text and pairs of sentences of our own."""
+    text = tmp_path / "my.txt"
+    text.write_text("".join(f"{i} times {i} is {i * i}.\n" for i in range(200)), encoding="utf8")
+    options = {**attention_kinds.TEXT, "text": str(text), "length": 24, "d_model": 8}
+    monkeypatch.setattr(attention_kinds, "TEXT", options)
+    corpus = PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:])
+    monkeypatch.setattr("minitransformer.recipes.translation.load_bible", lambda source, target: corpus)
+    monkeypatch.setattr(translation, "database_path", lambda: None)
+    recipe = get_recipe("translation")
+    sizes = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
+    monkeypatch.setattr(recipe, "defaults", type(recipe.defaults)(**sizes))

@@ -1,0 +1,139 @@
+"""The parts that experiments measure with run both libraries on the same terms; nothing here is timed."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minitransformer.experiments import attention_cost as attention
+from minitransformer.experiments import curves, decoding, speed
+from minitransformer.experiments.measuring import timing
+from minitransformer.experiments.measuring.steps import SIZES, numpy_step, torch_is_installed
+from minitransformer.experiments.measuring.timing import LEAST, WARM_UP, interleave, medians, peak_memory
+from minitransformer.experiments.step_growth import GROWTH, grown
+from minitransformer.models import Transformer
+from tests.cli.run import run
+
+
+def test_matmul_flops_are_those_of_a_plain_count():
+    """Every product of the paper's forward pass written out, times three: backward takes two more for each."""
+    size = SIZES["medium"]
+    B, T, C, F, V = size.batch, size.length, size.d_model, size.d_ff, size.vocab_size
+    D = C // size.num_heads
+
+    def product(n, i, o):
+        return 2 * n * i * o
+
+    attention = size.num_heads * B * (product(T, D, T) + product(T, T, D))
+    projections = 4 * product(B * T, C, C)
+    network = product(B * T, C, F) + product(B * T, F, C)
+    forward = size.num_layers * (3 * (attention + projections) + 2 * network) + product(B * T, C, V)
+    assert size.matmul_flops == 3 * forward
+
+
+def test_calls_take_turns_whose_first_calls_are_not_counted(monkeypatch):
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    seen = []
+    times = interleave({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, seconds=0.0)
+    order = [name for i, name in enumerate(seen) if i == 0 or name != seen[i - 1]]
+    assert "".join(order) == "ab" * (LEAST + 1)  # the warm-up, then turns
+    counted = {name: seen.count(name) - WARM_UP - LEAST for name in "ab"}  # each turn's first call is not
+    assert {name: len(values) for name, values in times.items()} == counted
+    monkeypatch.setattr(timing, "interleave", lambda calls, seconds, progress: {"a": [3.0, 1.0, 2.0]})
+    assert medians({}, 1.0) == {"a": 2.0}
+
+
+def test_the_timed_step_learns():
+    step = numpy_step(SIZES["tiny"], 0.0)
+    losses = [step() for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.05
+
+
+def test_both_models_have_the_same_parameters_and_first_loss_when_given_the_same_weights():
+    torch = pytest.importorskip("torch")
+    from minitransformer.experiments.measuring.pytorch_model import PyTorchTransformer
+    from minitransformer.interop.pytorch import from_pytorch
+
+    size = SIZES["tiny"]
+    theirs, ours = PyTorchTransformer(size.config(0.0)), Transformer(size.config(0.0))
+    assert sum(p.numel() for p in theirs.parameters()) == ours.num_parameters()
+    state = {name: p.detach().numpy() for name, p in theirs.state_dict().items()}
+    stacks = {name: p for name, p in state.items() if name.startswith(("encoder.", "decoder."))}
+    converted = from_pytorch(stacks, ours.config)
+    ours.load_state_dict(ours.state_dict() | converted | {"source_embedding.tokens.E": state["embedding.weight"]})
+    source, target, _ = size.make_batch()
+    with torch.no_grad():
+        expected = theirs(torch.from_numpy(source), torch.from_numpy(target)).numpy()
+    np.testing.assert_allclose(ours(source, target), expected, atol=2e-5)
+
+
+def test_adam_alone_is_one_row_without_a_figure(capsys, tmp_path, monkeypatch):
+    small = partial(speed.adam_steps, count=1000)
+    monkeypatch.setattr(speed, "adam_steps", small)
+    monkeypatch.setattr(timing, "TURN", 0.001)
+    status, out, err = run(capsys, "bench", "adam", "--seconds", 0.01, "--runs", tmp_path, "--json")
+    assert (status, err) == (0, "")
+    (row,) = json.loads(out.splitlines()[-1])["rows"]["steps"]
+    assert (row["size"], row["dropout"]) == ("adam", None)
+    assert row["numpy"] > 0
+    assert list(tmp_path.rglob("*.png")) == []
+
+
+@pytest.mark.exhaustive
+def test_peak_memory_is_that_of_the_step_alone():
+    """At least the weights, their gradients and Adam's two moments, and not what the calling process holds."""
+    size = SIZES["small"]
+    ballast = np.ones(2**26)  # half a gigabyte
+    weights = 4 * Transformer(size.config(0.0), seed=None).num_parameters()
+    assert 4 * weights < peak_memory("numpy", size, 0.0, threads=1) < ballast.nbytes
+
+
+def test_each_growth_changes_one_thing_and_keeps_the_papers_shape():
+    for what, (values, _) in GROWTH.items():
+        for value in values:
+            size = grown(what, value)
+            assert getattr(size, what) == value
+            assert size.d_ff == 4 * size.d_model
+            assert size.d_model // size.num_heads == 32
+
+
+def test_the_kinds_that_are_timed_compute_the_same_gradients():
+    """At a length below the window, all kinds but the linear one are the same function."""
+    kinds = [kind for kind in attention.KINDS if kind != "linear" and (torch_is_installed() or "Py" not in kind)]
+    full, *others = ([np.asarray(x) for x in attention.make_call(kind, 24, 1)()] for kind in kinds)
+    for other in others:
+        for a, b in zip(full, other, strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+@pytest.mark.exhaustive
+def test_peak_memory_of_attention_is_that_of_the_weights_in_full_and_much_less_in_tiles():
+    weights = 4 * attention.HEADS * 1024**2
+    assert weights < attention.peak_memory("full", 1024, 1) < 8 * weights
+    assert attention.peak_memory("tiled", 1024, 1) < weights
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_both_sides_of_the_decoding_benchmark_decode_the_same_tokens(batch, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(decoding, "COUNT", 9)
+    ours, theirs = decoding.numpy_decoding("tiny", batch)(), decoding.pytorch_decoding("tiny", batch, 1)()
+    assert ours.shape == (batch, 9)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_cost_of_each_token_is_measured(monkeypatch):
+    monkeypatch.setattr(decoding, "LONG", 32)
+    monkeypatch.setattr(decoding, "RECOMPUTED", (16, 32))
+    seconds, recomputed = decoding.cost_per_token("tiny", 2, repeats=1)
+    assert seconds.shape == (32,)
+    assert (seconds > 0).all()
+    assert list(recomputed) == [16, 32]
+
+
+def test_curves_without_pytorch_say_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr(curves, "torch_is_installed", lambda: False)
+    outcome = run(capsys, "experiment", "curves")
+    assert outcome.status == 2
+    assert "PyTorch, which is not installed" in outcome.err

@@ -1,0 +1,187 @@
+"""What the trace counts is what was computed: known products, known chains, and who depends on whom."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import xp
+from minitransformer.experiments import table1
+from minitransformer.experiments.measuring.tracing import Trace, Traced
+from minitransformer.functional import linear, softmax
+from minitransformer.layers import GRU, LSTM, Conv1d, Linear, SelfAttention
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(*shape):
+    return RNG.standard_normal(shape)
+
+
+@pytest.fixture
+def trace():
+    trace = Trace()
+    with trace.recording():
+        yield trace
+
+
+def test_a_matrix_product_has_the_multiply_adds_of_its_three_axes(trace):
+    trace.watch(numbers(3, 4, 5)) @ numbers(5, 7)
+    xp.matmul(numbers(2, 3), trace.watch(numbers(3, 6)))
+    assert trace.multiply_adds == {"activations": 3 * 4 * 5 * 7 + 2 * 3 * 6}
+
+
+def test_products_are_counted_by_their_weight_even_if_it_was_scaled(trace):
+    layer, trace = Linear(4, 6, rng=RNG), Trace()
+    with trace.recording(layer):
+        x = trace.watch(numbers(2, 3, 4).astype(np.float32))
+        layer(x)
+        linear(x, layer.W.data * 2.0)
+    assert trace.multiply_adds == {"W": 2 * (2 * 3 * 4 * 6)}
+
+
+def test_sums_written_as_products_are_counted_apart(trace):
+    x = trace.watch(numbers(3, 4))
+    x @ xp.ones((4, 1))
+    xp.einsum("...c,...c->...", x, x)
+    xp.einsum("nc,nc->c", x, x)
+    assert trace.multiply_adds == {"sums": 3 * 12}
+
+
+def test_a_layer_is_as_it_was_after_recording():
+    layer = Linear(4, 6, rng=RNG)
+    with Trace().recording(layer):
+        pass
+    assert type(layer.W.data) is np.ndarray
+    assert isinstance(xp.zeros(2), np.ndarray)
+    assert not isinstance(xp.zeros(2), Traced)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_the_chain_of_a_loop_is_as_long_as_the_loop(trace, n):
+    h, W = trace.watch(numbers(2, 3)), numbers(3, 3)
+    for _ in range(n):
+        h = h @ W
+    assert trace.longest == n
+    assert (trace.chains(h) == n).all()
+
+
+def test_operations_that_do_not_wait_for_each_other_make_no_chain(trace):
+    x = trace.watch(numbers(5, 3))
+    y = xp.empty((5, 3))
+    for t in range(5):
+        y[t] = x[t] * 2.0
+    assert (trace.longest, trace.operations) == (1, 5)
+    assert (trace.chains(y) == 1).all()
+
+
+def test_steps_that_write_into_one_array_wait_only_for_what_they_read(trace):
+    y = xp.zeros((5, 3))
+    for t in range(1, 5):
+        xp.add(y[t - 1], 1.0, out=y[t])
+    assert trace.chains(y)[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_views_share_their_chains_and_copies_take_them_along(trace):
+    x = trace.watch(numbers(2, 3))
+    x[:, 1] *= 3.0
+    for moved in (x.T, x.reshape(3, 2), x[np.array([0, 1])], x.copy(), xp.concatenate([x, x]), x[x < np.inf]):
+        assert trace.chains(moved).sum() == moved.size / 3, "a third of all entries were computed"
+    assert trace.chains(x.swapaxes(0, 1))[1].tolist() == [1, 1]
+
+
+def test_each_entry_of_a_product_waits_for_its_row_and_its_column(trace):
+    a, b = trace.watch(numbers(2, 3)), trace.watch(numbers(3, 2))
+    a[1] += 1.0
+    b[:, 1] += 1.0
+    b[:, 1] += 1.0
+    assert trace.chains(a @ b).tolist() == [[1, 3], [2, 3]]
+
+
+def test_reductions_wait_for_all_that_they_reduce(trace):
+    x = trace.watch(numbers(2, 3))
+    x[1, 2] *= 2.0
+    assert trace.chains(x.sum(axis=1)).tolist() == [1, 2]
+    assert trace.chains(x.max(axis=-1, keepdims=True)).tolist() == [[1], [2]]
+    assert trace.chains(x.mean(axis=0)).tolist() == [2, 2, 3], "a sum, then a division"
+
+
+def test_what_is_masked_out_depends_on_nothing():
+    trace = Trace(shortest=True)
+    with trace.recording():
+        x = trace.watch(numbers(2, 3))
+        trace.starts_from(x, (0, 0))
+        xp.copyto(x, -xp.inf, where=np.array([[True, False, False], [False, False, False]]))
+        assert np.isinf(trace.chains(softmax(x)[0])).all()
+
+
+def test_an_operation_that_is_not_known_is_refused(trace):
+    x = trace.watch(numbers(2, 3))
+    for unknown in (lambda: np.linalg.norm(x), lambda: np.add.accumulate(x), lambda: np.sort(x) + 1.0):
+        with pytest.raises(NotImplementedError, match="the trace does not know"):
+            unknown()
+
+
+@pytest.mark.parametrize("make", [*(kind.make for kind in table1.KINDS.values()), lambda d, _, rng: GRU(d, d, rng=rng)])
+def test_the_trace_and_the_gradient_agree_about_who_depends_on_whom(make):
+    """An output has a chain from the first input, forward, exactly where its gradient says so, backward."""
+    n, d, rng = 70, 16, np.random.default_rng(1)
+    layer, x = make(d, 1, rng), rng.standard_normal((1, n, d)).astype(np.float32)
+    trace = Trace(shortest=True)
+    with trace.recording(layer):
+        traced = trace.watch(x.copy())
+        trace.starts_from(traced, (0, 0))
+        y, _ = forward(layer, traced)
+        reached = np.isfinite(trace.chains(y)[0]).any(axis=-1)
+    y, cache = forward(layer, x)
+    for t in (0, 1, 2, 3, 4, 5, 6, 7, 30, 31, 32, 33, 69):
+        dy = np.zeros_like(y)
+        dy[0, t] = 1.0
+        dx = layer.backward(dy, cache)
+        dx = dx[0] if isinstance(dx, tuple) else dx
+        if dx[0, 0].any():
+            assert reached[t], t
+        elif isinstance(layer, Conv1d):
+            assert not reached[t], t
+
+
+def forward(layer, x):
+    y, cache = table1.forward(layer, x)
+    return (y[0] if isinstance(y, tuple) else y), cache
+
+
+@pytest.mark.parametrize("n", [24, 80])
+def test_layers_have_the_multiply_adds_of_their_formulas(n):
+    d, k = 32, table1.KERNEL
+    counted = {name: table1.count(name, n, 0, d) for name in table1.KINDS}
+    sums = table1.HEADS * n * n if n * n * table1.HEADS > 4096 else 0  # of the softmax; small ones are no product
+    assert counted["self-attention"]["without_projections"] == 2 * n * n * d + sums
+    assert counted["self-attention"]["multiply_adds"] == 4 * n * d * d + 2 * n * n * d + sums
+    assert counted["recurrent"]["multiply_adds"] == 8 * n * d * d
+    assert counted["recurrent"]["without_projections"] == 4 * n * d * d
+    assert counted["convolutional"]["multiply_adds"] == counted["dilated"]["multiply_adds"] == k * n * d * d
+
+
+def test_only_a_recurrent_layer_has_a_chain_that_grows_with_the_length():
+    for name in table1.KINDS:
+        short, long = (table1.count(name, n, 0, 16) for n in (10, 20))
+        growth = long["products_in_chain"] - short["products_in_chain"]
+        assert growth == (2 * 10 if name == "recurrent" else 0), "forward and backward"
+    assert long["kind"] == "restricted"
+
+
+def test_paths_have_the_layers_that_their_reach_asks_for():
+    found = {name: table1.path(name, 40, 0) for name in table1.KINDS}
+    assert found["self-attention"]["layers"] == found["recurrent"]["layers"] == 1
+    assert found["convolutional"]["layers"] == 40 / (table1.KERNEL - 1)
+    assert found["dilated"]["layers"] == 4, "3^4 - 1 = 80 is the first reach of at least 40"
+    assert found["restricted"]["layers"] == 2, "each reaches 31 tokens back"
+    assert (found["recurrent"]["products"], found["self-attention"]["products"]) == (1, 3)
+    assert found["convolutional"]["products"] == found["convolutional"]["layers"]
+
+
+def test_the_longest_chain_of_an_lstm_and_its_shortest_path_grow_by_the_same_amount_each_step():
+    chains = [table1.count("recurrent", n, 0, 16)["operations_in_chain"] for n in (5, 6, 7)]
+    paths = [table1.path("recurrent", n, 0)["operations"] for n in (5, 6, 7)]
+    for lengths in (chains, paths):
+        assert lengths[2] - lengths[1] == lengths[1] - lengths[0] > 0
+    assert LSTM in [type(kind.make(8, 0, RNG)) for kind in table1.KINDS.values()]
+    assert isinstance(table1.KINDS["restricted"].make(8, 0, RNG), SelfAttention)

@@ -1,0 +1,246 @@
+"""Holds the numbers of a page to the code, or to a record.
+
+    wrong_facts(text)            what code can count: a number that the text has and the code contradicts
+    unrecorded(text)             what only a run can measure: numbers that are in no record
+    stated_numbers()             the measured numbers in the prose of docs/, for docs/records/stated.json
+
+A fact is a pattern with one group, a number, and a function that computes it; wherever the pattern occurs in README or
+in a page, the number must be the computed one. So a fact needs no change when a text is rewritten, only a line here
+when a new kind of number appears.
+"""
+
+import functools
+import importlib.util
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+DOCS, RECORDS = ROOT / "docs", ROOT / "docs" / "records"
+WRITTEN_ELSEWHERE = {
+    "error-messages.md",
+    "floating-point.md",
+    "contents.md",
+    "exercises.md",
+}
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in WRITTEN_ELSEWHERE)
+NUMBER = r"(?<![\w.#-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
+
+
+class Fact(NamedTuple):
+    """A number that code computes, and how a text says it."""
+
+    pattern: str
+    value: Callable[[], object]
+
+
+def gradcheck_rows():
+    from minitransformer.gradcheck.subjects import SUBJECTS
+
+    return len(SUBJECTS)
+
+
+def planted_bugs():
+    from tests.museum.exhibits import EXHIBITS
+
+    return len(EXHIBITS)
+
+
+def backward_functions():
+    from minitransformer import functional
+
+    return sum(name.endswith("_backward") for name in functional.__all__)
+
+
+def algebra_cases():
+    from tests.algebra.test_pairs import CASES
+
+    return len(CASES)
+
+
+def parameters(name):
+    from minitransformer.experiments.communication import MODELS
+    from minitransformer.inspection.activation_memory import count_parameters
+
+    return count_parameters(MODELS[name].config(0.1))
+
+
+def crossing_with_sums():
+    from minitransformer.experiments.table1 import HEADS, WIDTH
+
+    return round(4 * WIDTH**2 / (2 * WIDTH + HEADS))
+
+
+def activation_megabytes(**fields):
+    """What a step of the base model keeps, as `summary base --activations` counts it, for 8 pairs of 1,024 tokens."""
+    from minitransformer.inspection.activation_memory import kept_activations
+    from minitransformer.models import named_config
+
+    kept = kept_activations(named_config("base", 37_000, **fields), 8, 1024, 1024)
+    return round(sum(array.bytes * array.count for array in kept) / 1e6)
+
+
+def precision_results():
+    """What the generated page of the precision says; tests/precision holds that page."""
+    return re.search(r"(\d+) results of \d+ functions", (DOCS / "floating-point.md").read_text("utf-8"))[1]
+
+
+def mutation_changes():
+    (table,) = json.loads((RECORDS / "mutation.json").read_text("utf-8"))["tables"]
+    return sum(int(line[1].replace(",", "")) for line in table["cells"])
+
+
+def explorer_lines():
+    page = ROOT / "minitransformer" / "explorer" / "page"
+    names = ("engine.js", "formulas.js", "language.js")
+    return sum(len((page / name).read_text("utf-8").splitlines()) for name in names)
+
+
+FACTS = {
+    "rows of gradcheck": Fact(r"(?<!with )(?<!of )\b(\d{2,}) (?:proven )?rows\b(?! of one)", gradcheck_rows),
+    "rows of gradcheck, all": Fact(r"asymmetry of (\d+) rows", gradcheck_rows),
+    "bugs in the museum": Fact(r"(?<!of the )\b(\d+) (?:planted )?bugs\b", planted_bugs),
+    "functions with a backward": Fact(r"\b[Aa]ll (\d+) (?:pairs of )?functions\b", backward_functions),
+    "pairs of functions": Fact(r"\b(\d+) pairs of functions\b", backward_functions),
+    "cases of algebra": Fact(r"diagonals: (\d+)\s+cases", algebra_cases),
+    "gradients of the base model": Fact(r"\b([\d,]{8,}) gradients\b", lambda: parameters("base")),
+    "parameters of the base model": Fact(r"base model, ([\d,]{8,}) parameters\b", lambda: parameters("base")),
+    "parameters N of base": Fact(r"parameters N \| ([\d,]+) \|", lambda: parameters("base")),
+    "parameters N of big": Fact(r"parameters N \| [\d,]+ \| ([\d,]+) \|", lambda: parameters("big")),
+    "where attention meets the LSTM": Fact(r"/ \(2 d \+ h\) = (\d+)", crossing_with_sums),
+    "results of the precision": Fact(r"\b(\d{3,}) results\b", precision_results),
+    "memory of full attention": Fact(r"\b([\d,]+) MB with full attention", activation_megabytes),
+    "memory of tiles": Fact(r"\b([\d,]+) MB with tiled or windowed", lambda: activation_megabytes(attention="tiled")),
+    "memory of linear attention": Fact(
+        r"\b([\d,]+)\s+MB with linear attention", lambda: activation_megabytes(attention="linear")
+    ),
+    "memory of two key heads": Fact(
+        r"\b([\d,]+) MB with tiled attention and two", lambda: activation_megabytes(attention="tiled", num_kv_heads=2)
+    ),
+    "lines of the explorer": Fact(r"scripts that compute have ([\d,]+) lines", explorer_lines),
+    "changes of the source": Fact(r"\b(?:of|these|all) ([\d,]{4,}) changes\b", mutation_changes),
+}
+
+
+def computed_facts():
+    return {
+        name: f"{value:,}" if isinstance(value := fact.value(), int) else str(value) for name, fact in FACTS.items()
+    }
+
+
+def wrong_facts(text):
+    """["what: the text says A, the code B"] for a text."""
+    found = []
+    for name, fact in FACTS.items():
+        for match in re.finditer(fact.pattern, text):
+            said, true = match[1].strip(",").replace(",", ""), str(fact.value()).replace(",", "")
+            if said != true:
+                found.append(f"{name}: the text says {match[1]}, the code {true}")
+    return found
+
+
+def prose(text):
+    """A page without its generated tables, code, addresses, dates, versions, and what FACTS hold."""
+    text = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"`[^`]*`|\bet al\.,? \d{4}|\(\d{4}|\]\([^)]*\)|src=\"[^\"]*\"|https?://\S+|\b\d{4}-\d\d-\d\d\b", " ", text
+    )
+    text = re.sub(r"\b(?:Python|NumPy|PyTorch|CuPy|CUDA|OpenBLAS|mpi4py|MPICH|Chromium|[Ss]ections?) [\d.]+", " ", text)
+    for fact in FACTS.values():
+        text = re.sub(fact.pattern, " ", text)
+    return text
+
+
+def numbers(text):
+    """Each number of a prose with the word that follows it."""
+    return [" ".join(match.split()) for match in re.findall(NUMBER + r"(?:\s?(?:%|[^\W\d]+))?", prose(text))]
+
+
+def sections(text):
+    """{heading: text} of a page."""
+    parts = re.split(r"^(#+ .*)$", text, flags=re.MULTILINE)
+    return {
+        "": parts[0],
+        **{heading.lstrip("# "): body for heading, body in zip(parts[1::2], parts[2::2], strict=True)},
+    }
+
+
+def stated_numbers():
+    """{page: {section: {"measured": dates, "numbers": [...]}}} of the prose of docs/ as it is now."""
+    stated = {}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        dates = sorted(set(re.findall(r"\b\d{4}-\d\d-\d\d\b", text)))
+        for heading, body in sections(text).items():
+            if found := numbers(body):
+                here = sorted(set(re.findall(r"\b\d{4}-\d\d-\d\d\b", body))) or dates
+                stated.setdefault(page.name, {})[heading] = {"measured": here, "numbers": found}
+    return stated
+
+
+@functools.cache
+def write_tables():
+    """docs/write_tables.py as a module."""
+    spec = importlib.util.spec_from_file_location("write_tables", DOCS / "write_tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def records():
+    """The names of all records that have tables."""
+    return [path.stem for path in sorted(RECORDS.glob("*.json")) if path.stem not in ("stated", "claims")]
+
+
+@functools.cache
+def recorded():
+    """Every number of the records: those of tables, and those of prose and claims."""
+    pages = json.loads((RECORDS / "stated.json").read_text("utf-8"))
+    claims = json.loads((RECORDS / "claims.json").read_text("utf-8"))
+    texts = [text for page in pages.values() for section in page.values() for text in section["numbers"]]
+    texts += [claim["measured"] for claim in claims]
+    texts += [cell for name in records() for table in write_tables().tables(write_tables().read(name))
+              for line in (table.columns, *table.cells) for cell in line]  # fmt: skip
+    return {plain(number) for text in texts for number in re.findall(NUMBER, text)}
+
+
+def plain(number):
+    return number.lstrip("+").replace(",", "").rstrip(".")
+
+
+def unrecorded(text):
+    """The numbers of a text that no record has; those below 13 without a decimal are not looked at."""
+    found = [plain(number) for number in re.findall(NUMBER, prose(text))]
+    return [number for number in found if number not in recorded() and (not number.isdigit() or int(number) > 12)]
+
+
+def torn_rows(text):
+    """Table rows of a text with at least three decimals that do not stand together in one row of a record."""
+    lines = [
+        {plain(number) for cell in line for number in re.findall(NUMBER, cell)}
+        for name in records()
+        for table in write_tables().tables(write_tables().read(name))
+        for line in table.cells
+    ]
+    found = []
+    for row in re.findall(r"^\|.*\|$", text, flags=re.MULTILINE):
+        measured = {number for number in map(plain, re.findall(NUMBER, prose(row))) if "." in number}
+        if len(measured) >= 3 and row.count("|") > 4 and not any(measured <= line for line in lines):
+            found.append(row)
+    return found
+
+
+def wrong_scores(text):
+    """BLEU scores of a text that are no rounded form of a recorded one."""
+    scores = set()
+    for table in write_tables().tables(write_tables().read("translation-results")):
+        scores |= {float(line[i].split(" ")[0]) for line in table.cells for i in (2, 3) if line[i]}
+    models = write_tables().read("translation")["rows"]["models"]
+    scores |= {row[key] for row in models for key in ("bleu", "greedy")}
+    said = [
+        a or b for a, b in re.findall(r"(\d+(?:\.\d+)?) (?:points of )?BLEU|BLEU (?:of |is )?(\d+(?:\.\d+)?)", text)
+    ]
+    return [x for x in said if all(f"{score:.{len(x.partition('.')[2])}f}" != x for score in scores)]

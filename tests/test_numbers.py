@@ -1,0 +1,125 @@
+"""The numbers of README and of the pages in docs/ are those of the code, or those of a record."""
+
+import itertools
+import json
+import re
+
+import pytest
+
+from minitransformer.experiments import communication, running, table1
+from tests import numbers
+from tests.numbers import PAGES, RECORDS, ROOT
+
+README = ROOT / "README.md"
+EVERY_PAGE = pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+
+
+@EVERY_PAGE
+def test_what_the_code_can_count_is_what_the_page_says(page):
+    assert numbers.wrong_facts(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_those_of_their_records(page):
+    text = page.read_text("utf-8")
+    assert numbers.write_tables().with_tables(text) == text, "python docs/write_tables.py writes them again"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_measured_numbers_of_the_prose_are_those_that_were_recorded(page):
+    stated = json.loads((RECORDS / "stated.json").read_text("utf-8")).get(page.name, {})
+    found = {heading: numbers.numbers(body) for heading, body in numbers.sections(page.read_text("utf-8")).items()}
+    found = {heading: here for heading, here in found.items() if here}
+    recorded = {heading: section["numbers"] for heading, section in stated.items()}
+    assert found == recorded, "after a change on purpose: python docs/write_tables.py --state"
+
+
+def test_the_readme_has_no_number_that_is_in_no_record():
+    assert numbers.unrecorded(README.read_text("utf-8")) == []
+    assert numbers.wrong_scores(README.read_text("utf-8")) == []
+    assert numbers.torn_rows(README.read_text("utf-8")) == []
+
+
+def test_every_record_says_how_it_was_made_and_is_shown():
+    shown = set()
+    for page in PAGES:
+        shown |= {match[2] for match in numbers.write_tables().BLOCK.finditer(page.read_text("utf-8"))}
+    assert shown == set(numbers.records())
+    for name in numbers.records():
+        record = numbers.write_tables().read(name)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+        assert record["command"]
+        assert record["machine"]
+
+
+def test_recorded_rows_can_be_read_by_their_experiments():
+    for name in numbers.records():
+        record = numbers.write_tables().read(name)
+        if "rows" in record:
+            assert running.find(record["experiment"]).tables(record["rows"])
+            assert isinstance(running.find(record["experiment"]).findings(record["rows"]), list)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in table1.KINDS if kind != "dilated"])
+def test_recorded_counts_of_table_1_are_those_of_the_code(kind):
+    recorded = {row["n"]: row for row in numbers.write_tables().read("table1")["rows"]["layers"] if row["kind"] == kind}
+    for n in (16, 32, 64, 128):
+        assert recorded[n] == {**table1.count(kind, n, seed=0), "milliseconds": recorded[n]["milliseconds"]}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    list(itertools.product(("self-attention", "recurrent", "convolutional", "restricted"), (256, 512, 1024))),
+)
+def test_recorded_counts_of_table_1_are_those_of_the_code_for_long_sequences(kind, n):
+    rows = numbers.write_tables().read("table1")["rows"]["layers"]
+    (recorded,) = (row for row in rows if (row["kind"], row["n"]) == (kind, n))
+    assert recorded == {**table1.count(kind, n, seed=0), "milliseconds": recorded["milliseconds"]}
+
+
+@pytest.mark.parametrize("kind", table1.KINDS)
+def test_recorded_paths_of_table_1_are_those_of_the_code(kind):
+    (recorded,) = (row for row in numbers.write_tables().read("table1")["rows"]["paths"] if row["kind"] == kind)
+    assert recorded == table1.path(kind, table1.DISTANCE, seed=0)
+
+
+def test_recorded_simulation_is_that_of_the_recorded_steps():
+    rows = numbers.write_tables().read("communication")["rows"]
+    steps = {step["model"]: step for step in rows["steps"]}
+    for name, step in steps.items():
+        assert step["parameters"] == numbers.parameters(name)
+        assert step["tokens"] == communication.MODELS[name].tokens
+    simulated = [row for case in communication.cases(steps) for row in communication.simulate(*case)]
+    assert rows["simulated"] == simulated
+
+
+@pytest.mark.parametrize("processes", [2, 3, 4])
+def test_recorded_fits_are_those_of_the_recorded_sums(processes):
+    rows = numbers.write_tables().read("communication")["rows"]
+    found = communication.fit([row for row in rows["sums"] if row["processes"] == processes])
+    (recorded,) = (row for row in rows["fits"] if row["processes"] == processes)
+    for name in ("latency", "bandwidth", "largest factor"):
+        assert recorded[name] == pytest.approx(found[name], rel=0.1)  # of sums that were rounded to microseconds
+
+
+@pytest.mark.parametrize("kind", ["LSTM, forget bias 0", "LSTM, forget bias log n", "attention, even"])
+def test_recorded_gradients_are_those_of_the_code(kind):
+    from minitransformer.experiments import gradient_reach
+
+    for row in numbers.write_tables().read("gradient-reach")["rows"]["gradients"]:
+        if row["layer"] == kind and row["distance"] <= 64:
+            assert f"{gradient_reach.reach(kind, row['distance'] + 1, 0):.0e}" == f"{row['norm']:.0e}"
+
+
+def test_a_page_that_says_something_else_is_noticed():
+    """The helpers see a wrong number in any text, also in one that is rewritten."""
+    true = numbers.computed_facts()
+    rows, bugs = true["rows of gradcheck"], true["bugs in the museum"]
+    text = f"We check {rows} rows, plant {bugs} bugs and translate with 26.35 BLEU."
+    assert numbers.wrong_facts(text) + numbers.unrecorded(text) + numbers.wrong_scores(text) == []
+    assert numbers.wrong_facts(text.replace(" rows", "1 rows"))
+    assert numbers.wrong_facts(text.replace(" bugs", "9 bugs"))
+    assert numbers.wrong_scores(text.replace("26.35", "62"))
+    assert numbers.unrecorded("It takes 123.456 ms.") == ["123.456"]
+    assert numbers.unrecorded("Until 2026-11-21, `x = 98765` in NumPy 98.7 and [a page](a/98765).") == []
