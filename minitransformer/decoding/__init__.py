@@ -1,9 +1,15 @@
 """Turning a trained model into sequences."""
 
 from minitransformer.decoding.beam import Hypothesis, beam_search, length_penalty
-from minitransformer.decoding.generate import Generated, generate, generate_tokens
-from minitransformer.decoding.greedy import greedy_decode
-from minitransformer.decoding.masks import FilledMasks, fill_mask
+from minitransformer.decoding.generate import (
+    FilledMasks,
+    Generated,
+    fill_mask,
+    generate,
+    generate_tokens,
+    greedy_decode,
+)
+from minitransformer.decoding.rereading import RereadingState, decoding_state
 from minitransformer.decoding.sampling import Greedy, Sampling, forbid_repeats, log_softmax
 from minitransformer.decoding.translate import Translation, find_translations, translate
 
@@ -12,9 +18,11 @@ __all__ = [
     "Generated",
     "Greedy",
     "Hypothesis",
+    "RereadingState",
     "Sampling",
     "Translation",
     "beam_search",
+    "decoding_state",
     "fill_mask",
     "find_translations",
     "forbid_repeats",

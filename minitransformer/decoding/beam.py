@@ -7,7 +7,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
-from minitransformer.decoding.interfaces import DecodingState
+from minitransformer.decoding.rereading import DecodingState
 from minitransformer.decoding.sampling import log_softmax
 from minitransformer.vocabulary import EOS
 

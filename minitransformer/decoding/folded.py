@@ -23,7 +23,6 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids
-from minitransformer.decoding.interfaces import DecoderOnly
 from minitransformer.functional import rows_from, softmax
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear, RMSNorm
 from minitransformer.layers.feed_forward import ACTIVATIONS
@@ -132,7 +131,7 @@ class FoldedBlock:
 class FoldedGPT:
     """A whole GPT for one token at a time. It copies the weights: later changes of the model have no effect."""
 
-    def __init__(self, model: DecoderOnly) -> None:
+    def __init__(self, model: Any) -> None:
         E, output = model.embedding.tokens, model.output
         positions: Any = model.embedding.positions
         norm: Any = model.blocks.norm
@@ -158,9 +157,8 @@ class FoldedGPT:
         return self.output(self.unit(x))
 
 
-def fold(model: DecoderOnly) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None if there is none.
-
-    That is so if not only norms read the residual stream, as with post-norm.
-    """
-    return FoldedGPT(model) if model.config.norm == "pre" and model.config.has_final_norm else None
+def fold(model: Any) -> FoldedGPT | None:
+    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm."""
+    parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
+    only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
+    return FoldedGPT(model) if only_norms else None

@@ -1,15 +1,15 @@
-"""Generating token by token, from any decoding state (see decoding/incremental.py)."""
+"""Generating token by token, from any decoding state (see decoding/rereading.py), and filling in masked tokens."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
-from minitransformer.decoding.interfaces import DecodingState
+from minitransformer.decoding.rereading import DecodingState, decoding_state
 from minitransformer.decoding.sampling import Greedy, forbid_repeats, log_softmax
-from minitransformer.vocabulary import EOS, PAD
+from minitransformer.vocabulary import EOS, PAD, SPECIAL_TOKENS
 
 
 class Generated(NamedTuple):
@@ -72,3 +72,39 @@ def generate_tokens(
             return
         ids = token[:, None]
         said = np.concatenate([said, ids], axis=1) if no_repeat else said
+
+
+def greedy_decode(model: Any, source: np.ndarray, max_new_tokens: int) -> np.ndarray:
+    """Take the most likely next token at every step, for a batch of sources (encoder-decoder) or prompts (GPT).
+
+    source (B, S) ids, padded at the end -> (B, T) ids with T <= max_new_tokens: each row ends with eos, unless it
+    reached max_new_tokens first, and is padded after eos. Stops when all rows have produced eos. Raises ValueError if
+    max_new_tokens is less than 1.
+    """
+    state = decoding_state(model, source, max_new_tokens)
+    return generate(state, state.prompt, max_new_tokens).ids
+
+
+class FilledMasks(NamedTuple):
+    """The most likely tokens at each of M masks, the likeliest first."""
+
+    ids: np.ndarray  # (M, K)
+    probabilities: np.ndarray  # (M, K), under the model
+
+
+def fill_mask(model: Any, ids: np.ndarray, mask_id: int, top_k: int = 5) -> FilledMasks:
+    """The `top_k` = K most likely tokens at each place of ids (T,) that holds `mask_id`, M in all -> FilledMasks.
+
+    `model` maps ids (B, T) on the host to logits (B, T, V), as BERT does. It reads the text once, so each mask is
+    filled as if the others stayed masked. Special tokens and the mask itself are never chosen; K is at most the number
+    of other tokens. Raises ValueError if there is no mask or top_k is less than 1, and as the model does.
+    """
+    check_integer("top_k", top_k, least=1)
+    places = np.flatnonzero(ids == mask_id)
+    if not places.size:
+        raise ValueError(f"there is no mask to fill: no id is mask_id = {mask_id}")
+    p = np.exp(log_softmax(to_host(model(ids[None]))[0, places]))
+    never = [*range(len(SPECIAL_TOKENS)), mask_id]
+    ranked = np.where(np.isin(np.arange(p.shape[1]), never), -1.0, p)
+    best = np.argsort(-ranked, axis=1, kind="stable")[:, : min(top_k, p.shape[1] - len(never))]
+    return FilledMasks(best, np.take_along_axis(p, best, axis=1))

@@ -1,66 +1,94 @@
-"""Incremental decoding: a sequence is read token by token, and the keys and values of earlier tokens are kept.
+"""Incremental decoding of the library's own models: what they computed for earlier tokens is kept.
 
-Decoding states of all models have the same interface (see interfaces.py):
-
-    state = model.decoding_state(source, max_new_tokens)
-    logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them
-    state.select(rows)             keep these sequences, in this order, as beam search does
-    state.prompt                   ids (B, n): what to read first
+A Transformer keeps keys and values, a recurrent model its state, a convolutional one the last inputs of each layer. All
+of these go around `forward`, so they are right for the library's own layers alone. Every state asks, when it is made,
+whether the model has others (`foreign_layers`); then it reads all tokens again for each new one (rereading.py).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
 from minitransformer.decoding.folded import FoldedGPT, fold
-from minitransformer.decoding.interfaces import DecoderOnly, EncoderDecoder
+from minitransformer.decoding.rereading import RereadingState, check_rows, left_padded
 from minitransformer.functional import causal_mask, padding_mask
+from minitransformer.layers.foreign import foreign_layers
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.vocabulary import BOS, PAD
 
-
-def check_rows(ids: np.ndarray, batch: int) -> None:
-    """TypeError or ValueError unless `ids` is (batch, n): a single row would be broadcast to all sequences."""
-    if not hasattr(ids, "ndim"):
-        raise TypeError(f"the next tokens must be an array of ids, got {type(ids).__name__}")
-    if ids.ndim != 2 or len(ids) != batch:
-        raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
+AnyTextState = TypeVar("AnyTextState", bound="TextState")
 
 
-def allowed_for_new(config: Any, kv_cache: KVCache, count: int) -> xp.ndarray | None:
-    """The mask (1, 1, n, S) with which n = `count` new tokens attend to cached tokens and, causally, to new ones.
+class ModelState:
+    """What all states share. A subclass defines `_extend` and `_select`, for a model without foreign layers."""
 
-    None for one token, which may attend to everything, and for kinds of attention that need no causal mask.
-    """
-    if count == 1 or not config.needs_causal_mask:
-        return None
-    return causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]
-
-
-class TransformerState:
-    """The decoder of an encoder-decoder, for one batch of sources (B, S).
-
-    It may read padding among the target's tokens, but no token attends to it, as in the whole model. Raises ValueError
-    if `max_new_tokens` is less than 1.
-    """
-
-    def __init__(self, model: EncoderDecoder, source: np.ndarray, max_new_tokens: int) -> None:
-        check_integer("max_new_tokens", max_new_tokens, least=1)
+    def __init__(
+        self, model: Any, batch: int, padding: np.ndarray | None = None, source: np.ndarray | None = None
+    ) -> None:
         self.model = model
-        self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
-        memory, _ = model.encode(source)
-        self.kv_caches = model.decoder.make_kv_caches(len(source), max_new_tokens)
-        self.memory_kv_caches = model.decoder.read(memory)
-        self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
-        self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
-        self.sources = np.arange(len(source))  # which source each row reads
+        self.batch = check_integer("batch", batch, least=0)
+        self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
+        self.rereading = RereadingState(model, batch, padding, source) if foreign_layers(model) else None
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
-        """ids (B, n) on the host -> logits (B, V)."""
-        check_rows(ids, len(self.allowed))
+        """Read ids (B, n) on the host -> logits (B, V)."""
+        check_rows(ids, self.batch)
+        return self._extend(ids) if self.rereading is None else self.rereading.extend(ids)
+
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host), in this order."""
+        self.batch = len(rows)
+        self.padding = None if self.padding is None else self.padding[rows]
+        if self.rereading is None:
+            self._select(np.asarray(rows), to_device(np.asarray(rows)))
+        else:
+            self.rereading.select(rows)
+
+    def _extend(self, ids):
+        raise NotImplementedError
+
+    def _select(self, rows, kept):
+        """`rows` on the host and, called `kept`, on the device."""
+        raise NotImplementedError
+
+
+class SourceState(ModelState):
+    """The decoder of an encoder-decoder, for one batch of sources (B, S).
+
+    Raises ValueError if `max_new_tokens` is less than 1.
+    """
+
+    def __init__(self, model: Any, source: np.ndarray, max_new_tokens: int) -> None:
+        check_integer("max_new_tokens", max_new_tokens, least=1)
+        super().__init__(model, len(source), source=source)
+        self.prompt = np.full((len(source), 1), BOS, dtype=source.dtype)
+        self.sources = np.arange(len(source))  # which source each row reads
+        if self.rereading is None:
+            self._read(source, max_new_tokens)
+
+    def _read(self, source, max_new_tokens):
+        raise NotImplementedError
+
+    def _selects_sources(self, rows):
+        """Whether rows change their sources; in most steps of beam search those of each source change places."""
+        before, self.sources = self.sources, self.sources[rows]
+        return not np.array_equal(before, self.sources)
+
+
+class TransformerState(SourceState):
+    """The decoder of a Transformer. It may read padding among the target's tokens, but no token attends to it."""
+
+    def _read(self, source, max_new_tokens):
+        memory, _ = self.model.encode(source)
+        self.kv_caches = self.model.decoder.make_kv_caches(len(source), max_new_tokens)
+        self.memory_kv_caches = self.model.decoder.read(memory)
+        self.source_allowed = padding_mask(to_device(source), PAD)  # (B, 1, 1, S)
+        self.allowed = xp.empty((len(source), 1, 1, max_new_tokens), dtype=bool)  # True where a read token is not PAD
+
+    def _extend(self, ids):
         model, kv_cache = self.model, self.kv_caches[0]
         start, end = kv_cache.length, kv_cache.end_after(ids.shape[1])
         x, _ = model.target_embedding.forward(ids, start=start)
@@ -70,58 +98,89 @@ class TransformerState:
         y = model.decoder.extend(x, self.kv_caches, self.memory_kv_caches, allowed, self.source_allowed)
         return model.output(y[:, -1:])[:, 0]
 
-    def select(self, rows: Sequence[int] | np.ndarray) -> None:
-        """Keep the sequences `rows` (integers on the host), in this order."""
-        kept = to_device(np.asarray(rows))
+    def _select(self, rows, kept):
         self.allowed = self.allowed[kept]
         for kv_cache in self.kv_caches:
             kv_cache.select(kept)
-        before, self.sources = self.sources, self.sources[rows]
-        if np.array_equal(before, self.sources):
-            return  # as in most steps of beam search, which reorders the rows of each source among themselves
-        self.source_allowed = self.source_allowed[kept]
-        for kv_cache in self.memory_kv_caches:
-            kv_cache.select(kept)
+        if self._selects_sources(rows):
+            self.source_allowed = self.source_allowed[kept]
+            for kv_cache in self.memory_kv_caches:
+                kv_cache.select(kept)
 
 
-def left_padded(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,)."""
-    padding = (ids == PAD).sum(axis=1)
-    where = (np.arange(ids.shape[1]) - padding[:, None]) % ids.shape[1]
-    return np.take_along_axis(ids, where, axis=1), padding
+class RecurrentState(SourceState):
+    """The decoder of a Seq2Seq: its state is all that it remembers, however long the text; with attention, the memory.
 
-
-class GPTState:
-    """A decoder-only model, for `batch` texts of at most `max_len` tokens that begin with `padding` (B,) tokens of PAD.
-
-    Prompts of different lengths are padded on the left, so that all end, and continue, at the same place. No token
-    attends to the padding, and the first token after it is at position 0. `prompt` (B, 0) is empty, except in a state
-    made by `for_prompts`. Raises ValueError if `max_len` is less than 1.
+    There is no limit on the tokens that it reads.
     """
 
-    def __init__(self, model: DecoderOnly, batch: int, max_len: int, padding: np.ndarray | None = None) -> None:
-        check_integer("max_len", max_len, least=1)
-        self.model = model
-        self.batch = check_integer("batch", batch, least=0)
+    def _read(self, source, max_new_tokens):
+        (self.memory, self.state), _ = self.model.encode(source)
+        self.allowed = to_device(source != PAD)[:, None]  # (B, 1, S)
+        attention = self.model.attention
+        self.keys: Any = None if attention is None else attention.keys(self.memory)[0]
+
+    def _extend(self, ids):
+        model = self.model
+        y, self.state = model.decoder(model.target_embedding(ids), self.state, tokens_of(ids))
+        y = y[:, -1:]
+        if model.attention is not None:
+            y, _ = model.attention.attend(y, self.memory, self.keys, self.allowed)
+        return model.output(y)[:, 0]
+
+    def _select(self, rows, kept):
+        self.state = tuple(array[:, kept] for array in self.state)
+        if self._selects_sources(rows) and self.keys is not None:
+            self.memory, self.keys, self.allowed = self.memory[kept], self.keys[kept], self.allowed[kept]
+
+
+class TextState(ModelState):
+    """A language model, for `batch` texts that begin with `padding` (B,) tokens of PAD.
+
+    Prompts of different lengths are padded on the left, so that all end, and continue, at the same place. No token sees
+    the padding. `prompt` (B, 0) is empty, except in a state made by `for_prompts`.
+    """
+
+    def __init__(self, model: Any, batch: int, padding: np.ndarray | None = None) -> None:
+        super().__init__(model, batch, padding)
         self.prompt = np.empty((batch, 0), dtype=np.int64)
-        self.kv_caches = model.blocks.make_kv_caches(batch, max_len)
-        self.padding = None if padding is None or not np.any(padding) else np.asarray(padding)
-        self.folded: FoldedGPT | None = None  # made when a token is read alone for the first time
 
     @classmethod
-    def for_prompts(cls, model: DecoderOnly, prompts: np.ndarray, max_new_tokens: int) -> "GPTState":
+    def for_prompts(cls: type[AnyTextState], model: Any, prompts: np.ndarray, max_new_tokens: int) -> AnyTextState:
         """A state that continues `prompts` (B, T), padded at the end, by at most `max_new_tokens` tokens."""
         check_integer("max_new_tokens", max_new_tokens, least=1)
         prompt, padding = left_padded(prompts)
-        if padding.any() and model.config.num_global:
-            raise ValueError("a model with global tokens can only continue prompts of the same length")
-        state = cls(model, len(prompt), prompt.shape[1] + max_new_tokens, padding)
+        state = cls._of_length(model, len(prompt), prompt.shape[1] + max_new_tokens, padding)
         state.prompt = prompt
         return state
 
-    def extend(self, ids: np.ndarray) -> xp.ndarray:
-        """ids (B, n) on the host -> logits (B, V)."""
-        check_rows(ids, self.batch)
+    @classmethod
+    def _of_length(cls, model, batch, max_len, padding):
+        return cls(model, batch, padding)
+
+
+class GPTState(TextState):
+    """A decoder-only model, for texts of at most `max_len` tokens. The first token after the padding is at position 0.
+
+    Raises ValueError if `max_len` is less than 1, and for padding before a model with global tokens.
+    """
+
+    def __init__(self, model: Any, batch: int, max_len: int, padding: np.ndarray | None = None) -> None:
+        check_integer("max_len", max_len, least=1)
+        super().__init__(model, batch, padding)
+        if self.rereading is not None:
+            return
+        self.kv_caches = model.blocks.make_kv_caches(batch, max_len)
+        self.folded: FoldedGPT | None = None  # made when a token is read alone for the first time
+
+    @classmethod
+    def _of_length(cls, model, batch, max_len, padding):
+        state = cls(model, batch, max_len, padding)
+        if state.rereading is None and padding.any() and model.config.num_global:
+            raise ValueError("a model with global tokens can only continue prompts of the same length")
+        return state
+
+    def _extend(self, ids):
         model = self.model
         start: Any = self.kv_caches[0].length  # with padding, one start for each sequence
         allowed = allowed_for_new(model.config, self.kv_caches[0], ids.shape[1])
@@ -137,12 +196,7 @@ class GPTState:
         y = model.blocks.extend(x, self.kv_caches, allowed)
         return model.output(y[:, -1:])[:, 0]
 
-    def select(self, rows: Sequence[int] | np.ndarray) -> None:
-        """Keep the sequences `rows` (integers on the host), in this order."""
-        if self.padding is not None:
-            self.padding = self.padding[rows]
-        self.batch = len(rows)
-        kept = to_device(np.asarray(rows))
+    def _select(self, rows, kept):
         for kv_cache in self.kv_caches:
             kv_cache.select(kept)
 
@@ -154,14 +208,14 @@ class SlidingState:
     `max_len`. Each token costs one row of attention, except for those at which half a window is read again.
     """
 
-    def __init__(self, model: DecoderOnly, batch: int, window: int | None = None) -> None:
+    def __init__(self, model: Any, batch: int, window: int | None = None) -> None:
         self.model, self.batch = model, batch
         self.window = window or model.config.max_len
         self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
         self.state = GPTState(model, batch, self.window)
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
-        """ids (B, n) on the host -> logits (B, V)."""
+        """Read ids (B, n) on the host -> logits (B, V)."""
         self.read = np.concatenate([self.read, ids], axis=1)
         if self.read.shape[1] > self.window:
             self.read = ids = self.read[:, -max(1, self.window // 2) :]
@@ -172,3 +226,47 @@ class SlidingState:
         """Keep the sequences `rows` (integers on the host), in this order."""
         self.read, self.batch = self.read[rows], len(rows)
         self.state.select(rows)
+
+
+class ConvState(TextState):
+    """A convolutional language model: each layer keeps as many of its last inputs as its kernel reads.
+
+    Every layer reads padding as zeros. Unlike a KV cache, the buffers do not grow, so there is no longest text.
+    """
+
+    def __init__(self, model: Any, batch: int, padding: np.ndarray | None = None) -> None:
+        super().__init__(model, batch, padding)
+        self.length = 0
+        if self.rereading is None:
+            self.buffers = [block.sublayer.conv.make_buffer(batch) for block in model.blocks]
+
+    def _extend(self, ids):
+        model, mask = self.model, None
+        if self.padding is not None and self.length < self.padding.max():
+            mask = to_device(np.arange(self.length, self.length + ids.shape[1]) >= self.padding[:, None])
+        self.length += ids.shape[1]
+        x, _ = model.embedding.forward(ids)
+        for block, buffer in zip(model.blocks, self.buffers, strict=True):
+            x = block.extend(x, buffer, mask)
+        y = x[:, -1:] if model.norm is None else model.norm(x[:, -1:])
+        return model.output(y)[:, 0]
+
+    def _select(self, rows, kept):
+        for buffer in self.buffers:
+            buffer.select(kept)
+
+
+def allowed_for_new(config: Any, kv_cache: KVCache, count: int) -> xp.ndarray | None:
+    """The mask (1, 1, n, S) with which n = `count` new tokens attend to cached tokens and, causally, to new ones.
+
+    None for one token, which may attend to everything, and for kinds of attention that need no causal mask.
+    """
+    if count == 1 or not config.needs_causal_mask:
+        return None
+    return causal_mask(kv_cache.length + count)[:, :, kv_cache.length :]
+
+
+def tokens_of(ids: np.ndarray) -> xp.ndarray | None:
+    """Which of the ids (B, T) on the host are tokens and not padding -> boolean (B, T) on the device; None if all."""
+    tokens = ids != PAD
+    return None if tokens.all() else to_device(tokens)

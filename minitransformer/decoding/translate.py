@@ -1,13 +1,13 @@
 """Translating sentences with a trained encoder-decoder: text in, text out, as in section 6.1 of the paper."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.checks import check_integer
 from minitransformer.decoding.beam import beam_search
-from minitransformer.decoding.interfaces import DecodingModel
+from minitransformer.decoding.rereading import decoding_state
 from minitransformer.tokenizers import Tokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
 
@@ -16,12 +16,6 @@ MORE = 50  # tokens that a translation may have beyond those of its source (sect
 BATCH_TOKENS = 10_000  # a batch of 33 sources of 25 tokens, with a beam of 4; larger ones are not faster
 
 SHOWN = 30  # characters of a sentence that is refused
-
-
-class TranslationModel(DecodingModel, Protocol):
-    """A model that can translate: Transformer and Seq2Seq."""
-
-    config: Any  # has `max_len`
 
 
 class Translation(NamedTuple):
@@ -34,7 +28,7 @@ class Translation(NamedTuple):
 
 
 def translate(
-    model: TranslationModel,
+    model: Any,
     tokenizer: Tokenizer,
     sentences: Sequence[str],
     beam: int = BEAM,
@@ -51,7 +45,7 @@ def translate(
 
 
 def find_translations(
-    model: TranslationModel,
+    model: Any,
     tokenizer: Tokenizer,
     sentences: Sequence[str],
     beam: int = BEAM,
@@ -80,7 +74,7 @@ def find_translations(
             line[: len(sources[row])] = sources[row]
         if ids.shape[1] > 1:  # more than eos
             limits = [min(len(sources[row]) + MORE, longest) for row in rows]
-            state = model.decoding_state(ids, limits[-1])
+            state = decoding_state(model, ids, limits[-1])
             answers = beam_search(state, len(rows), limits, BOS, beam, alpha if beam > 1 else 0.0)
             for row, (best, *_) in zip(rows, answers, strict=True):
                 text = " ".join(tokenizer.decode(best.ids).split())  # one line, as the sentences of training are

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from minitransformer.decoding.greedy import greedy_decode
-from minitransformer.decoding.interfaces import DecodingModel
+from minitransformer.decoding import greedy_decode
 
 DECODED = 250  # sequences decoded at a time
 SLACK = 2  # tokens beyond the longest right answer, so that a missing eos shows
@@ -18,7 +17,7 @@ def exact_match(decoded: np.ndarray, expected: np.ndarray) -> float:
     return float((decoded == expected).all(axis=1).mean())
 
 
-def decode_and_score(model: DecodingModel, batch: Any) -> tuple[np.ndarray, float]:
+def decode_and_score(model: Any, batch: Any) -> tuple[np.ndarray, float]:
     """Greedy answers (B, T) to all sources of a batch, and their exact match.
 
     `batch` has `source` (B, S) and `target_out` (B, T'), the right answers.

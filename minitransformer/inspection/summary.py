@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minitransformer.core import Layer
+from minitransformer.core import Layer, Parameter
 from minitransformer.layers import (
     GRU,
     LSTM,
@@ -18,6 +18,7 @@ from minitransformer.layers import (
     RMSNorm,
     SelfAttention,
 )
+from minitransformer.layers.foreign import is_library
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)
@@ -40,14 +41,14 @@ class Row(NamedTuple):
 
 
 def summarize(model: Layer) -> list[Row]:
-    """The layers of an encoder-decoder, from the input to the output -> list of Row.
+    """The layers of a model, from the input to the output -> list of Row.
 
+    A layer that is not the library's is one row, with "?" for the shape of its output if its class says nothing of it.
     Shared parameters count in the first row that has them, so the rows add up to the model's number of parameters.
     """
     rows: list[Row] = []
     seen: set[int] = set()  # ids of parameters
-    for name, layer in _leaves(model):
-        parameters = layer.parameters()
+    for name, layer, parameters in _leaves(model):
         new = [parameter for parameter in parameters if id(parameter) not in seen]
         seen.update(id(parameter) for parameter in new)
         size, shared = sum(parameter.data.size for parameter in new), len(new) < len(parameters)
@@ -55,15 +56,21 @@ def summarize(model: Layer) -> list[Row]:
     return rows
 
 
-def _leaves(layer, prefix=""):
-    for name, child in layer.children():
-        if isinstance(child, LEAVES):
-            yield prefix + name, child
-        else:
-            yield from _leaves(child, f"{prefix}{name}.")
+def _leaves(layer, name=""):
+    """(name, layer, its parameters) of each row. A layer that is opened has a row too if it has parameters itself."""
+    own = [value for value in vars(layer).values() if isinstance(value, Parameter)]
+    if isinstance(layer, LEAVES) or (name and not is_library(layer)) or (own and not [*layer.children()]):
+        yield name, layer, layer.parameters()
+        return
+    if own:
+        yield name, layer, own
+    for inner, child in layer.children():
+        yield from _leaves(child, f"{name}.{inner}" if name else inner)
 
 
 def _output_shape(name, layer):
+    if not isinstance(layer, LEAVES):
+        return "?"
     if name.startswith("output"):
         return "(B, T, V)"
     width = "R" if isinstance(layer, RECURRENT) else "C"

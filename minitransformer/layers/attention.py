@@ -85,7 +85,8 @@ class MultiHeadAttention(Layer):
         if self.positions is not None:
             q, k = self.positions.rotate(q), self.positions.rotate(k)
             bias = self.positions.bias(*self._bias_of(q.shape[2], k.shape[2]))
-        y, cache = self.kind.forward(q, k, v, allowed, self.dropout_rate, rng, bias, self.scale)
+        options = {"dropout_rate": self.dropout_rate, "rng": rng, "bias": bias, "scale": self.scale}
+        y, cache = self.kind.forward(q, k, v, allowed, **options)
         return merge_heads(y), cache
 
     def _bias_of(self, T, S):
@@ -175,7 +176,7 @@ class SelfAttention(MultiHeadAttention):
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(q.shape[2], start + q.shape[2], start)
-        y = self.kind.extend(q, k, v, kv_cache, allowed, bias, self.scale)
+        y = self.kind.extend(q, k, v, kv_cache, allowed, bias=bias, scale=self.scale)
         return self.output(merge_heads(y))
 
 

@@ -5,7 +5,6 @@ A kind has no parameters: all of them use the same projections of queries, keys 
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import to_device, xp
@@ -67,18 +66,13 @@ class FullAttention:
     pattern = Pattern()
 
     def forward(
-        self,
-        q: xp.ndarray,
-        k: xp.ndarray,
-        v: xp.ndarray,
-        allowed: xp.ndarray | None = None,
-        dropout_rate: float = 0.0,
-        rng: np.random.Generator | None = None,
-        bias: xp.ndarray | None = None,
-        scale: float | None = None,
+        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
     ) -> tuple[xp.ndarray, Any]:
-        """q (B, H, T, D), k and v (B, G, S, D), allowed broadcastable to (B, H, T, S) -> y (B, H, T, D)."""
-        return scaled_dot_product_attention(q, k, v, allowed, dropout_rate, rng, bias, scale)
+        """q (B, H, T, D), k and v (B, G, S, D), allowed broadcastable to (B, H, T, S) -> y (B, H, T, D).
+
+        The options are dropout_rate, rng, bias and scale, as for `scaled_dot_product_attention`.
+        """
+        return scaled_dot_product_attention(q, k, v, allowed, **options)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
         """(dq, dk, dv, dbias) from dy (B, H, T, D); dbias (H, T, S) is None if there was no bias."""
@@ -102,7 +96,11 @@ class FullAttention:
 
         allowed (B, H, n, S) and bias (H, n, S) are for all S tokens up to the last new one.
         """
-        return attend_incrementally(q, *self.read(k, v, kv_cache, allowed, bias), scale)
+        return self._attend_new(q, *self.read(k, v, kv_cache, allowed, bias), scale)
+
+    def _attend_new(self, q, k, v, allowed, bias, scale):
+        """The new tokens' queries, and what `read` has returned -> y."""
+        return attend_incrementally(q, k, v, allowed, bias, scale)
 
     def read(
         self, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None, bias: xp.ndarray | None
@@ -124,18 +122,10 @@ class TiledAttention(FullAttention):
         self.pattern = pattern
 
     def forward(
-        self,
-        q: xp.ndarray,
-        k: xp.ndarray,
-        v: xp.ndarray,
-        allowed: xp.ndarray | None = None,
-        dropout_rate: float = 0.0,
-        rng: np.random.Generator | None = None,
-        bias: xp.ndarray | None = None,
-        scale: float | None = None,
+        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
     ) -> tuple[xp.ndarray, Any]:
         """As `FullAttention.forward`, with a bias (H, T, S), or (H, 1, T + S - 1) by distance."""
-        return tiled_attention(q, k, v, allowed, dropout_rate, rng, bias, scale, self.pattern)
+        return tiled_attention(q, k, v, allowed, pattern=self.pattern, **options)
 
     def backward(self, dy: xp.ndarray, cache: Any) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray, xp.ndarray | None]:
         """As `FullAttention.backward`; dbias has the shape of the bias."""
@@ -148,32 +138,15 @@ class TiledAttention(FullAttention):
             return KVCache(shape, dtype)
         return RollingKVCache(shape, dtype, window)
 
-    def extend(
-        self,
-        q: xp.ndarray,
-        k: xp.ndarray,
-        v: xp.ndarray,
-        kv_cache: Any,
-        allowed: xp.ndarray | None = None,
-        bias: xp.ndarray | None = None,
-        scale: float | None = None,
-    ) -> xp.ndarray:
-        """As `FullAttention.extend`; several tokens, such as a prompt, are read in tiles, without a causal mask."""
-        start, n = kv_cache.length, q.shape[2]
-        if n == 1:
-            return super().extend(q, k, v, kv_cache, allowed, bias, scale)
-        k, v = kv_cache.append(k, v)
-        first = start + n - k.shape[2]  # the position of the first key; they are in order
-        allowed, bias = (_of_keys(x, slice(first, None)) for x in (allowed, bias))
-        pattern = ShiftedPattern(self.pattern, start - first)
-        y, _ = tiled_attention(q, k, v, allowed, bias=bias, scale=scale, pattern=pattern)
-        return y
-
     def read(
         self, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None, bias: xp.ndarray | None
     ) -> tuple[xp.ndarray, xp.ndarray, xp.ndarray | None, xp.ndarray | None]:
-        """As `FullAttention.read`, for one new token."""
+        """As `FullAttention.read`. Several new tokens, such as a prompt, get all keys, in the order of the text."""
+        start, n = kv_cache.length, k.shape[2]
         k, v = kv_cache.append(k, v)
+        if n > 1:
+            first = start + n - k.shape[2]  # the position of the first key
+            return k, v, *(_of_keys(x, slice(first, None)) for x in (allowed, bias))
         if not self.pattern.is_sparse:
             return k, v, allowed, bias
         positions = kv_cache.positions
@@ -183,6 +156,14 @@ class TiledAttention(FullAttention):
             near = to_device(self.pattern.allowed(positions[-1:, None], positions))  # (1, number of keys)
             allowed = near if allowed is None else allowed & near
         return k, v, allowed, bias
+
+    def _attend_new(self, q, k, v, allowed, bias, scale):
+        """Several tokens are read in tiles, without a causal mask."""
+        n = q.shape[2]
+        if n == 1:
+            return super()._attend_new(q, k, v, allowed, bias, scale)
+        pattern = ShiftedPattern(self.pattern, k.shape[2] - n)
+        return tiled_attention(q, k, v, allowed, bias=bias, scale=scale, pattern=pattern)[0]
 
 
 class LinearAttention:
@@ -196,21 +177,13 @@ class LinearAttention:
         self.pattern = Pattern(causal=causal)
 
     def forward(
-        self,
-        q: xp.ndarray,
-        k: xp.ndarray,
-        v: xp.ndarray,
-        allowed: xp.ndarray | None = None,
-        dropout_rate: float = 0.0,
-        rng: np.random.Generator | None = None,
-        bias: xp.ndarray | None = None,
-        scale: float | None = None,
+        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, allowed: xp.ndarray | None = None, **options: Any
     ) -> tuple[xp.ndarray, Any]:
         """As `FullAttention.forward`, with allowed (B, 1, 1, S), and 1 / sqrt(D) does not divide the scores.
 
         Raises ValueError for a dropout rate, a bias or a scale, which change single weights.
         """
-        if dropout_rate or bias is not None or scale is not None:
+        if options.get("dropout_rate") or options.get("bias") is not None or options.get("scale") is not None:
             raise ValueError("linear attention takes no dropout on its weights, no bias and no scale of the scores")
         return linear_attention(q, k, v, allowed, self.pattern.causal)
 
@@ -223,14 +196,7 @@ class LinearAttention:
         return LinearAttentionState(shape, dtype)
 
     def extend(
-        self,
-        q: xp.ndarray,
-        k: xp.ndarray,
-        v: xp.ndarray,
-        kv_cache: Any,
-        allowed: xp.ndarray | None = None,
-        bias: xp.ndarray | None = None,
-        scale: float | None = None,
+        self, q: xp.ndarray, k: xp.ndarray, v: xp.ndarray, kv_cache: Any, allowed: Any = None, **options: Any
     ) -> xp.ndarray:
         """As `FullAttention.extend`. Of `allowed`, only which of the new tokens the last query sees counts."""
         n = q.shape[2]

@@ -9,6 +9,7 @@ from minitransformer.backend import backend_name, to_device, xp
 from minitransformer.checks import check_ids, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.layers.foreign import belongs
 from minitransformer.vocabulary import PAD
 
 LOGITS = 2**23  # in a block, 34 MB in float32: enough rows for fast matrix products, at the paper's vocabulary 226
@@ -57,9 +58,10 @@ class Identity(Layer):
 def has_features(model: Any) -> bool:
     """Whether a model can be computed as `features`, then `head`, as the models of the package can.
 
-    Its own class must define `features`: a subclass may have another forward pass, which only `forward` is sure to be.
+    Only the exact classes of the package are known to have a head that takes any number of tokens, and a forward pass
+    that is these two: a subclass, or a head of somebody's own, is called through `forward` alone.
     """
-    return "features" in vars(type(model))
+    return belongs(type(model)) and hasattr(model, "features") and belongs(type(model.head))
 
 
 def features_and_head(model: Any) -> tuple[Callable[..., Any], Layer]:

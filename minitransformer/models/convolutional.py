@@ -13,7 +13,7 @@ from minitransformer.checks import (
 )
 from minitransformer.config import ConvConfig
 from minitransformer.core import Layer, Parameter
-from minitransformer.decoding.convolutional import ConvState
+from minitransformer.decoding.incremental import ConvState
 from minitransformer.functional.layer_norm import LayerNormCache
 from minitransformer.layers import ActivatedConv1d, InputEmbedding, LayerNorm, OutputProjection, Residual
 from minitransformer.layers.embedding import InputEmbeddingCache
@@ -122,6 +122,6 @@ class ConvLM(Layer):
     def decoding_state(self, prompts: np.ndarray, max_new_tokens: int) -> ConvState:
         """A state that continues prompts (B, T), padded at the end, by at most `max_new_tokens` tokens -> ConvState.
 
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/convolutional.py.
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
         """
         return ConvState.for_prompts(self, prompts, max_new_tokens)

@@ -9,7 +9,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_batch_of_ids, check_dtype
 from minitransformer.config import Seq2SeqConfig
 from minitransformer.core import Layer, Parameter
-from minitransformer.decoding.recurrent import RecurrentState, tokens_of
+from minitransformer.decoding.incremental import RecurrentState, tokens_of
 from minitransformer.functional.dropout import DropoutCache
 from minitransformer.layers import GRU, LSTM, Dropout, InputEmbedding, MemoryAttention, OutputProjection
 from minitransformer.layers.embedding import InputEmbeddingCache
@@ -193,7 +193,7 @@ class Seq2Seq(Layer):
     def decoding_state(self, source: np.ndarray, max_new_tokens: int) -> RecurrentState:
         """Encode source (B, S), to decode at most `max_new_tokens` tokens -> RecurrentState.
 
-        Raises ValueError if `max_new_tokens` is less than 1. See decoding/recurrent.py.
+        Raises ValueError if `max_new_tokens` is less than 1. See decoding/incremental.py.
         """
         return RecurrentState(self, source, max_new_tokens)
 

@@ -1,7 +1,8 @@
 """Saving and loading a model as a safetensors file, with its configuration in the header.
 
 The header has a checksum of everything else, so a file in which a single bit has changed is refused. Files of version 1
-have no checksum and are read without one.
+have no checksum and are read without one. A configuration says which of the library's layers a model has. A model with
+other layers is a file of version 3, which also has the classes of all layers, and is loaded into a model that is given.
 """
 
 import dataclasses
@@ -15,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_choice, check_names
+from minitransformer.layers.foreign import class_names, foreign_layers
 from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer
 from minitransformer.system.files import checksum, read_safetensors, write_safetensors
 
 FORMAT = "minitransformer-2"
+WITH_CLASSES = "minitransformer-3"
 BEFORE_CHECKSUMS = "minitransformer-1"
 EXTRA = "training/"  # prefix of the names of arrays that do not belong to the model
 MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, ConvLM, Seq2Seq)}
@@ -26,21 +29,46 @@ FIELDS = ("model", "config", "options", "metadata")  # of the header, besides it
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored but computed from the config
 
 
+def check_restorable(model: Any) -> None:
+    """ValueError, with the way out, if the configuration of `model` is not enough to build it again."""
+    foreign = foreign_layers(model)
+    if foreign:
+        name, kind = next(iter(foreign.items()))
+        rest = f", and {len(foreign) - 1} more of its layers are of this sort" if len(foreign) > 1 else ""
+        raise ValueError(
+            f"{name or 'the model'} ({kind}) is not what a saved configuration builds{rest}, so load_checkpoint(path) "
+            "could not restore this model: save it with own_layers=True, and load it into a model that you have built, "
+            "with load_checkpoint(path, model=...)"
+        )
+
+
 def save_checkpoint(
-    path: str | Path, model: Any, extra_arrays: Mapping[str, np.ndarray] | None = None, **metadata: Any
+    path: str | Path,
+    model: Any,
+    extra_arrays: Mapping[str, np.ndarray] | None = None,
+    *,
+    own_layers: bool = False,
+    **metadata: Any,
 ) -> None:
     """Write the weights and configuration of `model`, and any further `metadata` that JSON can hold, to `path`.
 
     The file gets its name only when it is complete, so nobody reads half a file. `extra_arrays` {name: array on the
-    host} are returned by `load_with_arrays` alone. Raises TypeError or ValueError for metadata that JSON cannot hold.
+    host} are returned by `load_with_arrays` alone. A model with layers that its configuration does not build, or
+    without a configuration, is refused with a ValueError unless `own_layers`; then `load_checkpoint` must be given a
+    model. Raises TypeError or ValueError for metadata that JSON cannot hold.
     """
+    if not own_layers:
+        check_restorable(model)
+    config = model.config if dataclasses.is_dataclass(getattr(model, "config", None)) else None
     header = {
         "format": FORMAT,
         "model": type(model).__name__,
-        "config": json.dumps(dataclasses.asdict(model.config)),
+        "config": json.dumps({} if config is None else dataclasses.asdict(config)),
         "options": json.dumps(getattr(model, "options", {})),
         "metadata": _to_json(metadata),
     }
+    if own_layers and foreign_layers(model):
+        header |= {"format": WITH_CLASSES, "layers": json.dumps(class_names(model))}
     arrays = {**model.state_dict(), **{EXTRA + name: array for name, array in (extra_arrays or {}).items()}}
     write_safetensors(path, arrays, {**header, "checksum": checksum(header, arrays)})
 
@@ -52,39 +80,73 @@ def _to_json(metadata):
         raise type(error)(f"metadata must be JSON serializable: {error}") from error
 
 
-def load_checkpoint(path: str | Path) -> tuple[Any, dict[str, Any]]:
+def load_checkpoint(path: str | Path, model: Any = None) -> tuple[Any, dict[str, Any]]:
     """The model that was saved at `path`, and its metadata -> (one of MODELS, dict).
 
-    Raises ValueError, naming the path, if the file was not written by `save_checkpoint` or has changed since, and
-    OSError if it cannot be read.
+    With `model`, its weights are replaced by those of the file, and it is returned. It must have the configuration, the
+    names and shapes of the weights and, by their names, the classes of layers that were saved; the library's files of
+    its own models name no classes. Needed for a model that was saved with `own_layers`.
+
+    Raises ValueError, naming the path, if the file was not written by `save_checkpoint` or has changed since, if it
+    does not fit `model`, or if it needs one; and OSError if it cannot be read.
     """
-    model, metadata, _ = load_with_arrays(path)
+    model, metadata, _ = load_with_arrays(path, model)
     return model, metadata
 
 
-def load_with_arrays(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+def load_with_arrays(path: str | Path, model: Any = None) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
     arrays, header = read_safetensors(path)
     try:
         _check_header(header, arrays)
         extra = {name.removeprefix(EXTRA): arrays.pop(name) for name in list(arrays) if name.startswith(EXTRA)}
-        return _rebuild(header, arrays), _object(header, "metadata"), extra
+        metadata, classes, config = (_object(header, name) for name in ("metadata", "layers", "config"))
+        if model is None and not classes:
+            return _rebuild(header, arrays), metadata, extra
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} is not a minitransformer checkpoint: {error}") from error
+    if model is None:
+        raise ValueError(
+            f"{path} was saved with layers that are not the library's: build a model with the same layers, and load "
+            "the weights into it with load_checkpoint(path, model=...)"
+        )
+    try:
+        _check_same_model(model, config, classes)
+        model.load_state_dict(arrays)
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit the model that it is loaded into: {error}") from error
+    return model, metadata, extra
+
+
+def _check_same_model(model, config, classes):
+    """ValueError unless `model` has the saved configuration and, if they were saved, layers of the saved classes.
+
+    A class is compared without its module, which is `__main__` in the program that defines it.
+    """
+    for name, value in config.items():
+        own = getattr(getattr(model, "config", None), name, value)
+        if own != value:
+            raise ValueError(f"its config has {name} = {value!r}, and the model's has {own!r}")
+    if classes:
+        own_classes = class_names(model)
+        check_names("its layers are not those of the model", classes, own_classes)
+        for name, kind in classes.items():
+            if str(kind).rpartition(".")[2] != own_classes[name].rpartition(".")[2]:
+                raise ValueError(f"{name or 'the model'} was saved as {kind}, and the model has {own_classes[name]}")
 
 
 def _check_header(header, arrays):
     """ValueError unless the file has a known version and has not changed since it was written."""
     version = header.get("format")
-    if version not in (FORMAT, BEFORE_CHECKSUMS):
-        known = f"this version reads {BEFORE_CHECKSUMS} and {FORMAT}"
-        if _number(version) > _number(FORMAT):
+    if version not in (WITH_CLASSES, FORMAT, BEFORE_CHECKSUMS):
+        known = f"this version reads {BEFORE_CHECKSUMS} to {WITH_CLASSES}"
+        if _number(version) > _number(WITH_CLASSES):
             raise ValueError(f"its format is {version}, and {known}: upgrade to read it")
         raise ValueError(f"its format is {version or 'not given'}, and {known}")
     given = {**dict.fromkeys(("model", "options")), **header} if version == BEFORE_CHECKSUMS else header
-    wanted = ("format", *FIELDS, *(["checksum"] if version == FORMAT else []))
+    wanted = ("format", *FIELDS, *{FORMAT: ["checksum"], WITH_CLASSES: ["checksum", "layers"]}.get(version, ()))
     check_names("its header does not fit its format", given, dict.fromkeys(wanted))
-    if version == FORMAT and header.pop("checksum") != checksum(header, arrays):
+    if version != BEFORE_CHECKSUMS and header.pop("checksum") != checksum(header, arrays):
         raise ValueError(
             "its checksum does not match its content: the file is damaged or was changed; use another copy"
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
-from minitransformer.training.checkpoint import load_with_arrays, save_checkpoint
+from minitransformer.training.checkpoint import check_restorable, load_with_arrays, save_checkpoint
 from minitransformer.training.parallel.strategy import saved_threads
 from minitransformer.training.run import TrainingRun
 
@@ -30,15 +30,24 @@ class Checkpointer:
 
     The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. Only the
     newest `keep` files are kept. `about` is saved with the run and returned by `read_run`; it must be
-    what JSON can hold.
+    what JSON can hold. `own_layers` as for `save_checkpoint`; without it, a model that could not be restored is refused
+    before the training begins.
     """
 
-    def __init__(self, folder: str | Path, interval: int, keep: int = 2, about: dict | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, interval: int, keep: int = 2, about: dict | None = None, own_layers: bool = False
+    ) -> None:
         self.folder = Path(folder)
         self.interval = check_integer("interval", interval, least=1)
         self.keep = check_integer("keep", keep, least=1)
         self.about = about or {}
+        self.own_layers = own_layers
         self.stop_requested = False
+
+    def check(self, model: Any) -> None:
+        """ValueError for a model whose files could not be loaded, before any step is spent on it."""
+        if not self.own_layers:
+            check_restorable(model)
 
     def after_step(self, run: TrainingRun) -> None:
         """Save the run if a checkpoint is due. If the process was asked to end, save it and raise Stopped.
@@ -62,7 +71,7 @@ class Checkpointer:
         path = self.folder / f"step-{run.step:08d}{SUFFIX}"
         if not run.strategy.is_root:
             return path
-        save_checkpoint(path, run.model, arrays, training=facts, about=self.about)
+        save_checkpoint(path, run.model, arrays, own_layers=self.own_layers, training=facts, about=self.about)
         saved = saved_steps(self.folder)
         until_now = saved[: saved.index(path) + 1]
         for other in (*until_now[: -self.keep], *saved[len(until_now) :]):
@@ -133,9 +142,9 @@ def newest_checkpoint(path: str | Path) -> Path:
     return path
 
 
-def read_run(path: str | Path) -> SavedRun:
-    """Read a file that a Checkpointer has saved. ValueError if it holds no unfinished run."""
-    model, metadata, arrays = load_with_arrays(path)
+def read_run(path: str | Path, model: Any = None) -> SavedRun:
+    """Read a file that a Checkpointer has saved; `model` as for `load_checkpoint`. ValueError if it has no open run."""
+    model, metadata, arrays = load_with_arrays(path, model)
     if "training" not in metadata:
         raise ValueError(f"{path} is a model whose training is finished: there is nothing to resume")
     for name in ("training", "about"):

@@ -48,8 +48,7 @@ def train(
     Model and loss may be your own, if they follow the protocol of `core.Layer`: what is computed is `training_step`.
     data.batch(rng, batch_size) returns a batch with `inputs` for the model and `targets` for the loss; data with epochs
     has data.epoch(rng, batch_size) instead (see data/task.py). schedule(step) returns the learning rate of a step,
-    counted from 1; without a schedule the optimizer keeps its own. By default the optimizer is Adam as in the paper,
-    and the loss is cross-entropy without label smoothing.
+    counted from 1; without a schedule the optimizer keeps its own. The defaults are the paper's Adam and cross-entropy.
 
     Each call trains `settings.steps` steps, also with an optimizer that has taken steps before, whose running means go
     on. `averaging` averages the weights over the end of training. evaluate(step, history) is called every
@@ -68,6 +67,8 @@ def train(
     keep_freed_memory()
     settings, optimizer = settings or TrainingSettings(), optimizer or Adam(model.parameters())
     strategy = strategy or Strategy(num_threads)
+    if checkpointer:
+        checkpointer.check(model)
     run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, strategy, resume)
     signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)

@@ -5,9 +5,8 @@ import pytest
 
 from minitransformer.config import POSITIONS
 from minitransformer.decoding import greedy_decode
-from minitransformer.decoding.convolutional import ConvState
-from minitransformer.decoding.incremental import GPTState, SlidingState, allowed_for_new, left_padded
-from minitransformer.decoding.recurrent import tokens_of
+from minitransformer.decoding.incremental import ConvState, GPTState, SlidingState, allowed_for_new, tokens_of
+from minitransformer.decoding.rereading import left_padded
 from minitransformer.models import ConvConfig, ConvLM, Seq2Seq, Seq2SeqConfig, Transformer
 from minitransformer.models.gpt import GPT, gpt_config
 from tests.helpers import host, randomize, relative_error, same

@@ -141,10 +141,13 @@ def test_options_that_are_left_out_change_nothing(kind):
     for n in (4, 1):
         q, k, v = queries(rng, kind, n)
         y = attention.forward(q, k, v)[0]
-        assert same(y, attention.forward(q, k, v, None, 0.0, None, None, None)[0])
+        assert same(y, attention.forward(q, k, v, None, dropout_rate=0.0, rng=None, bias=None, scale=None)[0])
         assert attention.backward(y, attention.forward(q, k, v)[1])[3] is None
         assert same(y, attention.forward(q, k, v, rng=np.random.default_rng(0))[0])
-        short, long = attention.extend(q, k, v, kv_caches[0]), attention.extend(q, k, v, kv_caches[1], None, None, None)
+        short, long = (
+            attention.extend(q, k, v, kv_caches[0]),
+            attention.extend(q, k, v, kv_caches[1], None, bias=None, scale=None),
+        )
         assert same(short, long)
 
 

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.data import get_task
 from minitransformer.data.prompted import PromptedTask
 from minitransformer.decoding import generate
-from minitransformer.decoding.convolutional import ConvState
+from minitransformer.decoding.incremental import ConvState
 from minitransformer.evaluation import decode_and_score
 from minitransformer.inspection import summarize
 from minitransformer.models import ConvConfig, ConvLM

@@ -237,8 +237,8 @@ DECODING = (
     Exhibit(
         "a later piece of a text is read in tiles as if it were the beginning",
         "The pattern counts from the first key. Where does the first query stand?",
-        TiledAttention.extend,
-        "ShiftedPattern(self.pattern, start - first)",
+        TiledAttention._attend_new,
+        "ShiftedPattern(self.pattern, k.shape[2] - n)",
         "self.pattern",
     ),
     Exhibit(

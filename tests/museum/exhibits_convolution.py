@@ -1,6 +1,6 @@
 """Bugs in convolution: who reads whom is a matter of one index, forward and backward."""
 
-from minitransformer.decoding.convolutional import ConvState
+from minitransformer.decoding.incremental import ConvState
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import convolution, gated
 from minitransformer.functional.convolution import conv1d, conv1d_backward
@@ -109,14 +109,14 @@ EXHIBITS = (
     Exhibit(
         "padding before a prompt is read by the convolutions",
         "The embeddings of padding are not zero, and from the second layer on not even a zero stays zero.",
-        ConvState.extend,
+        ConvState._extend,
         "block.extend(x, buffer, mask)",
         "block.extend(x, buffer)",
     ),
     Exhibit(
         "beam search selects sequences, and the buffers stay with the old ones",
         "Each hypothesis goes on with the past of another one.",
-        ConvState.select,
+        ConvState._select,
         "buffer.select(kept)",
         "pass",
     ),

@@ -85,7 +85,7 @@ GENERATING = (
     Exhibit(
         "decoding starts with another token than training",
         "The model was never asked what follows eos.",
-        incremental.TransformerState.__init__,
+        incremental.SourceState.__init__,
         "((len(source), 1), BOS,",
         "((len(source), 1), BOS + 1,",
     ),

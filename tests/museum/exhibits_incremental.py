@@ -1,6 +1,6 @@
 """Bugs of incremental decoding: the KV cache, the positions of new tokens, and the masks."""
 
-from minitransformer.decoding import incremental
+from minitransformer.decoding import incremental, rereading
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers import attention, kv_cache
 
@@ -29,21 +29,21 @@ EXHIBITS = (
     Exhibit(
         "what was read of the source is not selected with the rest",
         "Within one source a beam never sees it. It takes two sources, and rows that change sides.",
-        incremental.TransformerState.select,
+        incremental.TransformerState._select,
         "for kv_cache in self.memory_kv_caches",
         "for kv_cache in ()",
     ),
     Exhibit(
         "the padding of the source is not selected with the rest",
         "One row then looks at padding, or misses its last words, by the length of another's source.",
-        incremental.TransformerState.select,
+        incremental.TransformerState._select,
         "self.source_allowed = self.source_allowed[kept]",
         "pass",
     ),
     Exhibit(
         "what was read of the source is selected only if the number of rows changes",
         "Copying it is work that beam search seldom needs. But two sources may change their places.",
-        incremental.TransformerState.select,
+        incremental.SourceState._selects_sources,
         "np.array_equal(before, self.sources)",
         "len(before) == len(self.sources)",
     ),
@@ -57,23 +57,23 @@ EXHIBITS = (
     Exhibit(
         "new tokens stand at position 0 again",
         "A sequence of one token is at its beginning, unless somebody says where it starts.",
-        incremental.TransformerState.extend,
+        incremental.TransformerState._extend,
         "start=start",
         "start=0",
     ),
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        incremental.GPTState.extend,
+        incremental.GPTState._extend,
         "start = start - self.padding",
         "pass",
     ),
     Exhibit(
         "the lengths of the padding on the left are not selected with the texts",
         "A row takes over the text of another, and its own beginning.",
-        incremental.GPTState.select,
-        "self.padding = self.padding[rows]",
-        "pass",
+        incremental.ModelState.select,
+        "self.padding[rows]",
+        "self.padding[: len(rows)]",
     ),
     Exhibit(
         "new keys are turned as if they stood at position 0",
@@ -106,35 +106,35 @@ EXHIBITS = (
     Exhibit(
         "all prompts are moved by the padding of the first",
         "Right for one prompt, and for prompts of one length.",
-        incremental.left_padded,
+        rereading.left_padded,
         "padding[:, None]) % ids.shape[1]",
         "padding[0] + 0 * padding[:, None]) % ids.shape[1]",
     ),
     Exhibit(
         "a state for prompts forgets where they are padded",
         "The prompts stand at the right, and the padding to their left is read with them.",
-        incremental.GPTState.for_prompts,
+        incremental.TextState.for_prompts,
         "prompt.shape[1] + max_new_tokens, padding)",
-        "prompt.shape[1] + max_new_tokens)",
+        "prompt.shape[1] + max_new_tokens, 0 * padding)",
     ),
     Exhibit(
         "decoding sees the padding of the source",
         "Training had a mask there. Answers change with the longest source of the batch.",
-        incremental.TransformerState.extend,
+        incremental.TransformerState._extend,
         "allowed, self.source_allowed)",
         "allowed, None)",
     ),
     Exhibit(
         "decoding sees the padding among the tokens",
         "The whole model does not. Most models never say padding; a random one does.",
-        incremental.TransformerState.extend,
+        incremental.TransformerState._extend,
         "model.target_allowed(ids, start)",
         "True",
     ),
     Exhibit(
         "decoding takes every new token for the first",
         "What is special about the first position must stay special to it.",
-        incremental.TransformerState.extend,
+        incremental.TransformerState._extend,
         "model.target_allowed(ids, start)",
         "model.target_allowed(ids)",
     ),
@@ -142,13 +142,13 @@ EXHIBITS = (
         "decoding forgets the scale of the scores",
         "A default of a function stood in for what the layer was told.",
         attention.SelfAttention.extend,
-        ", bias, self.scale)",
-        ", bias)",
+        ", scale=self.scale)",
+        ")",
     ),
     Exhibit(
         "decoding reads the prediction at the first position",
         "The logits at position 0 answer what comes first, at every step again.",
-        incremental.TransformerState.extend,
+        incremental.TransformerState._extend,
         "y[:, -1:]",
         "y[:, :1]",
     ),

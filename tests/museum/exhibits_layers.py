@@ -51,8 +51,8 @@ ATTENTION = (
         "attention is not told of its dropout",
         "A rate that is set and has no effect. Do two seeds give two losses?",
         L.SelfAttention._attend,
-        "allowed, self.dropout_rate, rng, bias",
-        "allowed, 0.0, None, bias",
+        '"dropout_rate": self.dropout_rate, "rng": rng',
+        '"dropout_rate": 0.0, "rng": None',
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from minitransformer import functional as F
 from minitransformer import layers as L
-from minitransformer.decoding.recurrent import RecurrentState
+from minitransformer.decoding.incremental import RecurrentState
 from minitransformer.exercises.planting import Exhibit
 from minitransformer.layers.recurrent import LSTMDirection, RecurrentStack, _plan
 from minitransformer.models import Seq2Seq
@@ -137,14 +137,14 @@ MODEL = (
     Exhibit(
         "beam search keeps the recurrent states of the rows that it dropped",
         "States must follow their hypotheses, as KV caches do.",
-        RecurrentState.select,
+        RecurrentState._select,
         "array[:, kept] for",
         "array[:, : len(rows)] for",
     ),
     Exhibit(
         "a recurrent decoder reads each new token as if it were the first",
         "Without attention every step would answer the same.",
-        RecurrentState.extend,
+        RecurrentState._extend,
         "y, self.state = ",
         "y, _ = ",
     ),

@@ -1,0 +1,106 @@
+"""What decoding needs, and how any model decodes: all tokens so far are read again for each new one.
+
+Decoding states of all models have the same interface:
+
+    state = model.decoding_state(source, max_new_tokens)
+    logits = state.extend(ids)     ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them
+    state.select(rows)             keep these sequences, in this order, as beam search does
+    state.prompt                   ids (B, n): what to read first
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from minitransformer.backend import to_device, xp
+from minitransformer.checks import check_integer
+from minitransformer.vocabulary import BOS, PAD
+
+
+class DecodingState(Protocol):
+    """A batch of B sequences that a model reads token by token. Any object with these methods will do."""
+
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
+        """Read ids (B, n) on the host, the next n tokens -> logits (B, V) of the token after them."""
+
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows` (integers on the host, repeats allowed), in this order."""
+
+
+class PromptedState(DecodingState, Protocol):
+    """A decoding state that knows what to read first."""
+
+    prompt: np.ndarray  # ids (B, n) on the host
+
+
+class RereadingState:
+    """A model of which nothing is known but that it maps ids (B, T) to logits (B, T, V), or source and target ids.
+
+    The logits are those of the whole model's `forward`, whatever its layers do: they may mix tokens, so what they
+    computed for earlier tokens cannot be kept. A text of T tokens costs T forward passes.
+
+    `padding` (B,) tokens of PAD stand before the texts; each text is read without them. `source` (B, S) is given for an
+    encoder-decoder alone.
+    """
+
+    def __init__(
+        self, model: Any, batch: int, padding: np.ndarray | None = None, source: np.ndarray | None = None
+    ) -> None:
+        self.model, self.source = model, source
+        self.padding = np.zeros(batch, dtype=np.int64) if padding is None else np.asarray(padding)
+        self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens so far, padding included
+        self.prompt = self.read if source is None else np.full((batch, 1), BOS, dtype=source.dtype)
+
+    def extend(self, ids: np.ndarray) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, V)."""
+        check_rows(ids, len(self.read))
+        self.read = np.concatenate([self.read, ids], axis=1)
+        if self.source is not None:
+            return self.model(self.source, self.read)[:, -1]
+        logits: Any = None
+        starts = np.minimum(self.padding, self.read.shape[1] - 1)  # of a text that has not begun, padding is read
+        for start in np.unique(starts):  # texts of one length at a time
+            rows = np.flatnonzero(starts == start)
+            found = self.model(self.read[rows, start:])[:, -1]
+            logits = xp.empty((len(self.read), found.shape[-1]), found.dtype) if logits is None else logits
+            logits[to_device(rows)] = found
+        return logits
+
+    def select(self, rows: Sequence[int] | np.ndarray) -> None:
+        """Keep the sequences `rows`, in this order."""
+        self.read, self.padding = self.read[rows], self.padding[rows]
+        self.source = None if self.source is None else self.source[rows]
+
+
+def decoding_state(model: Any, source: np.ndarray, max_new_tokens: int) -> PromptedState:
+    """The model's own decoding state, or a RereadingState for a model that has none.
+
+    `source` (B, S), padded at the end, has the sources of a model whose forward needs two inputs, and else the prompts.
+    """
+    if hasattr(model, "decoding_state"):
+        return model.decoding_state(source, max_new_tokens)
+    check_integer("max_new_tokens", max_new_tokens, least=1)
+    inputs = inspect.signature(model.forward).parameters.values()
+    if sum(one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD for one in inputs) > 1:
+        return RereadingState(model, len(source), source=source)
+    prompt, padding = left_padded(source)
+    state = RereadingState(model, len(source), padding)
+    state.prompt = prompt
+    return state
+
+
+def check_rows(ids: np.ndarray, batch: int) -> None:
+    """TypeError or ValueError unless `ids` is (batch, n): a single row would be broadcast to all sequences."""
+    if not hasattr(ids, "ndim"):
+        raise TypeError(f"the next tokens must be an array of ids, got {type(ids).__name__}")
+    if ids.ndim != 2 or len(ids) != batch:
+        raise ValueError(f"the next tokens must be ids of shape ({batch}, n), got {tuple(ids.shape)}")
+
+
+def left_padded(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ids (B, T) padded at the end -> the same padded on the left, and each row's number of padding tokens (B,)."""
+    padding = (ids == PAD).sum(axis=1)
+    where = (np.arange(ids.shape[1]) - padding[:, None]) % ids.shape[1]
+    return np.take_along_axis(ids, where, axis=1), padding
