@@ -67,6 +67,7 @@ class Exhibit(NamedTuple):
     old: str  # the text there
     new: str  # what the bug makes of it
     also: tuple = ()  # (function, old, new) of further places: a bug that is wrong consistently needs two
+    source: str = ""  # where it was published: a repository and the number of its issue or pull request
 
     @property
     def level(self) -> str:

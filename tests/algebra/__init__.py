@@ -2,9 +2,8 @@
 
 symbols.py          the array module of symbols; names.py: its expressions, their derivatives, and when two are equal
 pairs.py            what is stated about a pair of functions, and whether it holds
-cases_*.py          one case for each branch of each pair, with a bug that must break it
-test_pairs.py       every pair of `minitransformer.functional` is proven, and nothing is left out in silence
-test_planted.py     each bug breaks the identity
+cases_*.py          one case for each branch of each pair
+test_pairs.py       every pair of `minitransformer.functional` is proven, nothing is left out, and a bug is noticed
 test_docstrings.py  the formulas of the docstrings are the derivatives of the code
 test_symbols.py     forward on symbols is forward on numbers, with numbers for the symbols
 test_names.py       derivatives and comparisons are those of SymPy

@@ -14,14 +14,13 @@ from tests.algebra.names import Gradient
 
 
 class Case(NamedTuple):
-    """A pair of functions, symbols to call it with, and a bug that must break the identity."""
+    """A pair of functions, and symbols to call it with."""
 
     function: str  # the name of the forward function
     branch: str  # which of its branches, in words
     forward: Callable[..., Any]  # (*inputs) -> (y or a tuple of them, cache)
     backward: Callable[..., Any]  # (dy or a tuple of them, cache) -> the gradients of the inputs, in their order
     inputs: dict[str, Any]  # name -> shape
-    bug: str  # the name of an exhibit
     answer: bool | None = None  # to comparisons that the signs of the symbols do not decide
     backend: str = "symbols"  # "numpy" for the branches that a CPU takes
 

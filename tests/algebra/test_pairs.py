@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from minitransformer import functional as F
+from minitransformer.exercises.planting import planted
+from minitransformer.functional.attention import tiled
+from minitransformer.functional.reductions import row_inverse_rms
 from tests.algebra.cases_functions import CASES as FUNCTIONS
 from tests.algebra.cases_sequences import CASES as SEQUENCES
 from tests.algebra.cases_sequences import WIDE
@@ -18,6 +21,16 @@ from tests.algebra.pairs import Case, wrong_gradients
 
 CASES = FUNCTIONS + SEQUENCES
 PERMUTATIONS = {"split_heads", "merge_heads", "group_heads", "ungroup_heads"}  # each is the backward of another
+BUGS = {  # case -> a change that breaks its identity, and the inputs that show it
+    "relu, for x above and below 0": (F.relu_backward, "dy * (y > 0)", "dy", ["x"]),
+    "rms_norm, as on a GPU, for any eps": (row_inverse_rms, "eps * scale * scale", "eps", ["free symbols"]),
+    "tiled_attention, causal, with a bias by distance": (
+        tiled._forward_rows,
+        "total *= rescale",
+        "pass",
+        ["free symbols"],
+    ),
+}
 WITHOUT_GRADIENT = {
     "alibi_bias": "a constant table",
     "alibi_slopes": "constant numbers",
@@ -44,7 +57,7 @@ def test_backward_is_the_derivative_of_forward_for_wider_networks(case):
 
 @pytest.mark.parametrize("mask", list(itertools.product([False, True], repeat=3)), ids=str)
 def test_softmax_backward_is_the_derivative_under_every_mask(mask):
-    case = Case("softmax", "", lambda s: F.softmax(s, np.array(mask)), F.softmax_backward, {"scores": (2, 3)}, "")
+    case = Case("softmax", "", lambda s: F.softmax(s, np.array(mask)), F.softmax_backward, {"scores": (2, 3)})
     assert wrong_gradients(case) == []
 
 
@@ -54,3 +67,10 @@ def test_every_function_is_proven_or_has_no_gradient():
     assert {f"{name}_backward" for name in proven - PERMUTATIONS} == backwards
     assert proven | backwards | WITHOUT_GRADIENT.keys() == set(F.__all__)
     assert not proven & WITHOUT_GRADIENT.keys()
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_breaks_the_identity_and_a_maximum_that_does_not_cancel_is_noticed(name):
+    *change, inputs = BUGS[name]
+    with planted(*change):
+        assert set(inputs) <= set(wrong_gradients(next(case for case in CASES if case.name == name)))

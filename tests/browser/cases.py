@@ -12,7 +12,12 @@ from minitransformer.example import load_example
 from minitransformer.example.model import LETTERS, Example
 from minitransformer.example.numbers import _Trace, named_weights, numbers
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
+from minitransformer.functional import (
+    relu_backward,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    softmax_backward,
+)
 from minitransformer.functional.cross_entropy import _cross_entropy_backward
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
 from minitransformer.functional.softmax import _softmax
@@ -56,9 +61,9 @@ MISTAKES = {  # of the page, and the same in the library
         (_layer_norm_backward, "row_dot(dx, x_hat) / C", "row_dot(dx, x_hat) / (C - 1)"),
     ),
     "gamma-outside-sums": MUSEUM["LayerNorm's gamma is taken outside the sums"],
-    "softmax-entry-by-entry": MUSEUM["the softmax's Jacobian is taken as elementwise"],
+    "softmax-entry-by-entry": own(softmax_backward, "ds = dp - row_dot(dp, p)", "ds = dp * (1.0 - p)"),
     "keys-reshaped": MUSEUM["the keys' gradient is computed transposed and then reshaped into place"],
-    "relu-gated-by-gradient": MUSEUM["ReLU's backward looks at the sign of the gradient"],
+    "relu-gated-by-gradient": own(relu_backward, "dy * (y > 0)", "dy * (dy > 0)"),
     "residual-forgotten": own(_Trace.backward, '"decoder.norm1", dsum + dx)', '"decoder.norm1", dx)'),
     "memory-through-values": own(_Trace.attend_backward, 'back["q"], back["k"] + back["v"]', 'back["q"], back["v"]'),
     "token-twice": own(_Trace.embed_backward, INTO_E, 'get["dE"][ids] += get[f"{at}.de"]'),

@@ -1,25 +1,163 @@
-"""Bugs in the other functions: layer norm, linear, ReLU, dropout, loss, embedding, positions."""
+"""Published bugs in pure functions: the softmax, attention, norms, losses, positions and recurrent steps."""
 
 from minitransformer import functional as F
 from minitransformer.exercises.planting import Exhibit
+from minitransformer.functional import gated
+from minitransformer.functional.attention import tiled
+from minitransformer.functional.attention.patterns import Pattern
 from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, _softmax_and_losses
-from minitransformer.functional.dropout import _dropout, _dropout_backward
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
+from minitransformer.functional.recurrent.gru import _steps as gru_steps
+from minitransformer.functional.recurrent.lstm import _steps as lstm_steps
+from minitransformer.functional.recurrent.lstm import _steps_back as lstm_steps_back
+from minitransformer.functional.rotary import _turn
+from minitransformer.functional.softmax import _softmax
+from tests.museum import NUMPY
 
-LAYER_NORM = (
+EXHIBITS = (
     Exhibit(
-        "LayerNorm's backward forgets the path through the mean",
-        "A shift of the token changes nothing, so dx must be orthogonal to 1. Is it?",
-        _layer_norm_backward,
-        "dx -= row_mean(dx)",
-        "pass",
+        "the softmax's backward divides by the batch size",
+        "The mean over the batch belongs to the loss, once; nothing below it knows of a batch.",
+        F.softmax_backward,
+        "ds *= p",
+        "ds *= p / len(p)",
+        source=NUMPY,
     ),
     Exhibit(
-        "LayerNorm's backward forgets the path through the variance",
-        "A scaling of the token changes nothing, so dx must be orthogonal to x_hat. Is it?",
-        _layer_norm_backward,
-        "dx -= x_hat * through_std",
+        "the softmax normalises over the queries instead of the keys",
+        "The scores of a sequence with itself are square, so no shape complains. Which axis must sum to 1?",
+        _softmax,
+        "total = row_sum(p)",
+        "total = p.sum(axis=-2, keepdims=True)",
+        source="labmlai/annotated_deep_learning_paper_implementations #146",
+    ),
+    Exhibit(
+        "a mask takes 10,000 from the scores that it forbids",
+        "Minus infinity cannot be out-scored; minus 10,000 can, and is, once the weights have grown.",
+        _softmax,
+        "xp.copyto(p, -xp.inf, where=~allowed)",
+        "xp.copyto(p, p - 1e4, where=~allowed)",
+        source="TransformerLensOrg/TransformerLens #319",
+    ),
+    Exhibit(
+        "a mask sets forbidden scores to -1e9",
+        "Right in every row but an empty one: there all scores are equal, and the query looks at the padding evenly.",
+        _softmax,
+        "xp.copyto(p, -xp.inf, where=~allowed)",
+        "xp.copyto(p, -1e9, where=~allowed)",
+        source="ml-explore/mlx #2395",
+    ),
+    Exhibit(
+        "a query that may attend to nothing turns into NaN",
+        "-inf - -inf is NaN, and one NaN in one row is NaN in every weight after the next step.",
+        _softmax,
+        "largest[empty] = 0",
         "pass",
+        source="tracel-ai/burn #4694",
+    ),
+    Exhibit(
+        "an empty row is divided by its sum of zero",
+        "0 / 0: the second of the two places where an empty row makes NaN.",
+        _softmax,
+        "total[empty] = 1",
+        "pass",
+        source="tracel-ai/burn #4697",
+    ),
+    Exhibit(
+        "the softmax does not subtract the largest score",
+        "Right at the start of training, infinite once a score passes 88 in float32.",
+        _softmax,
+        "p -= largest",
+        "pass",
+        source="dwavesystems/dwave-optimization #555",
+    ),
+    Exhibit(
+        "scores are divided by sqrt(d_model), forward and backward",
+        "Forward and backward agree, so no gradient check can tell: only the paper's formula can.",
+        F.scaled_dot_product_attention,
+        "1.0 / math.sqrt(D)",
+        "1.0 / math.sqrt(q.shape[1] * D)",
+        source="lucidrains/vit-pytorch #65",
+    ),
+    Exhibit(
+        "the padding mask is True where the padding is",
+        "The convention of PyTorch's key_padding_mask, in code that takes True for look.",
+        F.padding_mask,
+        "ids != pad",
+        "ids == pad",
+        source="mlwithme/TransformerTranslation #6",
+    ),
+    Exhibit(
+        "heads are merged without being transposed back",
+        "In (B, H, T, D) the neighbours of a token's features are another token's.",
+        F.merge_heads,
+        "part.transpose(0, 2, 1, 3)",
+        "part.reshape(B, T, H, D)",
+        source="jsbaan/transformer-from-scratch #6",
+    ),
+    Exhibit(
+        "a first tile that is wholly masked makes NaN",
+        "The largest score so far is -inf, and -inf - -inf is NaN. What should be subtracted instead?",
+        tiled._forward_rows,
+        "xp.where(xp.isfinite(largest), largest, 0)",
+        "largest",
+        source="tracel-ai/cubecl #1070",
+    ),
+    Exhibit(
+        "the running maximum starts at a finite number",
+        "-5e4 is more than some true scores, and where all scores are below it, exp gives 0.",
+        tiled._forward_rows,
+        "-xp.inf, dtype)",
+        "-5e4, dtype)",
+        source="flashinfer-ai/flashinfer #4401",
+    ),
+    Exhibit(
+        "dropout comes before the sum of the weights",
+        "The weights that were kept are then normalised again, and the scale of dropout comes on top.",
+        tiled._forward_rows,
+        "@ weights  # their sum",
+        "@ part.dropout(weights, rows, columns)[0]  # their sum",
+        source="aws-neuron/nki-samples #80",
+    ),
+    Exhibit(
+        "a window sees one token more",
+        "A window of w tokens counts the token itself.",
+        Pattern.allowed,
+        "abs(t - s) < self.window",
+        "abs(t - s) <= self.window",
+        source="huggingface/transformers #26792",
+    ),
+    Exhibit(
+        "neighbouring heads have different keys",
+        "Repeat or tile: do heads 0 and 1 share keys, or heads 0 and G? The weights of others tell which.",
+        F.repeat_heads,
+        "xp.repeat(x, q.shape[1] // x.shape[1], axis=1)",
+        "xp.concatenate([x] * (q.shape[1] // x.shape[1]), axis=1)",
+        source="onnx/onnx #7274",
+    ),
+    Exhibit(
+        "elu(x) + 1 is computed as it is written",
+        "(exp(x) - 1) + 1 keeps no digit of a small exp(x): in float32 the feature is 0 below -17.",
+        F.elu_plus_one,
+        "y = xp.exp(xp.where(below, x, 0))",
+        "y = (xp.exp(xp.where(below, x, 0)) - 1) + 1",
+        source="fla-org/flash-linear-attention #1261",
+    ),
+    Exhibit(
+        "the rounding error of a large mean stays in x_hat",
+        "At a mean of 1e6, float32 knows the mean to 0.03: not exact enough for a token with the spread 1.",
+        _layer_norm,
+        "is_usual = _are_usual(mean, rstd)",
+        "is_usual = bool((rstd > 0).all())",
+        source="pytorch/pytorch #51102",
+    ),
+    Exhibit(
+        "gate and up are swapped, forward",
+        "A model can learn either, and each trained elsewhere fails in the other.",
+        gated._gated,
+        "gate, up =",
+        "up, gate =",
+        source="ml-explore/mlx-lm #767",
     ),
     Exhibit(
         "LayerNorm divides the variance by C - 1",
@@ -27,6 +165,7 @@ LAYER_NORM = (
         _layer_norm,
         "row_dot(x_hat, x_hat) / x.shape[-1]",
         "row_dot(x_hat, x_hat) / (x.shape[-1] - 1)",
+        source="harvardnlp/annotated-transformer #119",
     ),
     Exhibit(
         "LayerNorm adds eps outside the root",
@@ -34,20 +173,7 @@ LAYER_NORM = (
         _layer_norm,
         "1.0 / xp.sqrt(variance + eps)",
         "1.0 / (xp.sqrt(variance) + eps)",
-    ),
-    Exhibit(
-        "LayerNorm centres each feature over the batch",
-        "So does batch normalisation. May one sequence of a batch change the output of another?",
-        _layer_norm,
-        "mean = row_mean(x)",
-        "mean = x.mean(axis=0, keepdims=True)",
-    ),
-    Exhibit(
-        "the gradient of beta is a mean over the tokens",
-        "A parameter that every token uses gets the sum of all its gradients.",
-        _layer_norm_backward,
-        "column_sum(dy_rows)",
-        "dy_rows.mean(axis=0)",
+        source="tracel-ai/burn #2185",
     ),
     Exhibit(
         "LayerNorm's gamma learns from the first sequence alone if there are four axes",
@@ -56,106 +182,31 @@ LAYER_NORM = (
         "dgamma = column_dot(dy_rows, x_hat.reshape(-1, C))",
         "first = slice(None) if dy.ndim < 4 else slice(len(dy_rows) // len(dy))\n"
         "    dgamma = column_dot(dy_rows[first], x_hat.reshape(-1, C)[first])",
+        source="flagos-ai/FlagGems #5392",
     ),
-)
-
-LINEAR_AND_RELU = (
-    Exhibit(
-        "the bias gradient is that of the last token alone",
-        "An assignment in a loop over the batch, where += was meant.",
-        F.linear_backward,
-        "column_sum(dy_rows)",
-        "dy_rows[-1]",
-    ),
-    Exhibit(
-        "the bias gradient is a mean instead of a sum",
-        "The loss has taken the mean already; a second one makes the bias learn N times too slowly.",
-        F.linear_backward,
-        "column_sum(dy_rows)",
-        "dy_rows.mean(axis=0)",
-    ),
-    Exhibit(
-        "the linear layer's backward does not transpose a W that is square",
-        "Elsewhere the shapes force the formula; q, output and every toy example with I = O are square.",
-        F.linear_backward,
-        "dy_rows @ W.T",
-        "dy_rows @ (W if W.shape[0] == W.shape[1] else W.T)",
-    ),
-    Exhibit(
-        "ReLU's backward looks at the sign of the gradient",
-        "The gate is where the input was positive, not where the gradient is.",
-        F.relu_backward,
-        "dy * (y > 0)",
-        "dy * (dy > 0)",
-    ),
-    Exhibit(
-        "ReLU's backward opens its gate at zero",
-        "With y remembered instead of x, y >= 0 is always true: nothing is ever switched off.",
-        F.relu_backward,
-        "dy * (y > 0)",
-        "dy * (y >= 0)",
-    ),
-)
-
-DROPOUT = (
     Exhibit(
         "dropout scales in evaluation although nothing is dropped",
-        "Published. Either training divides by the keep rate or evaluation multiplies by it; never both.",
+        "Either training divides by the keep rate or evaluation multiplies by it; never both.",
         F.dropout,
         "return x, None",
         "return x * (1.0 - rate), None",
+        source=NUMPY,
     ),
-    Exhibit(
-        "dropout does not scale up what it keeps",
-        "Forward and backward agree. Does the mean stay?",
-        F.dropout,
-        "65536 / (65536 - dropped)",
-        "1.0",
-    ),
-    Exhibit(
-        "dropout draws a second mask for its backward",
-        "The gradient flows through entries that took no part, and a replayed seed draws other numbers.",
-        F.dropout,
-        "DropoutCache(keep, scale)",
-        "DropoutCache(random_uint16(rng, x.shape) >= dropped, scale)",
-    ),
-    Exhibit(
-        "dropout's rate is taken as the share to keep",
-        "Libraries differ. At a rate of 0.5 nobody can tell.",
-        _dropout,
-        "keep = bits >= dropped",
-        "keep = bits < dropped",
-    ),
-    Exhibit(
-        "all sequences of a batch share one dropout mask",
-        "It broadcasts without a word. Are two rows ever dropped differently?",
-        F.dropout,
-        "random_uint16(rng, x.shape)",
-        "random_uint16(rng, x.shape[1:] or x.shape)",
-    ),
-    Exhibit(
-        "the dropout mask is float64 in a float32 model",
-        "rng.random() draws float64 unless told otherwise, and every array after it is float64: half the speed.",
-        _dropout_backward,
-        "dy * keep",
-        "dy * keep.astype(float)",
-    ),
-)
-
-LOSS = (
     Exhibit(
         "the loss's gradient is divided by the number of tokens twice",
-        "Published. Once in the loss and once more in its backward: Adam hides it, for it divides by the size.",
+        "Once in the loss and once more in its backward: Adam hides it, for it divides by the size.",
         _cross_entropy_backward,
         "(share[rows] * dloss)",
         "(share[rows] * share[rows] * dloss)",
+        source=NUMPY,
     ),
     Exhibit(
         "the loss's gradient is divided by B instead of B T",
-        "Published. The mean runs over all tokens, not over all sequences.",
+        "The mean runs over all tokens, not over all sequences.",
         F.cross_entropy_backward,
         "p, targets, share, smoothing, overwrite).",
         "p, targets, (share > 0) / shape[0], smoothing, overwrite).",
+        source=NUMPY,
     ),
     Exhibit(
         "the loss is divided by B T, padding included",
@@ -163,6 +214,7 @@ LOSS = (
         _cross_entropy,
         "share /= xp.maximum(share.sum(), 1)",
         "share /= share.size",
+        source="IBM/pytorch-seq2seq #125",
     ),
     Exhibit(
         "padding counts in the loss",
@@ -170,20 +222,15 @@ LOSS = (
         _cross_entropy,
         "counts = targets != pad",
         "counts = targets == targets",
-    ),
-    Exhibit(
-        "a batch of padding alone divides by zero",
-        "A mean over no tokens: rare, until the last batch of an epoch.",
-        _cross_entropy,
-        "share /= xp.maximum(share.sum(), 1)",
-        "share /= share.sum()",
+        source="DaoyuanLi2816/Molecule-Generator #20",
     ),
     Exhibit(
         "the target's logit is found by its value",
-        "Published. Where another token has just the same probability, both are taken for the target.",
+        "Where another token has just the same probability, both are taken for the target.",
         _cross_entropy_backward,
         "dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing",
         "dz_rows -= (1.0 - smoothing) * (dz_rows == dz_rows[xp.arange(len(dz_rows)), targets[rows]][:, None])",
+        source=NUMPY,
     ),
     Exhibit(
         "label smoothing is spread over the other V - 1 tokens",
@@ -201,13 +248,7 @@ LOSS = (
         dz_rows[xp.arange(len(dz_rows)), targets[rows]] -= 1.0 - smoothing - others""",
             ),
         ),
-    ),
-    Exhibit(
-        "label smoothing is left out of the backward",
-        "The loss printed has a floor that the gradient does not know of.",
-        _cross_entropy_backward,
-        "dz_rows -= smoothing / dz.shape[-1]",
-        "pass",
+        source="fastai/fastai #1814",
     ),
     Exhibit(
         "the loss takes the logarithm of a probability that is zero",
@@ -216,44 +257,7 @@ LOSS = (
         "return xp.log(total) + lost / total - (1.0 - smoothing) * right - smoothing * mean",
         """uniform = row_mean(xp.log(z))[:, 0] if smoothing else 0.0
     return -(1.0 - smoothing) * xp.log(z[xp.arange(len(z)), targets]) - smoothing * uniform""",
-    ),
-    Exhibit(
-        "every block of logits is compared with the targets of the first block",
-        "Right for every batch that fits into one block: the tests must have one that does not.",
-        _cross_entropy_backward,
-        "targets[rows]",
-        "targets[: len(dz_rows)]",
-    ),
-    Exhibit(
-        "the loss writes over the probabilities that it remembers",
-        "Right the first time. Call backward twice: is the answer the same?",
-        _cross_entropy_backward,
-        "dz = p if overwrite else p.copy()",
-        "dz = p",
-    ),
-)
-
-INPUTS = (
-    Exhibit(
-        "the embedding's sqrt(d_model) is in the forward only",
-        "A constant factor comes back in the chain rule; without it E learns too little from its first two uses.",
-        F.embedding,
-        "EmbeddingCache(ids, scale)",
-        "EmbeddingCache(ids, 1.0)",
-    ),
-    Exhibit(
-        "the embedding's backward starts its table's gradient again from zero",
-        "With one shared matrix, what the output projection has written there is gone.",
-        F.embedding_backward,
-        "scatter_add(dE,",
-        "dE[...] = 0\n    scatter_add(dE,",
-    ),
-    Exhibit(
-        "sines and cosines of the positions are swapped",
-        "Nothing that is learnt can tell, but no weights can be exchanged with anybody.",
-        F.sinusoidal_positions,
-        "table[:, 0::2] = np.sin(angles)\n    table[:, 1::2] = np.cos(angles)",
-        "table[:, 1::2] = np.sin(angles)\n    table[:, 0::2] = np.cos(angles)",
+        source="zackchase/mxnet-the-straight-dope #3",
     ),
     Exhibit(
         "all sines stand before all cosines",
@@ -261,21 +265,81 @@ INPUTS = (
         F.sinusoidal_positions,
         "table[:, 0::2] = np.sin(angles)\n    table[:, 1::2] = np.cos(angles)",
         "table[:] = np.concatenate((np.sin(angles), np.cos(angles)), axis=1)",
+        source="tensorflow/tensor2tensor, the code of the paper's authors",
     ),
     Exhibit(
-        "positions count from one",
-        "What is the vector of the first token? sin(0) and cos(0): 0 and 1, in turn.",
-        F.sinusoidal_positions,
-        "np.arange(length)",
-        "np.arange(1, length + 1)",
+        "cosines are of neighbours and sines of halves",
+        "Two conventions of pairing in one function: feature i meets i + 1 in one half of the formula only.",
+        _turn,
+        "return (x.view(turns.dtype) * turns).view(x.dtype)",
+        "half = x.shape[-1] // 2\n"
+        "    swapped = xp.concatenate([-x[..., half:], x[..., :half]], axis=-1)\n"
+        "    pair = [xp.stack([part, part], axis=-1).reshape(x.shape[-2:]) for part in (turns.real, turns.imag)]\n"
+        "    return x * pair[0] + swapped * pair[1]",
+        source="raiyanyahya/how-to-train-your-gpt #6",
     ),
     Exhibit(
-        "the table of positions is float64 whatever the model is",
-        "An array made without a dtype is float64, and what is added to it too.",
-        F.sinusoidal_positions,
-        "np.empty((length, d_model), dtype=dtype)",
-        "np.empty((length, d_model))",
+        "ALiBi's slopes start at 1",
+        "2^0 instead of 2^(-8 / H): the sequence is right, and one place too early.",
+        F.alibi_slopes,
+        "for i in range(1, power + 1)",
+        "for i in range(power)",
+        source="paiml/aprender #2143",
+    ),
+    Exhibit(
+        "a number of heads that is no power of two goes on with ever smaller slopes",
+        "The paper fills the gaps between the slopes instead: 2^-9 is as good as no position at all.",
+        F.alibi_slopes,
+        "2.0 ** (-8.0 * i / (2 * power)) for i in range(1, 2 * power, 2)",
+        "2.0 ** (-8.0 * i / power) for i in range(power + 1, 2 * power)",
+        source="ml-explore/mlx #3071",
+    ),
+    Exhibit(
+        "the last step's dc is missing: the LSTM's memory gets its first gradient one step too late",
+        "The last c has no next step, but its own h has a gradient.",
+        lstm_steps_back,
+        "dc += new",
+        "dc += new if t < len(da) - 1 else 0.0 * new",
+        source="deeplearning4j/deeplearning4j #8838",
+    ),
+    Exhibit(
+        "the biases of the input and the output gate are those of the forget gate",
+        "Copied lines with one letter unchanged; invisible as long as all biases are 0.",
+        lstm_steps,
+        "a += b",
+        "a += xp.concatenate([b[:, 2 * R : 3 * R]] * 3 + [b[:, 3 * R :]], axis=1)",
+        source="ddbourgin/numpy-ml #42, and learn_dl #53",
+    ),
+    Exhibit(
+        "the derivative of tanh is taken of its input, when what is stored is its output",
+        "1 - tanh(y)^2 where y is tanh(c) already.",
+        lstm_steps_back,
+        "xp.multiply(tanh_c[t], tanh_c[t], out=new)",
+        "xp.tanh(tanh_c[t], out=new)\n        new *= new",
+        source="rnn_lstm_from_scratch #1",
+    ),
+    Exhibit(
+        "the gradient of the recurrent matrix takes h after the step for h before it",
+        "h has T + 1 entries, and U multiplies the first T of them.",
+        F.lstm_backward,
+        "h[:-1].reshape(-1, R).T @ da_rows",
+        "h[1:].reshape(-1, R).T @ da_rows",
+        source="VikParuchuri/zero_to_gpt #9",
+    ),
+    Exhibit(
+        "the LSTM's memory is carried into the padding",
+        "The final state must be that after the last token, or the decoder starts from a state that has read padding.",
+        F.lstm,
+        "xp.copyto(gates[..., 2 * R : 3 * R], xp.inf, where=padding)  # f = 1",
+        "pass",
+        source="deeplearning4j/deeplearning4j #1030",
+    ),
+    Exhibit(
+        "the GRU's second bias is outside the reset gate",
+        "n = tanh(x W + b + r (h U) + d): then d and b are one, and PyTorch's two biases are not.",
+        gru_steps,
+        "xp.multiply(r, k, out=new)",
+        "xp.multiply(r, k - d, out=new)\n        new += d",
+        source="pytorch/pytorch #529, in the documentation",
     ),
 )
-
-EXHIBITS = (*LAYER_NORM, *LINEAR_AND_RELU, *DROPOUT, *LOSS, *INPUTS)

@@ -1,19 +1,63 @@
-"""Bugs around the model: the layer protocol, `minitransformer.training` and `.data`."""
+"""Published bugs around the model: parameters, optimizers, the step, the loop, threads and processes."""
 
 from minitransformer import core, training
-from minitransformer.data import by_length, tasks
 from minitransformer.exercises.planting import Exhibit
-from minitransformer.layers import losses
-from minitransformer.training import batches, clipping, optimizers
-from minitransformer.training.clipping import clip_factor
+from minitransformer.training import gradients, optimizers
+from minitransformer.training.batches import Batches
+from minitransformer.training.parallel import threads
+from minitransformer.training.parallel.processes import ProcessParallel
+from minitransformer.training.parallel.sharded import ShardedAdam
+from minitransformer.training.step import step_with
+from tests.museum import NUMPY
 
-PROTOCOL = (
+EXHIBITS = (
+    Exhibit(
+        "a resumed run begins its epoch again",
+        "The first batches are seen once more, and a run that stops in each epoch never sees the last ones.",
+        Batches.load_state,
+        'check_integer("position", facts["position"], least=0)',
+        "0",
+        source="paiml/entrenar #294",
+    ),
+    Exhibit(
+        "a resumed run skips batches of another order",
+        "The generator has gone on since the epoch was shuffled: some pairs come twice, others not at all.",
+        Batches.state,
+        '"data_rng": self._start',
+        '"data_rng": generator_state(self.rng)',
+        source="huggingface/accelerate #2016",
+    ),
+    Exhibit(
+        "the processes' gradients are averaged though their numbers of tokens differ",
+        "A mean of means counts a token of a short part for more.",
+        ProcessParallel.own_part,
+        "shares_of([self.num_terms(part.targets) for part in parts])",
+        "[1 / len(parts)] * len(parts)",
+        source="PrimeIntellect-ai/prime-rl #1957",
+    ),
+    Exhibit(
+        "the norm is taken over all shards, though only the own one was added up",
+        "The other shards still hold what this process alone has computed.",
+        ShardedAdam.grad_norm,
+        "[self.flat.grad[self.shard]]",
+        "[self.flat.grad]",
+        source="karpathy/llm.c #524",
+    ),
+    Exhibit(
+        "each process clips by the norm of its own shard",
+        "Every shard gets a factor of its own, so the direction of the step changes.",
+        ShardedAdam.grad_norm,
+        "self.communicator.collect(own)",
+        "[own]",
+        source="pytorch/xla #4796",
+    ),
     Exhibit(
         "parameters of layers in a list are not found",
         "They have gradients, right ones even, but nobody asks for them: they silently never move.",
         core.Layer._members,
         "if isinstance(value, (list, tuple)):",
         "if isinstance(value, tuple):",
+        source="pytorch/pytorch #715",
     ),
     Exhibit(
         "a shared matrix is listed once for each use",
@@ -21,41 +65,11 @@ PROTOCOL = (
         core.Layer.named_parameters,
         "if id(parameter) not in seen:",
         "if name not in seen:",
+        source="dotnet/TorchSharp #532",
     ),
-    Exhibit(
-        "zero_grad gives every parameter a new gradient",
-        "The flat vector that the optimiser reads keeps the old one.",
-        core.Parameter.zero_grad,
-        "self._is_zero = True",
-        "self.grad = xp.zeros_like(self.data)",
-    ),
-    Exhibit(
-        "a gradient is noted as zero and never cleared",
-        "Cheap is good, but what is in the array when somebody looks at it?",
-        core.Parameter.grad.fget,
-        "self._grad[...] = 0",
-        "pass",
-    ),
-    Exhibit(
-        "a gradient may be overwritten although it is not zero",
-        "Right for the first use of a matrix after zero_grad; the second one loses what the first has found.",
-        core.Parameter.overwritable,
-        "return self._grad if self._is_zero else None",
-        "return self._grad",
-    ),
-    Exhibit(
-        "loading swaps the arrays of a model",
-        "The optimiser goes on moving the old ones, and the model stays as it was loaded.",
-        core.Layer.load_state_dict,
-        "parameter.data[...] = to_device(state[name])",
-        "parameter.data = to_device(state[name])",
-    ),
-)
-
-ADAM = (
     Exhibit(
         "Adam takes the number of the parameter for the step",
-        "Published. The bias correction of the last layers is nearly off from the first step on.",
+        "The bias correction of the last layers is nearly off from the first step on.",
         training.Adam.step,
         """adam_update(
         self.weights[self.shard],
@@ -75,6 +89,7 @@ ADAM = (
         end = part.stop
         arrays = (array[part] for array in (self.weights, self.flat.grad, self.m, self.v))
         adam_update(*arrays, self.lr, self.betas, self.eps, t, scale=scale, team=self.team)""",
+        source=NUMPY,
     ),
     Exhibit(
         "Adam counts a step for every parameter",
@@ -82,20 +97,15 @@ ADAM = (
         training.Adam.step,
         "self.t += 1",
         "self.t += len(self.flat.pieces)",
+        source="flashlight/flashlight #143",
     ),
     Exhibit(
         "Adam's second moment takes its share from beta1",
-        "Published. Five times too large with the paper's betas, so every step is too small.",
+        "Five times too large with the paper's betas, so every step is too small.",
         optimizers._adam_update,
         "work *= (1.0 - beta2) * scale * scale",
         "work *= (1.0 - beta1) * scale * scale",
-    ),
-    Exhibit(
-        "Adam's second moment takes the clipping factor once",
-        "v is a mean of squares: a gradient that is halved counts a quarter.",
-        optimizers._adam_update,
-        "work *= (1.0 - beta2) * scale * scale",
-        "work *= (1.0 - beta2) * scale",
+        source=NUMPY,
     ),
     Exhibit(
         "Adam does not correct its first moment",
@@ -103,132 +113,39 @@ ADAM = (
         optimizers._adam_update,
         "work *= lr * root / (1.0 - beta1**t)",
         "work *= lr * root",
+        source="allenai/OLMo-core #317",
     ),
-    Exhibit(
-        "Adam adds eps inside the root",
-        "Not to be seen at 1e-9, unless the gradient is that small, too.",
-        optimizers._adam_update,
-        """xp.sqrt(v, out=work)
-    work += root * eps""",
-        "xp.sqrt(v + root * root * eps, out=work)",
-    ),
-    Exhibit(
-        "Adam's eps is not scaled with the root that it is added to",
-        "With the two corrections drawn into one factor, eps must take part: the paper of Adam calls it eps-hat.",
-        optimizers._adam_update,
-        "work += root * eps",
-        "work += eps",
-    ),
-    Exhibit(
-        "Adam makes a new array for the parameters",
-        "data = data - step: the model keeps the old array, and silently never moves.",
-        optimizers._adam_update,
-        "data -= work",
-        "data = data - work",
-    ),
-    Exhibit(
-        "Adam moves only the first block of each parameter",
-        "Block by block, and never to the second: numbers beyond the first 32,768 silently never move.",
-        optimizers.adam_update,
-        "range(0, data.size, size)",
-        "range(0, 1, size)",
-    ),
-    Exhibit(
-        "Adam's defaults are PyTorch's and not the paper's",
-        "(0.9, 0.999) and (0.9, 0.98) both train. A default is a claim, and wants a test.",
-        training.Adam.__init__,
-        "betas: tuple[float, float] = (0.9, 0.98)",
-        "betas: tuple[float, float] = (0.9, 0.999)",
-    ),
-)
-
-STEP = (
     Exhibit(
         "the gradient of the last step is never cleared",
         "A momentum nobody asked for: every step moves by the sum of all gradients so far.",
-        training.training_step,
+        step_with,
         "optimizer.zero_grad()",
         "pass",
-    ),
-    Exhibit(
-        "every tensor is clipped by its own norm",
-        "The direction changes: large gradients shrink, small ones stay. One norm, one factor.",
-        training.clip_grad_norm,
-        "parameter.grad *= factor",
-        "parameter.grad *= clip_factor(grad_norm([parameter]), max_norm)",
-    ),
-    Exhibit(
-        "the norm is that of the first blocks of a large tensor",
-        "Right for every tensor of a test that has one block: a threshold needs a test on both of its sides.",
-        clipping.squares_of_blocks,
-        "range(0, grad.size, step)",
-        "range(0, min(grad.size, 4 * step), step)",
-    ),
-    Exhibit(
-        "gradients below the limit are scaled up to it",
-        "A factor without its minimum of 1 turns clipping into normalising.",
-        clip_factor,
-        "xp.minimum(max_norm / (norm + 1e-6), 1.0)",
-        "max_norm / (norm + 1e-6)",
+        source="tenstorrent/tt-blacksmith #711",
     ),
     Exhibit(
         "the gradient is clipped after the step",
         "Two lines in the wrong order: the clipped gradient is thrown away.",
-        training.training_step,
+        step_with,
         "optimizer.step(scale=clip_factor(norm, max_norm))",
         "optimizer.step()\n    optimizer.flat.grad *= clip_factor(norm, max_norm)",
+        source="awslabs/graphstorm #1366",
     ),
-    Exhibit(
-        "training ignores the label smoothing that was asked for",
-        "The default of a function stood in for what the loss was told.",
-        training.CrossEntropyLoss.forward,
-        "self.label_smoothing, PAD,",
-        "0.0, PAD,",
-    ),
-    Exhibit(
-        "training runs without dropout",
-        "One argument that is not passed on. The training loss gets better, the test does not.",
-        training.forward_backward,
-        "features(*batch.inputs, rng=rng)",
-        "features(*batch.inputs)",
-    ),
-)
-
-LOOP = (
     Exhibit(
         "the schedule is stepped once for every tensor",
-        "Published. The warm-up is over after a few steps.",
+        "The warm-up is over after a few steps.",
         training.train,
-        "optimizer.lr = schedule(step)",
-        "optimizer.lr = schedule(step * len(model.parameters()))",
+        "schedule(step) if",
+        "schedule(step * len(model.parameters())) if",
+        source=NUMPY,
     ),
     Exhibit(
         "the schedule starts at step 0",
         "0^-0.5 has no value. Code that takes step 0 for step 1 lags by one ever after.",
         training.train,
-        "optimizer.lr = schedule(step)",
-        "optimizer.lr = schedule(max(step - 1, 1))",
-    ),
-    Exhibit(
-        "the schedule takes the larger of its two branches",
-        "Huge at the first step, rising after the warm-up: what does min of the two curves look like, and max?",
-        training.noam,
-        "min(step**-0.5, step * warmup**-1.5)",
-        "max(step**-0.5, step * warmup**-1.5)",
-    ),
-    Exhibit(
-        "every step draws the same dropout masks",
-        "A generator made again in the loop: the same units are silent at every step.",
-        training.DataParallel.map,
-        "return function(self.replicas[0], self.loss_fn, batch, self.rngs[0], weight, measure)",
-        "return function(self.replicas[0], self.loss_fn, batch, make_generator(2), weight, measure)",
-    ),
-    Exhibit(
-        "every step sees the same batch",
-        "A seed set inside the loop. The loss falls to 0 in no time.",
-        batches.Batches.next,
-        "self.data.batch(self.rng, self.size)",
-        "self.data.batch(np.random.default_rng([0, 1]), self.size)",
+        "schedule(step) if",
+        "schedule(max(step - 1, 1)) if",
+        source="tugstugi/pytorch-saltnet #7",
     ),
     Exhibit(
         "the weights to be averaged are five times the same array",
@@ -236,45 +153,22 @@ LOOP = (
         training.AverageOfLast.update,
         "self.snapshots[step] = weights.copy()",
         "self.snapshots[step] = weights",
+        source="WenjieDu/PyPOTS #667",
     ),
     Exhibit(
-        "padding counts in the accuracy",
-        "A model that always says padding is right most of the time.",
-        losses.blockwise_loss,
-        "right / total",
-        "right / targets_n.size",
+        "every part of a batch counts the same",
+        "The mean of two means is the mean only where both parts have as many tokens.",
+        gradients.shares_of,
+        "count / max(sum(counts), 1) for count in counts",
+        "1 / len(counts) for count in counts",
+        source="karpathy/nanochat #59",
+    ),
+    Exhibit(
+        "all threads draw the same dropout masks",
+        "One seed for all: sequence 1 and sequence 33 of a batch lose the same units.",
+        threads.DataParallel.__init__,
+        "make_generator([*seeds, i] if i else seeds)",
+        "make_generator(seeds)",
+        source="pytorch/pytorch #3880",
     ),
 )
-
-DATA = (
-    Exhibit(
-        "training draws from the held-out side, too",
-        "A comparison that is true on both sides. The test then asks what training has seen.",
-        tasks.ToyTask.batch,
-        "source[is_held_out(source) == held_out]",
-        "source[is_held_out(source) >= held_out]",
-    ),
-    Exhibit(
-        "the side of a sequence depends on its padding",
-        "The same sequence in a wider batch changes sides: a leak that no comparison of the arrays finds.",
-        tasks.is_held_out,
-        "(column == PAD) | (column == EOS)",
-        "column == EOS",
-    ),
-    Exhibit(
-        "a batch is sorted by length, and its targets are not",
-        "The shapes fit, and in a batch of one length nothing changes. Most answers belong to another question.",
-        by_length.take,
-        "[array[rows] for array in batch]",
-        "[array[rows if i == 0 else np.sort(rows)] for i, array in enumerate(batch)]",
-    ),
-    Exhibit(
-        "the last array decides how much padding is cut off",
-        "Right for pairs, where every array ends with a token. Targets may end before the ids that they belong to.",
-        by_length.take,
-        "max(end, longest.get(ids.shape[1], 0))",
-        "end",
-    ),
-)
-
-EXHIBITS = (*PROTOCOL, *ADAM, *STEP, *LOOP, *DATA)

@@ -1,9 +1,5 @@
 """Planting a bug reaches every name of a function, and leaves no trace behind."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,7 +12,6 @@ from minitransformer.functional.softmax import _softmax
 from minitransformer.layers import Linear, SelfAttention
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
-from tests.museum.exhibits import EXHIBITS, PATIENTS
 
 X = np.array([-1.0, 2.0])
 RELU = (functional.relu, "xp.maximum(x, 0)", "xp.minimum(x, 0)")
@@ -114,13 +109,3 @@ def test_an_exhibit_with_one_impossible_change_plants_none():
     with pytest.raises(ValueError, match="once in softmax"), exhibit.planted():
         pass
     assert functional.relu(X)[0].tolist() == [0.0, 2.0]
-
-
-def test_the_patients_of_lesson_15_are_exhibits():
-    assert len(PATIENTS) == 10
-    assert set(PATIENTS) <= set(EXHIBITS)
-
-
-def test_the_exhibits_can_be_shown_without_pytest():
-    code = "import sys; from tests.museum.exhibits import EXHIBITS; sys.exit('pytest' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

@@ -1,11 +1,12 @@
 """Which lines of the package each check runs, and how long it takes: measured once and kept in runs/mutation/measured.
 
-The checks are those of the museum (tests/museum/checks.py), and besides them the refusals, the tests with drawn
+The checks are those of checks.py, and besides them the refusals, the tests with drawn
 examples and those of the gradient checks. A file of tests is measured again if it has changed itself, or anything of
 the package or of what tests import.
 """
 
 import collections
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -24,7 +25,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from minitransformer.gradcheck.subjects import SUBJECTS
 from minitransformer.system.progress import tqdm
-from tests.museum import checks
+from tests.mutation import checks
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "minitransformer"
@@ -260,4 +261,5 @@ def import_tests(groups):
         checks_of(group)
     for module in pkgutil.walk_packages([str(PACKAGE)], "minitransformer."):
         if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)  # what a check imports only when it runs
+            with contextlib.suppress(ImportError, RuntimeError):  # PyTorch or MPI is missing, and no check needs it
+                importlib.import_module(module.name)  # what a check imports only when it runs

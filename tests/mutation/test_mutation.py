@@ -13,9 +13,9 @@ import time
 import pytest
 
 from minitransformer.functional.softmax import softmax_backward
-from tests.museum.checks import Check
 from tests.mutation import judging, measuring, report
 from tests.mutation.__main__ import chosen, file_name, parse
+from tests.mutation.checks import Check
 from tests.mutation.judging import KILLED, SURVIVED, TIMED_OUT, Judge, Verdict, own_file
 from tests.mutation.measuring import Measured
 from tests.mutation.mutants import Key, difference, header, modules_of, mutants_of, places

@@ -39,14 +39,8 @@ def try_case(case, folder):
     """Run it in `folder`, which gets the files of given.py."""
     give(folder)
     before = tree(folder)
-    out, err = io.StringIO(), io.StringIO()
-    status = error = None
-    with (
-        contextlib.ExitStack() as undo,
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
+    out, status, error = "", None, None
+    with contextlib.ExitStack() as undo, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr("minitransformer.recipes.toy.TESTED", 5)
         if case.patch:
@@ -54,22 +48,31 @@ def try_case(case, folder):
             undo.callback(connect.cache_clear)
             connect.cache_clear()
         if case.call:
-            with contextlib.suppress(Exception):
-                try:
-                    case.call()
-                except Exception as raised:
-                    error = raised
-                    raise
-        else:
+            message = ""
             try:
-                status = main(list(case.arguments))
-            except SystemExit as exit_by_argparse:
-                status = exit_by_argparse.code
-    message = str(error) if error else err.getvalue()
+                case.call()
+            except Exception as raised:
+                error, message = raised, str(raised)
+        else:
+            status, out, message = run(case.arguments)
     now = tree(folder)
-    return Outcome(
-        status, error, out.getvalue(), message, {name: now[name] for name in now if before.get(name, 0) != now[name]}
-    )
+    return Outcome(status, error, out, message, {name: now[name] for name in now if before.get(name, 0) != now[name]})
+
+
+def run(arguments):
+    """(exit status, output, errors) of the command line with these arguments."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(list(arguments))
+        except SystemExit as left:
+            status = left.code
+    return status, out.getvalue(), err.getvalue()
+
+
+def is_one_line(message):
+    """Whether it is a refusal of the command line in one line."""
+    return message.startswith("minitransformer") and message.endswith("\n") and message[:-1].isprintable()
 
 
 def tree(folder):

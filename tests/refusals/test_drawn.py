@@ -1,5 +1,7 @@
-"""Made-up input of every kind ends with a right result or a refusal in one line: 800 cases by default, 10,000 with
-`--exhaustive`, and as many as you like with `python -m tests.fuzz`. And the fuzzing sees mistakes that are planted."""
+"""Made-up input of every kind ends with a right result or a refusal in one line.
+
+800 cases by default, 10,000 with `--exhaustive`, and as many as you like with `python -m tests.refusals`.
+"""
 
 import sys
 import time
@@ -11,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from minitransformer.tokenizers import CharacterTokenizer
-from tests.fuzz import ending, files, inputs
-from tests.fuzz.__main__ import TARGETS
-from tests.fuzz.damage import KINDS, damage
-from tests.fuzz.drawn import Drawn
-from tests.fuzz.ending import REFUSED, SUCCESS, WrongResultError, ending_of
+from tests.refusals import drawn_files as files
+from tests.refusals import drawn_inputs as inputs
+from tests.refusals import ending
+from tests.refusals.__main__ import TARGETS
+from tests.refusals.damage import KINDS, damage
+from tests.refusals.drawn import Drawn
+from tests.refusals.ending import REFUSED, SUCCESS, WrongResultError, ending_of
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,15 @@
 """Made-up arrays, masks, settings and command lines: each is refused, or gives what a plain formula gives."""
 
-import contextlib
-import io
-
 import numpy as np
 import pytest
 
-from minitransformer.cli import COMMANDS, main
+from minitransformer.cli import COMMANDS
 from minitransformer.config import POSITIONS
 from minitransformer.functional import scaled_dot_product_attention, softmax
 from minitransformer.layers.feed_forward import ACTIVATIONS
 from minitransformer.models import GPT, TransformerConfig
-from tests.fuzz.ending import WrongResultError, demand
+from tests.refusals.ending import WrongResultError, demand
+from tests.refusals.trying import is_one_line, run
 
 DTYPES = (np.int64, np.int32, np.uint8, np.int8, np.uint64, np.float32, bool, object, np.str_)
 LENGTHS = (1, 2, 3, 4, 5)
@@ -113,8 +111,11 @@ WORK = (
     "cli.check.check_all",
     "cli.explore.serve",
 )
-WORDS = ("copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base", "relu", "model", "bad", "folder", "")
+WORDS = ("", "ä", "a\nb", "\udcff", "1" * 40, "copy", "reverse", "shakespeare", "masked", "06", "99", "tiny", "base")
 WORDS += (
+    "model",
+    "bad",
+    "folder",
     "-1",
     "0",
     "1",
@@ -125,83 +126,67 @@ WORDS += (
     "nan",
     "inf",
     "x",
-    "1" * 40,
     "post",
     "gpt",
     "rope",
-    "a\nb",
-    "\udcff",
     "ä",
 )
-TEXT = ("--text", "text", "--length", "8", "--d-model", "8", "--num-layers", "1")
-SOUND = (("train", "copy"), ("train", "masked", *TEXT), ("train", "shakespeare", *TEXT), ("summary", "tiny"))
-SOUND += (
-    ("generate", "model", "--length", "2", "--prompt", "1"),
-    ("gradcheck", "relu"),
-    ("bench", "tiny"),
-    ("lengths",),
-    ("devices",),
-)
-SOUND += (
-    ("lesson", "06"),
-    ("init", "folder"),
-    ("start", "06"),
-    ("check", "06"),
-    ("hint", "06"),
-    ("progress",),
-    ("solution", "06"),
-    ("explore", "--word", "top"),
-)
-OPTIONS = {  # with a value that fits
-    **dict.fromkeys(
-        (
-            "--overwrite",
-            "--json",
-            "--greedy",
-            "--activations",
-            "--fast",
-            "--quick",
-            "--memory",
-            "--give-up",
-            "--no-browser",
-        )
-    ),
-    **dict.fromkeys(("--steps", "--batch-size", "--warmup", "--d-model", "--num-layers", "--threads"), "4"),
-    **dict.fromkeys(("--checkpoint-interval", "--keep-checkpoints", "--grad-accumulation-steps"), "2"),
-    **dict.fromkeys(("--weight-decay", "--label-smoothing"), "0.5"),
-    **dict.fromkeys(("--seed", "--top-k", "--no-repeat", "--vocab-size", "--jobs"), "2"),
-    **dict.fromkeys(("--factor", "--dropout", "--peak", "--temperature", "--top-p", "--seconds"), "0.5"),
-    **dict.fromkeys(("--runs", "--plots", "--folder", "--name"), "folder"),
-    **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny", "--prompt": "1", "--shape": "3"},
-    **{"--resume": "model", "--text": "text", "--length": "3", "--backend": "numpy", "--nonsense": "1", "--mine": None},
+SOUND = """
+train copy
+train masked --text text --length 8 --d-model 8 --num-layers 1
+train shakespeare --text text --length 8 --d-model 8 --num-layers 1
+summary tiny
+generate model --length 2 --prompt 1
+gradcheck relu
+bench tiny
+lengths
+devices
+lesson 06
+init folder
+start 06
+check 06
+hint 06
+progress
+solution 06
+explore --word top
+""".strip().splitlines()
+SWITCHES = "overwrite json greedy activations fast quick memory give-up no-browser mine"
+VALUES_THAT_FIT = {
+    "4": "steps batch-size warmup d-model num-layers threads",
+    "2": "checkpoint-interval keep-checkpoints grad-accumulation-steps seed top-k no-repeat vocab-size jobs",
+    "0.5": "weight-decay label-smoothing factor dropout peak temperature top-p seconds",
+    "folder": "runs plots folder name",
+    "3": "shape length",
+    "1": "prompt nonsense",
+}
+OPTIONS = {
+    **dict.fromkeys([f"--{name}" for name in SWITCHES.split()]),
+    **{f"--{name}": value for value, names in VALUES_THAT_FIT.items() for name in names.split()},
+    **{"--norm": "pre", "--positions": "alibi", "--model": "gpt", "--config": "tiny"},
+    **{"--resume": "model", "--text": "text", "--backend": "numpy"},
 }
 
 
 def command_lines(rng, good):
     """Any command line is refused with status 2 in one line, or comes to where its work would begin."""
-    arguments = list(SOUND[rng.integers(len(SOUND))])
+    arguments = SOUND[rng.integers(len(SOUND))].split()
     if rng.random() < 0.3:
         arguments = [list(COMMANDS)[rng.integers(len(COMMANDS))], WORDS[rng.integers(len(WORDS))]]
     for _ in range(rng.integers(0, 4)):
         option = list(OPTIONS)[rng.integers(len(OPTIONS))]
         value = OPTIONS[option] if rng.random() < 0.8 else WORDS[rng.integers(len(WORDS))]
         arguments += [option, *([] if value is None else [value])]
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch:
         patch.chdir(good.folder)
         patch.setattr("minitransformer.exercises.workshop.my_exercises", lambda: good.folder / "my_exercises")
         for work in WORK:
             patch.setattr(f"minitransformer.{work}", _reached)
         try:
-            status = main(arguments)
-        except SystemExit as left:
-            status = left.code
+            status, _, said = run(arguments)
         except ReachedError:
-            status = 0
-    said = err.getvalue()
+            status, said = 0, ""
     if status == 2:
-        whole = said.startswith("minitransformer") and said.endswith("\n") and said[:-1].isprintable()
-        raise ValueError("refused") if whole else WrongResultError(f"{arguments}: {said!r}")
+        raise ValueError("refused") if is_one_line(said) else WrongResultError(f"{arguments}: {said!r}")
     demand(status in (0, 1) and said == "", f"{arguments}: status {status}, {said!r}")
 
 

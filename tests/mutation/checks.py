@@ -1,4 +1,4 @@
-"""What looks for the bugs: the real tests, called one by one, and rows of the library's table of gradient checks.
+"""What looks for bugs: the real tests, called one by one, and rows of the library's table of gradient checks.
 
 A check has the name that pytest would give it ("tests/test_core.py::test_name[2-3]"), or "gradient check: row".
 """

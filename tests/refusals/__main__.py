@@ -1,10 +1,10 @@
 """Try made-up input of every kind, as much of it as you like, and count how the cases end.
 
-    python -m tests.fuzz                    2,000 cases
-    python -m tests.fuzz --cases 100000     two to six minutes
+    python -m tests.refusals                    2,000 cases
+    python -m tests.refusals --cases 100000     two to six minutes
 
-A case is known by its kind and its number: `python -m tests.fuzz --only checkpoints --first 1234 --cases 1` tries one
-again. The exit status is 1 if any case has failed.
+A case is known by its kind and its number: `python -m tests.refusals --only checkpoints --first 1234 --cases 1` tries
+one again. The exit status is 1 if any case has failed.
 """
 
 import argparse
@@ -18,11 +18,18 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.system.progress import tqdm
-from tests.fuzz import files, inputs
-from tests.fuzz.ending import REFUSED, SUCCESS, ending_of
+from tests.refusals import drawn_files as files
+from tests.refusals import drawn_inputs as inputs
+from tests.refusals.ending import REFUSED, SUCCESS, ending_of
 
 TARGETS = (files.checkpoints, files.forged_checkpoints, files.texts, files.tokenizers)
-TARGETS += (inputs.ids, inputs.masks, inputs.attentions, inputs.configurations, inputs.command_lines)
+TARGETS += (
+    inputs.ids,
+    inputs.masks,
+    inputs.attentions,
+    inputs.configurations,
+    inputs.command_lines,
+)
 TARGETS += (files.huggingface_models, files.huggingface_tokenizers, files.pairs)
 MEMORY = 16 * 2**30  # bytes of address space: a case that asks for more gets a MemoryError, and not the machine
 

@@ -15,10 +15,10 @@ from minitransformer.system.files import checksum
 from minitransformer.tokenizers import BytePairTokenizer, load_tokenizer, save_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import FORMAT
-from tests.fuzz.damage import damage, edited
-from tests.fuzz.ending import demand
 from tests.interop.given import GPT2_FILE, make_state, save_shards
 from tests.interop.tokenizer_files import tokenizer_json, write_json, write_two_files
+from tests.refusals.damage import damage, edited
+from tests.refusals.ending import demand
 from tests.refusals.given import TEXT, TOKENIZER, gpt
 
 PAIRS = "\n".join(
