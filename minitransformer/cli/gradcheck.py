@@ -3,13 +3,13 @@
 import argparse
 import functools
 import importlib.util
-import inspect
 import json
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from minitransformer.core import Layer
 from minitransformer.gradcheck import Report, SecondOrderReport, check_layer, check_layer_second_order
 from minitransformer.gradcheck.report import CANNOT_TELL, WRONG
 from minitransformer.gradcheck.subjects import BASE, select_subjects
+from minitransformer.gradcheck.use import LayerError, placed_errors, takes_rng
 from minitransformer.system.files import check_file
 from minitransformer.system.progress import tqdm
 
@@ -36,12 +37,19 @@ settings. The table shows the largest error of an entry, relative to the largest
 
 Your layer is created with MyLayer(), and its input is a random float64 array of the shape --shape. If your layer needs
 arguments or other inputs, give it a static method example() that returns (layer, inputs), where inputs is a tuple of
-float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient.
+float64 arrays. Integer and boolean arrays (ids, masks) may follow them; they have no gradient. The output may be an
+array, a number, or a tuple of them. The gradients are also checked for one sequence, one token, a long sequence and
+larger inputs, as far as your layer takes them; a line below the verdict says which.
+
+The layer protocol is checked as well: forward and backward change neither x, dy nor the parameters, two caches can live
+at one time, backward can be called twice with one cache, gradients are added and not assigned, and every array that the
+output depends on is a Parameter that parameters() finds, or read-only. For a WRONG gradient, what it looks like is said
+too: the transpose, a constant factor and its name, a path that is missing, float32, only some entries.
 
 The complex step is used for your layer only where real differences agree with it. If they do not (np.abs takes the
 modulus of a complex number), the differences themselves are compared with your gradients, and the table shows their
 bound: a mistake smaller than that is not found. The verdict is "cannot tell" where neither gives a derivative: the
-output is random or computed in float32, or there are kinks everywhere.
+output is random or computed in float32, there are kinks everywhere, or a plain array might be a weight.
 
 A backward pass is itself a function, so --second-order applies the complex step to it: the result is the product H v
 of the Hessian with a random vector v. A Hessian is symmetric, u.Hv = v.Hu. A backward pass whose derivative is not
@@ -148,16 +156,40 @@ def load_own(name: str, arguments: argparse.Namespace) -> Callable[[], AnyReport
         raise ValueError(f"{path} has no class {class_name}: give it as path/to/file.py:MyLayer")
     for length in arguments.shape:
         check_integer("--shape", length, least=1)
-    if hasattr(cls, "example"):
-        layer, inputs = cls.example()
-    else:
-        layer, inputs = cls(), (np.random.default_rng([arguments.seed, 103]).standard_normal(arguments.shape),)
+    layer, arrays, context = make_layer(cls, arguments)
     if not isinstance(layer, Layer):
         raise TypeError(f"{type(layer).__name__} is not a subclass of minitransformer.core.Layer")
-    discrete = [isinstance(array, np.ndarray) and array.dtype.kind in "iub" for array in inputs]
-    arrays = [array for array, is_discrete in zip(inputs, discrete, strict=True) if not is_discrete]
-    context = [array for array, is_discrete in zip(inputs, discrete, strict=True) if is_discrete]
-    takes_rng = "rng" in inspect.signature(layer.forward).parameters
-    seed = arguments.seed if takes_rng else None
+    seed = arguments.seed if takes_rng(layer) else None
     check = check_layer_second_order if arguments.second_order else check_layer
-    return lambda: check(layer, *arrays, context=context, dropout_seed=seed, name=name)
+
+    def carry_out() -> AnyReport:
+        try:
+            return check(layer, *arrays, context=context, dropout_seed=seed, name=name)
+        except LayerError as error:
+            if hasattr(cls, "example"):
+                raise
+            shape = " ".join(map(str, arguments.shape))
+            raise LayerError(f"{error} (the input has the shape --shape {shape})") from error
+
+    return carry_out
+
+
+def make_layer(cls: type, arguments: argparse.Namespace) -> tuple[Any, list, list]:
+    """A layer of a user's own class -> (layer, inputs with gradients, further arguments)."""
+    if not hasattr(cls, "example"):
+        shape = arguments.shape
+        with placed_errors("__init__"):
+            layer = cls()
+        return layer, [np.random.default_rng([arguments.seed, 103]).standard_normal(shape)], []
+    with placed_errors("example"):
+        made = cls.example()
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise TypeError(f"{cls.__name__}.example() must return (layer, inputs), got {type(made).__name__}")
+    layer, inputs = made
+    inputs = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    floats = [isinstance(array, np.ndarray) and array.dtype.kind not in "iub" for array in inputs]
+    return (
+        layer,
+        [array for array, is_float in zip(inputs, floats, strict=True) if is_float],
+        [array for array, is_float in zip(inputs, floats, strict=True) if not is_float],
+    )

@@ -1,7 +1,6 @@
 """Calling a learner's function twice, on copies of its inputs, and describing in one line what goes wrong."""
 
 import copy
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.exercises.cases import has_floats
-from minitransformer.exercises.exercise import Output, Task
+from minitransformer.exercises.exercise import Task
+from minitransformer.gradcheck.clues import Output, crash, message_of
 
-LONGEST = 300  # characters of a message that an exception brings
 NARROWER = {False: (np.float32, np.float16), True: (np.float16,)}  # by whether the inputs are float32
 
 
@@ -52,32 +51,15 @@ def _once(function: Callable[..., Any], args: tuple, task: Task, path: Path, sin
     try:
         returned = function(*given)
     except NotImplementedError as stub:
-        raise StillOpenError(_text_of(stub)) from None
+        raise StillOpenError(message_of(stub)) from None
     except (Exception, SystemExit) as error:
-        return Called(complaint=crash(error, path))
+        return Called(complaint=crash(error, str(path).__eq__))
     called = as_arrays(returned, task.outputs, single and has_floats(args))
     if called.outputs is not None and not unchanged(given, args):
         return Called(
             complaint="it changes its inputs, which are still needed. Work on a copy: write y = x * 2 instead of x *= 2"
         )
     return called
-
-
-def crash(error: BaseException, path: Path) -> str:
-    """One line about an exception: its message, and the last line of the learner's file in its traceback."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    where = f" in line {frames[-1].lineno}:  {frames[-1].line}" if frames else ""
-    text = _text_of(error)
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
-
-
-def _text_of(error: BaseException) -> str:
-    """The message of an exception in one line; "" if it has none, or fails to give it."""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        return ""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def as_arrays(returned: Any, outputs: Sequence[Output], single: bool = False) -> Called:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.exercises.calling import Called, StillOpenError, call, crash
+from minitransformer.exercises.calling import Called, StillOpenError, call
 from minitransformer.exercises.cases import TOLERANCE_32, Case, cases_of, make_problem
-from minitransformer.exercises.clues import wrong_entries
 from minitransformer.exercises.exercise import Exercise, Problem, Task, load
 from minitransformer.exercises.judging import Attempt, Diagnosis, Trial, judge, observe
+from minitransformer.gradcheck.clues import crash, wrong_entries
 
 
 def diagnose(exercise: Exercise, path: Path) -> list[Diagnosis]:
@@ -28,7 +28,7 @@ def diagnose(exercise: Exercise, path: Path) -> list[Diagnosis]:
     try:
         mine = load(path, "mine")
     except (Exception, SystemExit) as error:  # a learner's file may raise anything
-        complaint = f"the file does not run: {crash(error, path)}"
+        complaint = f"the file does not run: {crash(error, str(path).__eq__)}"
         return [Diagnosis(task.function, "wrong", clues=(complaint,)) for task in exercise.tasks]
     return [diagnose_task(exercise, task, mine, given, path) for task in exercise.tasks]
 
@@ -125,7 +125,7 @@ def own_args(task: Task, problem: Problem, mine: Any, path: Path, tolerance: flo
         y, cache = forward(**copy.deepcopy(problem.inputs))
         wrong = np.shape(y) != np.shape(problem.y) or wrong_entries(np.asarray(y), problem.y, tolerance).any()
     except (Exception, SystemExit) as error:
-        return (), f"the given function {task.forward} fails now: {crash(error, path)}"
+        return (), f"the given function {task.forward} fails now: {crash(error, str(path).__eq__)}"
     if wrong:
         return (), f"the given function {task.forward} no longer returns what it did: undo your changes to it"
     return (problem.args[0], cache), ""

@@ -17,25 +17,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from minitransformer.course import EXERCISES
+from minitransformer.gradcheck.clues import Output
 
 HEADER = re.compile(
     r'^"""Exercise (?P<lesson>\d\d): (?P<title>.+)\.\n\n'
     r"Difficulty (?P<difficulty>[1-5]) of 5, (?P<minutes>\d+) minutes\. See (?P<see>lesson .+)\.\n\n"
 )
-
-
-class Output(NamedTuple):
-    """One value that a function returns: its name, and the names of its axes.
-
-    `axes` is a string if all names are letters, such as "BTC", and otherwise a tuple, such as ("B", "S", "width"). A
-    number has no axes: "". `kind` says what the entries are: "float", "int" (such as ids) or "bool" (such as a mask).
-    Integers and booleans must come as an array of that kind, unless `sequence` allows a list or a tuple.
-    """
-
-    name: str
-    axes: str | tuple[str, ...]
-    kind: str = "float"
-    sequence: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.exercises.calling import Called, as_arrays
-from minitransformer.exercises.clues import (
+from minitransformer.exercises.exercise import Exercise, Mistake, Problem, Task
+from minitransformer.gradcheck.clues import (
     PRECISE,
+    Output,
     error_of,
+    linearity_clue,
     place_clue,
     precision_clue,
     ratio_clue,
     shape_clue,
+    transpose_clue,
     worst_clue,
     wrong_entries,
 )
-from minitransformer.exercises.exercise import Exercise, Mistake, Output, Problem, Task
 
 SAME = 1e-7  # results whose relative difference is less than this are the same
 
@@ -131,6 +134,7 @@ def clues_on_one(output: Output, got: np.ndarray, expected: np.ndarray, trial: T
         found.append(f"{output.name} is 0 everywhere")
     elif output.kind == "float":
         found.append(ratio_clue(got, expected, problem.ratios, sizes))
+        found.append(transpose_clue(got, expected, output))
     return [clue for clue in found if clue]
 
 
@@ -146,18 +150,8 @@ def linearity_clues(trial: Trial) -> list[str]:
     at_zero, doubled, opposite = (trial.repeat(factor * dy) for factor in (0.0, 2.0, -1.0))
     if at_zero is None or doubled is None or opposite is None:
         return []
-    clues = []
     results = zip(trial.task.outputs, outputs, at_zero, doubled, opposite, strict=True)
-    for output, once, zero, twice, minus in results:
-        if np.array_equal(once, twice) and once.any():
-            clues.append(f"{output.name} does not depend on {name}, the incoming gradient")
-        elif zero.any():
-            clues.append(f"{output.name} is not 0 when {name} is 0: something is added that does not come from {name}")
-        elif once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
-            clues.append(f"{output.name} does not double when {name} doubles: {name} must come in once, as a factor")
-        elif once.shape == minus.shape and wrong_entries(minus, -once, 1e-9).any():
-            clues.append(f"{output.name} does not change its sign when {name} does: which step looks at signs?")
-    return clues
+    return [clue for output, *arrays in results if (clue := linearity_clue(output.name, name, *arrays))]
 
 
 def broken_laws(trial: Trial) -> list[str]:

@@ -66,22 +66,6 @@ def draw_ids(rng: np.random.Generator, B: int, T: int, V: int) -> np.ndarray:
     return rng.permuted(ids, axis=1)
 
 
-def places_of(ids: np.ndarray, V: int) -> dict[str, dict[str, np.ndarray]]:
-    """Rows of the table dE (V, C), by how often their tokens occur in `ids`."""
-    count = np.bincount(ids.reshape(-1), minlength=V)[:, None]
-    return {
-        "at tokens that occur twice in one sequence": {"dE": _repeated(ids, V)},
-        "at the tokens that occur more than once": {"dE": count > 1},
-        "at the tokens that never occur": {"dE": count == 0},
-        "at the tokens that occur": {"dE": count > 0},
-    }
-
-
-def _repeated(ids: np.ndarray, V: int) -> np.ndarray:
-    """Which tokens occur more than once in a sequence, (V, 1)."""
-    return (np.stack([np.bincount(row, minlength=V) for row in ids]).max(axis=0) > 1)[:, None]
-
-
 def make_weights(
     rng: np.random.Generator, widths: tuple[int, int, int], attentions: Sequence[str]
 ) -> dict[str, tuple[np.ndarray, ...]]:

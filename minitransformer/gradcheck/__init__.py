@@ -7,10 +7,11 @@
 `check_second_order` goes one step further: the derivative of the backward pass must be symmetric, as a Hessian is.
 
 See `derivatives` for how the numbers are found, `check` for what is compared, `examine` for which number is trusted
-where, and `subjects` for the library's own table. `relative_error` is the measure that the whole project uses.
+where, `promises` for what else a layer must keep, `explain` for what is said about a wrong gradient, and `subjects` for
+the library's own table. `relative_error` is the measure that the whole project uses.
 """
 
-from minitransformer.gradcheck.check import check_gradients, check_layer
+from minitransformer.gradcheck.check import check_gradients
 from minitransformer.gradcheck.comparison import relative_error
 from minitransformer.gradcheck.derivatives import (
     complex_step,
@@ -18,6 +19,7 @@ from minitransformer.gradcheck.derivatives import (
     richardson,
     richardson_directional,
 )
+from minitransformer.gradcheck.layer import check_layer
 from minitransformer.gradcheck.report import Report, TensorCheck
 from minitransformer.gradcheck.second_order import (
     SecondOrderReport,
@@ -25,8 +27,10 @@ from minitransformer.gradcheck.second_order import (
     check_second_order,
     hessian_vector_product,
 )
+from minitransformer.gradcheck.use import LayerError
 
 __all__ = [
+    "LayerError",
     "Report",
     "SecondOrderReport",
     "TensorCheck",

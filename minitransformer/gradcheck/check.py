@@ -16,7 +16,7 @@ Everything is compared on the host; a forward and a backward run on the device i
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,53 +27,12 @@ from minitransformer.gradcheck.examine import Examiner, Tensor
 from minitransformer.gradcheck.loss import Loss
 from minitransformer.gradcheck.probes import Point
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
-from minitransformer.system.generators import make_generator
 
 TOLERANCE = 1e-12  # for the complex step
 MAX_ENTRIES = 300  # a tensor with more is checked along random directions
 DIRECTIONS = 3
 NAMES = 4  # of tensors that are named together
 WEIGHTS = 101  # stream of random numbers
-
-
-def check_layer(
-    layer: Layer,
-    *inputs: np.ndarray,
-    context: Iterable[Any] = (),
-    dropout_seed: int | None = None,
-    randomize: bool = True,
-    name: str | None = None,
-    **options: Any,
-) -> Report:
-    """Check every input and every parameter of `layer` -> Report.
-
-    `inputs` are the float64 arrays that backward returns gradients for, `context` are forward's other
-    arguments (masks, ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator
-    with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
-    because initial weights (gamma = 1, b = 0) hide mistakes. `options` go to `check_gradients`.
-    """
-    arguments = layer_arguments(layer, inputs, context, dropout_seed, randomize)
-    return check_gradients(*arguments, name=name or type(layer).__name__, **options)
-
-
-def layer_arguments(
-    layer: Layer,
-    inputs: Sequence[np.ndarray],
-    context: Iterable[Any] = (),
-    dropout_seed: int | None = None,
-    randomize: bool = True,
-) -> tuple[Callable[..., tuple], Callable[..., Any], dict[str, np.ndarray], dict[str, Parameter]]:
-    """(forward, backward, inputs, parameters) of a layer for `check_gradients`, from the arguments of `check_layer`."""
-    if randomize:
-        randomize_parameters(layer)
-    context = masks_to_device(context)
-
-    def forward(*arrays):
-        options = {} if dropout_seed is None else {"rng": make_generator(dropout_seed)}
-        return layer.forward(*arrays, *context, **options)
-
-    named_inputs = {f"input {i}" if len(inputs) > 1 else "input": x for i, x in enumerate(inputs)}
-    return forward, layer.backward, named_inputs, dict(layer.named_parameters())
 
 
 def randomize_parameters(layer: Layer, rng: np.random.Generator | None = None) -> None:
@@ -118,7 +77,7 @@ def check_gradients(
 
     Raises TypeError for other dtypes, ValueError if backward returns the wrong number or shapes of gradients.
     """
-    loss = Loss(forward, inputs, parameters or {}, _float64_values(inputs, parameters or {}), seed)
+    loss = Loss(forward, inputs, parameters or {}, float64_values(inputs, parameters or {}), seed)
     here = Point(loss, (loss.gradients(backward),))
     tensors = _tensors(loss, together, max_entries, tolerance)
     if not np.isfinite(loss.first).all():
@@ -134,7 +93,7 @@ def check_gradients(
     return Report(name, tuple(checks), _reason(tensors))
 
 
-def _float64_values(inputs: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter]) -> dict[str, np.ndarray]:
+def float64_values(inputs: Mapping[str, np.ndarray], parameters: Mapping[str, Parameter]) -> dict[str, np.ndarray]:
     """{name: array on the host} of all inputs and parameters."""
     values = {**inputs, **{key: to_host(parameter.data) for key, parameter in parameters.items()}}
     for key, value in values.items():

@@ -157,5 +157,5 @@ def spread_of(value: np.ndarray) -> float:
 
 
 def as_tuple(returned: Any) -> tuple:
-    """The gradients that a backward pass returned: an array, a tuple of arrays, or None."""
-    return () if returned is None else returned if isinstance(returned, tuple) else (returned,)
+    """The gradients that a backward pass returned: an array, a tuple or list of arrays, or None."""
+    return () if returned is None else tuple(returned) if isinstance(returned, tuple | list) else (returned,)

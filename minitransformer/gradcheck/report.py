@@ -61,16 +61,21 @@ class TensorCheck:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All tensors of one check. `reason` says why the method was chosen."""
+    """All tensors of one check, and what else was found out about a layer. All texts are sentences."""
 
     name: str
     checks: tuple[TensorCheck, ...]
-    reason: str
+    reason: str  # why the method was chosen
+    broken: tuple[str, ...] = ()  # promises of the layer protocol that do not hold: the layer is WRONG
+    doubts: tuple[str, ...] = ()  # why the layer may be wrong although its gradients are right
+    clues: tuple[str, ...] = ()  # how the gradients that are WRONG differ from the right ones
+    notes: tuple[str, ...] = ()  # what was checked
 
     @property
     def verdict(self) -> str:
-        """WRONG if any tensor is, else CANNOT_TELL if it is for any tensor or there is none, else OK."""
+        """WRONG if anything is, else CANNOT_TELL if it is for any tensor, in doubt, or without tensors; else OK."""
         verdicts = {check.verdict for check in self.checks} or {CANNOT_TELL}
+        verdicts |= {WRONG} if self.broken else {CANNOT_TELL} if self.doubts else set()
         return next(verdict for verdict in (WRONG, CANNOT_TELL, OK) if verdict in verdicts)
 
     @property
@@ -91,7 +96,7 @@ class Report:
     @property
     def is_measured(self) -> bool:
         """Whether there was a derivative to compare with."""
-        return not math.isinf(self.worst.tolerance)
+        return bool(self.checks) and not math.isinf(self.worst.tolerance)
 
     @property
     def failures(self) -> tuple[TensorCheck, ...]:
@@ -107,17 +112,26 @@ class Report:
         verdict = "passed"
         if self.failures:
             verdict = f"{len(self.failures)} of {len(self.checks)} gradients WRONG"
-        elif not self.passed:
+        elif self.broken:
+            verdict = "WRONG, it breaks the layer protocol"
+        elif self.unclear or not self.checks:
             verdict = f"cannot tell for {len(self.unclear)} of {len(self.checks)} gradients"
-        return "\n".join([f"{self.name}: {verdict} ({self.reason})", *(f"  {check}" for check in self.checks)])
+        elif self.doubts:
+            verdict = "cannot tell"
+        texts = [f"  WRONG: {text}" for text in self.broken] + [f"  cannot tell: {text}" for text in self.doubts]
+        lines = [*texts, *(f"  {check}" for check in self.checks), *(f"  -> {clue}" for clue in self.clues)]
+        return "\n".join([f"{self.name}: {verdict} ({self.reason})", *lines, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        return [f"  {note}" for note in self.notes]
 
     def row(self) -> str:
-        """One line of a table. It names the method only if that is not the usual one."""
+        """One line of a table, and the notes below it. It names the method only if that is not the usual one."""
         bounds = [check.bound for check in self.checks if check.method == RICHARDSON]
         method = "" if self.worst.method == COMPLEX_STEP else f", {self.worst.method}"
         if bounds:
             method = f", {RICHARDSON}, bound {max(bounds):.0e}"
-        return f"{self.name:<64} {self.worst.error:8.1e}  ok{method}"
+        return "\n".join([f"{self.name:<64} {self.worst.error:8.1e}  ok{method}", *self._notes()])
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain numbers and strings, for JSON."""
@@ -131,6 +145,7 @@ class Report:
             "verdict": self.verdict,
             "reason": self.reason,
             "checks": checks,
+            **{key: list(getattr(self, key)) for key in ("broken", "doubts", "clues", "notes")},
         }
 
 

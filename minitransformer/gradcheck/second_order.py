@@ -24,9 +24,11 @@ import numpy as np
 from minitransformer.backend import to_device, to_host
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck import derivatives
-from minitransformer.gradcheck.check import layer_arguments
+from minitransformer.gradcheck.check import randomize_parameters
 from minitransformer.gradcheck.loss import as_tuple
+from minitransformer.gradcheck.promises import restored
 from minitransformer.gradcheck.report import CANNOT_TELL, OK, WRONG, finite
+from minitransformer.gradcheck.use import Use, named, placed_errors
 
 TOLERANCE = 1e-11  # of the symmetry
 SMALL = 1e-3  # a Hessian is compared with at least this part of the gradient
@@ -200,8 +202,12 @@ def check_layer_second_order(
     **options: Any,
 ) -> SecondOrderReport:
     """`check_second_order` of a layer; the arguments are those of `check_layer`."""
-    arguments = layer_arguments(layer, inputs, context, dropout_seed, randomize)
-    return check_second_order(*arguments, name=name or type(layer).__name__, **options)
+    use = Use(layer, named(inputs), tuple(context), dropout_seed)
+    with placed_errors(), restored(layer):
+        if randomize:
+            randomize_parameters(layer)
+        arguments = use.forward, use.backward, use.inputs, use.parameters
+        return check_second_order(*arguments, name=name or type(layer).__name__, **options)
 
 
 def _dot(a: Arrays, b: Arrays) -> float:

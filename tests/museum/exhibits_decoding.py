@@ -3,8 +3,7 @@
 from minitransformer import decoding
 from minitransformer.data import pairs
 from minitransformer.decoding import beam, incremental, sampling
-from minitransformer.decoding.convolutional import ConvState
-from minitransformer.decoding.recurrent import RecurrentState
+from minitransformer.decoding.incremental import ConvState, RecurrentState
 from minitransformer.evaluation import loss as evaluation_loss
 from minitransformer.exercises.planting import Exhibit
 
@@ -12,7 +11,7 @@ EXHIBITS = (
     Exhibit(
         "beam search selects sequences, and the buffers stay with the old ones",
         "Each hypothesis goes on with the past of another one.",
-        ConvState.select,
+        ConvState._select,
         "buffer.select(kept)",
         "pass",
         source="huggingface/transformers #46612",
@@ -76,7 +75,7 @@ EXHIBITS = (
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        incremental.GPTState.extend,
+        incremental.GPTState._extend,
         "start = start - self.padding",
         "pass",
         source="huggingface/transformers #21080",
@@ -100,7 +99,7 @@ EXHIBITS = (
     Exhibit(
         "beam search keeps the recurrent states of the rows that it dropped",
         "States must follow their hypotheses, as KV caches do.",
-        RecurrentState.select,
+        RecurrentState._select,
         "array[:, kept] for",
         "array[:, : len(rows)] for",
         source="huggingface/transformers #46612",

@@ -101,17 +101,14 @@ def rows_that_run(exhibit):
 
 
 @pytest.mark.exhaustive
-def test_symmetry_finds_the_wrong_gradients_of_the_museum_but_two():
-    wrong, symmetric = [], []
+def test_symmetry_finds_every_wrong_gradient_of_the_museum_but_two():
+    symmetric = []
     for exhibit in EXHIBITS:
         rows = rows_that_run(exhibit)
         with exhibit.planted():
-            if not all(map(is_right, rows)):
-                wrong.append(exhibit.name)
-                if all(map(is_symmetric, rows)):
-                    symmetric.append(exhibit.name)
+            if not all(map(is_right, rows)) and all(map(is_symmetric, rows)):
+                symmetric.append(exhibit.name)
     assert symmetric == [
         "the loss's gradient is divided by the number of tokens twice",
         "the loss's gradient is divided by B instead of B T",
     ]
-    assert len(wrong) == 0

@@ -17,7 +17,35 @@ from tests.interop.given import BERT_FILE, GPT2_FILE, make_state
 SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 6, "num_layers": 1, "max_len": 9}
 TEXT = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
 TOKENIZER = CharacterTokenizer.train(TEXT)
-LAYERS = "class Empty:\n    pass\n\n\nnumber = 1\n"
+LAYERS = """\
+from minitransformer.core import Layer
+
+
+class Empty:
+    pass
+
+
+number = 1
+
+
+class Fails(Layer):
+    def forward(self, x, rng=None):
+        return x, None
+
+    def backward(self, dy, cache):
+        return dy + self.missing
+
+
+class NoCache(Fails):
+    def forward(self, x, rng=None):
+        return 2 * x
+
+
+class NoTuple(Fails):
+    @staticmethod
+    def example():
+        return NoTuple()
+"""
 
 
 def gpt():

@@ -3,8 +3,9 @@
 import numpy as np
 
 from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Replacement, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, places_of, sizes
+from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
 from minitransformer.functional import embedding_backward
+from minitransformer.gradcheck.clues import places_of_ids
 
 SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
@@ -14,7 +15,7 @@ def make_embed(rng, given, B, T, C, V):
     ids, scale = draw_ids(rng, B, T, V), rng.uniform(2.2, 2.8)
     inputs = {"ids": ids, "E": rng.standard_normal((V, C)), "scale": scale}
     ratios = {"scale": scale, "scale²": scale**2}
-    return backward_problem(given.embed, inputs, ("E",), rng, ratios=ratios, places=places_of(ids, V))
+    return backward_problem(given.embed, inputs, ("E",), rng, ratios=ratios, places=places_of_ids(ids, V, "dE"))
 
 
 def nothing_where_no_token_came(outputs, problem):

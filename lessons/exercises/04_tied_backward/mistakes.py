@@ -1,7 +1,8 @@
 """The problems, the hints and the known mistakes of 04_tied_backward."""
 
 from minitransformer.exercises import Exercise, Mistake, Output, Task
-from minitransformer.exercises.problems import backward_problem, draw_ids, places_of, sizes
+from minitransformer.exercises.problems import backward_problem, draw_ids, sizes
+from minitransformer.gradcheck.clues import places_of_ids
 
 SIZES = sizes("B T C V", (2, 4, 5, 7), (3, 5, 2, 6), (1, 1, 1, 1))
 
@@ -10,7 +11,9 @@ def make_tied(rng, given, B, T, C, V):
     """A table of order one, and a scale that does not saturate the tanh."""
     ids, scale = draw_ids(rng, B, T, V), rng.uniform(1.3, 1.6)
     inputs = {"ids": ids, "E": 0.8 * rng.standard_normal((V, C)), "scale": scale}
-    return backward_problem(given.tied, inputs, ("E",), rng, ratios={"scale": scale}, places=places_of(ids, V))
+    return backward_problem(
+        given.tied, inputs, ("E",), rng, ratios={"scale": scale}, places=places_of_ids(ids, V, "dE")
+    )
 
 
 EXERCISE = Exercise(

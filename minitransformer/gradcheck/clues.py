@@ -1,15 +1,33 @@
-"""Clues from a wrong array to the mistake that caused it, found without knowing the right formula."""
+"""Clues from a wrong array to the mistake that caused it, found without knowing the right formula.
+
+The checker of the exercises and `check_layer` both use them.
+"""
 
 import itertools
 import math
-from typing import Any
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitransformer.exercises.exercise import Output
-
+LONGEST = 300  # characters of a message that an exception brings
 ROUNDING = 1e-12  # results that are all smaller are 0, except for rounding
 PRECISE = 1e-4  # a smaller relative error is one of precision
+
+
+class Output(NamedTuple):
+    """One value that a function returns: its name, and the names of its axes.
+
+    `axes` is a string if all names are letters, such as "BTC", and otherwise a tuple, such as ("B", "S", "width"). A
+    number has no axes: "". `kind` says what the entries are: "float", "int" (such as ids) or "bool" (such as a mask).
+    Integers and booleans must come as an array of that kind, unless `sequence` allows a list or a tuple.
+    """
+
+    name: str
+    axes: str | tuple[str, ...]
+    kind: str = "float"
+    sequence: bool = False
 
 
 def scale_of(expected: np.ndarray) -> float:
@@ -48,31 +66,39 @@ def shape_clue(got: np.ndarray, expected: np.ndarray, output: Output) -> str:
 
 def ratio_clue(got: np.ndarray, expected: np.ndarray, ratios: dict[str, float], sizes: dict[str, float]) -> str | None:
     """A sentence that names the factor, if `got` is the same multiple of `expected` everywhere; else None."""
+    ratio = common_ratio(got, expected)
+    if ratio is None:
+        return None
+    names = names_of_ratio(ratio, ratios, sizes)
+    return ratio_sentence(ratio, names[:1]) if names or got.size > 1 else None
+
+
+def common_ratio(got: np.ndarray, expected: np.ndarray) -> float | None:
+    """got / expected if that is the same everywhere and not 0, else None."""
     seen = np.abs(expected) > 1e-6 * (np.abs(expected).max(initial=0.0) or 1.0)
     if not seen.any() or np.abs(got[~seen]).max(initial=0.0) > 1e-6 * np.abs(got).max(initial=0.0):
         return None
     quotients = got[seen] / expected[seen]
     ratio = float(np.median(quotients))
-    if abs(ratio) < 1e-12 or np.abs(quotients - ratio).max() > 1e-6 * abs(ratio):
-        return None
-    name = _named(ratio, ratios, sizes)
-    return f"yours / right = {ratio:.4g} everywhere{name}" if name or got.size > 1 else None
+    return None if abs(ratio) < 1e-12 or np.abs(quotients - ratio).max() > 1e-6 * abs(ratio) else ratio
 
 
-def _named(ratio: float, ratios: dict[str, float], sizes: dict[str, float]) -> str:
-    """The ratio as a multiple or fraction of a named number, such as " = 1/sqrt(D)"; "" if there is none."""
+def ratio_sentence(ratio: float, names: list[str]) -> str:
+    """The sentence about a ratio that has these names."""
     if abs(ratio + 1) < 1e-6:
-        return ": the sign is wrong"
+        return f"yours / right = {ratio:.4g} everywhere: the sign is wrong"
+    return f"yours / right = {ratio:.4g} everywhere{' = ' * bool(names)}{' or '.join(names)}"
+
+
+def names_of_ratio(ratio: float, ratios: dict[str, float], sizes: dict[str, float]) -> list[str]:
+    """The ratio as a multiple or fraction of named numbers, such as "1/sqrt(D)"."""
     known = [(name, value) for name, value in {**ratios, **sizes, "2": 2.0, "3": 3.0}.items() if value]
     known += [(f"sqrt({name})", math.sqrt(value)) for name, value in sizes.items()]
     known = [pair for name, value in known for pair in ((name, value), (_inverse(name), 1 / value))]
     for (a, left), (b, right) in itertools.permutations(sizes.items(), 2):
         known += [(f"{a}/{b}", left / right), (f"sqrt({a}/{b})", math.sqrt(left / right))]
-    for name, value in known:
-        for sign, candidate in (("", value), ("-", -value)):
-            if abs(ratio - candidate) < 1e-6 * abs(ratio):
-                return f" = {sign}{name}"
-    return ""
+    signed = [(sign + name, factor * value) for name, value in known for sign, factor in (("", 1.0), ("-", -1.0))]
+    return [name for name, value in signed if abs(ratio - value) < 1e-6 * abs(ratio)]
 
 
 def _inverse(name: str) -> str:
@@ -102,10 +128,11 @@ def place_clue(wrong: np.ndarray, output: Output, places: dict[str, dict[str, An
         indices = np.flatnonzero(wrong.any(axis=others))
         if len(indices) == 1 and wrong.shape[axis] > 1:
             return f"{name} is wrong only where the index of {letter} is {indices[0]}"
-        right = wrong.shape[axis] - len(indices)
-        if right == 1:
-            only = np.setdiff1d(np.arange(wrong.shape[axis]), indices)[0]
-            return f"{name} is right where the index of {letter} is {only}, and wrong elsewhere"
+        right = np.setdiff1d(np.arange(wrong.shape[axis]), indices)
+        if len(right) == 1:
+            return f"{name} is right where the index of {letter} is {right[0]}, and wrong elsewhere"
+        if len(right) and right[-1] < indices[0]:
+            return f"{name} is wrong only where the index of {letter} is {indices[0]} or more"
     return f"{np.count_nonzero(wrong)} of the {wrong.size} entries of {name} are wrong"
 
 
@@ -126,3 +153,58 @@ def _differing(a: float, b: float) -> tuple[str, str]:
         return f"{a:.4f}", f"{b:.4f}"
     digits = next((digits for digits in range(4, 17) if f"{a:.{digits}g}" != f"{b:.{digits}g}"), 17)
     return f"{a:.{digits}g}", f"{b:.{digits}g}"
+
+
+def transpose_clue(got: np.ndarray, expected: np.ndarray, output: Output) -> str | None:
+    """A sentence if a square array is the transpose of the right one, else None."""
+    if got.ndim < 2 or got.shape[-1] != got.shape[-2] or got.shape[-1] == 1:
+        return None
+    turned = wrong_entries(got.swapaxes(-1, -2), expected, PRECISE).any()
+    return None if turned else f"{output.name} is the transpose of the right one"
+
+
+def linearity_clue(
+    output: str, upstream: str, once: np.ndarray, zero: np.ndarray, twice: np.ndarray, minus: np.ndarray
+) -> str | None:
+    """A sentence if an output is not linear in the upstream gradient, as every backward is; else None.
+
+    The arrays are the outputs for dy itself, for 0, 2 dy and -dy; `upstream` is what the function calls dy.
+    """
+    if np.array_equal(once, twice) and once.any():
+        return f"{output} does not depend on {upstream}, the incoming gradient"
+    if zero.any():
+        return f"{output} is not 0 when {upstream} is 0: something is added that does not come from {upstream}"
+    if once.shape == twice.shape and wrong_entries(twice, 2.0 * once, 1e-9).any():
+        return f"{output} does not double when {upstream} doubles: {upstream} must come in once, as a factor"
+    if once.shape == minus.shape and wrong_entries(minus, -once, 1e-9).any():
+        return f"{output} does not change its sign when {upstream} does: which step looks at signs?"
+    return None
+
+
+def places_of_ids(ids: np.ndarray, V: int, name: str) -> dict[str, dict[str, np.ndarray]]:
+    """Rows of the gradient `name` of a table (V, C), by how often their tokens occur in ids (B, T)."""
+    count = np.bincount(ids.reshape(-1), minlength=V)[:, None]
+    repeated = (np.stack([np.bincount(row, minlength=V) for row in ids]).max(axis=0) > 1)[:, None]
+    return {
+        "at tokens that occur twice in one sequence": {name: repeated},
+        "at the tokens that occur more than once": {name: count > 1},
+        "at the tokens that never occur": {name: count == 0},
+        "at the tokens that occur": {name: count > 0},
+    }
+
+
+def crash(error: BaseException, is_own: Callable[[str], bool]) -> str:
+    """One line about an exception: its message, and the last line of its traceback in a file that `is_own`."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame.filename)]
+    where = f" in line {frames[-1].lineno}:  {frames[-1].line}" if frames else ""
+    text = message_of(error)
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line; "" if it has none, or fails to give it."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        return ""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

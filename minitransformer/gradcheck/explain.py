@@ -1,0 +1,200 @@
+"""From a WRONG gradient to the mistake that made it, with the clues that the checker of the exercises gives.
+
+The right gradient is found entry by entry, from the forward alone, for several sizes: a factor of 2 is not the batch if
+it stays 2 for a batch of 1.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.gradcheck.clues import (
+    PRECISE,
+    Output,
+    common_ratio,
+    error_of,
+    linearity_clue,
+    names_of_ratio,
+    place_clue,
+    places_of_ids,
+    precision_clue,
+    ratio_sentence,
+    transpose_clue,
+    wrong_entries,
+)
+from minitransformer.gradcheck.loss import Loss
+from minitransformer.gradcheck.probes import Direction, Point, by_differences, entries_by_complex_step
+from minitransformer.gradcheck.report import COMPLEX_STEP, TensorCheck
+from minitransformer.gradcheck.use import Use
+
+MOST = 400  # entries of a tensor that is looked at closely
+SURE = 1e-9  # relative errors above this are mistakes, not rounding
+
+
+class Compared(NamedTuple):
+    """A gradient, entry by entry, with the right one."""
+
+    got: np.ndarray
+    expected: np.ndarray
+
+
+def explain(uses: Sequence[Use], backward: str, failures: Sequence[TensorCheck], seed: int) -> list[str]:
+    """What the wrong gradients of the first use look like -> [sentence]. The other uses help to name a factor."""
+    clues: list[str | None] = []
+    loss = uses[0].loss(seed)
+    once, *others = (_gradients(uses[0], loss, backward, factor) for factor in (1.0, 0.0, 2.0, -1.0))
+    for check in failures:
+        key = check.name
+        if key not in once or once[key].size > MOST or not np.isfinite(once[key]).all():
+            continue
+        found = compare(uses[0], loss, backward, check)
+        output = Output(key, _axes(uses[0], key, found.got))
+        tail = _tail_clue(uses[0], key, wrong_entries(*found, SURE))
+        if tail or error_of(*found) < PRECISE:
+            clues.append(tail or precision_clue({key: max(error_of(*found), 1e-16)}))
+            continue
+        clues += [*_facts(uses, backward, check, found, output, seed), *_paths(loss, found, key)]
+        clues.append(linearity_clue(key, "dy", once[key], *(other[key] for other in others)))
+    return list(dict.fromkeys(clue for clue in clues if clue))
+
+
+def compare(use: Use, loss: Loss, backward: str, check: TensorCheck) -> Compared:
+    """Every entry of one gradient, by the backward pass and by the method of the check."""
+    point = Point(loss, (loss.gradients(getattr(use, backward)),))
+    key, shape = check.name, loss.values[check.name].shape
+    if check.method == COMPLEX_STEP:
+        probes = entries_by_complex_step(point, key)
+    else:
+        size = int(np.prod(shape))
+        probes = [by_differences(point, Direction((key,), 0, np.array([i])), abs(check.expected)) for i in range(size)]
+    scale = max((abs(probe.expected) for probe in probes), default=1.0)
+    # an entry that is right as far as one can know is right
+    right = [p.got if abs(p.got - p.expected) <= p.error + SURE * scale else p.expected for p in probes]
+    return Compared(np.array([p.got for p in probes]).reshape(shape), np.array(right).reshape(shape))
+
+
+def _gradients(use: Use, loss: Loss, backward: str, factor: float) -> dict[str, np.ndarray]:
+    """The gradients for `factor` dy."""
+    return loss.gradients(lambda dy, cache: getattr(use, backward)(factor * dy, cache))
+
+
+def _axes(use: Use, key: str, array: np.ndarray) -> tuple[str, ...]:
+    return use.letters(array) if key in use.inputs else tuple(f"axis {i}" for i in range(array.ndim))
+
+
+def _facts(
+    uses: Sequence[Use], backward: str, check: TensorCheck, found: Compared, output: Output, seed: int
+) -> list[str | None]:
+    """Clues from the two arrays alone: nothing at all, a transpose, a factor, or a part of the entries."""
+    if not found.got.any():
+        return [f"the gradient of {check.name} is 0 everywhere"]
+    turned = transpose_clue(*found, output)
+    if turned:
+        return [turned]
+    ratio = common_ratio(*found)
+    if ratio is not None and found.got.size > 1:
+        return [f"{check.name}: {ratio_sentence(ratio, _names(uses, backward, check, ratio, found, seed))}"]
+    wrong = wrong_entries(*found, SURE)
+    return [place_clue(wrong, output, _places(uses[0], check.name, wrong, uses[0].loss(seed).first))]
+
+
+def _names(
+    uses: Sequence[Use], backward: str, check: TensorCheck, ratio: float, found: Compared, seed: int
+) -> list[str]:
+    """The names of a factor that hold for all sizes at which it is the factor."""
+    names = names_of_ratio(ratio, *_sizes(uses[0], check.name, found))
+    for use in uses[1:]:
+        if check.name in use.inputs and use.inputs[check.name].size > MOST:
+            continue
+        other = compare(use, use.loss(seed), backward, check)
+        again = common_ratio(*other)
+        there = names_of_ratio(again, *_sizes(use, check.name, other)) if again is not None else []
+        names = [name for name in names if name in there] if again is not None else names
+    return names[:2]
+
+
+def _sizes(use: Use, key: str, found: Compared) -> tuple[dict[str, float], dict[str, float]]:
+    """Numbers that a factor may be: products of lengths, and the lengths."""
+    first = use.arrays[0]
+    letters = use.letters(first) if use.inputs else ("B", "T")[: first.ndim]
+    sizes = dict(zip(letters, map(float, first.shape), strict=False))
+    products = {" ".join(letters[:count]): float(np.prod(first.shape[:count])) for count in range(2, len(letters) + 1)}
+    if "T" in sizes and "C" in sizes:
+        products["T C"] = sizes["T"] * sizes["C"]
+    if key not in use.inputs:
+        known = set(sizes.values())
+        sizes |= {f"{key}.shape[{i}]": float(n) for i, n in enumerate(found.got.shape) if float(n) not in known}
+    return products, sizes
+
+
+def _places(use: Use, key: str, wrong: np.ndarray, y: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """Entries that have something in common: positions that a mask leaves out, rows of ids, signs of the input."""
+    places: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in zip(use.names, use.arrays, strict=True):
+        if array.dtype == bool:
+            mask = array.reshape([n for n in array.shape if n != 1] or [1])
+            if mask.shape == wrong.shape[: mask.ndim] and mask.ndim:
+                mask = mask.reshape(mask.shape + (1,) * (wrong.ndim - mask.ndim))
+                places[f"where the mask ({name}) is False"] = {key: ~mask}
+                places[f"where the mask ({name}) is True"] = {key: mask}
+        elif _are_rows(array, wrong) and key not in use.inputs:
+            table = places_of_ids(array.reshape(len(array), -1), len(wrong), key)
+            extra = (1,) * (wrong.ndim - 2)
+            places |= {place: {key: rows[key].reshape(-1, 1, *extra)} for place, rows in table.items()}
+    if key in use.inputs:
+        x = use.inputs[key]
+        if y.shape == x.shape:
+            places["where the output is 0"] = {key: y == 0}
+        places |= {f"where {key} is negative": {key: x < 0}, f"where {key} is positive": {key: x > 0}}
+    return places
+
+
+def _are_rows(ids: np.ndarray, table: np.ndarray) -> bool:
+    """Whether all numbers in `ids` are rows of a table."""
+    if ids.dtype.kind not in "iu" or not ids.ndim or table.ndim < 2:
+        return False
+    return bool(ids.min(initial=0) >= 0 and ids.max(initial=0) < len(table))
+
+
+def _tail_clue(use: Use, key: str, wrong: np.ndarray) -> str | None:
+    """A sentence if an input's gradient is wrong exactly where the input is large."""
+    if key not in use.inputs or wrong.all() or not wrong.any():
+        return None
+    x = use.inputs[key]
+    for name, size in ((key, x), (f"-{key}", -x), (f"|{key}|", np.abs(x))):
+        if size[wrong].min() > size[~wrong].max():
+            return f"the gradient of {key} is wrong only where {name} is at least {size[wrong].min():.3g}"
+    return None
+
+
+def _paths(loss: Loss, found: Compared, key: str) -> list[str]:
+    """Clues about a path from the tensor to the output that backward forgets."""
+    got, expected = found
+    dy = np.asarray(to_host(loss.dy))
+    missing, clues = expected - got, []
+    if not got.any():
+        return []
+    if dy.shape == got.shape and not wrong_entries(missing, dy, PRECISE).any():
+        clues.append(f"one path is missing: {key} also reaches the output directly (a residual), which adds dy")
+    elif dy.shape == got.shape and not wrong_entries(got, dy, PRECISE).any():
+        clues.append(f"the gradient of {key} is dy: all paths except the direct one are missing")
+    elif common_ratio(got, expected) is None and got.ndim and got.shape[-1] > 1:
+        rows, level = missing.reshape(-1, got.shape[-1]), np.abs(missing).max()
+        if np.ptp(rows, axis=-1).max() <= PRECISE * level:
+            clues.append(
+                f"one path is missing: what {key} lacks is the same in each row, as the gradient of a sum or a mean is"
+            )
+        elif loss.first.shape == got.shape and _proportional(rows, loss.first.reshape(rows.shape)):
+            clues.append(
+                f"one path is missing: what {key} lacks is a multiple of the output in each row, as the gradient of a "
+                "norm, a variance or a softmax's sum is"
+            )
+    return clues
+
+
+def _proportional(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether each row of `a` is a multiple of that of `b`."""
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return bool((np.abs(np.abs((a * b).sum(axis=-1)) - lengths) <= PRECISE * lengths).all() and lengths.all())

@@ -1,0 +1,89 @@
+"""Judging a layer: its gradients, at the given inputs and at others, and the promises of the layer protocol."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from minitransformer.core import Layer
+from minitransformer.gradcheck.check import check_gradients, float64_values, randomize_parameters
+from minitransformer.gradcheck.explain import explain
+from minitransformer.gradcheck.promises import examine_promises, restored
+from minitransformer.gradcheck.report import CANNOT_TELL, WRONG, Report
+from minitransformer.gradcheck.use import Use, named, placed_errors
+
+
+def check_layer(
+    layer: Layer,
+    *inputs: np.ndarray,
+    context: Iterable[Any] = (),
+    dropout_seed: int | None = None,
+    randomize: bool = True,
+    vary: bool = True,
+    name: str | None = None,
+    **options: Any,
+) -> Report:
+    """Check every input and every parameter of `layer`, and what the layer protocol promises -> Report.
+
+    `inputs` are the float64 arrays that backward returns gradients for, `context` are forward's other
+    arguments (masks, ids). The layer must be float64. With `dropout_seed` each forward draws from a fresh generator
+    with that seed, so all draw the same dropout. `randomize` first fills the parameters with order-one random numbers,
+    because initial weights (gamma = 1, b = 0) hide mistakes. With `vary` the gradients are also checked for one
+    sequence, one token, a long sequence and inputs five times as large, as far as the layer takes them. `options` go to
+    `check_gradients`. Afterwards weights and gradients are what they were.
+
+    Raises LayerError, which has the file and the line, if the layer's own code fails, and what `check_gradients` does.
+    """
+    given = Use(layer, named([_writeable(x) for x in inputs]), tuple(context), dropout_seed)
+    name = name or type(layer).__name__
+    seed = options.get("seed", 0)
+    with placed_errors(), restored(layer):
+        if randomize:
+            randomize_parameters(layer)
+        notes = [given.summary()]
+        float64_values(given.inputs, given.parameters)
+        promises = examine_promises(given, seed)
+        if promises.moves:
+            return Report(name, (), "no derivative was tried", promises.broken, (), (), tuple(notes))
+        backward = "adding" if promises.assigned else "backward"
+        report = _check(given, getattr(given, backward), name, **options)
+        uses = [given]
+        if vary and report.verdict != CANNOT_TELL:
+            fitting = [use for use in given.variations() if use.fits(given)]
+            uses += fitting
+            if report.passed:
+                report, uses = _first_wrong(report, fitting, backward, options) or (report, uses)
+            if fitting:
+                notes.append(f"also with {', '.join(use.label for use in fitting)}")
+        clues = explain(uses, backward, report.failures, seed) if report.failures else []
+    labelled = [f"right with the inputs as given, but not with {uses[0].label}"] if uses[0].label else []
+    return dataclasses.replace(
+        report,
+        broken=promises.broken,
+        doubts=promises.doubts,
+        clues=(*labelled, *clues),
+        notes=tuple(notes),
+    )
+
+
+def _first_wrong(report: Report, uses: list[Use], backward: str, options: dict) -> tuple[Report, list[Use]] | None:
+    """The report for the first of several uses in which a gradient is WRONG, and that use; None if there is none."""
+    for use in uses:
+        quick = {**options, "max_entries": 0, "together": True}
+        with placed_errors(label=use.label), np.errstate(all="ignore"):
+            verdict = _check(use, getattr(use, backward), report.name, **quick).verdict
+        if verdict == WRONG:
+            whole = _check(use, getattr(use, backward), report.name, **options)
+            if whole.verdict == WRONG:
+                return whole, [use]
+    return None
+
+
+def _check(use: Use, backward: Callable[..., Any], name: str, **options: Any) -> Report:
+    return check_gradients(use.forward, backward, use.inputs, use.parameters, name=name, **options)
+
+
+def _writeable(x: Any) -> Any:
+    """A copy, so that a forward that writes into its input can be told so."""
+    return np.array(x) if isinstance(x, np.ndarray) else x

@@ -1,0 +1,247 @@
+"""The promises of the layer protocol that the numbers of one gradient do not show.
+
+forward and backward change neither their arguments nor the parameters; two caches can live at one time; a cache serves
+two backward passes; gradients are added; and every learnt array is a Parameter that `parameters()` finds. A layer that
+breaks one of them can have right gradients when it is tried alone, and wrong ones in a model that uses it twice.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_device, to_host
+from minitransformer.core import Layer, Parameter
+from minitransformer.gradcheck.clues import message_of
+from minitransformer.gradcheck.comparison import relative_error
+from minitransformer.gradcheck.use import Use, fresh, raised_in_library
+
+SAME = 1e-9  # two results of the same computation may differ by this
+NUDGE = 1e-3  # how far a plain array is moved, relative to its size
+STREAM = 106  # of random numbers
+HIDDEN = (
+    "{} is a Parameter that parameters() does not find, so it would be neither trained nor saved: make it an attribute "
+    "of the layer, or put it into a list or tuple"
+)
+PLAIN = (
+    "the output depends on {}, a plain array that parameters() does not find: if it is learnt, make it a Parameter; if "
+    "it is a constant, make it read-only with .setflags(write=False)"
+)
+PACKAGE = __name__.partition(".")[0]
+
+
+class Promises(NamedTuple):
+    """What is wrong with a layer besides the numbers in its gradients."""
+
+    broken: tuple[str, ...] = ()  # sentences
+    doubts: tuple[str, ...] = ()  # sentences: it may be wrong
+    assigned: bool = False  # whether gradients replace those before them
+    moves: bool = False  # whether forward or backward changes the parameters, so that no derivative means anything
+
+
+class _Pass(NamedTuple):
+    """One forward pass, and copies of what must not change from then on."""
+
+    inputs: list[Any]
+    untouched: list[np.ndarray]  # the inputs before forward
+    given: list[np.ndarray]  # the inputs after it
+    y: Any
+    first: np.ndarray
+    cache: Any
+    dy: Any
+
+
+def examine_promises(use: Use, seed: int) -> Promises:
+    """Try everything that the protocol promises, with the layer's own inputs and with others."""
+    hidden, plain = hidden_arrays(use.layer)
+    broken = [HIDDEN.format(name) for name in hidden]
+    trial = _Trial(use, seed)
+    unstable = not trial.forward_repeats()
+    if not trial.moved and not unstable:
+        trial.use_twice()
+    doubts = [PLAIN.format(name) for name in plain if not unstable and trial.depends_on(plain[name])]
+    return Promises(tuple(broken + trial.broken), tuple(doubts), trial.assigned, bool(trial.moved))
+
+
+class _Trial:
+    """Runs of a layer, and the sentences about what they have shown."""
+
+    def __init__(self, use: Use, seed: int) -> None:
+        self.use, self.rng = use, np.random.default_rng([seed, STREAM])
+        self.broken: list[str] = []
+        self.moved: list[str] = []  # names of parameters that have changed
+        self.assigned = False
+        self.weights = {key: np.array(to_host(p.data)) for key, p in use.parameters.items()}
+
+    def forward_repeats(self) -> bool:
+        """Try forward alone -> whether a second one gives the same output; else nothing can be compared."""
+        first = self._forward(self.use)
+        self._unchanged(first, first.untouched, "forward")
+        again = self._forward(self.use)
+        return _same(first.first, again.first)
+
+    def use_twice(self) -> None:
+        """Compare the gradients of two uses, in every order, with those of each use alone."""
+        one, two = self.use, self.use.shuffled(self.rng)
+        dys = [self._dy(use) for use in (one, two)]
+        alone = [self._backward(self._forward(use, dy), check=True) for use, dy in zip((one, two), dys, strict=True)]
+        for order in ((1, 0), (0, 1)):
+            passes = [self._forward(use, dy) for use, dy in zip((one, two), dys, strict=True)]
+            if not _same(passes[0].first, to_host(passes[0].y)):
+                return self._say("a second forward overwrites the output of the first: return a new array")
+            for number in order:
+                if not self._agree(self._backward(passes[number]), alone[number]):
+                    return self._say(
+                        "backward gives another gradient if a second forward came in between: what it needs belongs "
+                        f"into the cache{self._kept_in(passes[number])}"
+                    )
+        once = self._forward(one, dys[0])
+        self._backward(once)
+        try:
+            same = self._agree(self._backward(once), alone[0])
+        except Exception as error:
+            if isinstance(error, IndexError) and raised_in_library(error):
+                # the library's stacks drop each cache once it is used, which saves memory, and fail instead of erring
+                return self._are_added(one, dys[0], alone[0])
+            text = f"{type(error).__name__}: {message_of(error)}"
+            return self._say(f"a second backward with the same cache fails: {text}")
+        if not same:
+            self._say("a second backward with the same cache gives another gradient: backward changes its cache")
+        return self._are_added(one, dys[0], alone[0])
+
+    def depends_on(self, array: np.ndarray) -> bool:
+        """Whether the output changes with this array, which keeps its values."""
+        before, kept = self._forward(self.use), np.array(array)
+        try:
+            array += NUDGE * (np.abs(kept).max(initial=0.0) or 1.0) * self.rng.uniform(0.5, 1.0, kept.shape)
+            return not _same(before.first, self._forward(self.use).first)
+        except Exception:  # an array that forward checks
+            return True
+        finally:
+            array[...] = kept
+
+    def _are_added(self, use: Use, dy: Any, alone: Mapping[str, np.ndarray]) -> None:
+        """Whether a gradient that is there already stays: it must be added to."""
+        before = {key: self.rng.standard_normal(p.data.shape) for key, p in use.parameters.items()}
+        after = self._backward(self._forward(use, dy), before)
+        for key, old in before.items():
+            if not _same(after[key], old + alone[key]) and _same(after[key], alone[key]):
+                self.assigned = True
+                self._say(
+                    f"the gradient of {key} is assigned, not added: write `grad += ...`, so that a layer that is used "
+                    "twice in a model gets the sum of both"
+                )
+
+    def _forward(self, use: Use, dy: Any = None) -> _Pass:
+        """One forward pass on fresh arrays."""
+        arrays = [fresh(array) for array in use.arrays]
+        y, cache = use.forward_with(arrays)
+        return _Pass(arrays, use.arrays, [np.array(to_host(a)) for a in arrays], y, np.array(to_host(y)), cache, dy)
+
+    def _dy(self, use: Use) -> np.ndarray:
+        return np.asarray(self.rng.standard_normal(self._forward(use).first.shape))
+
+    def _backward(self, one: _Pass, before: Mapping[str, np.ndarray] | None = None, check: bool = False) -> dict:
+        """{name: gradient}, starting from `before` or from zero."""
+        parameters = self.use.parameters
+        for key, parameter in parameters.items():
+            parameter.grad[...] = to_device(before[key]) if before else 0.0
+        dy = to_device(np.array(one.dy))
+        gradients = dict(zip(self.use.inputs, self.use.backward_all(dy, one.cache), strict=True))
+        found = {key: np.array(to_host(g)) for key, g in gradients.items()}
+        if check:
+            self._unchanged(one, one.given, "backward")
+            if not _same(to_host(dy), one.dy):
+                self._say("backward changes dy, which other layers still need: write dx = dy * mask, not dy *= mask")
+            elif not _same(to_host(one.y), one.first):
+                self._say("backward changes the output of forward, which other layers still need")
+        return found | {key: np.array(to_host(p.grad)) for key, p in parameters.items()}
+
+    def _unchanged(self, one: _Pass, before: Sequence[np.ndarray], who: str) -> None:
+        """Whether arguments and parameters are what they were."""
+        for name, array, given in zip(self.use.names, one.inputs, before, strict=True):
+            if not np.array_equal(to_host(array), given, equal_nan=given.dtype.kind == "f"):
+                self._say(f"{who} changes {name}, which other layers still need: write y = x * 2, not x *= 2")
+        for key, parameter in self.use.parameters.items():
+            if not np.array_equal(to_host(parameter.data), self.weights[key], equal_nan=True):
+                self.moved.append(key)
+                self._say(f"{who} changes the parameter {key}: only the optimizer may")
+                parameter.data[...] = to_device(self.weights[key])
+
+    def _agree(self, found: Mapping[str, np.ndarray], alone: Mapping[str, np.ndarray]) -> bool:
+        return all(_same(found[key], gradient) for key, gradient in alone.items())
+
+    def _kept_in(self, one: _Pass) -> str:
+        """The attributes of the layer in which forward seems to keep something."""
+        names = [
+            f"self.{name}"
+            for name, value in vars(self.use.layer).items()
+            if isinstance(value, np.ndarray) and any(value.shape == a.shape for a in (one.y, *one.inputs))
+        ]
+        return f", not into {' and '.join(names)}" if names else ""
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self.broken:
+            self.broken.append(sentence)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are the same up to rounding; NaN is like NaN."""
+    if a.shape != b.shape:
+        return False
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.array_equal(a, b, equal_nan=True)
+    return relative_error(a, b) <= SAME
+
+
+def hidden_arrays(layer: Layer) -> tuple[dict[str, Parameter], dict[str, np.ndarray]]:
+    """What the layer holds and `parameters()` does not find -> ({name: Parameter}, {name: array of floats}).
+
+    Plain arrays in the library's own layers are tables, which have been proven constant, and read-only ones cannot be
+    learnt.
+    """
+    found = {id(parameter) for parameter in layer.parameters()}
+    hidden, plain = {}, {}
+    for name, value, owner in _held("", layer, layer, set()):
+        if isinstance(value, Parameter):
+            if id(value) not in found:
+                hidden[name] = value
+        elif value.dtype.kind == "f" and value.flags.writeable and type(owner).__module__.split(".")[0] != PACKAGE:
+            plain[name] = value
+    return hidden, plain
+
+
+@contextlib.contextmanager
+def restored(layer: Layer) -> Iterator[None]:
+    """A `with` block after which weights, gradients and plain arrays of the layer are what they were."""
+    hidden, plain = hidden_arrays(layer)
+    kept = [(array, array.copy()) for array in plain.values()]
+    with contextlib.ExitStack() as stack:
+        for parameter in [*layer.parameters(), *hidden.values()]:
+            stack.enter_context(parameter.holding(parameter.data.copy()))
+        try:
+            yield
+        finally:
+            for array, values in kept:
+                array[...] = values
+
+
+def _held(name: str, value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[str, Any, Any]]:
+    """(name, Parameter or array, the object that holds it) for everything that can be reached from `value`."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Parameter | np.ndarray):
+        yield name, value, owner
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _held(f"{name}[{key!r}]", item, owner, seen)
+    elif isinstance(value, Sequence | set) and not isinstance(value, str | bytes):
+        for number, item in enumerate(value):
+            yield from _held(f"{name}[{number}]", item, owner, seen)
+    elif isinstance(value, Layer) or (hasattr(value, "__dict__") and not callable(value)):
+        shared = {key: item for cls in type(value).__mro__ for key, item in vars(cls).items()}
+        own = {key: item for key, item in shared.items() if isinstance(item, Parameter | np.ndarray)}
+        for key, item in {**own, **vars(value)}.items():
+            yield from _held(f"{name}.{key}" if name else key, item, value, seen)
