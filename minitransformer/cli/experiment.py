@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import Any
 
+from minitransformer.cli import add_common_arguments
 from minitransformer.experiments import EXPERIMENTS
 from minitransformer.experiments.running import add_options, duration, find, question
 from minitransformer.experiments.running import run as run_experiment
@@ -20,18 +21,16 @@ prints its tables and what follows from them, saves its rows, and draws a figure
 """
 
 
-def add_arguments(parser: Any) -> list[Any]:
-    """The command's own arguments -> the parsers of the experiments."""
+def add_arguments(parser: Any) -> None:
+    """Add the command's own arguments, and a parser for each experiment."""
     names = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT", title="experiments")
-    parsers = []
     for name in EXPERIMENTS:
         raw = argparse.RawDescriptionHelpFormatter
         inner = names.add_parser(name, help=question(name), description=find(name).__doc__, formatter_class=raw)
         add_options(inner, name)
         about = "seed of all random numbers (default 0)"
         inner.add_argument("--seed", type=int, default=0, metavar="N", help=about)
-        parsers.append(inner)
-    return parsers
+        add_common_arguments(inner, "experiment", inside=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
