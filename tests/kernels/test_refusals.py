@@ -221,11 +221,11 @@ def test_every_kernel_is_launched_by_the_right_arguments(launched):
 
 def test_a_check_after_the_dispatch_is_found(launched):
     """The defect that these tests are for: the kernel first, the checks of the plain formula never."""
-    right = """check_shape("gamma", gamma, x.shape[-1:])
-    check_shape("beta", beta, x.shape[-1:])
-    y, x_hat, rstd = _layer_norm(x, gamma, beta, eps)"""
-    *checks, call = right.splitlines()
-    wrong = "\n".join([call.strip(), *(f"    {check.strip()}" for check in checks)])
+    checks = """        check_shape("gamma", gamma, x.shape[-1:])
+        check_shape("beta", beta, x.shape[-1:])
+"""
+    call = "    y, x_hat, rstd = _layer_norm(x, gamma, beta, eps)\n"
+    right, wrong = checks + call, "        pass\n" + call + checks.replace("        ", "    ")
     (refusal,) = (refusal for refusal in REFUSED if refusal.arguments == {"gamma": (5,)})
     with planted(layer_norm, right, wrong):
         said(refusal, "cupy")

@@ -190,8 +190,8 @@ class Logits:
 
 def test_the_features_of_any_other_model_are_its_logits():
     rng, model = np.random.default_rng(9), Logits()
-    forward, backward, head = losses.features_and_head(model)
-    assert (forward, backward) == (model.forward, model.backward)
+    features, head = losses.features_and_head(model)
+    assert features == model.forward
     z, targets = random_host_array(rng, 2, 5, V), ragged_targets(rng, 2, 5)
     assert same(head(z), z)
     expected, cache = cross_entropy(device(z), device(targets), 0.1, PAD)
@@ -238,4 +238,4 @@ def test_no_targets_are_refused():
 
 def test_models_of_the_package_say_what_comes_before_their_head():
     model = build()
-    assert losses.features_and_head(model) == (model.features, model.features_backward, model.head)
+    assert losses.features_and_head(model) == (model.features, model.head)
