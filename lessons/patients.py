@@ -1,6 +1,6 @@
 """The patients of lesson 15: mistakes that can be planted in the library. This file gives them away.
 
-They are sorted by name. The museum of wrong gradients in the tests exhibits them with all its others.
+They are sorted by name. The museum in the tests exhibits those that were published.
 """
 
 import contextlib
