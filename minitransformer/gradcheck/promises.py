@@ -94,7 +94,7 @@ class _Trial:
                 if not self._agree(self._backward(passes[number]), alone[number]):
                     return self._say(
                         "backward gives another gradient if a second forward came in between: what it needs belongs "
-                        f"into the cache{self._kept_in(passes[number])}"
+                        f"in the cache{self._kept_in(passes[number])}"
                     )
         once = self._forward(one, dys[0])
         self._backward(once)
@@ -176,7 +176,7 @@ class _Trial:
             for name, value in vars(self.use.layer).items()
             if isinstance(value, np.ndarray) and any(value.shape == a.shape for a in (one.y, *one.inputs))
         ]
-        return f", not into {' and '.join(names)}" if names else ""
+        return f", not in {' and '.join(names)}" if names else ""
 
     def _say(self, sentence: str) -> None:
         if sentence not in self.broken:

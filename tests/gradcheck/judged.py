@@ -538,7 +538,7 @@ class Mixing(Layer):
         return dx
 
 
-@wrong("what it needs belongs into the cache, not into self.x")
+@wrong("what it needs belongs in the cache, not in self.x")
 class KeepsInput(Tanh):
     """keeps its input in self"""
 
