@@ -86,10 +86,10 @@ def in_parts(
 
     loss = sum_i (n_i / n) loss_i        and therefore        grad = sum_i (n_i / n) grad_i
     """
-    shares = shares_of(counts)
-    return weighted(
-        [gradients(part, weight * share, measure) for part, share in zip(parts, shares, strict=True)], shares
-    )
+    results, shares = [], shares_of(counts)
+    for part, share in zip(parts, shares, strict=True):
+        results.append(gradients(part, weight * share, measure))
+    return weighted(results, shares)
 
 
 def shares_of(counts: Sequence[int]) -> list[float]:
