@@ -9,6 +9,7 @@ one that was left alone.
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -59,7 +60,8 @@ def kill_again_and_again(folder, count, rng, size=2, progress=lambda: None):
             moment = time.monotonic() + rng.uniform(0.0, usual)
             if processes.wait_for(lambda moment=moment: time.monotonic() >= moment):
                 killed = is_alive(processes.pids()[victim])
-                os.kill(processes.pids()[victim], signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended just now
+                    os.kill(processes.pids()[victim], signal.SIGKILL)
         ended = processes.end()
         if killed and ended.status != 0:
             seconds.append(ended.seconds)

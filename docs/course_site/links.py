@@ -134,7 +134,8 @@ def source_link(domain, info):
         line = inspect.getsourcelines(found)[1]
     except (OSError, TypeError):  # a constant, or made by a decorator
         line = 1
-    return f"../../{source_page(file_of(info['module']))}.html#line-{line}"
+    module = getattr(found, "__module__", None) or info["module"]  # a name may be offered in another room
+    return f"../../{source_page(file_of(module))}.html#line-{line}"
 
 
 def source_pages(app):

@@ -80,7 +80,7 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
     axis.set(xlabel="tokens read so far", ylabel="time for one more token (ms)", title=title, yscale="log")
     axis.locator_params(axis="x", integer=True)
     mark_powers(axis)
-    axis.legend()
+    figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
     save_figure(figure, path)
 
 

@@ -4,6 +4,7 @@ The right gradient is found entry by entry, from the forward alone, for several 
 it stays 2 for a batch of 1.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -65,7 +66,9 @@ def compare(use: Use, loss: Loss, backward: str, check: TensorCheck) -> Compared
     point = Point(loss, (loss.gradients(getattr(use, backward)),))
     key, shape = check.name, loss.values[check.name].shape
     if check.method == COMPLEX_STEP:
-        probes = entries_by_complex_step(point, key)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # as when the gradient was judged
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+            probes = entries_by_complex_step(point, key)
     else:
         size = int(np.prod(shape))
         probes = [by_differences(point, Direction((key,), 0, np.array([i])), abs(check.expected)) for i in range(size)]

@@ -243,6 +243,7 @@ def test_two_optimizers_of_one_model_both_move_it():
         assert float(abs(model.output.E.data - before).max()) > 1e-5
 
 
+@pytest.mark.host_only
 def test_optimizers_that_take_turns_move_as_if_each_had_vectors_of_its_own():
     model, batch = make_model(), ragged(V, (4, 6), (4, 5))
     encoder, whole = (Adam(part.parameters(), lr=0.01) for part in (model.encoder, model))
