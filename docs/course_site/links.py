@@ -140,7 +140,11 @@ def source_link(domain, info):
 
 def source_pages(app):
     """A page for each source file that is linked to."""
-    documented = {file_of(module) for module in app.env.get_domain("py").modules}
+    modules = app.env.get_domain("py").modules
+    documented = {file_of(module) for module in modules}
+    for module in map(importlib.import_module, modules):  # also where the names are defined that a room offers
+        found = (getattr(getattr(module, name), "__module__", "") for name in getattr(module, "__all__", ()))
+        documented |= {file_of(name) for name in found if name.startswith("minitransformer.")}
     for path in sorted(documented | getattr(app.env, "linked_sources", {}).keys()):
         text = (Path(app.srcdir) / path).read_text("utf-8")
         try:

@@ -11,7 +11,7 @@ from minitransformer.gradcheck.check import check_gradients, float64_values, ran
 from minitransformer.gradcheck.explain import explain
 from minitransformer.gradcheck.promises import examine_promises, restored
 from minitransformer.gradcheck.report import CANNOT_TELL, WRONG, Report
-from minitransformer.gradcheck.use import Use, named, placed_errors
+from minitransformer.gradcheck.use import LayerError, Use, named, placed_errors
 
 
 def check_layer(
@@ -41,7 +41,8 @@ def check_layer(
     with placed_errors(), restored(layer):
         if randomize:
             randomize_parameters(layer)
-        notes = [given.summary()]
+        notes: list[str] = [given.summary()]
+        doubts: list[str] = []
         float64_values(given.inputs, given.parameters)
         promises = examine_promises(given, seed)
         if promises.moves:
@@ -53,7 +54,7 @@ def check_layer(
             fitting = [use for use in given.variations() if use.fits(given)]
             uses += fitting
             if report.passed:
-                report, uses = _first_wrong(report, fitting, backward, options) or (report, uses)
+                report, uses = _first_wrong(report, fitting, backward, options, doubts) or (report, uses)
             if fitting:
                 notes.append(f"also with {', '.join(use.label for use in fitting)}")
         clues = explain(uses, backward, report.failures, seed) if report.failures else []
@@ -61,18 +62,27 @@ def check_layer(
     return dataclasses.replace(
         report,
         broken=promises.broken,
-        doubts=promises.doubts,
+        doubts=(*promises.doubts, *doubts),
         clues=(*labelled, *clues),
         notes=tuple(notes),
     )
 
 
-def _first_wrong(report: Report, uses: list[Use], backward: str, options: dict) -> tuple[Report, list[Use]] | None:
-    """The report for the first of several uses in which a gradient is WRONG, and that use; None if there is none."""
+def _first_wrong(
+    report: Report, uses: list[Use], backward: str, options: dict, doubts: list[str]
+) -> tuple[Report, list[Use]] | None:
+    """The report for the first of several uses in which a gradient is WRONG, and that use; None if there is none.
+
+    A use whose forward works and whose backward fails becomes one of the `doubts`: the layer may not be meant for it.
+    """
     for use in uses:
         quick = {**options, "max_entries": 0, "together": True}
-        with placed_errors(label=use.label), np.errstate(all="ignore"):
-            verdict = _check(use, getattr(use, backward), report.name, **quick).verdict
+        try:
+            with placed_errors(label=use.label), np.errstate(all="ignore"):
+                verdict = _check(use, getattr(use, backward), report.name, **quick).verdict
+        except LayerError as error:
+            doubts.append(f"forward takes other sizes, and backward fails: {error}")
+            continue
         if verdict == WRONG:
             whole = _check(use, getattr(use, backward), report.name, **options)
             if whole.verdict == WRONG:
