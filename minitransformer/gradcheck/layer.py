@@ -41,8 +41,7 @@ def check_layer(
     with placed_errors(), restored(layer):
         if randomize:
             randomize_parameters(layer)
-        notes: list[str] = [given.summary()]
-        doubts: list[str] = []
+        notes, doubts = [given.summary()], list[str]()
         float64_values(given.inputs, given.parameters)
         promises = examine_promises(given, seed)
         if promises.moves:
