@@ -43,7 +43,7 @@ POSITIONS = {
     "relative": "a learnt number for each distance is added to the scores: T5",
     "rope": "queries and keys are rotated by angles: LLaMA, GPT-NeoX",
     "alibi": "scores fall linearly with distance: BLOOM, MPT",
-    "none": "nothing but a causal mask tells the model where a token is",
+    "none": "only a causal mask tells the model where a token is",
 }
 
 

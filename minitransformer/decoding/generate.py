@@ -86,7 +86,7 @@ def greedy_decode(model: Any, source: np.ndarray, max_new_tokens: int) -> np.nda
 
 
 class FilledMasks(NamedTuple):
-    """The most likely tokens at each of M masks, the likeliest first."""
+    """The tokens that are most likely at each of M masks, in descending order."""
 
     ids: np.ndarray  # (M, K)
     probabilities: np.ndarray  # (M, K), under the model

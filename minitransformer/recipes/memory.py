@@ -5,7 +5,7 @@ from typing import Any
 
 from minitransformer.inspection.memory_estimate import training_memory
 from minitransformer.recipes.options import TrainOptions, option_name
-from minitransformer.recipes.processes import sharers
+from minitransformer.recipes.processes import how_many_share
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.system.devices import free_memory
 from minitransformer.training.parallel.threads import useful_threads
@@ -26,7 +26,7 @@ def check_memory(
     if free is None:
         return
     whole_batch, lengths = recipe.largest_batch(options, data)
-    of_batch, of_machine = sharers()
+    of_batch, of_machine = how_many_share()
     sequences = -(-whole_batch // of_batch)
     averages = getattr(recipe.averaging(options), "count", 0)
     threads = options.threads or 1

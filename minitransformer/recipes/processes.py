@@ -44,7 +44,7 @@ def of_root(value: Any) -> Any:
     return connect().collect(value)[0]
 
 
-def sharers() -> tuple[int, int]:
+def how_many_share() -> tuple[int, int]:
     """How many share a batch, and how many share the memory and the processors of this machine."""
     return connect().size, connect().processes_here
 
@@ -83,7 +83,7 @@ def agree(task: str, options: TrainOptions, config: Any, source: dict[str, Any],
 
 def threads_of_each(config: Any, options: TrainOptions) -> int:
     """Threads of this process, if the processes on this machine share its processors."""
-    of_batch, of_machine = sharers()
+    of_batch, of_machine = how_many_share()
     threads = default_threads(config, -(-options.micro_batch_size // of_batch))
     return threads if threads_are_chosen() else max(1, min(threads, default_team_size() // of_machine))
 

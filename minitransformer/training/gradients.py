@@ -79,8 +79,8 @@ def in_parts(
     gradients: Gradients,
     parts: Iterable[TrainingBatch],
     counts: Sequence[int],
-    weight: float = 1.0,
-    measure: bool = False,
+    weight: float,
+    measure: bool,
 ) -> Measured:
     """Compute the parts of a batch one after another. `counts` says how many terms each has in the loss, a mean.
 

@@ -101,3 +101,11 @@ def test_an_input_or_a_state_of_another_shape_is_refused(kind):
     _, state = stack(read(I))
     with pytest.raises(ValueError, match=r"h must be of shape \(3, 3, 2\), got \(2, 3, 2\)"):
         stack.forward(read(I), tuple(array[1:] for array in state))
+
+
+def test_a_state_with_another_number_of_arrays_is_refused():
+    (_, (h, c)), _ = make(LSTM).forward(read(I))
+    with pytest.raises(ValueError, match=r"the state must be \(h, c\), got 1 arrays"):
+        make(LSTM).forward(read(I), (h,))
+    with pytest.raises(ValueError, match=r"the state must be \(h\), got 2 arrays"):
+        make(GRU).forward(read(I), (h, c))

@@ -121,7 +121,7 @@ EXHIBITS = (
     ),
     Exhibit(
         "T5's logits are not scaled",
-        "A constant factor: the likeliest token stays the same, and no probability does.",
+        "A constant factor: the most likely token stays the same, and no probability does.",
         Transformer.__init__,
         "config.d_model**-0.5 if config.scale_output",
         "1.0 if config.scale_output",

@@ -46,6 +46,8 @@ GRADIENT = "gradient check: "
 ELSEWHERE = {
     "backend": ("tests.system.test_threads",),
     "core": ("tests.test_core",),
+    "decoding": ("tests.test_own_layers",),
+    "layers": ("tests.test_own_layers",),
     "models": ("tests.oracle.test_huggingface_reference",),
     "training": ("tests.oracle.test_pytorch_reference",),
 }

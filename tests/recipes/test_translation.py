@@ -25,7 +25,7 @@ SMALL = ("--d-model", 16, "--num-layers", 1, "--vocab-size", 280, "--batch-size"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Every test runs in a folder with nothing but a file of pairs, and prints no lines of progress."""
+    """Every test runs in a folder that holds only a file of pairs, and prints no lines of progress."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("minitransformer.system.progress.LINE_INTERVAL", float("inf"))
     (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf8")

@@ -85,7 +85,7 @@ class ProcessParallel:
         parts = split_batch(batch, self.communicator.size)
         shares = shares_of([self.num_terms(part.targets) for part in parts])  # n_r / n
         own, share = parts[self.communicator.rank], shares[self.communicator.rank]
-        if share == 0.0:  # fewer sequences than processes, or nothing but padding
+        if share == 0.0:  # fewer sequences than processes, or only padding
             return Measured(0.0, 0.0)
         loss, accuracy = self.gradients(own, weight * share, measure)
         return Measured(share * loss, None if accuracy is None else share * accuracy)
