@@ -51,10 +51,12 @@ def pyplot() -> ModuleType:
 
 def save_figure(figure: "Figure", path: str | PathLike[str]) -> None:
     """Write `figure` to `path` as a PNG without a date in it, and close it, except in a notebook, which shows it."""
-    with atomic_write(path) as partial:
-        figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
-    if not IN_NOTEBOOK:
-        pyplot().close(figure)
+    try:
+        with atomic_write(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
+    finally:
+        if not IN_NOTEBOOK:
+            pyplot().close(figure)
 
 
 def plot_training(history: Any, path: str | PathLike[str], title: str, floor: float | None = None) -> None:

@@ -5,14 +5,21 @@ names the path.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+if sys.platform == "darwin":
+    import fcntl
+
+UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY)  # a file system cannot sync
 
 
 @contextlib.contextmanager
@@ -21,20 +28,32 @@ def atomic_write(path: str | os.PathLike) -> Iterator[Path]:
 
     If the block raises an exception, the temporary file is removed and `path` stays as it was. The bytes are on the
     disk before the file gets its name, so after a power failure there is the old file or the new one, never half of it.
-    Each process uses a temporary name of its own.
+    An error of the disk is raised, also if it comes only with the last flush. Each process uses a temporary name of
+    its own.
     """
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with named_in_errors(f"cannot write {path}"):
-        _make_folder(path.parent)
+        make_folder(path.parent)
         try:
-            yield partial
-            sync(partial)
+            # Linux reports a failed write once to each handle that was open at the time: this one sees them all.
+            # It is writable, because Windows cannot flush others, and closed before renaming, for Windows, too.
+            with open(partial, "wb") as handle:
+                yield partial
+                _flush(handle.fileno())
             os.replace(partial, path)
-            sync(path.parent)
-        finally:
+        except BaseException:
             with contextlib.suppress(OSError):  # if it could not be written, it cannot be removed
                 partial.unlink(missing_ok=True)
+            raise
+    with named_in_errors(f"{path} is written, but a power failure may undo it"):
+        _sync_folder(path.parent)
+
+
+def delete(path: Path) -> None:
+    """Delete the file at `path`, if there is one. Raises OSError that names it."""
+    with named_in_errors(f"cannot delete {path}"):
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -59,7 +78,7 @@ def check_folder(folder: str | os.PathLike) -> None:
     made: list[Path] = []
     with named_in_errors(f"cannot write into the folder {folder}"):
         try:
-            _make_folder(folder, made)
+            make_folder(folder, made)
             trial = folder / f"{os.getpid()}.partial"
             try:
                 trial.write_bytes(b"something")
@@ -73,7 +92,7 @@ def check_folder(folder: str | os.PathLike) -> None:
                     each.rmdir()
 
 
-def _make_folder(folder: Path, made: list[Path] | None = None) -> None:
+def make_folder(folder: Path, made: list[Path] | None = None) -> None:
     """Create `folder` and its missing parents, and append those that were missing to `made`."""
     for each in reversed((folder, *folder.parents)):
         if each.exists() and not each.is_dir():
@@ -82,6 +101,31 @@ def _make_folder(folder: Path, made: list[Path] | None = None) -> None:
             each.mkdir(exist_ok=True)  # another process may create it at the same time
             if made is not None:
                 made.append(each)
+            _sync_folder(each.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the list of files in `folder` is on the disk. Windows, which lacks O_DIRECTORY, cannot do it."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _flush(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _flush(descriptor: int) -> None:
+    """Wait until an open file is on the disk. OSError if it is not; after that, what the file holds is unknown."""
+    flushes: list[Callable[[int], object]] = [os.fsync]
+    if sys.platform == "darwin":  # there fsync only hands the bytes to the disk, which may keep them in its own memory
+        flushes.insert(0, lambda file: fcntl.fcntl(file, fcntl.F_FULLFSYNC))
+    for flush in flushes:
+        try:
+            flush(descriptor)
+            return
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
 
 
 def check_file(path: str | os.PathLike) -> None:
@@ -115,16 +159,6 @@ def read_text(path: str | os.PathLike) -> str:
     if "\0" in text:
         raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def sync(path: str | os.PathLike) -> None:
-    """Wait until a file, or the list of files in a folder, is on the disk. Does nothing if the system cannot do it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def checksum(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray] | None = None) -> str:

@@ -1,10 +1,14 @@
 """Files: paths are checked early, errors name the path, and no half-written file is left behind."""
 
 import dataclasses
+import errno
 import json
+import os
 import resource
+import stat
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,6 +84,126 @@ def test_atomic_write_names_the_file_in_an_error(tmp_path):
     with pytest.raises(OSError, match=r"^cannot write .*/model: the disk burns$"), atomic_write(tmp_path / "model"):
         raise OSError("the disk burns")
     assert list(tmp_path.iterdir()) == []
+
+
+def is_folder(descriptor):
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+def failing(number, only=lambda descriptor: True):
+    """An fsync that ends with the error `number` for the files that `only` chooses."""
+
+    def fsync(descriptor, *command):
+        if only(descriptor):
+            raise OSError(number, os.strerror(number))
+
+    return fsync
+
+
+def write(path, text="new"):
+    with atomic_write(path) as partial:
+        partial.write_text(text, encoding="utf8")
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF])
+def test_file_that_is_not_flushed_to_the_disk_does_not_replace_the_old_one(number, tmp_path, monkeypatch):
+    write(tmp_path / "model", "old")
+    monkeypatch.setattr(os, "fsync", failing(number))
+    with pytest.raises(OSError, match=rf"^cannot write .*/model: {os.strerror(number)}$"):
+        write(tmp_path / "model")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("model", "old")]
+
+
+def test_name_that_is_not_flushed_to_the_disk_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO, is_folder))
+    with pytest.raises(OSError, match=r"^.*/model is written, but a power failure may undo it: Input/output error$"):
+        write(tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "new"
+
+
+def test_folder_that_is_not_flushed_to_the_disk_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO, is_folder))
+    with pytest.raises(OSError, match=r"^cannot write .*/new/model: Input/output error$"):
+        write(tmp_path / "new" / "model")
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_file_system_that_cannot_flush_is_used_all_the_same(number, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", failing(number))
+    write(tmp_path / "new" / "model")
+    assert (tmp_path / "new" / "model").read_text() == "new"
+
+
+def test_each_new_folder_and_each_file_is_flushed_before_what_depends_on_it(tmp_path, monkeypatch):
+    flushed, names = [], [tmp_path / "a" / "b" / "model", tmp_path / "a" / "b", tmp_path / "a", tmp_path]
+
+    def fsync(descriptor):
+        flushed.extend(path for path in names if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()))
+        if not is_folder(descriptor):
+            assert (os.fstat(descriptor).st_size, names[0].exists()) == (3, False)
+            flushed.append("the bytes")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write(names[0])
+    assert flushed == [tmp_path, tmp_path / "a", "the bytes", tmp_path / "a" / "b"]
+
+
+def test_on_windows_a_writable_file_is_flushed_and_closed_before_it_is_renamed_and_folders_are_not_opened(
+    tmp_path, monkeypatch
+):
+    """There fsync needs a file that is open for writing, an open file keeps its name, and folders cannot be opened."""
+    import fcntl
+
+    flushed, replace = [], os.replace
+
+    def fsync(descriptor):
+        assert fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        flushed.append(descriptor)
+
+    def replace_closed(source, target):
+        for descriptor in flushed:
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(descriptor)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace_closed)
+    monkeypatch.setattr(os, "open", failing(errno.EACCES))
+    monkeypatch.delattr(os, "O_DIRECTORY")
+    write(tmp_path / "new" / "model")
+    assert len(flushed) == 1
+
+
+MACOS = {  # what the disk's full flush says, and whether fsync follows
+    "does it": (None, False),
+    "cannot do it": (errno.ENOTSUP, True),
+    "has no such command": (errno.ENOTTY, True),
+    "fails": (errno.EIO, False),
+}
+
+
+@pytest.mark.parametrize("case", MACOS)
+def test_on_macos_the_disk_itself_is_flushed(case, tmp_path, monkeypatch):
+    number, followed = MACOS[case]
+    full, plain = [], []
+
+    def fcntl(descriptor, command):
+        full.append((command, is_folder(descriptor)))
+        if number:
+            raise OSError(number, os.strerror(number))
+
+    module = SimpleNamespace(F_FULLFSYNC=51, fcntl=fcntl)
+    monkeypatch.setattr("minitransformer.system.files.fcntl", module, raising=False)
+    monkeypatch.setattr("minitransformer.system.files.sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: plain.append(is_folder(descriptor)))
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            write(tmp_path / "model")
+        assert full == [(51, False)]
+    else:
+        write(tmp_path / "model")
+        assert full == [(51, False), (51, True)]
+    assert plain == [False, True] * followed
 
 
 def test_limit_on_the_file_size_ends_in_a_one_line_error_and_leaves_no_file(tmp_path):
