@@ -26,7 +26,7 @@ import numpy as np
 from minitransformer.backend import backend_name
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.recipes.processes import is_root, launcher
-from minitransformer.system.files import atomic_write, check_folder, named_in_errors
+from minitransformer.system.files import atomic_write, check_folder, delete, make_folder, named_in_errors, read_text
 from minitransformer.training import History
 from minitransformer.training.checkpointer import saved_steps
 
@@ -80,7 +80,7 @@ def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
 class RunFolder:
     """The folder of one run. While it trains, it has `checkpoints/`; then `model.safetensors`, log, figures, samples.
 
-    `config.json` has the options, the versions and the model's configuration.
+    `config.json` has the options, the versions and the model's configuration, and the id of the run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +92,12 @@ class RunFolder:
     @property
     def resume_command(self) -> str:
         """The command that resumes the run."""
-        return f"{launcher()}minitransformer train --resume {shlex.quote(str(self))}"
+        return self.command_from(self.path)
+
+    def command_from(self, path: Path) -> str:
+        """The command that resumes the run from `path`, one of its checkpoints; the newest one needs no name."""
+        path = self.path if path == self.last_checkpoint else path
+        return f"{launcher()}minitransformer train --resume {shlex.quote(str(path))}"
 
     @property
     def last_checkpoint(self) -> Path | None:
@@ -129,8 +134,24 @@ class RunFolder:
             },
             "backend": backend_name(),
         }
+        self._write_json(config)
+
+    def _write_json(self, config: dict[str, Any]) -> None:
         with atomic_write(self.path / "config.json") as partial:
             partial.write_text(json.dumps(config, indent=2) + "\n", encoding="utf8")
+
+    def read_config(self) -> dict[str, Any]:
+        """What config.json says; {} if it is missing or damaged."""
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            config = json.loads(read_text(self.path / "config.json"))
+            return config if isinstance(config, dict) else {}
+        return {}
+
+    def set_run_id(self, run_id: str) -> None:
+        """Let config.json, which goes on describing a finished model, say whose checkpoints are in the folder now."""
+        config = self.read_config()
+        if config and config.get("run", "none") != run_id:
+            self._write_json({**config, "run": run_id})
 
     def write_log(self, history: History) -> None:
         """Write log.csv: a line for each step with the loss, the norm of the gradient and the learning rate."""
@@ -142,14 +163,15 @@ class RunFolder:
     def delete_outputs(self) -> None:
         """Delete the log, the figures and the samples, and what a killed process has left of a file."""
         for path in (*(self.path / name for name in OUTPUTS), *self.path.glob("*.partial")):
-            path.unlink(missing_ok=True)
+            delete(path)
 
     def delete_checkpoints(self) -> None:
         """Delete the checkpoints."""
         for path in (*saved_steps(self.checkpoints), *self.checkpoints.glob("*.partial")):
-            path.unlink()
+            delete(path)
         if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
-            self.checkpoints.rmdir()
+            with named_in_errors(f"cannot delete {self.checkpoints}"):
+                self.checkpoints.rmdir()
 
 
 @contextlib.contextmanager
@@ -163,13 +185,16 @@ def locked(folder: Path) -> Iterator[None]:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     path = folder / "lock"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _acquire(path):
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):
-                    path.unlink()  # while it is ours: once released, it may be that of another process
+        with named_in_errors(f"cannot write into the folder {folder}"):
+            make_folder(folder)
+        file = _acquire(path)
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                _release(file, path)
+            raise
+        _release(file, path)
     finally:
         with contextlib.suppress(OSError):
             for each in missing:
@@ -178,25 +203,34 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _acquire(path: Path) -> TextIO:
     """The lock file, which is locked and says who we are."""
-    with contextlib.ExitStack() as stack:
-        with named_in_errors(f"cannot lock the folder {path.parent}"):
-            file = stack.enter_context(path.open("a+", encoding="utf8"))
-            try:
-                _lock(file)
-            except BlockingIOError:
-                hint = "end that training first, or use another folder (--name)"
-                raise ValueError(f"{path.parent} is in use: {_owner(file)[1]}; {hint}") from None
-            if not _is_at(file, path):  # its last owner has deleted it
-                return _acquire(path)
-            host, owner = _owner(file)
-            if host != socket.gethostname():
-                raise ValueError(f"{path.parent} is in use: {owner}; if it has ended, delete {path}")
-            file.truncate(0)
-            started = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
-            file.flush()
+    with named_in_errors(f"cannot lock the folder {path.parent}"), contextlib.ExitStack() as stack:
+        file = stack.enter_context(path.open("a+", encoding="utf8"))
+        try:
+            _lock(file)
+        except BlockingIOError:
+            hint = "end that training first, or use another folder (--name)"
+            raise ValueError(f"{path.parent} is in use: {_owner(file)[1]}; {hint}") from None
+        if not _is_at(file, path):  # its last owner has deleted it
+            return _acquire(path)
+        host, owner = _owner(file)
+        if host != socket.gethostname():
+            raise ValueError(f"{path.parent} is in use: {owner}; if it has ended, delete {path}")
+        file.truncate(0)
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
+        file.flush()
         stack.pop_all()
         return file
+
+
+def _release(file: TextIO, path: Path) -> None:
+    """Delete the lock file while it is ours, and close it: once released, it may be that of another process.
+
+    Windows deletes no open file. The one that stays is no lock.
+    """
+    with file:
+        if sys.platform != "win32":
+            delete(path)
 
 
 def _owner(file: TextIO) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.system.files import named_in_errors, reason
 from minitransformer.system.process import limit_threads
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
-from minitransformer.training.checkpointer import SavedRun, newest_checkpoint
+from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
@@ -47,7 +48,7 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
     folder = RunFolder(find_checkpoint(path).parent.parent)
     with folder.locked():
         checkpoint = find_checkpoint(path)
-        saved = read_run(checkpoint)
+        saved = read_sound(folder, checkpoint)
         recipe, before = saved_options(checkpoint, saved)
         options = choose_options(recipe, before, given, resumed=True)
         if options.steps < saved.step:
@@ -96,6 +97,35 @@ def find_checkpoint(path: Path) -> Path:
         read_run(checkpoint)  # says what is wrong with the file, if it is no checkpoint
         raise ValueError(f"{checkpoint} is not in the folder of a run: move it to runs/NAME/checkpoints/")
     return checkpoint
+
+
+def read_sound(folder: RunFolder, checkpoint: Path) -> SavedRun:
+    """The run that is saved in `checkpoint`.
+
+    If the file is damaged, or belongs to another run than the `folder`, the error names the newest one that is sound.
+    """
+    try:
+        return read_own(folder, checkpoint)
+    except (ValueError, OSError) as error:
+        hint = f"{folder.checkpoints} has no sound checkpoint"
+        for other in reversed(saved_steps(folder.checkpoints)):
+            with contextlib.suppress(ValueError, OSError):
+                read_own(folder, other)
+                hint = f"the newest sound checkpoint is {other}, resume with: {folder.command_from(other)}"
+                break
+        raise (OSError if isinstance(error, OSError) else ValueError)(f"{error}; {hint}") from error
+
+
+def read_own(folder: RunFolder, checkpoint: Path) -> SavedRun:
+    """The run that is saved in `checkpoint`. ValueError if it is not the run of `folder`."""
+    saved, config = read_run(checkpoint), folder.read_config()
+    theirs, own = (each.get("run", "none") for each in (saved.about, config))
+    if config and theirs != own:
+        raise ValueError(
+            f"{checkpoint} belongs to another run: its id is {theirs}, and that of the run in {folder} is {own}; "
+            "to resume it, move it to runs/NAME/checkpoints/ of a new NAME"
+        )
+    return saved
 
 
 def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptions]:
@@ -166,7 +196,10 @@ class Run:
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
         self.model: Any = saved.model if saved else model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
-        self.about = {"recipe": recipe.name, "options": to_json(options), "data": source}
+        self.run_id: str = saved.about.get("run", "none") if saved else secrets.token_hex(8)
+        self.checkpointer = Checkpointer(folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints)
+        self.checkpointer.newest = saved.path if saved else None
+        self.about = {"run": self.run_id, "recipe": recipe.name, "options": to_json(options), "data": source}
 
     def carry_out(self, as_json: bool = False) -> dict[str, Any]:
         """Train, evaluate, print the table, save the model, and draw the figures -> the result.
@@ -175,17 +208,14 @@ class Run:
         printed, as JSON in the last line.
         """
         recipe, options, model, data = self.recipe, self.options, self.model, self.data
-        about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
-        checkpointer = Checkpointer(
-            self.folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints, about
-        )
-        if is_root():
-            self.prepare_folder()
+        self.checkpointer.about = {**self.about, "evaluations": self.evaluations, **recipe.metadata(data)}
         with self.explaining_errors():
+            if is_root():
+                self.prepare_folder()
             print(recipe.describe(options, model, data) + how_many(), flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
                 state = self.saved.state if self.saved else None
-                history = recipe.train(options, model, data, self.evaluations, checkpointer, state)
+                history = recipe.train(options, model, data, self.evaluations, self.checkpointer, state)
             if not is_root():
                 return {}
             trained = self.evaluate(history)
@@ -202,7 +232,9 @@ class Run:
         """Delete the checkpoints of a run that is overwritten, and write config.json."""
         if not self.saved:
             self.folder.delete_checkpoints()
-        if not self.folder.model.exists():  # else config.json describes that model until the new one is saved
+        if self.folder.model.exists():  # config.json describes that model until the new one is saved
+            self.folder.set_run_id(self.run_id)
+        else:
             self.folder.write_config(self.about, self.model)
 
     def evaluate(self, history: History) -> Trained:
@@ -232,38 +264,44 @@ class Run:
     @contextlib.contextmanager
     def explaining_errors(self) -> Iterator[None]:
         """A `with` block whose errors say from which checkpoint the run can be resumed, and how."""
-        folder = self.folder
         try:
             yield
         except NotFiniteError as error:
             error.advice = self.advice_after(error)
             raise
         except Stopped as stopped:
-            stopped.advice = f"resume with: {folder.resume_command}"
+            stopped.advice = f"resume with: {self.folder.resume_command}"
             raise
         except KeyboardInterrupt:
-            last = folder.last_checkpoint
+            last = self.newest_checkpoint
             if last is None:
                 raise
             interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
-            interruption.advice = f"resume with: {folder.resume_command}"
+            interruption.advice = f"resume with: {self.folder.command_from(last)}"
             raise interruption from None
         except BrokenPipeError:
             raise
         except (OSError, MemoryError) as error:
-            last = folder.last_checkpoint
-            hint = f"the newest checkpoint is {last}, resume with: {folder.resume_command}"
+            last, hint = self.newest_checkpoint, "no checkpoint has been saved"
+            if last:
+                hint = f"the newest checkpoint is {last}, resume with: {self.folder.command_from(last)}"
             kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
-            raise kind(f"{what}; {hint if last else 'no checkpoint has been saved'}") from error
+            raise kind(f"{what}; {hint}") from error
+
+    @property
+    def newest_checkpoint(self) -> Path | None:
+        """The checkpoint that this process saved last or resumed from, or else the newest in the folder, or None."""
+        return self.checkpointer.newest or self.folder.last_checkpoint
 
     def advice_after(self, error: NotFiniteError) -> list[str]:
         """The last checkpoint of a run that failed, and the command that continues from it -> lines."""
         option = self.recipe.rate_option
         usual, rate = getattr(self.recipe.defaults, option), getattr(self.options, option)
         slower = f"{option_name(option)} {min(usual, rate / 10):.3g}"
-        last, command = self.folder.last_checkpoint, self.folder.resume_command
+        last = self.newest_checkpoint
         if not last:
             return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
+        command = self.folder.command_from(last)
         lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
         if error.anomaly is None:
             return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]

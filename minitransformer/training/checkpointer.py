@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from minitransformer.checks import check_integer
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.system.files import delete
 from minitransformer.training.checkpoint import check_restorable, load_with_arrays, save_checkpoint
 from minitransformer.training.parallel.strategy import saved_threads
 from minitransformer.training.run import TrainingRun
@@ -31,7 +32,7 @@ class Checkpointer:
     The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. Only the
     newest `keep` files are kept. `about` is saved with the run and returned by `read_run`; it must be
     what JSON can hold. `own_layers` as for `save_checkpoint`; without it, a model that could not be restored is refused
-    before the training begins.
+    before the training begins. The attribute `newest` is the file that was saved last.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Checkpointer:
         self.keep = check_integer("keep", keep, least=1)
         self.about = about or {}
         self.own_layers = own_layers
+        self.newest: Path | None = None
         self.stop_requested = False
 
     def check(self, model: Any) -> None:
@@ -63,19 +65,21 @@ class Checkpointer:
             self.save(run)
 
     def save(self, run: TrainingRun) -> Path:
-        """Write the run, then delete the oldest files -> the path.
+        """Write the run, and once it is safely on the disk delete the oldest files -> the path.
 
-        Later steps are deleted too: they are there if the run was resumed from an earlier file than the newest.
+        Later steps are deleted too: they are there if the run was resumed from an earlier file than the newest. Raises
+        OSError if the file cannot be written, and no other file is deleted then, or if another cannot be deleted.
         """
         arrays, facts = run.state()
         path = self.folder / f"step-{run.step:08d}{SUFFIX}"
         if not run.strategy.is_root:
             return path
         save_checkpoint(path, run.model, arrays, own_layers=self.own_layers, training=facts, about=self.about)
+        self.newest = path
         saved = saved_steps(self.folder)
         until_now = saved[: saved.index(path) + 1]
         for other in (*until_now[: -self.keep], *saved[len(until_now) :]):
-            other.unlink()
+            delete(other)
         return path
 
     @contextlib.contextmanager
@@ -109,6 +113,7 @@ class SavedRun(NamedTuple):
     model: Transformer | GPT | BERT | Seq2Seq
     state: tuple[dict, dict]  # arrays and facts, for `train(resume=...)`
     about: dict
+    path: Path
 
     @property
     def step(self) -> int:
@@ -152,4 +157,4 @@ def read_run(path: str | Path, model: Any = None) -> SavedRun:
             raise ValueError(f"{path} does not hold the state of its training: its {name} must be a JSON object")
     if not isinstance(metadata["training"].get("step"), int):
         raise ValueError(f"{path} does not say how many steps were taken")
-    return SavedRun(model, (arrays, metadata["training"]), metadata["about"])
+    return SavedRun(model, (arrays, metadata["training"]), metadata["about"], Path(path))

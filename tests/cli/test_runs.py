@@ -58,12 +58,14 @@ def test_finished_model_is_not_overwritten_unasked(capsys):
 
 def test_overwritten_model_stays_until_the_new_one_is_finished(capsys):
     assert run(capsys, *TASK).status == 0
-    before, config = weights(), (RUN / "config.json").read_bytes()
+    before, config = weights(), json.loads((RUN / "config.json").read_text("utf8"))
     (RUN / "sample.txt").write_text("of a text with the same name")
     with stopping_after(3):
         assert run(capsys, *TASK, "--seed", 1, "--overwrite").status == 130
     assert same_weights(weights(), before)
-    assert (RUN / "config.json").read_bytes() == config
+    now = json.loads((RUN / "config.json").read_text("utf8"))
+    assert now.pop("run") != config.pop("run"), "whose checkpoints are here"
+    assert now == config
     assert_refused(run(capsys, *TASK), "runs/mine holds an unfinished run: resume it with `minitransformer train --re")
     assert run(capsys, "train", "--resume", RUN).status == 0
     assert not same_weights(weights(), before)

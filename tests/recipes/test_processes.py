@@ -2,6 +2,7 @@
 
 import dataclasses
 import types
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_the_environment_sets_the_threads_of_each_process(start, monkeypatch):
 def saved_by(processes, threads=1):
     rngs = [{}] * (processes * threads)
     facts = {"step": 3, "processes": processes, "dropout_rngs": rngs}
-    return SavedRun(types.SimpleNamespace(config=config()), ({}, facts), {})
+    return SavedRun(types.SimpleNamespace(config=config()), ({}, facts), {}, Path())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 from tests.refusals.cases import command
@@ -23,6 +24,16 @@ def disk_full(patch):
         return write(path, data)
 
     patch.setattr(Path, "write_bytes", write_bytes)
+
+
+def not_flushed(patch):
+    """What was written to a file does not reach the disk."""
+
+    def fsync(descriptor):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    patch.setattr(os, "fsync", fsync)
 
 
 def may_not_write(patch):
@@ -150,6 +161,7 @@ FOLDERS = [
     command("--folder", "its notes are a list", "progress", "--folder", "notes_list"),
     command("--folder", "its notes have a word instead of a number", "hint", "06", "--folder", "notes_text"),
     command("--folder", "its notes are cut off", "progress", "--folder", "notes_half"),
+    command("disk", "failing when a file is flushed", *COPY, patch=not_flushed),
     command("disk", "full when a toy model is saved", *COPY, patch=disk_full, late=True),
     command("disk", "full when a checkpoint is saved", *COPY, "--checkpoint-interval", 1, patch=disk_full, late=True),
     command("disk", "full when a model of text is saved", *TEXT, patch=disk_full, late=True),

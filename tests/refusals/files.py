@@ -91,6 +91,8 @@ MODELS = [
     command("--resume", "is the folder of a finished run", "train", "--resume", "finished"),
     command("--resume", "lacks the options of its training", "train", "--resume", "unfinished"),
     command("--resume", "is not in the folder of a run", "train", "--resume", "no_options.safetensors"),
+    command("--resume", "is a run whose newest checkpoint is damaged", "train", "--resume", "damaged"),
+    command("--resume", "is a run with the checkpoint of another", "train", "--resume", "mixed"),
     command("--resume", "is damaged", "train", "--resume", "bit_of_weight.safetensors"),
 ]
 

@@ -192,9 +192,17 @@ def files():
         "newer.json": made["tokenizer.json"].replace(b"tokenizer-1", b"tokenizer-9"),
         "config.json": b'{"model_type": ',
     }
+    unfinished, step = (
+        checkpoints(made["gpt.safetensors"])["no_options"],
+        "checkpoints/step-0000000{}.safetensors".format,
+    )
     runs = {
         "finished/model.safetensors": made["gpt.safetensors"],
-        "unfinished/checkpoints/step-00000003.safetensors": checkpoints(made["gpt.safetensors"])["no_options"],
+        "unfinished/checkpoints/step-00000003.safetensors": unfinished,
+        f"damaged/{step(2)}": unfinished,
+        f"damaged/{step(3)}": unfinished[:-1] + bytes([unfinished[-1] ^ 1]),
+        f"mixed/{step(3)}": unfinished,
+        "mixed/config.json": b'{"run": "1f0c2e7d35a94b68"}',
         "locked/lock": b'{"pid": 7, "host": "another-computer", "started": "2026-11-22 09:30:00"}',
     }
     damaged = {f"{name}.safetensors": data for name, data in checkpoints(made["gpt.safetensors"]).items()}

@@ -1,5 +1,7 @@
 """A run that was saved is resumed with the same bits; its files are few, whole, and say what they hold."""
 
+import errno
+import os
 import signal
 from functools import partial
 
@@ -89,6 +91,34 @@ def test_later_checkpoints_are_deleted_when_a_run_that_was_resumed_from_an_earli
     with pytest.raises(Stopped, match="stopped after step 5"):
         run_training(saved.model, resume=saved.state, evaluate=stop, checkpointer=checkpointer)
     assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 5)]
+
+
+def test_older_checkpoints_stay_if_a_newer_one_is_not_flushed_to_the_disk(tmp_path, monkeypatch):
+    flushed = []
+
+    def fsync(descriptor):
+        flushed.append(descriptor)
+        if len(flushed) == 5:  # after the bytes and the names of the first two, the bytes of the third
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    checkpointer = Checkpointer(tmp_path, interval=1, keep=1)
+    with pytest.raises(OSError, match=r"^cannot write .*/step-00000003.safetensors: Input/output error$"):
+        run_training(make_model(), checkpointer=checkpointer)
+    (path,) = tmp_path.iterdir()
+    assert path == checkpointer.newest
+    assert read_run(path).step == 2
+
+
+def test_older_checkpoint_that_cannot_be_deleted_ends_the_training_after_a_newer_one_is_saved(tmp_path, monkeypatch):
+    def unlink(path, missing_ok=False):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("pathlib.Path.unlink", unlink)
+    checkpointer = Checkpointer(tmp_path, interval=1, keep=1)
+    with pytest.raises(OSError, match=r"^cannot delete .*/step-00000001.safetensors: Input/output error$"):
+        run_training(make_model(), checkpointer=checkpointer)
+    assert read_run(checkpointer.newest).step == 2
 
 
 def test_nothing_is_saved_after_the_last_step(tmp_path):
