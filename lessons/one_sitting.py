@@ -5,6 +5,7 @@
 # * You write: eleven functions of one to four lines, at ten stations
 # * You get: all 826 gradients of a Transformer in your own code, checked, and a model that your code trains
 # * Time: about 90 minutes
+# * Where: [as a notebook](one_sitting.ipynb), or as a script that `minitransformer sit` judges whenever you save it
 #
 # ## A bug that autograd cannot see
 #
@@ -164,8 +165,9 @@ show("probabilities p (T, V)", values["p"], ROWS, VOCABULARY)
 #
 # At each station you see the numbers, and a function in which some lines end in `...`. Replace each `...`, and run the
 # cell (or, in a terminal, save the file while `minitransformer sit` is running). The judge compares what your function
-# returns with the true numbers. If it is wrong, he names the mistake if he knows it, and asks you a question. Each
-# function gets true numbers as its arguments, so you can go on after a mistake, or skip a station and return later.
+# returns with the true numbers. If that is a known mistake, the judge names it and asks you a question; if not, it
+# shows you where you are off. Each function gets true numbers as its arguments, so you can go on after a mistake, or
+# skip a station and return later.
 #
 # Stuck? Put `hint(loss_backward)` below the function. Each has two hints.
 #
@@ -265,7 +267,7 @@ def norm_backward(dy, x_hat, sigma, gamma):
 judge(norm_backward)
 
 # %% [markdown]
-# Try it: add up the six entries of dx, then multiply dx by x̂ and add up. You get 0 twice, but for ε and rounding. A
+# Try it: add up the six entries of dx, then multiply dx by x̂ and add up. You get 0 twice, except for ε and rounding. A
 # gradient that fails one of these two sums has lost the road through μ, or that through σ. At C = 512, losing both
 # changes dx by 5 % only. Such a model trains.
 #
@@ -470,11 +472,10 @@ def ways_back(weights, values, grads):
 # %% [markdown]
 # With them, the decoder's part of the backward is its forward, read from the bottom to the top:
 #
-#     y = norm1(y + self-attention(y))          dsum = norm("decoder.norm3", dy)
-#     y = norm2(y + cross-attention(y, M))      dsum = norm("decoder.norm2", dsum and what comes back by feed_forward)
-#     y = norm3(y + feed-forward(y))            ...
+#     forward:   ...  y = norm2(y + cross-attention(y, M))      y = norm3(y + feed-forward(y))
+#     backward:  norm3, then around and through feed-forward, then norm2, then around and through cross-attention, ...
 #
-# You find it in the cell after the next one. Now the encoder is yours. The memory M was read twice by cross-attention:
+# The encoder is yours. The memory M was read twice by cross-attention:
 # it made keys, and it made values. dM_k and dM_v are what comes back from the two. What is dM?
 #
 # From there, two lines of the forward to undo, last one first:
@@ -575,23 +576,23 @@ if finished:
             print(f"{name} {grad.shape}: {zeros} of {grad.size} gradients are 0")
 
 # %% [markdown]
-# Two things are to be seen in this list, when your backward is right.
+# Once your backward is right, this list shows two things.
 #
 # Thirteen zeros belong to one unit of the decoder's feed-forward network: its column of W_1, its b_1, its row of W_2.
 # You met it at station 4, off in all five rows. On this word it learns nothing. Other words may wake it.
 #
 # The other eighteen are the biases of the keys, b_k, at all three attentions, and no word will ever wake them. Why? b_k
 # adds the same vector to every key. So it adds the same number, q·b_k/√D, to all scores of a row, and a softmax does
-# not care. Seen from behind: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was station 7.)
-# Whisper has a bias at its queries and values, and none at its keys.
+# not care. The way back says the same: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was
+# station 7.) Whisper has a bias at its queries and values, and none at its keys.
 #
 # The code adds b_k like everything else. Only the derivative says that it is for nothing.
 #
 # ## Your backward at work
 #
-# One thing is left to do with a gradient. Our model knows 340 words of one to four letters, and gets some of them
-# wrong. Let your backward teach it. The optimizer is Adam ([lesson 13](13_adam_noam.py)), six lines. Each step takes
-# the mean gradient over all 340 words.
+# A gradient is there to be used. Our model knows 340 words of one to four letters, and gets some of them wrong. Let
+# your backward teach it. The optimizer is Adam ([lesson 13](13_adam_noam.py)), six lines. Each step takes the mean
+# gradient over all 340 words.
 
 # %%
 WORDS = ["".join(letters) for length in (1, 2, 3, 4) for letters in product("opst", repeat=length)]

@@ -62,10 +62,9 @@ def judge(*functions: Callable[..., Any]) -> bool:
     if statuses == {"ok", "open"}:
         summary = "not finished"
     print(f"station {number} of {len(STATIONS)}, {station.title}: {summary}")
-    for verdict in verdicts:
-        for line in verdict.lines:
-            if len(verdicts) > 1 or len(verdict.lines) > 1 or verdict.status != "open":
-                say(line)
+    untouched = statuses == {"open"} and all(len(verdict.lines) == 1 for verdict in verdicts)
+    for line in () if untouched else (line for verdict in verdicts for line in verdict.lines):
+        say(line)
     passed.discard(station.title)
     if summary == "ok":
         passed.add(station.title)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.example import load_example, numbers
-from minitransformer.example.numbers import Trace
+from minitransformer.example.numbers import _Trace as Trace
 
 EXAMPLE = load_example()
 NUMBERS = numbers(EXAMPLE)

@@ -5,7 +5,7 @@ import re
 from nbformat import NotebookNode, v4
 from sphinx.util import logging
 
-from .percent import read_cells, read_outputs, stale_cells
+from .percent import SITTING, read_cells, read_outputs, stale_cells
 
 NAME = re.compile(r'^lesson = begin\("(\w+)"', flags=re.MULTILINE)
 LOG = logging.getLogger(__name__)
@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 def read(text: str) -> NotebookNode:
     """The lesson with this text as a notebook. A cell whose recorded output is out of date is a warning."""
-    (name,) = NAME.findall(text)
+    (name,) = NAME.findall(text) or [SITTING.stem]
     outputs = read_outputs(name)
     for cell in stale_cells(text, outputs):
         LOG.warning(

@@ -20,22 +20,19 @@ from minitransformer.exercises.workshop import Workshop
 from minitransformer.system.files import atomic_write
 
 DESCRIPTION = """\
-Follow one number from the loss of a tiny Transformer back to its embedding, at ten stations, and write each backward
-yourself. It takes about 90 minutes with a pencil. The file is copied to your folder my_exercises and opened in the
-editor that $VISUAL or $EDITOR names, if that has a window of its own. Each time you save the file it is judged, and a
-mistake is named:
+Backprop through a Transformer in one sitting: about 90 minutes with a pencil, ten stations. The file is copied to your
+folder my_exercises and opened in the editor of $VISUAL or $EDITOR, if that has a window of its own. It is judged
+whenever you save it, and mistakes are named:
 
   minitransformer sit
   minitransformer sit --once        judge the file once
 
-As a notebook: lessons/one_sitting.ipynb, which `minitransformer init FOLDER` copies. Ctrl-C ends the command; the next
-time it goes on where you were. With --once the exit status is 0 if everything is right, otherwise 1.
+As a notebook it is lessons/one_sitting.ipynb, which `minitransformer init FOLDER` copies. With --once the exit status
+is 0 if everything is right, otherwise 1.
 """
 IN_THE_TERMINAL = {"ed", "emacs", "helix", "hx", "joe", "kak", "micro", "nano", "nvim", "pico", "vi", "vim"}
 LIMIT, MOST = 120, 200_000  # seconds, and characters of output, of one run
-STATION = re.compile(
-    r"^station (\d+) of (\d+), .+: (ok|WRONG|not finished|not written yet)\n(?:[ \t].*\n)*", re.MULTILINE
-)
+STATION = re.compile(r"^station \d+ of \d+, .+: (ok|WRONG|not finished|not written yet)\n(?:[ \t].*\n)*", re.MULTILINE)
 
 
 class Outcome(NamedTuple):
@@ -63,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.once:
         open_editor(path)
     outcome = judge(path)
-    report(outcome, [False] * len(outcome.right))
+    report(outcome, [])
     while not arguments.once:
         wait_for_change([path])
         before, outcome = outcome.right, judge(path)
@@ -78,52 +75,50 @@ def open_editor(path: Path) -> None:
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if editor and Path(editor[0]).stem not in IN_THE_TERMINAL:
         try:
-            quiet = subprocess.DEVNULL
-            subprocess.Popen([*editor, str(path)], stdin=quiet, stdout=quiet, stderr=quiet)
+            nothing = subprocess.DEVNULL
+            child = subprocess.Popen([*editor, str(path)], stdin=nothing, stdout=nothing, stderr=nothing)
+            threading.Thread(target=child.wait, daemon=True).start()  # it may stay open as long as it likes
             return
         except OSError as error:
             print(f"{editor[0]} cannot be started ({error.strerror})")
-    program = shlex.join(editor) if editor else "your editor"
-    print(f"open it in a second window, with {program}; it is judged here whenever you save it (Ctrl-C ends)")
+    print(
+        f"open it in a second window, with {shlex.join(editor) or 'your editor'}; it is judged here whenever you save"
+    )
 
 
 def judge(path: Path) -> Outcome:
     """Run the file as its reader would, within limits."""
     environment = dict(os.environ, PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    pipes: dict[str, int] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    command = [sys.executable, str(path)]
-    with subprocess.Popen(command, env=environment, encoding="utf-8", errors="replace", **pipes) as child:
+    command, nothing, out = [sys.executable, str(path)], subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, stdin=nothing, stdout=out, stderr=subprocess.STDOUT, env=environment) as child:
         timer = threading.Timer(LIMIT, child.kill)
         timer.start()
         try:
-            text = child.stdout.read(MOST) if child.stdout else ""
-            if len(text) < MOST:
-                child.wait()  # for its exit status
-            late = not timer.is_alive()
+            printed = child.stdout.read(MOST) if child.stdout else b""
+            endless = len(printed) == MOST or child.wait() < 0
         finally:
             timer.cancel()
             child.kill()
-    problem = ""
-    if late or len(text) == MOST:
-        problem = f"stopped after {f'{LIMIT} s' if late else f'{MOST:,} characters'}: is there a loop that never ends?"
-    elif child.returncode:
-        problem = "\n".join(text.splitlines()[-6:])
+    text = printed.decode("utf-8", "replace").replace("\r\n", "\n")
+    last = "\n".join(text.splitlines()[-6:]) if child.returncode else ""
+    problem = f"stopped after {LIMIT} s or {MOST:,} bytes: is there a loop that never ends?" if endless else last
     found = list(STATION.finditer(text))
     starts, ends = [match.start() for match in found], [0, *(match.end() for match in found)]
     numbers = [text[end:start] for end, start in zip(ends, [*starts, len(text)], strict=True)]
-    return Outcome(numbers, [match[0] for match in found], [match[3] == "ok" for match in found], problem)
+    return Outcome(numbers, [match[0] for match in found], [match[1] == "ok" for match in found], problem)
 
 
 def report(outcome: Outcome, before: list[bool]) -> None:
     """Print what has become right since `before`, how far the reader is, and the first station that is not right."""
-    right, total = outcome.right, len(outcome.right)
-    news = [i for i in range(total) if right[i] and not (i < len(before) and before[i])]
-    print("".join(f"\n{paint(outcome.verdicts[i], 'green')}" for i in news), end="")
-    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of {total} stations are right\n")
+    right = outcome.right
+    for i, verdict in enumerate(outcome.verdicts):
+        if right[i] and not any(before[i : i + 1]):
+            print(f"\n{paint(verdict, 'green')}", end="")
+    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of {len(right)} stations are right\n")
     if outcome.problem:
-        print(paint(outcome.problem, "red"))
-    elif not all(right):
+        print(paint(outcome.problem, "red"), flush=True)
+    elif all(right):
+        print(outcome.numbers[-1], end="", flush=True)
+    else:
         i = right.index(False)
         print(f"{outcome.numbers[i]}{paint(outcome.verdicts[i], 'yellow')}", end="", flush=True)
-    else:
-        print(outcome.numbers[-1], end="", flush=True)

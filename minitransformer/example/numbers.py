@@ -69,13 +69,13 @@ def numbers(example: Example, smoothing: float = 0.0, allowed: Mapping[str, np.n
     and `E` (V, C), `PE` (T, C), or (S, C) if S > T, `dE`, `M`, `dM`. mu and sigma have no gradient here: lesson 10
     splits theirs. The dx of a sub-layer is what goes back through the sub-layer, without its residual path.
     """
-    trace = Trace(example, smoothing, allowed or {})
+    trace = _Trace(example, smoothing, allowed or {})
     trace.forward()
     trace.backward()
     return {name: to_host(value) for name, value in trace.values.items()}
 
 
-class Trace:
+class _Trace:
     """Computes the numbers, one place after another."""
 
     def __init__(self, example, smoothing, allowed):
