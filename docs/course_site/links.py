@@ -21,10 +21,6 @@ from sphinx.util.osutil import relative_uri
 from .percent import LESSONS, ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
-COPIED = {  # files that stand on the site as they are
-    "minitransformer/explorer/page/index.html": "explorer/index.html",
-    "lessons/one_sitting.ipynb": "lessons/one_sitting.ipynb",
-}
 LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b)")
 SOURCE = re.compile(r'(?<=src=")([^":]+)(?=")')
 
@@ -53,10 +49,7 @@ class FileLinks(SphinxTransform):
                 path = target if target in self.env.found_docs else f"{target}.py"
             else:
                 path = (root / here / target).resolve().relative_to(root.resolve()).as_posix()
-            if path in COPIED:
-                uri = link["reftarget"].replace(target, relative_uri(f"{self.env.docname}.html", COPIED[path]))
-                link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
-            elif (root / path).is_dir():
+            if (root / path).is_dir():
                 self.to_folder(link, path)
             elif (root / path).is_file():
                 self.to_source(link, path)
