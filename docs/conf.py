@@ -23,7 +23,14 @@ language = "en"
 smartquotes = False  # "..." and "a" stay as they are in shapes and code
 root_doc = "docs/contents"
 
-include_patterns = ["*.md", "docs/*.md", "docs/api/*.rst", "lessons/*.md", "lessons/[0-9][0-9]_*.py"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/api/*.rst",
+    "lessons/*.md",
+    "lessons/[0-9][0-9]_*.py",
+    "lessons/one_sitting.py",
+]
 exclude_patterns = [".*", "build", "runs", "my_exercises", "minitransformer", "tests", "plots", "**/node_modules"]
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.linkcode", "sphinx_copybutton", "course_site.extension"]

@@ -1,6 +1,7 @@
 """Run lessons in full and keep what each of their cells prints, for the pages of the site: docs/outputs/NN_name.json.
 
     python docs/record_outputs.py 05         run lesson 05
+    python docs/record_outputs.py sitting    run one_sitting.py as it is handed out, and write its notebook
     python docs/record_outputs.py            run all lessons (about four minutes)
 
 Do this after a change of a lesson's code. A test compares each cell with the source that its output was printed by.
@@ -13,8 +14,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from course_site.percent import LESSONS, OUTPUTS, read_cells
+from course_site.percent import LESSONS, OUTPUTS, SITTING, as_notebook, read_cells
 
 from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
 from minitransformer.system.files import atomic_write
@@ -22,14 +24,14 @@ from minitransformer.system.files import atomic_write
 WIDTH = "88"  # of the lines that are wrapped
 
 
-def run(lesson: LessonInfo) -> list[dict[str, str]]:
-    """Run the lesson's cells one after another, as a notebook would -> for each, its digest and what it printed."""
-    sys.argv, variables, cells = [str(lesson.path)], {"__name__": "__main__"}, []
+def run(path: Path) -> list[dict[str, str]]:
+    """Run a lesson's cells one after another, as a notebook would -> for each, its digest and what it printed."""
+    sys.argv, variables, cells = [str(path)], {"__name__": "__main__"}, []
     sys.path.insert(0, str(LESSONS))
-    for cell in read_cells(lesson.path.read_text("utf-8")):
+    for cell in read_cells(path.read_text("utf-8")):
         if cell.prose:
             continue
-        code = compile("\n" * (cell.line - 1) + cell.source, str(lesson.path), "exec")
+        code = compile("\n" * (cell.line - 1) + cell.source, str(path), "exec")
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(code, variables)
         cells.append({"source": cell.digest, "printed": printed.getvalue().strip("\n")})
@@ -38,17 +40,30 @@ def run(lesson: LessonInfo) -> list[dict[str, str]]:
 
 def record(lesson: LessonInfo) -> None:
     """Run the lesson and write its outputs."""
-    cells = run(lesson)
-    found = {"examples": read_record(lesson)["examples"], "cells": cells}
+    cells = run(lesson.path)
+    write(lesson.name, {"examples": read_record(lesson)["examples"], "cells": cells})
+
+
+def record_sitting() -> None:
+    """The same for the sitting, which is no lesson, and its notebook."""
+    write(SITTING.stem, {"examples": ["cross.ds"], "cells": run(SITTING)})
+    SITTING.with_suffix(".ipynb").write_text(as_notebook(SITTING.read_text("utf-8")), "utf-8")
+
+
+def write(name: str, found: dict[str, Any]) -> None:
+    """Write the outputs of a lesson."""
     OUTPUTS.mkdir(exist_ok=True)
-    with atomic_write(OUTPUTS / f"{lesson.name}.json") as partial:
+    with atomic_write(OUTPUTS / f"{name}.json") as partial:
         partial.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(f"wrote docs/outputs/{lesson.name}.json")
+    print(f"wrote docs/outputs/{name}.json")
 
 
 def main(numbers: list[str]) -> int:
     """Record the lessons with these numbers, by default all, each in a process of its own -> exit status."""
     os.environ.update(COLUMNS=WIDTH, MINITRANSFORMER_FAST="")
+    if numbers == ["sitting"]:
+        record_sitting()
+        return 0
     if len(numbers) == 1:
         record(find_lesson(numbers[0], LESSONS))
         return 0

@@ -28,7 +28,7 @@ import re
 import runpy
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ if SCRIPT.parent == HERE:
     FAST = parser.parse_args().fast or FAST
 
 from architecture import MAPS, architecture
+from tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
 
 import numpy as np
 
@@ -91,11 +92,6 @@ RECORDS = ROOT / "runs" / "lessons" / ("fast" if FAST else "full")
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 plt = pyplot()
 
-# the running example's tokens, as names of rows and columns: it reads "stop" and writes "pots"
-SOURCE, TARGET_IN, TARGET_OUT = [*"stop"], ["bos", *"pots"], [*"pots", "eos"]
-ROWS = [f"{read}→{write}" for read, write in zip(TARGET_IN, TARGET_OUT, strict=True)]  # of the decoder
-VOCABULARY = ["pad", "bos", "eos", *"opst"]
-
 
 def error(got: Any, expected: Any) -> float:
     """The largest difference of two arrays, relative to the largest entry of `expected`, which may be one number."""
@@ -107,24 +103,6 @@ def error(got: Any, expected: Any) -> float:
 def running_example() -> dict[str, Any]:
     """All numbers of the running example, "cross.p" and the like; `minitransformer.example.numbers` has the list."""
     return numbers(load_example())
-
-
-def show(
-    title: str,
-    values: Any,
-    rows: Sequence[Any] | None = None,
-    columns: Sequence[Any] | None = None,
-    digits: int = 3,
-) -> None:
-    """Print a matrix or a vector as a table, with the names of its rows and columns if given."""
-    table = [[f"{value + 0.0:.{digits}f}" for value in row] for row in np.atleast_2d(np.round(values, digits))]
-    names = ["" if rows is None else str(rows[i]) for i in range(len(table))]
-    head = [[str(name) for name in columns]] if columns is not None else []
-    width = max(len(text) for row in head + table for text in row)
-    indent = max(map(len, names)) + 4
-    print(title)
-    for name, row in zip([""] * len(head) + names, head + table, strict=True):
-        print(name.rjust(indent), *(text.rjust(width) for text in row), sep="  ")
 
 
 def begin(name: str, threads: int | None = 1) -> "Lesson":

@@ -9,8 +9,14 @@ from pathlib import Path
 from setuptools.command.build_py import build_py
 
 ROOT = Path()  # setuptools builds in the root of the checkout
-HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures")  # what the lessons import
-SCRIPTS = ("lessons/[0-9]*.py", "lessons/checks/*.py", *(f"lessons/{name}.py" for name in HELPERS))
+# what the lessons import
+HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures", "sitting", "stations", "tables")
+SCRIPTS = (
+    "lessons/[0-9]*.py",
+    "lessons/one_sitting.*",
+    "lessons/checks/*.py",
+    *(f"lessons/{name}.py" for name in HELPERS),
+)
 LESSONS = (*SCRIPTS, "lessons/*.md")
 PATTERNS = (*LESSONS, "lessons/exercises/*/*.py", "plots/[0-9]*.png")
 

@@ -13,7 +13,7 @@ from sphinx.util.osutil import relative_uri
 
 from minitransformer.example import load_example, numbers
 
-from .percent import ROOT, read_outputs
+from .percent import ROOT, SITTING, read_outputs
 
 PAGE = ROOT / "minitransformer" / "explorer" / "page"
 BOX = "in-the-explorer"
@@ -81,6 +81,7 @@ def link_to_box() -> nodes.list_item:
 
 
 def copy_page(app, problem):
-    """Put the explorer beside the pages."""
+    """Put the explorer and the notebook of the sitting beside the pages."""
     if problem is None and PAGE.is_dir():
         shutil.copytree(PAGE, Path(app.outdir) / "explorer", dirs_exist_ok=True)
+        shutil.copy(SITTING.with_suffix(".ipynb"), Path(app.outdir) / "lessons")

@@ -5,15 +5,19 @@ import re
 from nbformat import NotebookNode, v4
 from sphinx.util import logging
 
-from .percent import read_cells, read_outputs, stale_cells
+from .percent import SITTING, read_cells, read_outputs, stale_cells
 
 NAME = re.compile(r'^lesson = begin\("(\w+)"', flags=re.MULTILINE)
+# links to what stands on the site as it is: the explorer, with the cell to open, and the notebook of the sitting
+AS_IT_IS = re.compile(
+    r"\[([^\]]+)\]\((?:\.\./minitransformer/(explorer)/page/(index\.html#[^)]+)|(one_sitting\.ipynb))\)"
+)
 LOG = logging.getLogger(__name__)
 
 
 def read(text: str) -> NotebookNode:
     """The lesson with this text as a notebook. A cell whose recorded output is out of date is a warning."""
-    (name,) = NAME.findall(text)
+    (name,) = NAME.findall(text) or [SITTING.stem]
     outputs = read_outputs(name)
     for cell in stale_cells(text, outputs):
         LOG.warning(
@@ -24,9 +28,16 @@ def read(text: str) -> NotebookNode:
     notebook = v4.new_notebook(metadata={"language_info": {"name": "python", "pygments_lexer": "python"}})
     for cell in read_cells(text):
         if cell.prose:
-            notebook.cells.append(v4.new_markdown_cell(cell.source))
+            prose = AS_IT_IS.sub(as_html, cell.source)
+            notebook.cells.append(v4.new_markdown_cell(prose))
         else:
             text = next(printed, "")
             stream = [v4.new_output("stream", name="stdout", text=text)] if text else []
             notebook.cells.append(v4.new_code_cell(cell.source, outputs=stream))
     return notebook
+
+
+def as_html(link: re.Match[str]) -> str:
+    """A link that Sphinx leaves alone, and whose anchor it keeps."""
+    text, explorer, cell, file = link.groups()
+    return f'<a href="{f"../{explorer}/{cell}" if explorer else file}">{text}</a>'

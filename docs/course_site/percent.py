@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS, OUTPUTS = ROOT / "lessons", ROOT / "docs" / "outputs"
+SITTING = LESSONS / "one_sitting.py"
 CELL = re.compile(r"^# %%(.*)\n", flags=re.MULTILINE)
 
 
@@ -40,6 +41,18 @@ def read_cells(text: str) -> list[Cell]:
         cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1))
         line += body.count("\n") + 1
     return cells
+
+
+def as_notebook(text: str) -> str:
+    """A script's text as a notebook without outputs, in the JSON of nbformat 4.5."""
+    cells = []
+    for number, cell in enumerate(read_cells(text)):
+        found = {"cell_type": "markdown" if cell.prose else "code", "id": f"cell-{number}", "metadata": {}}
+        found |= {} if cell.prose else {"execution_count": None, "outputs": []}
+        cells.append({**found, "source": cell.source.splitlines(keepends=True)})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_outputs(name: str) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ from minitransformer.system.terminal import (
 GROUPS = {
     "Everyday commands": {
         "lesson": "list the lessons; `lesson 00` runs one",
+        "sit": "backprop through a Transformer by hand, in one sitting",
         "start": "start the next exercise",
         "check": "check your exercises, and name your mistakes",
         "train": "train a model; `train reverse` takes half a minute",

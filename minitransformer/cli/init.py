@@ -22,12 +22,18 @@ Files that are already there are never overwritten. To get a fresh copy of a fil
 again.
 """
 ROOT = FOLDER.parent
-HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures")  # what the lessons import
+# what the lessons import
+HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictures", "sitting", "stations", "tables")
 FILES = {  # what is copied: patterns
     "lessons": ("lessons/[0-9]*.py",),
     "figures": ("plots/[0-9]*.png",),
     "exercises": ("lessons/exercises/*/exercise.py",),
-    "other files": ("lessons/*.md", "lessons/checks/*.py", *(f"lessons/{name}.py" for name in HELPERS)),
+    "other files": (
+        "lessons/*.md",
+        "lessons/one_sitting.*",
+        "lessons/checks/*.py",
+        *(f"lessons/{name}.py" for name in HELPERS),
+    ),
 }
 NOTE = "The lessons and exercises of minitransformer. Its commands find this folder by this file.\n"
 

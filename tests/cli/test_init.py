@@ -40,6 +40,7 @@ def test_lessons_figures_and_exercises_are_copied_without_the_solutions(capsys, 
     assert {
         Path("lessons/05_scaled_dot_product.py"),
         Path("lessons/README.md"),
+        Path("lessons/one_sitting.ipynb"),
         Path("plots/05_scaled_dot_product.png"),
     } <= copied
     assert [path.name for path in copied if path.match("exercises/*/*")] == ["exercise.py"] * len(find_exercises())
@@ -66,7 +67,11 @@ def test_the_wheel_ships_the_helpers_that_init_copies_and_the_course_has_no_othe
     wheel = re.search(r"^HELPERS = .*$", (FOLDER / "wheel.py").read_text("utf-8"), flags=re.MULTILINE)[0]
     assert re.findall(r'"(\w+)"', wheel) == list(HELPERS)
     copied = {path.stem for path in Path("lessons").glob("[a-z]*.py")}
-    assert copied == {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"make_pages", "wheel"} == set(HELPERS)
+    assert (
+        copied
+        == {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"make_pages", "wheel"}
+        == {*HELPERS, "one_sitting"}
+    )
 
 
 def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept(course, capsys):

@@ -1,0 +1,214 @@
+"""The judge of one_sitting.py: it says whether a function is right, and if not, which mistake was made.
+
+    judge(softmax_backward)                  at a station
+    hint(softmax_backward)                   one more hint each time
+    judge_all(forward, backward)             all 826 gradients against the complex step, at the end
+
+It compares with the running example's true numbers, and with each known mistake computed from them (stations.py).
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from stations import EXAMPLE, NUMBERS, SOURCE_IDS, STATIONS, TARGET_IN_IDS, TARGET_OUT_IDS, Station, Task
+from tables import ROWS, SOURCE, VOCABULARY, show
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minitransformer.example.numbers import named_weights
+from minitransformer.gradcheck.clues import (
+    Output,
+    crash,
+    error_of,
+    ratio_clue,
+    shape_clue,
+    transpose_clue,
+    worst_clue,
+    wrong_entries,
+)
+from minitransformer.system.terminal import print_in_any_encoding, wrap
+
+__all__ = ["PE", "ROWS", "SOURCE", "STOP", "VOCABULARY", "WEIGHTS", "hint", "judge", "judge_all", "show", "true"]
+
+WEIGHTS = named_weights(EXAMPLE.model)  # the 826 numbers of the model, 43 arrays by name
+PE = NUMBERS["PE"]
+true = NUMBERS  # values and gradients, such as true["cross.ds"]
+STOP = SOURCE_IDS, TARGET_IN_IDS, TARGET_OUT_IDS  # "stop"; bos and "pots"; "pots" and eos
+SAME = 1e-9  # relative difference of results that are the same
+SIZES = {"C": 6, "H": 2, "D": 3, "T": 5, "S": 4, "F": 8, "V": 7}
+RATIOS = {"sqrt(C)": 6**0.5, "sqrt(D)": 3**0.5}
+passed: set[str] = set()  # titles of stations
+hints: dict[str, int] = {}  # how many a function has had
+
+print_in_any_encoding()
+
+
+class Verdict(NamedTuple):
+    """What is said about one output, or about a whole function."""
+
+    status: str  # "ok", "open" or "wrong"
+    lines: tuple[str, ...]
+
+
+def judge(*functions: Callable[..., Any]) -> bool:
+    """Say whether the functions of one station are right -> whether all of them are.
+
+    ValueError if the names are not those of a station.
+    """
+    number, station = find_station([function.__name__ for function in functions])
+    verdicts = [verdict for function in functions for verdict in examine(function, station.tasks[function.__name__])]
+    statuses = {verdict.status for verdict in verdicts}
+    summary = "ok" if statuses == {"ok"} else "WRONG" if "wrong" in statuses else "not written yet"
+    if statuses == {"ok", "open"}:
+        summary = "not finished"
+    print(f"station {number} of {len(STATIONS)}, {station.title}: {summary}")
+    untouched = statuses == {"open"} and all(len(verdict.lines) == 1 for verdict in verdicts)
+    for line in () if untouched else (line for verdict in verdicts for line in verdict.lines):
+        say(line)
+    passed.discard(station.title)
+    if summary == "ok":
+        passed.add(station.title)
+        say(f"Pencil: {station.pencil()}.")
+        say(f"Remember: {station.remember}")
+    elif summary == "WRONG":
+        say(f"Stuck? hint({next(iter(station.tasks))})")
+    return summary == "ok"
+
+
+def hint(function: Callable[..., Any]) -> None:
+    """Print the function's next hint; after the last one, the first again."""
+    _, station = find_station([function.__name__])
+    found = station.tasks[function.__name__].hints
+    number = hints.get(function.__name__, 0) % len(found)
+    hints[function.__name__] = number + 1
+    say(f"hint {number + 1} of {len(found)} for {function.__name__}: {found[number]}")
+
+
+def find_station(names: list[str]) -> tuple[int, Station]:
+    """The station whose functions these are, and its number."""
+    for number, station in enumerate(STATIONS, 1):
+        if set(names) <= set(station.tasks):
+            return number, station
+    known = ", ".join(name for station in STATIONS for name in station.tasks)
+    raise ValueError(f"no station has {' and '.join(names)}: the functions are {known}")
+
+
+def examine(function: Callable[..., Any], task: Task) -> list[Verdict]:
+    """Call the function on the true numbers, and judge each of its outputs."""
+    arguments = copy.deepcopy(task.arguments)
+    try:
+        with np.errstate(all="ignore"):
+            returned = function(*arguments)
+    except Exception as error:
+        unfinished = ... in function.__code__.co_consts
+        left = (f"{function.__name__}: there is still a ... in it",) if unfinished else ()
+        return [Verdict("open" if left else "wrong", (*left, *crash_lines(function, task, error)))]
+    outputs = (returned,) if len(task.right) == 1 and not isinstance(returned, tuple) else returned
+    if not isinstance(outputs, tuple | list) or len(outputs) != len(task.right):
+        return [Verdict("wrong", (f"{function.__name__} must return {', '.join(task.right)}",))]
+    verdicts: list[Verdict] = []
+    for name, got in zip(task.right, outputs, strict=True):
+        if task.in_turn and verdicts and verdicts[-1].status != "ok":
+            verdicts.append(Verdict("open", (f"{name} comes after {next(iter(task.right))}",)))
+        else:
+            verdicts.append(compare(name, got, task))
+    changed = changed_arguments(function, task, arguments)
+    if changed:
+        verdicts.append(Verdict("ok", (f"note: it changes its argument {changed}. Work on a copy of it.",)))
+    return verdicts
+
+
+def compare(name: str, got: Any, task: Task) -> Verdict:
+    """Judge one output."""
+    if got is ...:
+        return Verdict("open", (f"{name}: not written yet",))
+    right, output = task.right[name], Output(name, task.axes[name])
+    try:
+        got = np.asarray(got, dtype=np.float64)
+    except (TypeError, ValueError):
+        return Verdict("wrong", (f"{name} must be an array of numbers, not {type(got).__name__}",))
+    if got.shape == right.shape and not wrong_entries(got, right, SAME).any():
+        return Verdict("ok", (f"{name} ok ({error_of(got, right):.0e})",))
+    lines = [f"{name} WRONG"]
+    mistakes = [mistake for mistake in task.mistakes if mistake.output == name and explains(mistake, got, task)]
+    for mistake in mistakes:
+        lines += [f"  = {mistake.name}", f"  -> {mistake.question}"]
+    if got.shape != right.shape:
+        lines.insert(1, f"  {shape_clue(got, right, output)}")
+    elif not mistakes:
+        sizes = {letter: float(SIZES[letter]) for letter in SIZES}
+        clues = (ratio_clue(got, right, RATIOS, sizes), transpose_clue(got, right, output))
+        found = [clue for clue in clues if clue] or [worst_clue(got, right, output), "not one of the known mistakes"]
+        lines += [f"  {clue}" for clue in found]
+    return Verdict("wrong", tuple(lines))
+
+
+def explains(mistake: Any, got: np.ndarray, task: Task) -> bool:
+    """Whether a known mistake gives just this."""
+    theirs = np.asarray(mistake.formula(*copy.deepcopy(task.arguments)))
+    return theirs.shape == got.shape and not wrong_entries(got, theirs, SAME).any()
+
+
+def crash_lines(function: Callable[..., Any], task: Task, error: Exception) -> tuple[str, ...]:
+    """An exception, where it was raised, and the shapes that the function was given."""
+    names = function.__code__.co_varnames
+    shapes = [f"{name} {np.shape(value)}" for name, value in zip(names, task.arguments, strict=False) if np.ndim(value)]
+    said = crash(error, lambda path: path == function.__code__.co_filename)
+    return f"{function.__name__}: {said}", f"  it was given {', '.join(shapes)}"
+
+
+def changed_arguments(function: Callable[..., Any], task: Task, arguments: tuple[Any, ...]) -> str:
+    """The names of the arrays that the function was given and has changed."""
+    pairs = zip(function.__code__.co_varnames, task.arguments, arguments, strict=False)
+    return ", ".join(name for name, before, after in pairs if np.ndim(before) and not np.array_equal(before, after))
+
+
+def say(text: str) -> None:
+    """Print a line, wrapped and indented."""
+    inner = text[: len(text) - len(text.lstrip())]
+    print(wrap(text.lstrip(), f"    {inner}", f"      {inner}"))
+
+
+def judge_all(forward: Callable[..., Any], backward: Callable[..., Any]) -> bool:
+    """Compare all gradients with the complex step of the forward -> whether all are right."""
+    open_stations = [number for number, station in enumerate(STATIONS, 1) if station.title not in passed]
+    if open_stations:
+        print(f"the whole: not yet. Open stations: {', '.join(map(str, open_stations))}")
+        return False
+    grads = backward(WEIGHTS, forward(WEIGHTS, *STOP), *STOP)
+    wrong = wrong_arrays(grads, complex_steps(forward))
+    total = sum(array.size for array in WEIGHTS.values())
+    if wrong:
+        print(f"the whole: WRONG in {len(wrong)} of {len(WEIGHTS)} arrays")
+        for line in wrong:
+            say(line)
+        return False
+    nonzero = sum(int((np.abs(grad) > 1e-12).sum()) for grad in grads.values())
+    print(f"the whole: all {total} gradients are right, and {nonzero} of them are not 0")
+    return True
+
+
+def complex_steps(forward: Callable[..., Any], h: float = 1e-30) -> dict[str, np.ndarray]:
+    """The gradient of every weight: the imaginary part of the loss after a step of ih, divided by h."""
+    weights = {name: array.astype(complex) for name, array in WEIGHTS.items()}
+    slopes = {name: np.zeros(array.shape) for name, array in WEIGHTS.items()}
+    for name, array in weights.items():
+        for index in np.ndindex(array.shape):
+            array[index] += 1j * h
+            slopes[name][index] = forward(weights, *STOP)["L"].imag / h
+            array[index] = array[index].real
+    return slopes
+
+
+def wrong_arrays(grads: Mapping[str, Any], true: Mapping[str, np.ndarray]) -> list[str]:
+    """A line about each array that is missing, of a wrong shape, or off."""
+    found = []
+    for name, right in true.items():
+        got = grads.get(name)
+        if got is None or got is ...:
+            found.append(f"{name}: there is none")
+        elif np.shape(got) != right.shape:
+            found.append(f"{name} has the shape {np.shape(got)}, not {right.shape}")
+        elif wrong_entries(np.asarray(got), right, SAME).any():
+            found.append(f"{name} is off by {error_of(np.asarray(got), right):.0%} of its largest entry")
+    return found

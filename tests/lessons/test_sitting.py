@@ -1,0 +1,261 @@
+"""The sitting: right answers pass, mistakes are named, and the whole runs from the stubs to the last gradient."""
+
+import ast
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from docs.course_site.percent import as_notebook, read_outputs, stale_cells
+from minitransformer.course import FOLDER
+from tests.lessons.sitting_answers import ONE_SITTING, STYLES, answers, functions_of, written
+from tests.lessons.test_notation import COMMON, unknown_letters, unknown_names
+
+sys.path.append(str(FOLDER))
+
+import sitting
+from stations import STATIONS, C, D, T, V
+
+TASKS = {name: task for station in STATIONS for name, task in station.tasks.items()}
+MISTAKES = [(name, mistake) for name, task in TASKS.items() for mistake in task.mistakes]
+every_station = pytest.mark.parametrize("station", STATIONS, ids=lambda station: station.title)
+
+
+@pytest.fixture(autouse=True)
+def nothing_passed_yet(monkeypatch):
+    monkeypatch.setattr(sitting, "passed", set())
+    monkeypatch.setattr(sitting, "hints", {})
+
+
+def functions(style):
+    """The right functions of a style: name -> function."""
+    names = {"np": np, "C": C, "D": D}
+    for source in answers(style).values():
+        exec(source, names)
+    return {name: names[name] for name in TASKS}
+
+
+RIGHT = {style: functions(style) for style in STYLES}
+
+
+def answered(name, outputs):
+    """A function of this name that returns these outputs."""
+    (function,) = (eval("lambda *arguments: outputs", {"outputs": outputs}),)
+    function.__name__ = name
+    return function
+
+
+def with_output(name, output, value):
+    """A function that is right except for one output."""
+    right = {**TASKS[name].right, output: value}
+    return answered(name, tuple(right.values()) if len(right) > 1 else right[output])
+
+
+def run_script(text, folder):
+    """Run the script -> (exit status, what it printed)."""
+    path = folder / "one_sitting.py"
+    path.write_text(text, "utf-8")
+    environment = dict(os.environ, PYTHONWARNINGS="error", PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1")
+    command = [sys.executable, str(path)]
+    options = {"env": environment, "cwd": folder, "encoding": "utf-8", "timeout": 300}
+    finished = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    return finished.returncode, finished.stdout
+
+
+def test_there_are_ten_stations_and_eleven_functions_which_the_script_has_as_stubs():
+    assert len(STATIONS) == 10
+    assert len(TASKS) == 11
+    stubs = [name for name, node in functions_of(ONE_SITTING.read_text("utf-8")).items() if has_stub(node)]
+    assert stubs == list(TASKS)
+
+
+def has_stub(node):
+    return any(isinstance(part, ast.Assign) and getattr(part.value, "value", 0) is ... for part in ast.walk(node))
+
+
+@pytest.mark.parametrize("style", STYLES)
+@every_station
+def test_the_right_line_passes_in_two_styles_and_is_rewarded(station, style, capsys):
+    assert sitting.judge(*(RIGHT[style][name] for name in station.tasks))
+    out = capsys.readouterr().out
+    assert out.startswith(f"station {STATIONS.index(station) + 1} of 10, {station.title}: ok\n")
+    assert station.remember.split()[0] in out
+    assert "note:" not in out
+    assert sitting.passed == {station.title}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_function_has_four_known_mistakes_or_more_and_two_hints_at_hand(name):
+    assert len(TASKS[name].mistakes) >= 4
+    assert TASKS[name].hints
+
+
+@pytest.mark.parametrize(("name", "mistake"), MISTAKES, ids=lambda value: getattr(value, "name", value))
+def test_each_known_mistake_is_wrong_and_is_named(name, mistake, capsys):
+    wrong = np.asarray(mistake.formula(*copy.deepcopy(TASKS[name].arguments)))
+    assert not sitting.judge(with_output(name, mistake.output, wrong))
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{mistake.output} WRONG" in out
+    assert f"= {mistake.name}" in out
+    assert f"-> {mistake.question}" in out
+
+
+def test_where_two_mistakes_coincide_both_are_named(capsys):
+    p, right = TASKS["loss_backward"].arguments
+    dz = np.zeros(p.shape)
+    dz[range(T), right] = (p[range(T), right] - 1) / T
+    assert not sitting.judge(answered("loss_backward", dz))
+    assert capsys.readouterr().out.count("\n      = ") == 2
+
+
+def test_a_factor_that_is_not_a_known_mistake_is_measured_and_anything_else_is_shown_at_its_worst_place(capsys):
+    ds = TASKS["softmax_backward"].right["ds"]
+    assert not sitting.judge(answered("softmax_backward", 5 * ds))
+    assert "yours / right = 5 everywhere = T" in capsys.readouterr().out
+    assert not sitting.judge(answered("softmax_backward", ds + 0.1 * (np.arange(ds.size).reshape(ds.shape) == 7)))
+    out = capsys.readouterr().out
+    assert "worst ds[0,1,3]" in out
+    assert "not one of the known mistakes" in out
+
+
+def test_a_stub_is_not_written_yet_and_a_half_written_one_is_not_finished(capsys):
+    assert not sitting.judge(answered("softmax_backward", ...))
+    assert capsys.readouterr().out == "station 7 of 10, the softmax of the scores: not written yet\n"
+    assert not sitting.judge(with_output("mix_backward", "dv", ...))
+    out = capsys.readouterr().out
+    assert "weights and values: not finished\n" in out
+    assert "dp ok" in out
+    assert "dv: not written yet" in out
+
+
+def test_a_crash_is_said_with_its_line_and_the_shapes_and_without_a_traceback(capsys):
+    def output_backward(dz, y, E):
+        return dz @ E.T, dz.T @ y
+
+    assert not sitting.judge(output_backward)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "ValueError: matmul" in out
+    assert "return dz @ E.T, dz.T @ y" in out
+    assert "it was given dz (5, 7), y (5, 6), E (7, 6)" in out
+
+
+@pytest.mark.parametrize("returned", [None, 3, "dx", (1, 2), ([[1], [1, 2]], 1, 1)])
+def test_a_function_that_returns_something_else_is_told_so(returned, capsys):
+    assert not sitting.judge(answered("linear_backward", returned))
+    assert re.search(r"must return dx, dW, db|must be an array of numbers", capsys.readouterr().out)
+
+
+def test_an_argument_that_is_changed_is_noted(capsys):
+    def loss_backward(p, right):
+        p[range(T), right] -= 1
+        return p / T
+
+    assert sitting.judge(loss_backward)
+    assert "it changes its argument p" in capsys.readouterr().out
+
+
+def test_an_output_that_begins_with_a_wrong_one_waits(capsys):
+    assert not sitting.judge(with_output("encoder_backward", "dM", TASKS["encoder_backward"].arguments[0]))
+    out = capsys.readouterr().out
+    assert "= the values are forgotten" in out
+    assert "dx comes after dM" in out
+
+
+def test_hints_come_one_by_one_and_a_name_of_no_station_is_refused(capsys):
+    function = RIGHT["arrays"]["scores_backward"]
+    for number in (1, 2, 1):
+        sitting.hint(function)
+        assert f"hint {number} of 2 for scores_backward" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no station has len: the functions are loss_backward, "):
+        sitting.judge(len)
+
+
+def test_as_it_is_handed_out_the_script_runs_to_its_end(tmp_path):
+    status, out = run_script(ONE_SITTING.read_text("utf-8"), tmp_path)
+    assert status == 0, out
+    assert out.count("not written yet") == 10
+    assert "Open stations: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10" in out
+
+
+def test_with_the_right_lines_all_gradients_are_right_and_the_model_learns(tmp_path):
+    status, out = run_script(written(answers("arrays")), tmp_path)
+    assert status == 0, out
+    assert len(re.findall(r"^station \d+ of 10, .*: ok$", out, re.MULTILINE)) == 10
+    assert "all 826 gradients are right, and 795 of them are not 0" in out
+    zeros = [int(count) for count in re.findall(r": (\d+) of \d+ gradients are 0", out)]
+    assert sorted(zeros) == [1, 6, 6, 6, 6, 6]
+    steps = re.findall(r"step +(\d+): loss ([\d.]+), (\d+) of 340 words right", out)
+    assert (steps[0][2], steps[-1][0]) == ("332", "50")
+    assert float(steps[-1][1]) < 0.6 * float(steps[0][1])
+    assert int(steps[-1][2]) >= 338
+
+
+def test_the_whole_names_the_arrays_that_are_off():
+    true = {name: sitting.NUMBERS[gradient_name(name)] for name in sitting.WEIGHTS}
+    assert len(true) == 43
+    assert sitting.wrong_arrays(true, true) == []
+    off = {**true, "cross.W_q": 2 * true["cross.W_q"], "E": true["E"].T}
+    del off["encoder.ffn.b_1"]
+    assert sorted(sitting.wrong_arrays(off, true)) == [
+        "E has the shape (6, 7), not (7, 6)",
+        "cross.W_q is off by 100% of its largest entry",
+        "encoder.ffn.b_1: there is none",
+    ]
+
+
+def gradient_name(name):
+    place, dot, symbol = name.rpartition(".")
+    return f"{place}{dot}d{symbol}"
+
+
+def test_the_forward_of_the_script_has_the_numbers_of_the_running_example():
+    names = {}
+    text = ONE_SITTING.read_text("utf-8")
+    exec("import numpy as np\nfrom sitting import PE\nC, H, D = 6, 2, 3", names)
+    for name in ("split", "merge", "softmax", "forward"):
+        exec(ast.get_source_segment(text, functions_of(text)[name]), names)
+    values = names["forward"](sitting.WEIGHTS, *sitting.STOP)
+    for name in ("cross.p", "cross.q", "decoder.self.o", "decoder.ffn.a", "encoder.norm1.x_hat", "M"):
+        assert np.abs(values[name] - sitting.NUMBERS[name]).max() < 1e-12, name
+    slopes = sitting.complex_steps(names["forward"])
+    for name in slopes:
+        assert np.abs(slopes[name] - sitting.NUMBERS[gradient_name(name)]).max() < 1e-12, name
+    assert sum(array.size for array in slopes.values()) == 826
+    assert len(sitting.VOCABULARY) == V
+
+
+def test_no_right_formula_stands_in_the_script_or_in_the_table_of_stations():
+    for path in (ONE_SITTING, FOLDER / "stations.py"):
+        text = "".join(path.read_text("utf-8").split())
+        for line in (
+            "p*(dp-(p*dp).sum(axis=-1,keepdims=True))\n",
+            "x.T@dy,",
+            "returndsum+dsub",
+            "(p-wanted(p,right))/len(p)",
+        ):
+            assert line not in text, (path.name, line)
+
+
+def test_the_script_uses_the_letters_of_the_course():
+    text = ONE_SITTING.read_text("utf-8")
+    assert unknown_letters(text, COMMON) == []
+    assert unknown_names(text, COMMON) == []
+
+
+def test_the_notebook_and_the_recorded_outputs_belong_to_the_script():
+    text = ONE_SITTING.read_text("utf-8")
+    notebook = ONE_SITTING.with_suffix(".ipynb").read_text("utf-8")
+    assert notebook == as_notebook(text), "run python docs/record_outputs.py sitting"
+    assert stale_cells(text, read_outputs("one_sitting")) == [], "run python docs/record_outputs.py sitting"
+    nbformat = pytest.importorskip("nbformat")
+    nbformat.validate(nbformat.from_dict(json.loads(notebook)))
+
+
+def test_reading_takes_less_than_half_of_the_ninety_minutes():
+    words = sum(len(line.split()) for line in ONE_SITTING.read_text("utf-8").splitlines())
+    assert words / 220 < 40
