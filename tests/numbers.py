@@ -98,6 +98,10 @@ def explorer_lines():
     return sum(len((page / name).read_text("utf-8").splitlines()) for name in names)
 
 
+def lines_of(name):
+    return len((ROOT / "lessons" / "one_file" / f"{name}.py").read_text("utf-8").splitlines())
+
+
 FACTS = {
     "rows of gradcheck": Fact(r"(?<!with )(?<!of )\b(\d{2,}) (?:proven )?rows\b(?! of one)", gradcheck_rows),
     "rows of gradcheck, all": Fact(r"asymmetry of (\d+) rows", gradcheck_rows),
@@ -120,6 +124,7 @@ FACTS = {
         r"\b([\d,]+) MB with tiled attention and two", lambda: activation_megabytes(attention="tiled", num_kv_heads=2)
     ),
     "lines of the explorer": Fact(r"scripts that compute have ([\d,]+) lines", explorer_lines),
+    "lines of the paper in one file": Fact(r"\b(\d+) lines of NumPy", lambda: lines_of("transformer")),
     "changes of the source": Fact(r"\b(?:of|these|all) ([\d,]{4,}) changes\b", mutation_changes),
 }
 

@@ -1,4 +1,4 @@
-"""The files of lessons/one_file, each loaded anew, so that no test sees what another has learned."""
+"""The files of lessons/one_file, each loaded afresh, so that no test sees what another has learned."""
 
 import importlib.util
 
