@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,7 @@ class ThreadTeam:
         contexts = (contextvars.copy_context() for _ in range(self.size))
         with limit_threads(1, of_team=True):
             shares = [self._pool.submit(context.run, compute_share, k) for k, context in enumerate(contexts)]
+            wait(shares)
             for share in shares:
                 share.result()  # raises an exception of that thread here
         return results

@@ -71,6 +71,57 @@ class Interruptions:
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
+class Postponed:
+    """Inside a `with` block, Ctrl-C and SIGTERM wait until `deliver` is called, or the block ends.
+
+    Then the handler is called that they had before the block, such as the one that raises KeyboardInterrupt. A second
+    signal is handled at once. A signal that is ignored stays ignored. One without a handler in Python, such as SIGTERM
+    by default, ends the process as usual, unless the caller wants `to_take` it. Only the main thread receives signals:
+    in others this does nothing.
+    """
+
+    def __init__(self, to_take: bool = False) -> None:
+        self.untouched = (signal.SIG_IGN, None) if to_take else (signal.SIG_IGN, None, signal.SIG_DFL)
+        self.handlers: dict[int, Any] = {}  # before the block
+        self.received: int | None = None
+
+    def __enter__(self) -> "Postponed":
+        with contextlib.suppress(ValueError):  # not in the main thread
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) not in self.untouched:
+                    self.handlers[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self._restore()
+        if kind is None:  # else the block ends early anyway, perhaps because of this signal
+            self._handle()
+
+    def deliver(self) -> None:
+        """Handle the signal that was received, if there is one."""
+        if self.received is not None:
+            self._handle()
+            self.__enter__()  # its handler has not raised an exception, so the next signal waits again
+
+    def take(self) -> bool:
+        """Whether a signal was received, which is then not delivered."""
+        received, self.received = self.received, None
+        return received is not None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+
+    def _handle(self) -> None:
+        number, self.received = self.received, None
+        if number is not None:
+            signal.raise_signal(number)
+
+
 def end_process(number: int) -> None:
     """End by the signal `number`, without waiting for threads and for the end of other libraries.
 

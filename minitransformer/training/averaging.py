@@ -86,8 +86,8 @@ class ExponentialAverage:
 
     def update(self, step: int, weights: xp.ndarray) -> None:
         """Add the weights (N,) after one more step."""
-        self.t += 1
         self.mean = self.decay * self.mean + (1.0 - self.decay) * weights
+        self.t += 1
 
     def value(self) -> xp.ndarray | None:
         """The average (N,), or None before the first update."""

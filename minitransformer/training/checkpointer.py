@@ -1,8 +1,5 @@
 """Saving a training run while it runs, and reading it to resume."""
 
-import contextlib
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +24,7 @@ class Stopped(Exception):
 
 
 class Checkpointer:
-    """Saves a run in `folder` every `interval` steps, and when the process is asked to end.
+    """Saves a run in `folder` every `interval` steps, after the last one, and when the process is asked to end.
 
     The files are called step-00000400.safetensors and so on, and can be loaded as models like any other. Only the
     newest `keep` files are kept. `about` is saved with the run and returned by `read_run`; it must be
@@ -56,12 +53,10 @@ class Checkpointer:
 
         All processes of a run stop after the same step.
         """
-        if run.is_done:
-            return
         if run.strategy.any(self.stop_requested):
             path = self.save(run)
             raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
-        if run.step % self.interval == 0:
+        if run.step % self.interval == 0 or run.is_done:
             self.save(run)
 
     def save(self, run: TrainingRun) -> Path:
@@ -81,30 +76,6 @@ class Checkpointer:
         for other in (*until_now[: -self.keep], *saved[len(until_now) :]):
             delete(other)
         return path
-
-    @contextlib.contextmanager
-    def handling_signals(self) -> Iterator[None]:
-        """Inside a `with` block, Ctrl-C and SIGTERM end the training after the current step.
-
-        A second signal ends the process at once. A signal that the process ignores, as after nohup, stays ignored.
-        Only the main thread receives signals; in others this does nothing.
-        """
-        before: dict[int, Any] = {}
-
-        def request_stop(number: int, frame: Any) -> None:
-            self.stop_requested = True
-            for each, handler in before.items():
-                signal.signal(each, handler)
-
-        with contextlib.suppress(ValueError):  # not in the main thread
-            for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    before[number] = signal.signal(number, request_stop)
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
 
 
 class SavedRun(NamedTuple):

@@ -8,7 +8,6 @@ loss (layers/losses.py), the optimizer (optimizers.py), the learning rate (sched
 share a batch together, once, before the loop. run.py holds the state of a run, which is saved and resumed.
 """
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from minitransformer.data.task import EpochTask, Task
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.system.process import keep_freed_memory, limit_threads
 from minitransformer.system.progress import tqdm
+from minitransformer.system.signals import Postponed
 from minitransformer.training.averaging import Averaging
 from minitransformer.training.checkpointer import Checkpointer
 from minitransformer.training.optimizers import Adam
@@ -61,6 +61,9 @@ def train(
     function with the same arguments, and one alone shows progress, evaluates and saves. A `ShardedAdam` as the
     optimizer spreads its running means over them.
 
+    Ctrl-C waits for the end of the step: model, optimizer and averages are those after a whole step when it raises
+    KeyboardInterrupt. A second Ctrl-C ends the step at once; an optimizer that it left halfway refuses the next step.
+
     Raises NotFiniteError for a loss or gradient that is not finite, before it reaches the weights (on a GPU later, see
     Diagnostics).
     """
@@ -70,9 +73,8 @@ def train(
     if checkpointer:
         checkpointer.check(model)
     run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, strategy, resume)
-    signals = checkpointer.handling_signals() if checkpointer else contextlib.nullcontext()
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
-    with limit_threads(strategy.num_threads), signals, progress:
+    with Postponed(to_take=checkpointer is not None) as signals, limit_threads(strategy.num_threads), progress:
         for step in range(run.step + 1, settings.steps + 1):
             with run.timed():
                 batch = run.batches.next()
@@ -86,5 +88,8 @@ def train(
             if evaluate and step % settings.eval_interval == 0:
                 strategy.in_root(evaluate, step, run.history)
             if checkpointer:
+                checkpointer.stop_requested |= signals.take()
                 checkpointer.after_step(run)
-    return run.finish()
+            elif not run.is_done:
+                signals.deliver()
+        return run.finish()

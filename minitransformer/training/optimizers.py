@@ -15,6 +15,10 @@ from minitransformer.kernels.dispatch import fused
 from minitransformer.system.process import SINGLE_THREAD, ThreadTeam
 from minitransformer.training.clipping import grad_norm
 
+INCOMPLETE = (
+    "the last step was interrupted while it moved the weights, so they belong to no step: load a saved model, and the "
+    "state of its optimizer or a new optimizer"
+)
 BLOCK = 2**16  # numbers per block on the host: so few that they stay in the processor's cache during the update
 
 
@@ -47,6 +51,7 @@ class Adam:
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.team = SINGLE_THREAD  # the threads that share a step
         self.t = 0  # steps taken
+        self.moving = False  # whether a step has begun to move weights, and has not ended
         self.m, self.v = (xp.zeros_like(self.weights[self.shard]) for _ in range(2))
 
     @property
@@ -75,9 +80,12 @@ class Adam:
     def step(self, *, scale: Any = 1.0) -> None:
         """Move every weight once, by its gradient times `scale` and the learning rate.
 
-        `scale` is for the result of `clip_factor`: scaling here saves a pass over all gradients.
+        `scale` is for the result of `clip_factor`: scaling here saves a pass over all gradients. A step that an
+        exception has ended halfway cannot be undone: then the next one raises RuntimeError.
         """
-        self.t += 1
+        if self.moving:
+            raise RuntimeError(INCOMPLETE)
+        self.moving = True
         if self.weight_decay:
             self._decay()
         adam_update(
@@ -88,10 +96,12 @@ class Adam:
             self.lr,
             self.betas,
             self.eps,
-            self.t,
+            self.t + 1,
             scale=scale,
             team=self.team,
         )
+        self.t += 1
+        self.moving = False
 
     def _decay(self) -> None:
         """Shrink the matrices, or those parts of them that are in the shard."""
@@ -112,6 +122,7 @@ class Adam:
             check_shape(name, arrays[name], self.weights.shape)
             array[...] = to_device(arrays[name][self.shard])
         self.t = facts["adam_steps"] if "adam_steps" in facts else facts["step"]  # the latter before version 0.2
+        self.moving = False
 
 
 def adam_update(

@@ -136,7 +136,7 @@ def test_a_checkpoint_of_an_unfinished_run_is_shown_with_a_note(served, capsys, 
     train(model, get_task("reverse"), Adam(model.parameters()), settings=settings, checkpointer=checkpoints)
     _, out, err = run(capsys, "explore", "runs/half")
     assert out.startswith("stop → pots (the right answer)\n")
-    assert err.startswith("note: this run is not finished; the model is that of step-00000001.safetensors\n")
+    assert err.startswith("note: this run is not finished; the model is that of step-00000002.safetensors\n")
 
 
 def test_write_copies_the_page_with_the_model(capsys, folder, opened):

@@ -222,11 +222,11 @@ def test_a_checkpoint_of_an_unfinished_run_is_used_with_a_note(folder, capsys, p
         run(capsys, "train", task, *more, "--steps", 5, "--checkpoint-interval", 2, "--runs", "stopped", "--name", task)
         interrupt.undo()
         checkpoints = folder / "stopped" / task / "checkpoints"
-        for path in (checkpoints.parent, checkpoints, checkpoints / "step-00000004.safetensors"):
+        for path in (checkpoints.parent, checkpoints, checkpoints / "step-00000005.safetensors"):
             status, out, err = run(capsys, "generate", path, "--prompt", prompt)
             assert (status, err) == (
                 0,
-                "note: this run is not finished; the model is that of step-00000004.safetensors\n",
+                "note: this run is not finished; the model is that of step-00000005.safetensors\n",
             )
             assert out
 

@@ -79,7 +79,7 @@ EXHIBITS = (
         self.lr,
         self.betas,
         self.eps,
-        self.t,
+        self.t + 1,
         scale=scale,
         team=self.team,
     )""",

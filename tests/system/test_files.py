@@ -218,7 +218,7 @@ def test_limit_on_the_file_size_ends_in_a_one_line_error_and_leaves_no_file(tmp_
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
     )
-    said = "cannot write runs/copy/model.safetensors: File too large; no checkpoint has been saved"
+    said = "cannot write runs/copy/checkpoints/step-00000002.safetensors: File too large; no checkpoint has been saved"
     assert (done.returncode, done.stderr) == (2, f"minitransformer train: {said}\n")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["config.json"]
 

@@ -1,5 +1,6 @@
 """A run that was saved is resumed with the same bits; its files are few, whole, and say what they hold."""
 
+import dataclasses
 import errno
 import os
 import signal
@@ -42,7 +43,7 @@ def make_model(dropout=0.1):
 def run_training(model, **options):
     """`train` on the copy task, with the paper's schedule."""
     schedule = partial(noam, d_model=12, warmup=4)
-    return train(model, get_task("copy"), schedule=schedule, settings=SETTINGS, **options)
+    return train(model, get_task("copy"), schedule=schedule, **{"settings": SETTINGS, **options})
 
 
 def stopped_run(folder, step, averaging=None):
@@ -76,8 +77,8 @@ def test_run_that_was_stopped_is_resumed_with_the_same_bits(step, average, tmp_p
 
 def test_checkpoints_are_saved_at_intervals_and_the_newest_stay(tmp_path):
     run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=2, keep=3))
-    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 6, 8)]
-    assert newest_checkpoint(tmp_path).name == "step-00000008.safetensors"
+    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (6, 8, 9)]
+    assert newest_checkpoint(tmp_path).name == "step-00000009.safetensors"
 
 
 def test_later_checkpoints_are_deleted_when_a_run_that_was_resumed_from_an_earlier_one_is_saved(tmp_path):
@@ -88,9 +89,9 @@ def test_later_checkpoints_are_deleted_when_a_run_that_was_resumed_from_an_earli
     def stop(step, history):
         checkpointer.stop_requested = True
 
-    with pytest.raises(Stopped, match="stopped after step 5"):
+    with pytest.raises(Stopped, match="stopped after step 7"):
         run_training(saved.model, resume=saved.state, evaluate=stop, checkpointer=checkpointer)
-    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (4, 5)]
+    assert [path.name for path in saved_steps(tmp_path)] == [f"step-{n:08d}.safetensors" for n in (6, 7)]
 
 
 def test_older_checkpoints_stay_if_a_newer_one_is_not_flushed_to_the_disk(tmp_path, monkeypatch):
@@ -121,9 +122,18 @@ def test_older_checkpoint_that_cannot_be_deleted_ends_the_training_after_a_newer
     assert read_run(checkpointer.newest).step == 2
 
 
-def test_nothing_is_saved_after_the_last_step(tmp_path):
-    run_training(make_model(), checkpointer=Checkpointer(tmp_path, interval=9))
-    assert saved_steps(tmp_path) == []
+def test_the_last_step_is_saved_so_that_training_can_go_on_from_there(tmp_path):
+    longer, whole = dataclasses.replace(SETTINGS, steps=13), make_model()
+    expected = run_training(whole, settings=longer, averaging=AverageOfLast(13, interval=1))
+    averaging = AverageOfLast(9, interval=1)
+    run_training(make_model(), averaging=averaging, checkpointer=Checkpointer(tmp_path, interval=100))
+    assert [path.name for path in saved_steps(tmp_path)] == ["step-00000009.safetensors"]
+    saved = read_run(newest_checkpoint(tmp_path))
+    average = AverageOfLast(13, interval=1)
+    history = run_training(saved.model, settings=longer, averaging=average, resume=saved.state)
+    assert history.losses == expected.losses
+    for name, array in whole.state_dict().items():
+        assert same(saved.model.state_dict()[name], array), name
 
 
 def test_checkpoint_of_a_run_is_a_model_like_any_other(tmp_path):
@@ -136,7 +146,7 @@ def test_what_is_said_about_the_run_is_saved_with_it(tmp_path):
     evaluations = []
     checkpointer = Checkpointer(tmp_path, interval=2, about={"evaluations": evaluations})
     run_training(make_model(), evaluate=lambda step, _: evaluations.append(step), checkpointer=checkpointer)
-    assert read_run(newest_checkpoint(tmp_path)).about == {"evaluations": list(range(1, 9))}
+    assert read_run(newest_checkpoint(tmp_path)).about == {"evaluations": list(range(1, 10))}
 
 
 @pytest.fixture
@@ -149,17 +159,18 @@ def handled():
 
 @pytest.mark.usefixtures("handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_after_the_step_and_saves(number, tmp_path):
+@pytest.mark.parametrize("last", [5, 9])
+def test_signal_stops_after_the_step_and_saves(last, number, tmp_path):
     before = signal.getsignal(number)
 
     def evaluate(step, history):
-        if step == 5:
+        if step == last:
             signal.raise_signal(number)
 
-    with pytest.raises(Stopped, match="stopped after step 5"):
+    with pytest.raises(Stopped, match=f"stopped after step {last}"):
         run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
     assert signal.getsignal(number) is before
-    assert newest_checkpoint(tmp_path).name == "step-00000005.safetensors"
+    assert newest_checkpoint(tmp_path).name == f"step-{last:08d}.safetensors"
 
 
 def ctrl_c_twice(step, history):
@@ -177,7 +188,7 @@ def test_second_ctrl_c_ends_at_once(tmp_path):
 def test_ctrl_c_stays_ignored_in_the_background(tmp_path):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as after `nohup` and `&`
     run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))
-    assert saved_steps(tmp_path) == []
+    assert newest_checkpoint(tmp_path).name == "step-00000009.safetensors"
 
 
 @pytest.mark.parametrize("name", ["interval", "keep"])

@@ -59,7 +59,9 @@ class ShardedAdam(Adam):
     def step(self, *, scale: Any = 1.0) -> None:
         """Move the weights of the own shard, and take the others from the processes that have moved them."""
         super().step(scale=scale)
+        self.moving = True
         self.communicator.all_gather(self.weights)
+        self.moving = False
 
     def state(self) -> tuple[dict, dict]:
         """As `Adam.state`, with m and v of all processes, so that any number of them can continue.
