@@ -128,7 +128,7 @@ class TrainOptions:
     )
     threads: int | None = of_the_computation(
         None,
-        "number of threads (default: OMP_NUM_THREADS, or as many as the model keeps busy)",
+        "number of threads (default: as many as the model keeps busy, at most OMP_NUM_THREADS)",
         from_1_to(MAX_THREADS),
     )
     grad_accumulation_steps: int = of_the_computation(

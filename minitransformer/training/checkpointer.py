@@ -48,12 +48,12 @@ class Checkpointer:
         if not self.own_layers:
             check_restorable(model)
 
-    def after_step(self, run: TrainingRun) -> None:
-        """Save the run if a checkpoint is due. If the process was asked to end, save it and raise Stopped.
+    def after_step(self, run: TrainingRun, stop: bool = False) -> None:
+        """Save the run if a checkpoint is due. With `stop`, save it and raise Stopped.
 
         All processes of a run stop after the same step.
         """
-        if run.strategy.any(self.stop_requested):
+        if run.strategy.any(stop or self.stop_requested):
             path = self.save(run)
             raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
         if run.step % self.interval == 0 or run.is_done:

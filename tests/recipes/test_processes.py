@@ -47,11 +47,12 @@ def test_processes_of_one_machine_share_its_cores(size, threads, useful, start, 
         assert processes.threads_of_each(config(), options) == useful
 
 
-def test_the_environment_sets_the_threads_of_each_process(start, monkeypatch):
+def test_the_environment_limits_the_threads_of_each_process(start, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     start(2)
     with limit_threads(5):
         assert processes.threads_of_each(config(), COPY.defaults) == 5
+        assert processes.threads_of_each(config(d_model=64), COPY.defaults) == 1, "a narrow model keeps one busy"
 
 
 def saved_by(processes, threads=1):

@@ -25,11 +25,27 @@ AVERAGES = {"of the last": lambda: AverageOfLast(STEPS, interval=1), "exponentia
 
 
 @pytest.fixture(autouse=True)
-def handled():
+def handled(monkeypatch):
     """Ctrl-C is handled as in a terminal, even where the tests themselves run in the background and ignore it."""
+    monkeypatch.setattr(loop, "TrainingRun", Watched)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+class Watched(TrainingRun):
+    """A run that tells its training, which is the averaging's `training`, about itself and its steps."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        training = self.averaging.training
+        training.run = self
+        training.after.append(fingerprint(self))
+
+    def log(self, *measured):
+        super().log(*measured)
+        if self.averaging.training.record:
+            self.averaging.training.after.append(fingerprint(self))
 
 
 class Training:
@@ -39,27 +55,14 @@ class Training:
         self.model = Transformer(TransformerConfig(dropout=0.1, **SIZES), seed=0)
         self.optimizer = Adam(self.model.parameters(), weight_decay=0.01)
         self.options = {"num_threads": threads, "settings": TrainingSettings(steps=STEPS, batch_size=8, seed=3)}
-        self.average, self.run, self.after = AVERAGES[average], None, []
+        self.average, self.run, self.after, self.record = AVERAGES[average], None, [], False
 
     def go(self, evaluate=None, resume=None, record=False):
         """Train, from the beginning or from the state of a run."""
-        training = self
-
-        class Watched(TrainingRun):
-            def __init__(self, *arguments):
-                super().__init__(*arguments)
-                training.run = self
-                training.after.append(fingerprint(self))
-
-            def log(self, *measured):
-                super().log(*measured)
-                if record:
-                    training.after.append(fingerprint(self))
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop, "TrainingRun", Watched)
-            options = {**self.options, "averaging": self.average(), "evaluate": evaluate, "resume": resume}
-            return train(self.model, get_task("copy"), self.optimizer, lambda step: 1e-3 / step, **options)
+        self.record, averaging = record, self.average()
+        averaging.training = self
+        options = {**self.options, "averaging": averaging, "evaluate": evaluate, "resume": resume}
+        return train(self.model, get_task("copy"), self.optimizer, lambda step: 1e-3 / step, **options)
 
 
 def fingerprint(run):
@@ -86,15 +89,17 @@ def from_outside(seconds):
 
 def interrupted(training, send, seconds):
     """Train with a Ctrl-C after some seconds -> whether it came while the training ran."""
-    wait = send(seconds)
+    wait = ended = None
     try:
+        wait = send(seconds)
         training.go()
-    except KeyboardInterrupt:
+        ended = True
         wait()
-        return training.run is not None
-    with pytest.raises(KeyboardInterrupt):  # it comes after the end
-        time.sleep(60)
-    return False
+        time.sleep(0.1)  # it comes after the end
+    except KeyboardInterrupt:
+        if wait:
+            wait()
+    return training.run is not None and not ended
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def stopped_in(folder, size, settings, step=3, dropout=0.0):
         if communicator.rank == size - 1:
             after = checkpointer.after_step
 
-            def after_step(run):
+            def after_step(run, stop=False):
                 checkpointer.stop_requested = run.step == step
                 after(run)
 

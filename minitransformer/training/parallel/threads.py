@@ -18,7 +18,7 @@ from minitransformer.config import ModelConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.data.task import TrainingBatch
 from minitransformer.system.generators import make_generator
-from minitransformer.system.process import ThreadTeam, blas_threads, threads_are_chosen
+from minitransformer.system.process import ThreadTeam, blas_threads
 from minitransformer.training.gradients import Gradients, Measured, count_terms, gradients_of, shares_of, weighted
 
 MIN_NUMBERS = 2**16  # in a part's (B, T, C): with fewer, threads wait for Python's lock more than they compute
@@ -84,13 +84,11 @@ def features_per_token(model: Any) -> int | None:
 def default_threads(config: ModelConfig | None, batch_size: int) -> int:
     """The number of threads that train a model of `config` on batches of `batch_size` sequences.
 
-    It is `default_team_size` if an environment variable such as OMP_NUM_THREADS sets the number. Else it is 1 for a
-    narrow model or one without a `config`, and no more than the largest batch can keep busy. Threads that share small
-    matrix products wait for each other: the tiny model's training took 0.8 times as long with two threads on an idle
-    machine, and eight times as long on one where another process kept a processor busy.
+    It is 1 for a narrow model or one without a `config`, and no more than the largest batch can keep busy, or than an
+    environment variable such as OMP_NUM_THREADS allows NumPy's matrix product. Threads that share small matrix products
+    wait for each other: the tiny model's training took 0.8 times as long with two threads on an idle machine, and eight
+    times as long on one where another process kept a processor busy.
     """
-    if threads_are_chosen():
-        return default_team_size()
     C, T = getattr(config, "d_model", 0), getattr(config, "max_len", 1)
     if C < NARROW:
         return 1
