@@ -10,6 +10,7 @@ from minitransformer.backend import backend_name
 from minitransformer.cli import Parser, add_common_arguments
 from minitransformer.recipes import RECIPES, Recipe
 from minitransformer.recipes.options import add_option, add_options, option_name
+from minitransformer.recipes.processes import check_launched
 from minitransformer.recipes.run import choose_options, new_run, no_such_option, resumed_run
 from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import check_same
@@ -90,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError(NO_TASK)
     given = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
+    check_launched(given)
     check_same(
         join(), {"the command": "train", "the version of minitransformer": __version__, "the backend": backend_name()}
     )
