@@ -229,8 +229,8 @@ def add_common_arguments(parser: argparse.ArgumentParser, command: str, inside: 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe. If the
-    arguments are those of this process, Ctrl-C and SIGTERM end it here. Of several processes, the first one speaks.
+    0 is success, 1 a failed check or training, 2 bad input, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe.
+    If the arguments are those of this process, these signals end it here. Of several processes, the first one speaks.
     """
     print_in_any_encoding()
     arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()

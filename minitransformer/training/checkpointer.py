@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from minitransformer.checks import check_integer
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.system.files import delete
+from minitransformer.system.signals import STOPPING
 from minitransformer.training.checkpoint import check_restorable, load_with_arrays, save_checkpoint
 from minitransformer.training.parallel.strategy import saved_threads
 from minitransformer.training.run import TrainingRun
@@ -84,7 +85,7 @@ class Checkpointer:
 
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
-        """Inside a `with` block, Ctrl-C and SIGTERM end the training after the current step.
+        """Inside a `with` block, Ctrl-C, SIGTERM and SIGHUP end the training after the current step.
 
         A second signal ends the process at once. A signal that the process ignores, as after nohup, stays ignored.
         Only the main thread receives signals; in others this does nothing.
@@ -97,7 +98,7 @@ class Checkpointer:
                 signal.signal(each, handler)
 
         with contextlib.suppress(ValueError):  # not in the main thread
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, *STOPPING):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, request_stop)
         try:

@@ -9,6 +9,7 @@ import pytest
 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.system.signals import STOPPING
 from minitransformer.training import (
     AverageOfLast,
     Checkpointer,
@@ -148,7 +149,7 @@ def handled():
 
 
 @pytest.mark.usefixtures("handled")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 def test_signal_stops_after_the_step_and_saves(number, tmp_path):
     before = signal.getsignal(number)
 
