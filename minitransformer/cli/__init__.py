@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from minitransformer import __version__
-from minitransformer.system.launcher import place_in
+from minitransformer.system.launcher import Place, place_in
 from minitransformer.system.signals import Interruptions, end_process
 from minitransformer.system.terminal import (
     WIDEST,
@@ -141,7 +141,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message and how to get help, and exit with status 2."""
         message = re.sub(r"choose from .*\)$", lambda choices: choices[0].replace("'", ""), message)  # before 3.14
-        self.exit(2, f"{one_line(f'{self.prog}: {message}')} (see {self.prog} --help)\n")
+        raise UsageError(self.prog, message)
+
+
+class UsageError(SystemExit):
+    """Arguments that argparse refuses: the message is printed, and the status is 2."""
+
+    def __init__(self, prog: str, message: str) -> None:
+        super().__init__(2)
+        self.prog, self.message = prog, message
+        self.say()
+
+    def say(self, where: str = "") -> None:
+        """Print `where` and the message."""
+        print(f"{one_line(f'{self.prog}: {where}{self.message}')} (see {self.prog} --help)", file=sys.stderr)
 
 
 def is_option(word: str) -> bool:
@@ -216,15 +229,15 @@ def add_common_arguments(parser: argparse.ArgumentParser, command: str, inside: 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status.
 
-    0 is success, 1 a failed check or training, 2 bad input, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe. If the
-    arguments are those of this process, Ctrl-C and SIGTERM end it here. Of several processes, the first one speaks.
+    0 is success, 1 a failed check or training, 2 bad input, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM and 141 a closed pipe.
+    If the arguments are those of this process, these signals end it here. Of several processes, the first one speaks.
     """
     print_in_any_encoding()
     arguments, interruptions = argparse.Namespace(command="", debug=False), Interruptions()
     place = place_in(os.environ)
     with silence() if place and place.rank > 0 else contextlib.nullcontext():
         try:
-            with interruptions:
+            with interruptions, joined(place, arguments):
                 make_parser().parse_args(argv, arguments)
                 if place and place.size != 1 and arguments.command not in SHARED:
                     raise ValueError(
@@ -253,6 +266,15 @@ def silence() -> Iterator[None]:
     """A `with` block that prints nothing."""
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
         yield
+
+
+def joined(place: Place | None, arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    """A context in which this process works with all that a launcher has started, if it is not alone."""
+    if place is None or place.size == 1:
+        return contextlib.nullcontext()
+    from minitransformer.cli.processes import together
+
+    return together(place, arguments)
 
 
 def stop(arguments: argparse.Namespace, number: int, end_now: bool) -> int:

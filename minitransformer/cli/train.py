@@ -1,20 +1,19 @@
 """`minitransformer train`: train a model on a task, evaluate it on held-out data, save it with its figures."""
 
 import argparse
-import contextlib
 import dataclasses
-import sys
-import traceback
 from functools import partial
 from pathlib import Path
 
 from minitransformer import __version__
-from minitransformer.cli import Parser, add_common_arguments, complain, explain
+from minitransformer.backend import backend_name
+from minitransformer.cli import Parser, add_common_arguments
 from minitransformer.recipes import RECIPES, Recipe
 from minitransformer.recipes.options import add_option, add_options, option_name
+from minitransformer.recipes.processes import check_launched
 from minitransformer.recipes.run import choose_options, new_run, no_such_option, resumed_run
-from minitransformer.training.parallel.connect import connect
-from minitransformer.training.parallel.faults import check_same, ending_together
+from minitransformer.training.parallel.connect import connect, join
+from minitransformer.training.parallel.faults import check_same
 
 DESCRIPTION = """\
 Train a model on a task, evaluate it on held-out data and save it. Each run has a folder of its own, such as
@@ -92,29 +91,16 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.recipe is None) == (arguments.resume is None):
         raise ValueError(NO_TASK)
     given = {name: value for name, value in vars(arguments).items() if name in OPTIONS}
-    with ending_together(connect(), partial(report, arguments)):
-        check_same(connect(), {"the version of minitransformer": __version__})
-        if arguments.resume is None:
-            recipe = RECIPES[arguments.recipe]
-            opened = new_run(recipe, choose_options(recipe, recipe.defaults, given))
-        else:
-            opened = resumed_run(arguments.resume, given)
-        with opened as training:
-            training.carry_out(arguments.json)
-        connect().wait()  # not after an error, as the others may be in the middle of a step
+    check_launched(given)
+    check_same(
+        join(), {"the command": "train", "the version of minitransformer": __version__, "the backend": backend_name()}
+    )
+    if arguments.resume is None:
+        recipe = RECIPES[arguments.recipe]
+        opened = new_run(recipe, choose_options(recipe, recipe.defaults, given))
+    else:
+        opened = resumed_run(arguments.resume, given)
+    with opened as training:
+        training.carry_out(arguments.json)
+    connect().wait()  # not after an error, as the others may be in the middle of a step
     return 0
-
-
-def report(arguments: argparse.Namespace, error: BaseException, where: str) -> int:
-    """Print the error that ends all of several processes -> exit status. `where` names the process."""
-    with contextlib.redirect_stderr(sys.__stderr__):  # this process is silent if it is not the first one
-        if isinstance(error, KeyboardInterrupt):
-            complain(arguments, f"{where}stopped")
-            return 130
-        try:
-            if not arguments.debug:
-                return explain(error, arguments, where)
-        except Exception:
-            pass
-        traceback.print_exception(error)
-        return 1

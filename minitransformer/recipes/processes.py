@@ -4,6 +4,7 @@ The first process, the root, prints, evaluates and saves. The others take part i
 """
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from minitransformer.backend import backend_name
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
+from minitransformer.system.launcher import place_in
 from minitransformer.system.process import threads_are_chosen
 from minitransformer.training import Adam, Strategy
 from minitransformer.training.checkpointer import SavedRun
@@ -54,6 +56,12 @@ def adam(options: TrainOptions, model: Any) -> Adam:
     if options.shard_optimizer:
         return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
     return Adam(model.parameters(), weight_decay=options.weight_decay)
+
+
+def check_launched(given: dict[str, Any]) -> None:
+    """ValueError for an option that does nothing in one process, unless a resumed run has it from before."""
+    if given.get("shard_optimizer") and place_in(os.environ) is None:
+        raise ValueError("--shard-optimizer needs several processes: start them with mpiexec -n N, or leave it out")
 
 
 def strategy(options: TrainOptions) -> Strategy:

@@ -1,7 +1,8 @@
-"""Ending on Ctrl-C and SIGTERM: promptly, with all child processes, and with one line instead of a traceback.
+"""Ending on Ctrl-C, SIGTERM and SIGHUP: promptly, with all child processes, and with one line instead of a traceback.
 
 Ctrl-C raises KeyboardInterrupt in the main thread. SIGTERM would end the process where it stands, and leave its
-children running. Here it raises the same exception.
+children running, and so would SIGHUP, which a terminal sends when it is closed. Here both raise the same exception,
+unless they are ignored, as SIGHUP is after `nohup`.
 
 A terminal sends Ctrl-C to a command and to its children. The children leave it to the command, which ends them.
 """
@@ -19,11 +20,12 @@ from typing import Any, NoReturn
 from minitransformer.system.terminal import discard_output, error_message
 
 PATIENCE = 0.5  # seconds that a child has to clean up
+STOPPING = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]  # not on Windows
 REPEAT = 1.0  # seconds after which an interruption that had no effect is repeated
 
 
 class Interruptions:
-    """Inside a `with` block Ctrl-C and SIGTERM raise KeyboardInterrupt, until the block ends.
+    """Inside a `with` block Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt, until the block ends.
 
     An exception that a signal raises can be lost: Python drops it in a callback, and some libraries drop every
     exception while they are imported. So it is raised again every second. Signals that the program ignores or handles
@@ -40,7 +42,8 @@ class Interruptions:
     def __enter__(self) -> "Interruptions":
         if threading.current_thread() is threading.main_thread():
             self._replace(signal.SIGINT, signal.default_int_handler, self.interrupt)
-            self._replace(signal.SIGTERM, signal.SIG_DFL, self.interrupt)
+            for number in STOPPING:
+                self._replace(number, signal.SIG_DFL, self.interrupt)
             if hasattr(signal, "setitimer"):  # not on Windows
                 self._replace(signal.SIGALRM, signal.SIG_DFL, self.repeat)
         return self
@@ -72,12 +75,12 @@ class Interruptions:
 
 
 class Postponed:
-    """Inside a `with` block, Ctrl-C and SIGTERM wait until `deliver` is called, or the block ends.
+    """Inside a `with` block, Ctrl-C, SIGTERM and SIGHUP wait until `deliver` is called, or the block ends.
 
-    Then the handler is called that they had before the block, such as the one that raises KeyboardInterrupt. A second
-    signal is handled at once. A signal that is ignored stays ignored. One without a handler in Python, such as SIGTERM
-    by default, ends the process as usual, unless the caller wants `to_take` it. Only the main thread receives signals:
-    in others this does nothing.
+    Then the handler is called that they had before the block, such as the one that raises KeyboardInterrupt. After
+    Ctrl-C or SIGTERM, a second signal is handled at once. A signal that is ignored stays ignored. One without a handler
+    in Python, such as SIGTERM by default, ends the process as usual, unless the caller wants `to_take` it. Only the
+    main thread receives signals: in others this does nothing.
     """
 
     def __init__(self, to_take: bool = False) -> None:
@@ -87,7 +90,7 @@ class Postponed:
 
     def __enter__(self) -> "Postponed":
         with contextlib.suppress(ValueError):  # not in the main thread
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, *STOPPING):
                 if signal.getsignal(number) not in self.untouched:
                     self.handlers[number] = signal.signal(number, self._note)
         return self
@@ -110,7 +113,11 @@ class Postponed:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = number
-        self._restore()
+        if number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # a closed terminal hangs up twice: its shell does, then the system
+            self._restore()
 
     def _restore(self) -> None:
         for number, handler in self.handlers.items():

@@ -148,3 +148,13 @@ def test_processes_share_the_free_memory_and_the_batch(start, monkeypatch):
         return float(str(error.value).split()[4].replace(",", ""))
 
     assert needed(4, 2**20) == pytest.approx(needed(1, 2**20), rel=0.01), "four quarters"
+
+
+def test_sharding_in_one_process_is_refused_unless_mpiexec_has_started_it(monkeypatch):
+    for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="--shard-optimizer needs several processes: start them with mpiexec -n N"):
+        processes.check_launched({"shard_optimizer": True})
+    processes.check_launched({"steps": 3})  # a resumed run may have it from before
+    monkeypatch.setenv("PMI_RANK", "0")
+    processes.check_launched({"shard_optimizer": True})

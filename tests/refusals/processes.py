@@ -14,6 +14,9 @@ class StandIn(Communicator):
     def __init__(self, size, others):
         self.size, self.others = size, others
 
+    def end_all(self, status):
+        raise SystemExit(status)
+
     def collect(self, value):
         last = {**value, **{name: it for name, it in self.others.items() if name in value}} if self.others else value
         return [value] * (self.size - 1) + [last]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from minitransformer.cli import main
-from minitransformer.training.parallel.connect import connect
+from minitransformer.training.parallel.connect import connect, join
 from tests.refusals.given import give
 
 MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
@@ -45,8 +45,9 @@ def try_case(case, folder):
         patch.setattr("minitransformer.recipes.toy.TESTED", 5)
         if case.patch:
             case.patch(patch)
-            undo.callback(connect.cache_clear)
-            connect.cache_clear()
+            for cached in (connect, join):
+                undo.callback(cached.cache_clear)
+                cached.cache_clear()
         if case.call:
             message = ""
             try:

@@ -11,7 +11,7 @@ from minitransformer.exercises.planting import planted
 from minitransformer.training import clipping
 from minitransformer.training.parallel import nccl
 from minitransformer.training.parallel.communicator import ONE_PROCESS
-from minitransformer.training.parallel.connect import communicator_of
+from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.nccl import NCCLCommunicator, choose_gpu
 from tests.ranks import ThreadRank, in_ranks, same_in_all
 from tests.strict.meter import measured
@@ -197,17 +197,31 @@ def test_every_rank_needs_the_identifier_of_rank_0():
         added_up(2)
 
 
+def newly_connected():
+    """What `connect` returns, of which it keeps nothing."""
+    for cached in (connect, join):
+        cached.cache_clear()
+    try:
+        return connect()
+    finally:
+        for cached in (connect, join):
+            cached.cache_clear()
+
+
 def test_connecting_with_the_backend_cupy_chooses_nccl(monkeypatch):
     """MPI is replaced by the communicator of a thread."""
 
     def one_rank(base):
         mpi = SimpleNamespace(MPICommunicator=lambda: base)
         monkeypatch.setitem(sys.modules, "minitransformer.training.parallel.mpi", mpi)
-        return communicator_of({"PMI_RANK": str(base.rank), "PMI_SIZE": "1"})
+        monkeypatch.setenv("PMI_RANK", str(base.rank))
+        monkeypatch.setenv("PMI_SIZE", "1")
+        return newly_connected()
 
     with use_backend(device(Cuda(1))):
         (found,) = in_ranks(1, one_rank)
         assert isinstance(found, NCCLCommunicator)
-        assert communicator_of({}) is ONE_PROCESS
+        monkeypatch.delenv("PMI_RANK")
+        assert newly_connected() is ONE_PROCESS
     (found,) = in_ranks(1, one_rank)
     assert isinstance(found, ThreadRank)

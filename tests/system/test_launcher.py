@@ -1,5 +1,6 @@
 """Which of several processes this one is, read from the variables of a launcher."""
 
+import os
 import sys
 import types
 
@@ -8,7 +9,7 @@ import pytest
 from minitransformer.cli import main
 from minitransformer.system.launcher import Place, place_in
 from minitransformer.training.parallel.communicator import ONE_PROCESS, ProcessError
-from minitransformer.training.parallel.connect import communicator_of
+from minitransformer.training.parallel.connect import communicator_of, join
 
 MPI = "minitransformer.training.parallel.mpi"
 
@@ -65,13 +66,24 @@ def test_mpiexec_of_another_mpi_is_noticed(monkeypatch):
         communicator_of({"PMI_RANK": "2", "PMI_SIZE": "3"})
 
 
-@pytest.mark.parametrize(("rank", "lines"), [("0", 1), ("1", 0)])
-def test_only_the_first_process_prints(rank, lines, monkeypatch, capsys):
+@pytest.mark.parametrize(("rank", "where"), [("0", ""), ("1", "rank 1 of 2: ")])
+def test_error_before_the_processes_join_names_the_rank(rank, where, monkeypatch, capfd):
+    without_mpi(monkeypatch)
+    monkeypatch.setattr(sys, "__stderr__", sys.stderr)
+    join.cache_clear()
     monkeypatch.setenv("PMI_RANK", rank)
     monkeypatch.setenv("PMI_SIZE", "2")
-    assert main(["devices"]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", lines)
+    read, write = os.pipe()
+    monkeypatch.setenv("PMI_FD", str(write))
+    with pytest.raises(SystemExit) as end:
+        main(["devices"])
+    assert end.value.code == 2
+    assert os.read(read, 100) == b"cmd=abort exitcode=2\n"  # what MPICH's launcher ends the others for
+    os.close(read)
+    os.close(write)
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"minitransformer: {where}mpiexec has started 2 processes")
 
 
 def test_every_command_runs_in_one_process_of_mpiexec(monkeypatch, capsys):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from minitransformer.system import signals
-from minitransformer.system.signals import Interruptions, run_child
+from minitransformer.system.signals import STOPPING, Interruptions, run_child
 from tests.cli.test_lesson import HEADER
 
 PROMPT = 10  # seconds that only a process that goes on working needs
@@ -108,7 +108,7 @@ def test_lengths_ends_with_its_workers(number, group, start):
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 def test_local_server_of_the_explorer_ends_with_one_line(number, start):
     process = start("-m", "minitransformer", "explore", "--no-browser")
     while "http://127.0.0.1:" not in process.stdout.readline():
@@ -126,7 +126,7 @@ def test_workers_end_with_a_parent_that_is_killed(start):
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 def test_script_ends_with_one_line(number, start):
     code = "import time; from minitransformer.system.signals import end_script_in_one_line as end; end('02_two')"
     process = start("-c", f"{code}; print('begun', flush=True); time.sleep(60)")
@@ -173,7 +173,7 @@ def test_script_ends_quietly_when_nobody_reads_what_it_prints(start):
     assert process.wait(PROMPT) == 141
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 def test_both_signals_raise_the_same_exception_inside_the_block_and_not_after_it(number):
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), Interruptions() as interruptions:
@@ -183,7 +183,7 @@ def test_both_signals_raise_the_same_exception_inside_the_block_and_not_after_it
 
 
 @posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 def test_signal_whose_exception_is_lost_is_repeated(number, monkeypatch):
     monkeypatch.setattr(signals, "REPEAT", 0.05)
     try:
@@ -199,14 +199,15 @@ def test_signal_whose_exception_is_lost_is_repeated(number, monkeypatch):
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
-def test_sigterm_that_the_program_handles_is_left_alone(handler):
-    before = signal.signal(signal.SIGTERM, handler)
+@pytest.mark.parametrize("number", STOPPING)
+def test_signal_that_the_program_ignores_or_handles_is_left_alone(number, handler):
+    before = signal.signal(number, handler)  # SIGHUP is ignored after `nohup`
     try:
         with Interruptions():
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is handler
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is handler
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def test_threads_that_cannot_handle_signals_do_without():

@@ -10,6 +10,7 @@ import pytest
 
 from minitransformer.data import get_task
 from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.system.signals import STOPPING
 from minitransformer.training import (
     AverageOfLast,
     Checkpointer,
@@ -158,7 +159,7 @@ def handled():
 
 
 @pytest.mark.usefixtures("handled")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 @pytest.mark.parametrize("last", [5, 9])
 def test_signal_stops_after_the_step_and_saves(last, number, tmp_path):
     before = signal.getsignal(number)
@@ -182,6 +183,17 @@ def ctrl_c_twice(step, history):
 def test_second_ctrl_c_ends_at_once(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows hangs up by ending the process")
+def test_a_terminal_that_hangs_up_twice_stops_after_the_step_and_saves(tmp_path):
+    def evaluate(step, history):
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+
+    with pytest.raises(Stopped):
+        run_training(make_model(), evaluate=evaluate, checkpointer=Checkpointer(tmp_path, interval=100))
+    assert newest_checkpoint(tmp_path) is not None
 
 
 @pytest.mark.usefixtures("handled")

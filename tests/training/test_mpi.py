@@ -17,6 +17,7 @@ from minitransformer.training import CrossEntropyLoss, DataParallel
 from minitransformer.training.parallel.communicator import ONE_PROCESS
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.processes import ProcessParallel
+from tests.fails_mpi import FAILURES, TRAIN, end_of
 from tests.helpers import relative_error
 from tests.kills import same_weights
 from tests.kills_mpi import kill_again_and_again
@@ -27,6 +28,7 @@ pytestmark = [pytest.mark.host_only, pytest.mark.skipif(bool(MISSING), reason=MI
 COPY = ("train", "copy", "--batch-size", 5, "--name", "copy")
 QUICK = (*COPY, "--steps", 8, "--checkpoint-interval", 3)
 LINE = "minitransformer train: "
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 long = partial(pytest.param, marks=pytest.mark.exhaustive)
 
 
@@ -245,3 +247,61 @@ def test_run_whose_processes_are_killed_ends_within_seconds_and_with_the_same_bi
     assert report.kills == count
     assert max(report.seconds) < 10
     assert all(same_weights(report.alone, weights) for weights in report.endings)
+
+
+MESSAGES = {
+    "--backend cupy": f"{LINE}rank 1 of 2: backend 'cupy' needs the package CuPy",
+    "MINITRANSFORMER_BACKEND": "minitransformer: rank 1 of 2: backend 'cupy' needs the package CuPy",
+    "unwritable --runs": f"{LINE}--runs is file in rank 1, and runs in rank 0",
+    "unknown option": "minitransformer train copy: rank 1 of 2: unrecognized arguments: --fly (see ",
+    "exit 3": "minitransformer: rank 1 has ended before it joined the others",
+}
+AS_ROOT = {
+    "--backend cupy": f"{LINE}backend 'cupy' needs",
+    "MINITRANSFORMER_BACKEND": "minitransformer: backend 'cupy' needs",
+    "unwritable --runs": LINE,
+    "unknown option": "minitransformer train copy: unrecognized",
+    "exit 3": "minitransformer: rank 1 of 2: rank 0 has ended before it joined the others",
+}
+
+
+@linux
+@pytest.mark.parametrize("failure", FAILURES)
+def test_process_that_fails_before_the_training_ends_all_within_seconds(failure, tmp_path):
+    ended = end_of(tmp_path, TRAIN, FAILURES[failure])
+    assert (ended.status, len(ended.lines), ended.left) == (2, 1, 0), ended
+    assert ended.lines[0].startswith(MESSAGES[failure])
+    assert ended.seconds < 5
+
+
+@linux
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("failure", FAILURES)
+def test_root_that_fails_before_the_training_ends_all_within_seconds(failure, tmp_path):
+    ended = end_of(tmp_path, FAILURES[failure], TRAIN)
+    assert (ended.status, len(ended.lines), ended.left) == (2, 1, 0), ended
+    assert ended.lines[0].startswith(AS_ROOT[failure])
+    assert ended.seconds < 5
+
+
+@linux
+def test_help_for_one_process_alone_is_a_disagreement(tmp_path):
+    ended = end_of(tmp_path, TRAIN, (*TRAIN, "--help"))
+    assert (ended.status, ended.left) == (2, 0), ended
+    assert ended.lines == [f"{LINE}the command is --help or --version in rank 1, and train in rank 0"]
+
+
+@linux
+def test_sigterm_ends_processes_that_wait_for_one_that_does_not_join(tmp_path):
+    waits = (sys.executable, "-c", "import time; time.sleep(60)")
+    ended = end_of(tmp_path, TRAIN, waits, signal_after=(signal.SIGTERM, 2.0))
+    assert ended.status
+    assert ended.left == 0
+    assert ended.seconds < 5
+
+
+@linux
+def test_process_that_starts_late_is_waited_for(tmp_path):
+    late = ("sh", "-c", 'sleep 3; exec "$@"', "sh", *TRAIN)
+    ended = end_of(tmp_path, TRAIN, late)
+    assert (ended.status, ended.lines, ended.left) == (0, [], 0), ended

@@ -385,7 +385,7 @@ def test_error_of_all_processes_is_raised_by_the_root_and_ends_the_others(error,
 @pytest.mark.parametrize("error", [MemoryError("no memory"), KeyboardInterrupt(), ZeroDivisionError("a bug")])
 @pytest.mark.parametrize("bad_rank", [0, 1])
 def test_error_of_one_process_is_reported_by_it_and_ends_all(bad_rank, error, monkeypatch):
-    monkeypatch.setattr("minitransformer.training.parallel.faults.GRACE", 0.0)
+    monkeypatch.setattr("minitransformer.system.launcher.GRACE", 0.0)
     reported = []
 
     def work(communicator):

@@ -12,15 +12,28 @@ from minitransformer.training.parallel.communicator import ONE_PROCESS, Communic
 
 @functools.cache
 def connect() -> Communicator:
-    """The communicator of this process, see `communicator_of`."""
+    """The communicator of this process, with the backend that it has chosen; all processes have the same.
+
+    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
+    """
+    communicator = join()
+    if communicator is ONE_PROCESS or backend_name() != "cupy":
+        return communicator
+    from minitransformer.training.parallel.nccl import choose_gpu
+
+    return choose_gpu(communicator)
+
+
+@functools.cache
+def join() -> Communicator:
+    """The communicator of this process over the host's memory, see `communicator_of`. It needs no backend yet."""
     return communicator_of(os.environ)
 
 
 def communicator_of(environment: Mapping[str, str]) -> Communicator:
     """The communicator of all processes if `mpiexec` has started this one with `environment`, else ONE_PROCESS.
 
-    With the backend CuPy, this also chooses a GPU for the process, and NCCL for its sums if it can; see `choose_gpu`.
-    Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`.
+    Raises ProcessError if mpi4py is missing, or belongs to another MPI than `mpiexec`, or if others do not join.
     """
     place = place_in(environment)
     if place is None:
@@ -42,8 +55,4 @@ def communicator_of(environment: Mapping[str, str]) -> Communicator:
             f"mpiexec has started {place.size} processes, but mpi4py sees {communicator.size}: "
             "mpiexec and mpi4py must belong to the same MPI"
         )
-    if backend_name() == "cupy":
-        from minitransformer.training.parallel.nccl import choose_gpu
-
-        return choose_gpu(communicator)
     return communicator

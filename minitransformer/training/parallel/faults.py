@@ -1,15 +1,13 @@
 """If one of several processes fails, all end."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minitransformer.system.launcher import wait_for_root
 from minitransformer.training.checkpointer import Stopped
 from minitransformer.training.diagnostics import NotFiniteError
 from minitransformer.training.parallel.communicator import Communicator, ProcessError
-
-GRACE = 0.7  # seconds in which the root may report an error that all processes have; less than signals.REPEAT
 
 
 class Disagreement(ProcessError):
@@ -39,19 +37,15 @@ def ending_together(communicator: Communicator, report: Callable[[BaseException,
 
     Errors that all processes have are reported by the root alone, which raises them. Any other is reported by the
     process that has it: report(error, where) prints it and returns the exit status; `where` is "" or names the rank.
-    One process alone raises its errors as usual.
+    One process alone raises its errors as usual, and all raise SystemExit without a status, as after --help.
     """
     try:
         yield
     except BaseException as error:
-        if communicator.size == 1:
+        if communicator.size == 1 or (isinstance(error, SystemExit) and not error.code):
             raise
         if type(error) in STATUS:
             if communicator.is_root:
                 raise
             raise SystemExit(STATUS[type(error)]) from None
-        where = ""
-        if not communicator.is_root:
-            time.sleep(GRACE)  # the root ends this process if it has the same error
-            where = f"rank {communicator.rank} of {communicator.size}: "
-        communicator.end_all(report(error, where))
+        communicator.end_all(report(error, wait_for_root(communicator.rank, communicator.size)))

@@ -1,21 +1,28 @@
 """Processes that `mpiexec` has started, over MPI (mpi4py)."""
 
 import contextlib
+import ctypes
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import mpi4py
 import numpy as np
-from mpi4py import MPI
 
 from minitransformer.backend import to_device, to_host, xp
-from minitransformer.training.parallel.communicator import Communicator
+from minitransformer.system.launcher import FLUSH, ended_here
+from minitransformer.training.parallel.communicator import Communicator, ProcessError
+
+mpi4py.rc(initialize=False, finalize=True)  # `start` initializes it
+from mpi4py import MPI  # noqa: E402
 
 PAUSE = 0.002  # seconds between two checks while waiting
 PIECE = 2**18  # numbers that are added up at a time: so few that they stay in the processor's cache
-FLUSH = 0.2  # seconds for the launcher to pass on what was printed: it drops the rest when it ends the processes
+LOOK = 0.5  # seconds between two looks at who has ended, while the processes join
+LONGEST = 60.0  # seconds in which all processes must join, as Python starts slowly from some network file systems
 
 
 class MPICommunicator(Communicator):
@@ -25,6 +32,7 @@ class MPICommunicator(Communicator):
     """
 
     def __init__(self, communicator: MPI.Comm = MPI.COMM_WORLD) -> None:
+        start()
         self.mpi = communicator
         self.rank, self.size = communicator.Get_rank(), communicator.Get_size()
         names = communicator.allgather(MPI.Get_processor_name())
@@ -97,6 +105,32 @@ class MPICommunicator(Communicator):
         time.sleep(FLUSH)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         self.mpi.Abort(status)
+
+
+def start() -> None:
+    """Start MPI, which waits for all processes. Raises ProcessError if one of them has ended, or does not join.
+
+    mpi4py would keep Python's lock until then, so that nothing could end the wait, not even a signal.
+    """
+    if MPI.Is_initialized():
+        return
+    initialize = getattr(ctypes.CDLL(MPI.__file__), "MPI_Init_thread", None)
+    if initialize is None:  # in Windows, where an extension does not show the functions that it uses
+        MPI.Init_thread()
+        return
+    arguments = (None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
+    thread = threading.Thread(target=initialize, args=arguments, daemon=True)
+    thread.start()
+    end, before = time.monotonic() + LONGEST, ""
+    while thread.is_alive():
+        thread.join(LOOK)
+        ended = ended_here()
+        if thread.is_alive() and ended and ended == before:  # not just now, as its launcher starts them
+            raise ProcessError(f"{ended} has ended before it joined the others")
+        if thread.is_alive() and time.monotonic() > end:
+            raise ProcessError(f"some processes have not joined the others within {LONGEST:g} seconds")
+        before = ended
+    MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)  # and mpi4py raises them
 
 
 @contextlib.contextmanager
