@@ -19,7 +19,6 @@ from minitransformer.cli import dialogue, gradcheck, main, silence
 from minitransformer.experiments.lengths import train_and_test
 from minitransformer.experiments.measuring.equal_terms import prepare_worker, train_all
 from minitransformer.explorer.server import PageServer
-from minitransformer.recipes import folder
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.system.files import named_in_errors
 from minitransformer.system.signals import Interruptions, blocked
@@ -129,10 +128,10 @@ def test_two_servers_never_share_a_port_on_windows():
     assert PageServer.allow_reuse_address == (sys.platform != "win32")
 
 
-@pytest.mark.parametrize("room", ["minitransformer", "lessons", "docs", "plots"])
-def test_every_text_file_is_opened_with_an_encoding(room):
+@pytest.mark.parametrize("folder", ["minitransformer", "lessons", "docs", "plots"])
+def test_every_text_file_is_opened_with_an_encoding(folder):
     missing = []
-    for path in sorted((ROOT / room).rglob("*.py")):
+    for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and without_encoding(node):
                 missing.append(f"{path.relative_to(ROOT)}:{node.lineno}")
