@@ -3,6 +3,7 @@
 Every function writes a PNG to `path`. The same numbers give the same bytes.
 """
 
+import logging
 import math
 import sys
 import textwrap
@@ -39,12 +40,17 @@ IN_NOTEBOOK = "ipykernel" in sys.modules
 
 def pyplot() -> ModuleType:
     """Return matplotlib.pyplot in the project's style. Outside notebooks it draws to files only, on any machine."""
-    import matplotlib
+    logger = logging.getLogger("matplotlib")
+    before = logger.level
+    logger.setLevel(logging.ERROR)  # where it keeps its cache, if it may not write to HOME, is not our reader's concern
+    try:
+        import matplotlib
 
-    if not IN_NOTEBOOK:
-        matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+        if not IN_NOTEBOOK:
+            matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    finally:
+        logger.setLevel(before)
     plt.style.use({**STYLE, "axes.prop_cycle": plt.cycler(color=COLORS)})
     return plt
 
@@ -140,6 +146,7 @@ def plot_attention(
     (third, ...) is named. A long name is cut.
     """
     H, T, S = weights.shape
+    plt = pyplot()
     queries, keys = [shorten(name) for name in queries], [shorten(name) for name in keys]
     cell = min(0.165, 5.0 / max(T, S))  # all lengths are in inches
     above = max(NAME_HEIGHT, *map(text_width, keys))
@@ -149,7 +156,7 @@ def plot_attention(
     width, body = max(beside + columns * across + 0.85, 4.2), max(rows * down, 1.6)
     title = wrap(title, width)
     height = body + 0.2 * len(title.splitlines()) + 0.4
-    figure = pyplot().figure(figsize=(width, height), layout="none")
+    figure = plt.figure(figsize=(width, height), layout="none")
 
     def place(x: float, y: float, w: float, h: float) -> Any:
         """An axes whose upper left corner is x to the right of the body's and y below it."""

@@ -2,6 +2,9 @@
 
 import dataclasses
 import math
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -258,3 +261,11 @@ def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_pat
     title = "masked: 2.50 bits per masked character on held-out text after 50 steps"
     assert shown[0].axes[0].get_title() == title
     assert shown[0].axes[0].get_ylabel() == "loss (bits per masked character)"
+
+
+def test_a_home_that_cannot_be_written_is_not_mentioned():
+    code = "from minitransformer.plotting import pyplot; pyplot()"
+    environment = {name: value for name, value in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}
+    environment |= {"HOME": os.devnull, "XDG_CACHE_HOME": os.devnull}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -22,6 +22,7 @@ from minitransformer.system.terminal import (
     advanced_options,
     discard_output,
     error_message,
+    is_closed_pipe,
     one_line,
     print_in_any_encoding,
     wrap_help,
@@ -250,10 +251,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if sys.stdout:  # None if it was closed
                     sys.stdout.flush()  # so that a full disk is noticed here
                 return status
-        except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-            discard_output()
-            return 141
         except (Exception, KeyboardInterrupt) as error:
+            if is_closed_pipe(error):  # by its reader, such as `head`
+                discard_output()
+                return 141
             if interruptions.received or isinstance(error, KeyboardInterrupt):
                 return stop(arguments, interruptions.received or signal.SIGINT, end_now=argv is None)
             if arguments.debug:
@@ -264,7 +265,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """A `with` block that prints nothing."""
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+    with (
+        open(os.devnull, "w", encoding="utf8") as nothing,
+        contextlib.redirect_stdout(nothing),
+        contextlib.redirect_stderr(nothing),
+    ):
         yield
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -63,8 +65,15 @@ def typed_prompts(greeting: str) -> Iterator[str]:
 
 
 def lines_of_input(remedy: str = "there is no input to read prompts from: give --prompt") -> Iterator[str]:
-    """The lines of standard input. Raises ValueError, with `remedy` as its message, if it is closed."""
+    """The lines of standard input, in UTF-8 on any system. Raises ValueError for a line that is not.
+
+    `remedy` is the message of the ValueError if it is closed.
+    """
     if sys.stdin is None:
         raise ValueError(remedy)
-    for line in sys.stdin:
+    if hasattr(sys.stdin, "reconfigure") and not os.environ.get("PYTHONIOENCODING"):
+        sys.stdin.reconfigure(encoding="utf8", errors="surrogateescape")
+    for number, line in enumerate(sys.stdin, start=1):
+        if not line.isascii() and re.search("[\udc80-\udcff]", line):
+            raise ValueError(f"the input is not text in UTF-8: line {number} cannot be read")
         yield line.rstrip("\r\n")

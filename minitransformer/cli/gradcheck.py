@@ -21,6 +21,7 @@ from minitransformer.gradcheck.subjects import BASE, select_subjects
 from minitransformer.gradcheck.use import LayerError, placed_errors, takes_rng
 from minitransformer.system.files import check_file
 from minitransformer.system.progress import tqdm
+from minitransformer.system.terminal import blamed_for_memory
 
 AnyReport = Report | SecondOrderReport
 DESCRIPTION = """\
@@ -180,7 +181,8 @@ def make_layer(cls: type, arguments: argparse.Namespace) -> tuple[Any, list, lis
         shape = arguments.shape
         with placed_errors("__init__"):
             layer = cls()
-        return layer, [np.random.default_rng([arguments.seed, 103]).standard_normal(shape)], []
+        with blamed_for_memory(f"--shape {' '.join(map(str, shape))}"):
+            return layer, [np.random.default_rng([arguments.seed, 103]).standard_normal(shape)], []
     with placed_errors("example"):
         made = cls.example()
     if not isinstance(made, tuple) or len(made) != 2:

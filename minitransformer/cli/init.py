@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import shlex
 from pathlib import Path
 
 from minitransformer.course import FOLDER, INSTALLED, MARKER
 from minitransformer.exercises.options import shown
 from minitransformer.system.files import atomic_write, check_folder
+from minitransformer.system.terminal import quoted
 
 DESCRIPTION = """\
 Copy the lessons, their figures and the exercises to a folder, where you can read, run and change them. Inside this
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"kept your own {path}, which differs from ours")
     print("\nGo on in that folder:\n")
     if folder.resolve() != Path.cwd():
-        print(f"  cd {shlex.quote(str(folder))}")
+        print(f"  cd {quoted(folder)}")
     print("  minitransformer lesson\n  minitransformer start")
     if arguments.json:
         print(json.dumps({"folder": str(folder), "copied": counts, "kept": changed}))

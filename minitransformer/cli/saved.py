@@ -1,8 +1,10 @@
-"""Finding and loading the model that RUN means, for `generate`, `translate` and `explore`."""
+"""Finding and loading the model that RUN means, for all commands that use a trained model."""
 
 import sys
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from minitransformer.training.checkpoint import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
@@ -14,10 +16,15 @@ def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
     """The model that `run` means, see `find_model`, and its metadata.
 
     The metadata of a checkpoint of an unfinished run say which `task` it is, as those of a finished model do, and the
-    user is told.
+    user is told. Raises ValueError, naming the weight, if one is NaN or infinite: such a model computes nothing.
     """
     path = find_model(run, task)
     model, metadata = load_checkpoint(path)
+    for name, array in model.state_dict().items():
+        bad = array[~np.isfinite(array)]
+        if bad.size:
+            count = f"{bad.size:,} of its {array.size:,} numbers"
+            raise ValueError(f"{path} cannot be used: {name} is not finite ({count}, the first is {bad[0]})")
     about = metadata.get("about")
     if isinstance(about, dict):
         print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)

@@ -15,6 +15,7 @@ from minitransformer.models import GPT, Seq2Seq, Transformer
 from minitransformer.recipes import get_recipe
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
+from minitransformer.system.terminal import blamed_for_memory
 
 DESCRIPTION = """\
 Print the largest eigenvalues of the Hessian of a trained model's loss, and the smallest one. The Hessian has a second
@@ -25,10 +26,11 @@ backward pass, exact to rounding, and the eigenvalues are found from such produc
   minitransformer sharpness runs/reverse --eigenvalues 10
 
 The largest eigenvalue is called the sharpness: along its eigenvector the loss curves most. Where the loss is like a
-quadratic, plain gradient descent converges with learning rates below 2 / sharpness, and beyond that every step goes
-farther away. (Adam divides each gradient by its own size, so this limit does not hold for Adam.) A large gap after the
-first eigenvalues means that the loss curves along a few directions only. A negative eigenvalue belongs to a direction
-in which the loss curves downwards, so the weights are not at a minimum.
+quadratic, plain gradient descent converges along that eigenvector with learning rates below 2 / sharpness, and beyond
+that every step goes farther away. (Adam divides each gradient by its own size, so this limit does not hold for Adam.) A
+large gap after the first eigenvalues means that the loss curves along a few directions only. A negative eigenvalue
+belongs to a direction in which the loss curves downwards: the weights are not at a minimum, and in that direction
+gradient descent moves away with every learning rate, slowly if the eigenvalue is small.
 
 The loss is that of training, with label smoothing but without dropout, on held-out data of a toy task. An eigenvalue
 of the Hessian is no farther from each printed number than its residual, |Hx - lambda x|; it usually is much nearer.
@@ -109,7 +111,8 @@ def open_loss(arguments: argparse.Namespace) -> tuple[LossOfWeights, str]:
         raise ValueError(f"--eigenvalues must be at most {count:,}, the number of weights, got {arguments.eigenvalues}")
     smoothing = arguments.label_smoothing
     smoothing = get_recipe(name).defaults.label_smoothing if smoothing is None else smoothing
-    batch = get_task(name).held_out_batch(np.random.default_rng([arguments.seed, 3]), arguments.batch_size)
+    with blamed_for_memory(f"--batch-size {arguments.batch_size:,}"):
+        batch = get_task(name).held_out_batch(np.random.default_rng([arguments.seed, 3]), arguments.batch_size)
     read: Any = prompted(batch) if isinstance(model, GPT) else batch
     return LossOfWeights(in_float64(model), read, check_rate("--label-smoothing", smoothing)), name
 
@@ -128,7 +131,10 @@ def report(result: dict[str, Any]) -> None:
         print(f"{name:<26} {value:<12.6g} residual {residual:.0e}")
     print(f"{'Hessian-vector products':<26} {result['products']}\n")
     if largest[0] > 0:
-        print(f"Plain gradient descent is stable here with learning rates below 2 / {largest[0]:.4g} = "
+        where = "along eigenvector 1" if smallest < 0 else "here"
+        print(f"Plain gradient descent is stable {where} with learning rates below 2 / {largest[0]:.4g} = "
               f"{2 / largest[0]:.3g}.")  # fmt: skip
     if smallest < 0:
-        print("The smallest eigenvalue is negative: the weights are not at a minimum of this loss.")
+        print("The smallest eigenvalue is negative: the weights are not at a minimum of this loss. With no learning")
+        print("rate is gradient descent stable along its eigenvector: each step multiplies the distance by "
+              f"1 + {-smallest:.3g} lr.")  # fmt: skip

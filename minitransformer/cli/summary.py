@@ -18,7 +18,7 @@ from minitransformer.inspection import (
 )
 from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option
-from minitransformer.system.terminal import advanced_options
+from minitransformer.system.terminal import advanced_options, blamed_for_memory
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -96,7 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
             if value < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
         return (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
-    model = Transformer(config, seed=None)
+    with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
+        model = Transformer(config, seed=None)
     rows = summarize(model)
     print(
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "

@@ -47,6 +47,7 @@ ATTENTION = {  # what --attention draws, as in figures 3 to 5 of the paper: its 
     "encoder": ("Self-attention of the encoder", "token that attends"),
     "decoder": ("Self-attention of the decoder", "last token so far"),
 }
+SHOWN = 10  # characters that a note names
 TITLE = 80  # characters of the translation in the title of the figure
 SPACE = "\u2581"  # stands for a space at the beginning of a token
 
@@ -58,6 +59,7 @@ class Translator(NamedTuple):
     tokenizer: Tokenizer
     beam: int
     alpha: float
+    characters: frozenset[str] | None = None  # of the sources of training; None if the model's file does not say it
 
     def refusal(self, sentence: str) -> str | None:
         """Why `sentence` cannot be translated, or None."""
@@ -72,7 +74,16 @@ class Translator(NamedTuple):
     ) -> list[Translation]:
         """The translation of each sentence."""
         tidied = [tidy(sentence) for sentence in sentences]
+        self.note_unseen(tidied)
         return find_translations(self.model, self.tokenizer, tidied, self.beam, self.alpha, on_progress=on_progress)
+
+    def note_unseen(self, sentences: Sequence[str]) -> None:
+        """Say on stderr which characters of the sentences the model has never seen, and how it reads them."""
+        unseen = sorted({*"".join(sentences)} - self.characters - {" "}) if self.characters is not None else []
+        if unseen:
+            more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
+            names = ", ".join(map(repr, unseen[:SHOWN])) + more
+            print(f"note: the model has never seen {names}: it reads their bytes, and may err", file=sys.stderr)
 
     def values(self, sentence: str, translation: Translation) -> dict[str, Any]:
         """A sentence and its translation for JSON."""
@@ -186,7 +197,9 @@ def load_translator(arguments: argparse.Namespace) -> Translator:
             raise ValueError(f"{arguments.run} has no self-attention to draw")
         if arguments.layer is not None and not 1 <= arguments.layer <= layers:
             raise ValueError(f"--layer must be from 1 to {layers}, got {arguments.layer}")
-    return Translator(model, tokenizer_from_dict(metadata["tokenizer"]), arguments.beam, arguments.alpha)
+    characters = metadata.get("characters")
+    known = frozenset(characters) if isinstance(characters, str) else None
+    return Translator(model, tokenizer_from_dict(metadata["tokenizer"]), arguments.beam, arguments.alpha, known)
 
 
 def answering(translator: Translator) -> Callable[[str, bool], dict[str, Any]]:

@@ -50,6 +50,7 @@ def serve(data: Data, port: int = 0, ready: Callable[[str], object] = lambda add
 class PageServer(ThreadingHTTPServer):
     """Listens on 127.0.0.1, and answers from the page's folder and `data`."""
 
+    allow_reuse_address = sys.platform != "win32"  # where it would let two servers listen on one port
     daemon_threads = True  # a browser that keeps its connection open does not keep the command from ending
 
     def __init__(self, data: Data, port: int = 0) -> None:

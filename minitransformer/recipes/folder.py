@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import socket
 import sys
 import time
@@ -27,6 +26,7 @@ from minitransformer.backend import backend_name
 from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.recipes.processes import is_root, launcher
 from minitransformer.system.files import atomic_write, check_folder, delete, make_folder, named_in_errors, read_text
+from minitransformer.system.terminal import quoted
 from minitransformer.training import History
 from minitransformer.training.checkpointer import saved_steps
 
@@ -97,7 +97,7 @@ class RunFolder:
     def command_from(self, path: Path) -> str:
         """The command that resumes the run from `path`, one of its checkpoints; the newest one needs no name."""
         path = self.path if path == self.last_checkpoint else path
-        return f"{launcher()}minitransformer train --resume {shlex.quote(str(path))}"
+        return f"{launcher()}minitransformer train --resume {quoted(path)}"
 
     @property
     def last_checkpoint(self) -> Path | None:

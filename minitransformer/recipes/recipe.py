@@ -13,6 +13,7 @@ from minitransformer.recipes.options import (
     TrainOptions,
     at_least_1,
     check_positive,
+    from_1_to,
     of_the_computation,
     option,
     option_name,
@@ -21,6 +22,7 @@ from minitransformer.recipes.processes import adam, strategy
 from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import Averaging
 
+MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise
 RECURRENT: dict[str, dict[str, str]] = {  # what the Transformer replaced, as fields of a Seq2SeqConfig
     f"{cell}{suffix}": {"cell": cell, "attention": attention}
@@ -155,7 +157,7 @@ class CorpusOptions(TrainOptions):
         None, "UTF-8 text file to train on (default: Shakespeare's plays); with --resume its new place", resumable=True
     )
     d_model: int = option(128, "features per token", at_least_1)
-    num_layers: int = option(4, "number of layers, in each stack", at_least_1)
+    num_layers: int = option(4, "number of layers, in each stack", from_1_to(MAX_LAYERS))
     peak: float = option(
         2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
     )

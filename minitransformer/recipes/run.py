@@ -17,6 +17,7 @@ from minitransformer.recipes.processes import agree, how_many, is_root, of_root,
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.system.files import named_in_errors, reason
 from minitransformer.system.process import limit_threads
+from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
@@ -279,9 +280,9 @@ class Run:
             interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
             interruption.advice = f"resume with: {self.folder.command_from(last)}"
             raise interruption from None
-        except BrokenPipeError:
-            raise
         except (OSError, MemoryError) as error:
+            if is_closed_pipe(error):
+                raise
             last, hint = self.newest_checkpoint, "no checkpoint has been saved"
             if last:
                 hint = f"the newest checkpoint is {last}, resume with: {self.folder.command_from(last)}"

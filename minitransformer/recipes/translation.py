@@ -114,6 +114,10 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         heads: dict[str, Any] = {"num_heads": options.num_heads, "d_ff": 4 * options.d_model}
         return Transformer, TransformerConfig(vocab_size, **sizes, **heads, **switches, max_len=MAX_LEN)
 
+    def metadata(self, data: TranslationTask) -> dict[str, Any]:
+        """The tokenizer, and the characters of the sources that were learned from."""
+        return {**super().metadata(data), "characters": "".join(sorted(set().union(*(p[0] for p in data.train.pairs))))}
+
     def schedule(self, options: TranslationOptions, config: Any) -> Callable[[int], float]:
         """A cosine after a warm-up."""
         warmup = min(options.warmup, max(1, options.steps // 5))

@@ -4,6 +4,7 @@ If the system refuses something, for example because the disk is full or a folde
 names the path.
 """
 
+import codecs
 import contextlib
 import errno
 import hashlib
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from minitransformer.system.terminal import is_closed_pipe
 
 if sys.platform == "darwin":
     import fcntl
@@ -61,9 +64,9 @@ def named_in_errors(what: str) -> Iterator[None]:
     """A `with` block in which an OSError says `what` failed, and then why: Python's own message may name no file."""
     try:
         yield
-    except BrokenPipeError:  # the reader of our output has gone
-        raise
     except OSError as error:
+        if is_closed_pipe(error):
+            raise
         raise OSError(f"{what}: {reason(error)}") from error
 
 
@@ -150,12 +153,18 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 def read_text(path: str | os.PathLike) -> str:
     """The text of a file in UTF-8. Every line end becomes a newline, and a byte order mark is removed.
 
-    Raises ValueError, naming the path, if the file is not text, and the errors of `read_bytes`.
+    Raises ValueError, naming the path and the line, if the file is not text, and the errors of `read_bytes`.
     """
+    data = read_bytes(path)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(f"{path} begins as text in UTF-16 does: save it in UTF-8")
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not text in UTF-8: byte {error.start} cannot be read") from error
+        before, byte = error.object[: error.start], error.object[error.start : error.start + 1]
+        line = len(before.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
+        guess = f", but in Latin-1 it is {byte.decode('latin1')!r}" if byte > b"\xa0" and b"\0" not in data else ""
+        raise ValueError(f"{path}, line {line}: byte 0x{byte.hex()} is no UTF-8{guess}: save it in UTF-8") from error
     if "\0" in text:
         raise ValueError(f"{path} is not text: it has a zero byte at character {text.index(chr(0))}")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from minitransformer.system.terminal import discard_output, error_message
+from minitransformer.system.terminal import discard_output, error_message, is_closed_pipe
 
 PATIENCE = 0.5  # seconds that a child has to clean up
 STOPPING = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]  # not on Windows
@@ -189,7 +189,7 @@ def end_script_in_one_line(name: str) -> None:
             if not _leaves_ctrl_c_to_parent():
                 print(f"{name}: stopped", file=sys.stderr)
             end_process(interruptions.received)
-        elif issubclass(kind, BrokenPipeError):
+        elif is_closed_pipe(error):
             discard_output()
             os._exit(141)
         elif issubclass(kind, MemoryError):

@@ -2,17 +2,22 @@
 
 import argparse
 import codecs
+import contextlib
+import errno
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
 import unicodedata
+from collections.abc import Iterator
 
 WIDEST = 100  # columns: longer lines of prose are hard to read
 NARROWEST = 24  # columns for an explanation beside its example; with fewer, it goes below
 EXAMPLE = re.compile(r"^( +\S.*?  +)(\S.*)$")  # an indented command, and after two spaces what it does
 LONG_WORD = re.compile(r"\S{200,}")  # a path or number of this length is shortened
+BEYOND_ADDRESSES = ("array is too big", "Maximum allowed dimension exceeded")  # NumPy's ValueErrors
 SPELLED = {
     "−": "-",
     "·": "*",
@@ -95,9 +100,22 @@ def error_message(error: BaseException) -> str:
     """The message of an error in one line, without the system's error number."""
     if isinstance(error, MemoryError):
         return one_line(f"not enough memory: {error}" if str(error) else "not enough memory")
+    if isinstance(error, ValueError) and str(error).startswith(BEYOND_ADDRESSES):
+        return "not enough memory: an array would be larger than any memory"
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return one_line(error)
+
+
+@contextlib.contextmanager
+def blamed_for_memory(what: str) -> Iterator[None]:
+    """A `with` block in which arrays that are too large for the memory are the fault of `what`, an option's value."""
+    try:
+        yield
+    except (MemoryError, ValueError) as error:
+        if isinstance(error, ValueError) and not str(error).startswith(BEYOND_ADDRESSES):
+            raise
+        raise MemoryError(f"{what} is too large") from error
 
 
 def print_in_any_encoding() -> None:
@@ -110,6 +128,20 @@ def print_in_any_encoding() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # neither None nor a stand-in
             stream.reconfigure(errors="spell_out", line_buffering=True)
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Whether the reader of our output has gone. Windows then says that an argument is invalid, and names no file."""
+    if sys.platform == "win32" and isinstance(error, OSError) and error.errno == errno.EINVAL and not error.filename:
+        return True
+    return isinstance(error, BrokenPipeError)
+
+
+def quoted(path: object) -> str:
+    """`path` as a word of a command that a reader copies: for a POSIX shell, or on Windows for cmd and PowerShell."""
+    if sys.platform == "win32":
+        return f'"{path}"' if " " in str(path) else str(path)
+    return shlex.quote(str(path))
 
 
 def discard_output() -> None:

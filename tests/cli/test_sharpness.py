@@ -70,10 +70,14 @@ def test_the_table_says_what_the_eigenvalues_mean(saved, capsys):
     }
     sharpness.report(sharp)
     text = capsys.readouterr().out
-    assert "learning rates below 2 / 4 = 0.5." in text
+    assert "stable along eigenvector 1 with learning rates below 2 / 4 = 0.5." in text
     assert "not at a minimum" in text
+    assert "With no learning\nrate is gradient descent stable along its eigenvector" in text
+    assert "by 1 + 0.5 lr." in text
     sharpness.report({**sharp, "eigenvalues": [4.0, 3.0, 0.0]})
-    assert "minimum" not in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "stable here with learning rates below 2 / 4 = 0.5." in text
+    assert "minimum" not in text
 
 
 def test_the_file_is_not_changed_and_smoothing_can_be_chosen(saved, capsys):

@@ -231,3 +231,13 @@ def test_a_checkpoint_is_used_with_a_note_if_it_has_the_tokenizer(folder, capsys
 def test_closed_input_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", None)
     assert_refused(run(capsys, "translate", RUN), "there is no input to read sentences from: give a sentence or --file")
+
+
+def test_a_note_names_characters_that_training_never_had(folder, capsys):
+    model = Transformer(TransformerConfig(TOKENIZER.vocab_size, **SIZES))
+    save(folder / "runs/known" / MODEL, model, characters="".join(sorted(set("der hund katze"))))
+    result = run(capsys, "translate", "runs/known", "der hund łä", "--beam", 1)
+    assert (result.status, result.err.count("\n")) == (0, 1)
+    assert "note: the model has never seen 'ä', 'ł': it reads their bytes" in result.err
+    assert run(capsys, "translate", "runs/known", "der hund", "--beam", 1).err == ""
+    assert run(capsys, "translate", RUN, "łä", "--beam", 1).err == "", "a file that does not say what it knows"

@@ -118,7 +118,7 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
         ("masked", {"peak": 0.0}, "--peak must be greater than 0, got 0.0"),
         ("shakespeare", {"length": 0}, "--length must be at least 1, got 0"),
         ("shakespeare", {"d_model": 0}, "--d-model must be at least 1, got 0"),
-        ("shakespeare", {"num_layers": -1}, "--num-layers must be at least 1, got -1"),
+        ("shakespeare", {"num_layers": -1}, "--num-layers must be from 1 to 1000, got -1"),
     ],
 )
 def test_a_recipes_own_options_are_refused_by_their_names(task, changes, message):

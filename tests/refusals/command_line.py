@@ -104,6 +104,7 @@ OPTIONS = [
     command("train on text", "a width that the heads cannot share", *TEXT, "--d-model", 9),
     command("train on text", "rotary positions with heads of odd width", *TEXT, "--d-model", 12),
     command("train on text", "linear attention with rotary positions", *TEXT, "--attention", "linear"),
+    command("train on text", "more layers than anybody trains", *TEXT, "--num-layers", 2**63 - 1),
     command("train on text", "no layers", *TEXT, "--num-layers", 0),
     command("train on text", "no steps", *TEXT, "--steps", 0),
     command("train on text", "no sequences in a batch", *TEXT, "--batch-size", 0),
@@ -115,6 +116,7 @@ OPTIONS = [
     command("summary", "an empty vocabulary", "summary", "tiny", "--vocab-size", 0),
     command("summary", "windowed attention without a window", "summary", "tiny", "--attention", "windowed"),
     command("summary", "more weights than fit into any memory", "summary", "tiny", "--vocab-size", 10**15),
+    command("summary", "more weights than addresses", "summary", "tiny", "--vocab-size", 2**63 - 1),
     command("summary", "no sequences in a batch", "summary", "tiny", "--activations", "--batch-size", 0),
     command(
         "summary", "FLOPs of windowed attention", "summary", "tiny", "--flops", "--attention", "windowed", "--window", 4
@@ -130,6 +132,7 @@ OPTIONS = [
     command("gradcheck", "an example without inputs", "gradcheck", "own.py:NoTuple"),
     command("gradcheck", "a file with a syntax error", "gradcheck", "broken.py:Mine"),
     command("gradcheck", "a file that ends the program", "gradcheck", "leaves.py:Mine"),
+    command("gradcheck", "an input larger than any memory", "gradcheck", "own.py:Empty", "--shape", 2**63 - 1),
     command("gradcheck", "an input of negative length", "gradcheck", "own.py:Empty", "--shape", 2, -3),
     command("bench", "an unknown size", "bench", "giant"),
     command("bench", "no time to measure", "bench", "tiny", "--seconds", 0),

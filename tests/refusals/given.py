@@ -177,6 +177,7 @@ def files():
         "utf16.txt": TEXT.encode("utf-16"),
         "binary.txt": b"abc\0def" * 200,
         "pairs.tsv": "".join(f"Satz {i}\tsentence {i}\n" for i in range(90)).encode(),
+        "latin1.tsv": "Hallo!\tHello!\nGröße\tsize\n".encode("latin1"),
         "no_tab.tsv": b"Hallo!\tHello!\n\nNoch ein Satz\n",
         "no_translation.tsv": b"Hallo!\t \n",
         "file": b"a file",

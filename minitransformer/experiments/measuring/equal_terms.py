@@ -88,7 +88,7 @@ def train_all(
     work: Callable[..., dict[str, Any]], todo: Sequence[tuple[str, ...]], processes: int = 2
 ) -> list[dict[str, Any]]:
     """[work(*job) for job in todo], computed by several processes. An interruption ends them at once."""
-    with ProcessPoolExecutor(processes, initializer=prepare_worker) as pool:
+    with ProcessPoolExecutor(min(processes, len(todo)), initializer=prepare_worker) as pool:
         try:
             with blocked(signal.SIGINT, signal.SIGTERM):  # the workers leave both to this process
                 futures = [pool.submit(work, *job) for job in todo]
@@ -104,7 +104,7 @@ def train_all(
 def prepare_worker() -> None:
     """Run this in a new process: it ends with its parent, however that ends, and leaves the progress bar to it."""
     parent: Any = multiprocessing.parent_process()
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it is used until the process ends)
+    sys.stderr = open(os.devnull, "w", encoding="utf8")  # noqa: SIM115 (it is used until the process ends)
 
     def follow() -> None:
         parent.join()

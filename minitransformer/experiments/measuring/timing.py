@@ -79,7 +79,8 @@ def resident_peak() -> int:
     except OSError:
         import resource
 
-        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        unit = 1 if sys.platform == "darwin" else 1024  # bytes there
+        return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def peak_of_process(prepare: str, work: str) -> int:
