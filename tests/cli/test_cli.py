@@ -63,9 +63,17 @@ def test_help_lists_every_command_once_in_groups_and_the_everyday_ones_first(cap
     assert (status, err) == (0, "")
     assert re.findall(r"^(\w[\w ]*):$", out, flags=re.MULTILINE) == [*GROUPS, "options"]
     assert re.findall(r"^  (\w+)  +\w", out, flags=re.MULTILINE) == list(COMMANDS)
-    assert (
-        list(GROUPS["Everyday commands"]) == "lesson sit start check train generate translate explore gradcheck".split()
-    )
+    assert list(GROUPS["Everyday commands"]) == [
+        "lesson",
+        "sit",
+        "start",
+        "check",
+        "train",
+        "generate",
+        "translate",
+        "explore",
+        "gradcheck",
+    ]
 
 
 def test_each_command_has_a_file_and_each_file_a_command():
