@@ -7,7 +7,7 @@ import signal
 import sys
 
 from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
-from minitransformer.system.signals import run_child
+from minitransformer.system.children import run_child
 from minitransformer.system.terminal import wrap
 
 DESCRIPTION = """\

@@ -10,16 +10,14 @@ A terminal sends Ctrl-C to a command and to its children. The children leave it 
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from minitransformer.system.terminal import discard_output, error_message, is_closed_pipe
 
-PATIENCE = 0.5  # seconds that a child has to clean up
 STOPPING = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]  # not on Windows
 REPEAT = 1.0  # seconds after which an interruption that had no effect is repeated
 
@@ -154,25 +152,6 @@ def blocked(*numbers: int) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def run_child(command: Sequence[str], **options: Any) -> int:
-    """Run a program -> its exit status. If this process is interrupted, the child ends before it does."""
-    child = None
-    try:
-        with blocked(signal.SIGINT):
-            child = subprocess.Popen(command, **options)
-        return child.wait()
-    except KeyboardInterrupt:
-        if child:
-            child.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(PATIENCE)
-        raise
-    finally:
-        if child:
-            child.kill()  # does nothing if it has ended
-            child.wait()
 
 
 def end_script_in_one_line(name: str) -> None:

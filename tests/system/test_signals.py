@@ -11,12 +11,13 @@ import time
 import pytest
 
 from minitransformer.system import signals
-from minitransformer.system.signals import STOPPING, Interruptions, run_child
+from minitransformer.system.signals import STOPPING, Interruptions
 from tests.cli.test_lesson import HEADER
+from tests.processes import PROMPT, kill_all, marked_environment, running, wait_until
 
-PROMPT = 10  # seconds that only a process that goes on working needs
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+environments = {}  # {process id: the environment that `start` has given it}
 
 
 @pytest.fixture(autouse=True)
@@ -33,38 +34,24 @@ def start(tmp_path):
     processes = []
 
     def start_one(*arguments):
+        environment = marked_environment()
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        options["env"] = environment
         process = subprocess.Popen([sys.executable, *map(str, arguments)], start_new_session=True, **options)
         processes.append(process)
+        environments[process.pid] = environment
         return process
 
     yield start_one
     for process in processes:
-        if members(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_all(environments[process.pid])
+        process.kill()
         process.communicate()
 
 
-def members(group):
-    """The processes of a group that still run; in Linux, those of the session that `start` has made."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                state, _, _, session = file.read().rpartition(") ")[2].split()[:4]
-        except OSError:  # it has just ended
-            continue
-        if int(session) == group and state != "Z":
-            found.append(int(name))
-    return found
-
-
-def wait_until(condition):
-    """Wait; an AssertionError if that takes too long."""
-    end = time.monotonic() + PROMPT
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+def members(pid):
+    """The processes that still run of those that `start` has started, this one and all below it."""
+    return running(environments[pid])
 
 
 def end(process, number, group=False):
@@ -220,21 +207,3 @@ def test_threads_that_cannot_handle_signals_do_without():
     thread.start()
     thread.join()
     assert done == [signal.SIG_DFL]
-
-
-def test_status_of_a_child_is_returned():
-    assert run_child([sys.executable, "-c", "raise SystemExit(7)"]) == 7
-
-
-@posix
-def test_child_that_does_not_end_is_killed(monkeypatch, tmp_path):
-    monkeypatch.setattr(signals, "PATIENCE", 0.1)
-    stubborn = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    stubborn += "open('begun', 'w').write(str(os.getpid())); time.sleep(60)"
-    timer = threading.Timer(0.0, lambda: (wait_until((tmp_path / "begun").exists), os.kill(os.getpid(), signal.SIGINT)))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        run_child([sys.executable, "-c", stubborn], cwd=tmp_path)
-    timer.join()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "begun").read_text()), 0)

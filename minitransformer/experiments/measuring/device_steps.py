@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from minitransformer.backend import backend_name, xp
 from minitransformer.experiments.measuring.steps import SIZES, Size, numpy_step, pytorch_step
+from minitransformer.system.children import last_line
 
 DEVICE_SIZES = {**SIZES, "base": Size("base", 37000, 512, 8, 2048, 6, batch=32, length=64)}
 WARM_UP, TURNS, CALLS = 5, 6, 10
@@ -34,12 +34,7 @@ def measure_steps(names: Sequence[str], tf32: bool) -> list[dict[str, Any]]:
     paths = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "CUPY_TF32": str(int(tf32)), "MINITRANSFORMER_BACKEND": backend_name()}
     command = [sys.executable, "-m", "minitransformer.experiments.measuring.device_steps", json.dumps([names, tf32])]
-    result = subprocess.run(
-        command, env={**environment, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
-    )
-    if result.returncode:
-        raise RuntimeError(f"the step benchmark failed: {result.stderr.strip().splitlines()[-1]}")
-    return json.loads(result.stdout.splitlines()[-1])
+    return json.loads(last_line(command, env={**environment, "PYTHONPATH": paths}))
 
 
 def measure_here(names: Sequence[str], tf32: bool) -> list[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from minitransformer.system.children import last_line
 
 
 def find_mpiexec(command: str) -> str:
@@ -19,12 +20,7 @@ def find_mpiexec(command: str) -> str:
 
 
 def call_in_processes(launcher: str, count: int, module: str, call: str) -> str:
-    """Call a function of `module` in `count` processes -> the last line that they print.
-
-    Raises RuntimeError, with what they have printed, if they fail.
-    """
-    command = [launcher, "-n", str(count), sys.executable, "-m", "mpi4py", "-c", f"from {module} import *; {call}"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with status {result.returncode}: {result.stderr.strip()}")
-    return result.stdout.splitlines()[-1]
+    """Call a function of `module` in `count` processes -> the last line that they print; RuntimeError if they fail."""
+    return last_line(
+        [launcher, "-n", str(count), sys.executable, "-m", "mpi4py", "-c", f"from {module} import *; {call}"]
+    )

@@ -5,7 +5,6 @@ the medians of all calls are compared.
 """
 
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.experiments.measuring.steps import Size
+from minitransformer.system.children import last_line
 
 WARM_UP = 3  # calls of each function that are not counted
 LEAST = 3  # turns of each function, however long they take
@@ -89,8 +89,7 @@ def peak_of_process(prepare: str, work: str) -> int:
         *("from minitransformer.experiments.measuring.timing import resident_peak", prepare),
         *("before = resident_peak()", work, "print(resident_peak() - before)"),
     ]
-    result = subprocess.run([sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=True)
-    return int(result.stdout.split()[-1])
+    return int(last_line([sys.executable, "-c", "\n".join(code)]))
 
 
 def peak_memory(which: str, size: Size, dropout: float, threads: int) -> int:
