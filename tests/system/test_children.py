@@ -17,8 +17,6 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs process groups
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 DAEMON = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n"
 DAEMON += "    os._exit(0)\n"
-    "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(60)\n    os._exit(0)\n"
-)
 STUBBORN = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.mkdir('begun'); time.sleep(60)"
 CLEANING = "import os, signal, time; signal.signal(signal.SIGTERM, lambda *_: (os.mkdir('cleaned'), os._exit(0)))\n"
 CLEANING += "os.mkdir('begun'); time.sleep(60)"
