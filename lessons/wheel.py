@@ -14,6 +14,7 @@ HELPERS = ("architecture", "chart", "graph", "lab", "noise", "patients", "pictur
 SCRIPTS = (
     "lessons/[0-9]*.py",
     "lessons/one_sitting.*",
+    "lessons/one_file/*.py",
     "lessons/checks/*.py",
     *(f"lessons/{name}.py" for name in HELPERS),
 )

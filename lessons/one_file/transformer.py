@@ -3,26 +3,45 @@
     python lessons/one_file/transformer.py                  learn to reverse words in half a minute, and reverse a few
     python lessons/one_file/transformer.py maps straw       ... and reverse these
 
-NumPy alone, no autograd. Read from top to bottom: below each forward pass stands its backward pass. There, dx is short
-for dLoss/dx: how the loss changes with each number of x, so it has the shape of x. Shapes are B words of T (target) or
-S (source) letters, C features for each letter, in H heads of D = C / H features, and V tokens in all.
+NumPy alone, no autograd; no dropout and no beam search. Read from top to bottom: below each forward pass stands its
+backward pass. There, dx means dLoss/dx: how the loss changes with each number of x. Shapes: B words; T letters that the
+decoder reads, S that the encoder reads; C features of a letter, in H heads of D = C / H; V tokens (letters and three).
 """
 
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # these matrices are too small to be worth sharing among threads
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads: these matrices are too small for threads
 import numpy as np
 
 rng = np.random.default_rng(0)
 parameters = []  # everything that is learned
 
 
+TOKENS, PAD, LONGEST = " <>abcdefghijklmnopqrstuvwxyz", 0, 10  # padding, begin, end, letters; an id is a place in it
+
+
+def solve(word):
+    """The task. To let it learn to sort instead, return "".join(sorted(word))."""
+    return word[::-1]
+
+
+def random_words(count, shortest=1):
+    return ["".join(rng.choice(list(TOKENS[3:]), rng.integers(shortest, LONGEST + 1))) for _ in range(count)]
+
+
+def to_ids(words):
+    """For "abc", padded at the end: the encoder reads abc, the decoder reads <cba, and it is to write cba>."""
+    texts = [(word, "<" + solve(word), solve(word) + ">") for word in words]
+    ids = [[[TOKENS.index(letter) for letter in text.ljust(LONGEST + 1)] for text in three] for three in texts]
+    return np.array(ids).swapaxes(0, 1)  # three arrays (B, LONGEST + 1)
+
+
 class Parameter:
-    """An array that is learned, and its gradient, to which every backward pass adds. Adam needs the other three."""
+    """An array that is learned, and its gradient, to which every backward pass adds; m, v and mean belong to adam()."""
 
     def __init__(self, data):
-        self.data, (self.grad, self.m, self.v, self.mean) = data, np.zeros((4, *data.shape), data.dtype)
+        self.data, (self.grad, self.m, self.v, self.mean) = data, np.zeros((4, *data.shape))
         parameters.append(self)
 
 
@@ -30,7 +49,7 @@ class Linear:
     """y = x W + b, for each letter by itself."""
 
     def __init__(self, n_in, n_out):
-        limit = np.sqrt(6 / (n_in + n_out))  # Glorot: so y is about as large as x
+        limit = np.sqrt(6 / (n_in + n_out))  # Glorot: y is about as large as x
         self.W, self.b = Parameter(rng.uniform(-limit, limit, (n_in, n_out))), Parameter(np.zeros(n_out))
 
     def forward(self, x):  # (B, T, n_in) -> (B, T, n_out)
@@ -38,7 +57,7 @@ class Linear:
         return x @ self.W.data + self.b.data
 
     def backward(self, dy):
-        self.W.grad += np.tensordot(self.x, dy, axes=((0, 1), (0, 1)))  # all letters share W: sum over B and T
+        self.W.grad += np.tensordot(self.x, dy, axes=((0, 1), (0, 1)))  # x^T dy, summed: all letters share W
         self.b.grad += dy.sum(axis=(0, 1))
         return dy @ self.W.data.T
 
@@ -53,10 +72,10 @@ class Embedding:
         C = self.E.data.shape[1]
         angles = np.arange(ids.shape[1])[:, None] / 10000 ** (np.arange(0, C, 2) / C)  # (T, C / 2)
         positions = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(-1, C)  # sin, cos, sin, cos ...
-        return self.E.data[ids] * np.sqrt(C) + positions
+        return self.E.data[ids] * np.sqrt(C) + positions  # both are now of size 1
 
-    def backward(self, dx, ids):
-        np.add.at(self.E.grad, ids, dx * np.sqrt(dx.shape[-1]))  # a token that occurs twice is blamed twice
+    def backward(self, dx, ids):  # it is used for source and target, so it has to be told which ids
+        np.add.at(self.E.grad, ids, dx * np.sqrt(dx.shape[-1]))  # grad[ids] += ... would count repeated tokens once
 
 
 class LayerNorm:
@@ -67,15 +86,16 @@ class LayerNorm:
 
     def forward(self, x):
         centred = x - x.mean(axis=-1, keepdims=True)
-        self.r = 1 / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+        self.r = 1 / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)  # 1 / standard deviation
         self.x_hat = centred * self.r
         return self.gamma.data * self.x_hat + self.beta.data
 
     def backward(self, dy):
         self.gamma.grad += (dy * self.x_hat).sum(axis=(0, 1))
         self.beta.grad += dy.sum(axis=(0, 1))
-        d = dy * self.gamma.data  # x reaches x_hat directly, through the mean, and through r: three terms
-        return self.r * (d - d.mean(-1, keepdims=True) - self.x_hat * (d * self.x_hat).mean(-1, keepdims=True))
+        d = dy * self.gamma.data  # dLoss/dx_hat
+        d = self.r * (d - self.x_hat * (d * self.x_hat).mean(axis=-1, keepdims=True))  # dLoss/dcentred: also through r
+        return d - d.mean(axis=-1, keepdims=True)  # and each x also moves the mean
 
 
 class FeedForward:
@@ -93,7 +113,7 @@ class FeedForward:
 
 
 class Attention:
-    """Each letter of x looks at the letters of a memory: softmax(q k^T / sqrt(D)) v in each head (section 3.2)."""
+    """A letter of x asks with its query q; each letter of memory has a key k to match, and a value v (section 3.2)."""
 
     def __init__(self, C, H):
         self.W_q, self.W_k, self.W_v, self.W_o = (Linear(C, C) for _ in range(4))
@@ -105,10 +125,10 @@ class Attention:
     def merge(self, x):  # (B, H, T, D) -> (B, T, C)
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
-    def forward(self, x, memory, allowed):  # (B, T, C), (B, S, C), and who may look at whom: (B or 1, 1, T or 1, S)
+    def forward(self, x, memory, allowed):  # (B, T, C), (B, S, C), and True where a letter may look
         self.q, self.k = self.split(self.W_q.forward(x)), self.split(self.W_k.forward(memory))
         self.v = self.split(self.W_v.forward(memory))
-        s = self.q @ self.k.swapaxes(-1, -2) / np.sqrt(self.q.shape[-1])  # (B, H, T, S), a score for each pair
+        s = self.q @ self.k.swapaxes(-1, -2) / np.sqrt(self.q.shape[-1])  # (B, H, T, S), of size 1
         s = np.where(allowed, s, -np.inf)
         e = np.exp(s - s.max(axis=-1, keepdims=True))  # the largest becomes exp(0) = 1, the forbidden ones 0
         self.p = e / e.sum(axis=-1, keepdims=True)
@@ -117,15 +137,15 @@ class Attention:
     def backward(self, dy):
         do = self.split(self.W_o.backward(dy))
         dp, dv = do @ self.v.swapaxes(-1, -2), self.p.swapaxes(-1, -2) @ do  # both factors of o = p v
-        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True))  # is it better than the average I look at?
-        ds = ds / np.sqrt(self.q.shape[-1])
-        dq, dk = ds @ self.k, ds.swapaxes(-1, -2) @ self.q  # both factors of s = q k^T
+        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True))  # softmax: dp_i/ds_j = p_i ((i == j) - p_j)
+        ds = ds / np.sqrt(self.q.shape[-1])  # from here on for q k^T alone
+        dq, dk = ds @ self.k, ds.swapaxes(-1, -2) @ self.q  # both factors of q k^T
         dx = self.W_q.backward(self.merge(dq))
         return dx, self.W_k.backward(self.merge(dk)) + self.W_v.backward(self.merge(dv))  # dx and dmemory
 
 
 class Transformer:
-    """Figure 1: the encoder reads the source, and the decoder guesses each token of the target from those before it."""
+    """Figure 1: the encoder reads a word; the decoder guesses each token of the answer from those it has read."""
 
     def __init__(self, V, C=64, H=4, F=128, N=2):
         self.embedding = Embedding(V, C)
@@ -135,11 +155,11 @@ class Transformer:
             for _ in range(N)
         ]
 
-    def forward(self, source, target):  # ids (B, S) and (B, T) -> a score for each token, (B, T, V)
-        self.source, self.target = source, target
-        seen = (source != PAD)[:, None, None, :]  # nobody looks at padding,
-        past = np.tri(target.shape[1], dtype=bool)  # and the decoder does not look ahead
-        x, y = self.embedding.forward(source), self.embedding.forward(target)
+    def forward(self, source, read):  # ids (B, S) and (B, T) -> a score for each token to write, (B, T, V)
+        self.source, self.read = source, read
+        seen = (source != PAD)[:, None, None, :]  # (B, 1, 1, S): nobody looks at the padding of the source
+        past = np.tri(read.shape[1], dtype=bool)  # (T, T), True up to the diagonal: no looking ahead
+        x, y = self.embedding.forward(source), self.embedding.forward(read)
         for attention, norm1, ffn, norm2 in self.encoder:
             x = norm1.forward(x + attention.forward(x, x, seen))
             x = norm2.forward(x + ffn.forward(x))
@@ -152,83 +172,65 @@ class Transformer:
 
     def backward(self, dz):
         self.embedding.E.grad += np.tensordot(dz, self.y, axes=((0, 1), (0, 1)))
-        dy, dx = dz @ self.embedding.E.data, 0
+        dy, dx = dz @ self.embedding.E.data, 0  # dx is for what the encoder made
         for attention, norm1, cross, norm2, ffn, norm3 in reversed(self.decoder):
             dy = norm3.backward(dy)
             dy = norm2.backward(dy + ffn.backward(dy))  # y + f(y): the gradient goes past f, and through it
             d, dmemory = cross.backward(dy)
             dx = dx + dmemory  # all layers of the decoder read the same x
             dy = norm1.backward(dy + d)
-            dy = dy + sum(attention.backward(dy))  # here y is both the one who looks and the memory
+            dy = dy + sum(attention.backward(dy))  # y is both x and memory here: two gradients
         for attention, norm1, ffn, norm2 in reversed(self.encoder):
             dx = norm2.backward(dx)
             dx = norm1.backward(dx + ffn.backward(dx))
             dx = dx + sum(attention.backward(dx))
-        self.embedding.backward(dy, self.target)
+        self.embedding.backward(dy, self.read)
         self.embedding.backward(dx, self.source)
 
 
-def cross_entropy(z, target, smoothing=0.1):
-    """The mean of -log p over all tokens but padding, with label smoothing (section 5.4) -> the loss, dz."""
-    log_p = z - z.max(axis=-1, keepdims=True)
-    log_p = log_p - np.log(np.exp(log_p).sum(axis=-1, keepdims=True))
-    wanted = (1 - smoothing) * np.eye(z.shape[-1])[target] + smoothing / z.shape[-1]
-    weight = (target != PAD)[..., None] / (target != PAD).sum()
+def cross_entropy(z, write, smoothing=0.1):
+    """The mean of -log p over all tokens but padding -> loss, dz. Label smoothing keeps it above 0.64 (section 5.4)."""
+    z = z - z.max(axis=-1, keepdims=True)  # changes no p, and keeps exp from overflowing
+    log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    wanted = (1 - smoothing) * np.eye(z.shape[-1])[write] + smoothing / z.shape[-1]  # each row sums to 1
+    weight = (write != PAD)[..., None] / (write != PAD).sum()
     return -(weight * wanted * log_p).sum(), weight * (np.exp(log_p) - wanted)  # dz: what it says minus what is wanted
 
 
 def adam(t, C=64, warmup=200, factor=0.2):
-    """Step t = 1, 2, ... of Adam: about as far for each number, however large its gradient (section 5.3)."""
-    rate = factor * C**-0.5 * min(t**-0.5, t * warmup**-1.5)  # equation 3: first it rises, then it falls
+    """Step t = 1, 2, ...: every number moves about equally far, however large its gradient (section 5.3)."""
+    rate = factor * C**-0.5 * min(t**-0.5, t * warmup**-1.5)  # equation 3, with a factor: it rises, then it falls
     for p in parameters:
         p.m += 0.1 * (p.grad - p.m)  # running means of the gradient, and of its square
         p.v += 0.02 * (p.grad**2 - p.v)
-        p.data -= rate * (p.m / (1 - 0.9**t)) / (np.sqrt(p.v / (1 - 0.98**t)) + 1e-9)
-        p.mean += 0.02 * (p.data - p.mean)  # of about the last 50 steps: better than the last one alone (section 6.1)
+        p.data -= rate * (p.m / (1 - 0.9**t)) / (np.sqrt(p.v / (1 - 0.98**t)) + 1e-9)  # m and v began at 0
+        p.mean += 0.02 * (p.data - p.mean)  # over about 50 steps: steadier than the last (compare section 6.1)
         p.grad[...] = 0
 
 
-PAD, BOS, EOS, LONGEST = 0, 1, 2, 10  # padding, begin and end of a word; then come the letters
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def random_words(count, shortest=1):
-    return ["".join(rng.choice(list(LETTERS), rng.integers(shortest, LONGEST + 1))) for _ in range(count)]
-
-
-def to_ids(words):
-    """What the encoder reads; what the decoder reads; and what the decoder is to write, which is one letter ahead."""
-    source, read, write = np.zeros((3, len(words), LONGEST + 1), int)
-    for i, word in enumerate(words):
-        ids, n = [LETTERS.index(letter) + 3 for letter in word], len(word)
-        source[i, :n], read[i, : n + 1], write[i, : n + 1] = ids, [BOS, *ids[::-1]], [*ids[::-1], EOS]
-    return source, read, write
-
-
-def reverse(model, words):
+def answer(model, words):
     """Write the token with the highest score, let the decoder read it, and so on (greedy decoding)."""
-    source, written = to_ids(words)[0], np.full((len(words), 1), BOS)
+    source, written = to_ids(words)[0], np.full((len(words), 1), TOKENS.index("<"))
     for _ in range(LONGEST + 1):
-        best = model.forward(source, written)[:, -1].argmax(axis=-1)
-        written = np.hstack([written, best[:, None]])
-    return ["".join((" <>" + LETTERS)[i] for i in row[1:]).split(">")[0] for row in written]  # ">" is its end
+        written = np.hstack([written, model.forward(source, written)[:, -1:].argmax(axis=-1)])
+    return ["".join(TOKENS[i] for i in row[1:]).split(">")[0] for row in written]  # up to the first ">"
 
 
 def show(model, word):
-    """Print the answer, and for each of its letters which letters of the word the heads of the last layer look at."""
-    answer = reverse(model, [word])[0]
-    weights = model.decoder[-1][2].p[0]  # (H, T, S)
-    print(f"\n{word} -> {answer}\n     " + "   ".join([word] * len(weights)))
-    for t, letter in enumerate(answer):
-        rows = ["".join(" .:-=+*#%@"[int(9.99 * w)] for w in head[t, : len(word)]) for head in weights]
-        print(f"   {letter} " + "   ".join(rows))
+    """Print the answer, and beside each of its letters how much each head of the last layer looks at each letter."""
+    written = answer(model, [word])[0]
+    weights = model.decoder[-1][2].p[0]  # (H, T, S): what cross-attention keeps from its last forward pass
+    print(f"\n{word} -> {written}\n     " + "   ".join([word] * len(weights)) + "   (for each head; @ looks most)")
+    for t, letter in enumerate(written):
+        parts = ["".join(" .:-=+*#%@"[int(9.99 * w)] for w in head[t, : len(word)]) for head in weights]
+        print(f"   {letter} " + "   ".join(parts))
 
 
 def main(words, steps=700):
     for word in words:
-        if not 0 < len(word) <= LONGEST or set(word) - set(LETTERS):
-            sys.exit(f"{word!r} is not a word of 1 to {LONGEST} small letters")
-    model, unseen = Transformer(V=len(LETTERS) + 3), random_words(1000, shortest=5)
+        if not 0 < len(word) <= LONGEST or set(word) - set(TOKENS[3:]):
+            sys.exit(f"{word!r} is not a word of 1 to {LONGEST} lower-case letters")
+    model, unseen = Transformer(len(TOKENS)), random_words(1000, shortest=5)  # so no short word is kept from training
     for step in range(1, steps + 1):
         source, read, write = to_ids([word for word in random_words(64) if word not in unseen])
         loss, dz = cross_entropy(model.forward(source, read), write)
@@ -237,9 +239,9 @@ def main(words, steps=700):
         if step % 20 == 0:
             print(f"\rstep {step} of {steps}, loss {loss:.3f}", end="", flush=True)
     for p in parameters:
-        p.data = p.mean
-    right = sum(answer == word[::-1] for word, answer in zip(unseen, reverse(model, unseen), strict=True))
-    print(f"\n{right} of {len(unseen)} words that it has never seen are reversed without a mistake")
+        p.data = p.mean  # from now on
+    right = sum(solve(word) == text for word, text in zip(unseen, answer(model, unseen), strict=True))
+    print(f"\n{right} of {len(unseen)} words that it has never seen are answered without a mistake")
     for word in words:
         show(model, word)
 

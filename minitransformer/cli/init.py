@@ -31,6 +31,7 @@ FILES = {  # what is copied: patterns
     "other files": (
         "lessons/*.md",
         "lessons/one_sitting.*",
+        "lessons/one_file/*.py",
         "lessons/checks/*.py",
         *(f"lessons/{name}.py" for name in HELPERS),
     ),

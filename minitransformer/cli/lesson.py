@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 
-from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.course import FOLDER, INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.exercises.options import shown
 from minitransformer.system.children import run_child
 from minitransformer.system.terminal import wrap
 
@@ -26,6 +27,12 @@ In a checkout, `python lessons/05_scaled_dot_product.py --fast` does the same. T
   pip install jupytext notebook
   jupytext --to notebook lessons/*.py
 """
+
+START = {
+    "the paper in one file of 250 lines, forward and backward by hand": "python {}/transformer.py",
+    "a GPT in one file of 150 lines, which learns to write like a text": "python {}/gpt.py",
+    "backprop through a Transformer in one sitting: you write it, and hear of your mistakes": "minitransformer sit",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +73,12 @@ def run_lesson(lesson: LessonInfo, fast: bool) -> int:
 def show_list(as_json: bool) -> int:
     """Print a paragraph for each lesson."""
     lessons = find_lessons()
-    for lesson in lessons:
-        record = read_record(lesson)
+    records = [read_record(lesson) for lesson in lessons]
+    print("To begin with, in an evening:\n")
+    for what, command in START.items():
+        print(f"    {command.format(shown(FOLDER / 'one_file'))}\n" + wrap(what, "    ", "    ") + "\n")
+    print("The lessons:\n")
+    for lesson, record in zip(lessons, records, strict=True):
         if record is None:
             state = "not run yet"
         else:

@@ -101,6 +101,14 @@ def test_header_that_is_none_is_named(old, new, lessons, capsys):
     assert_refused(run(capsys, "lesson"), "00_one.py has no header of a lesson")
 
 
+def test_the_files_of_one_evening_come_before_the_lessons(lessons, capsys):
+    out = run(capsys, "lesson").out
+    places = [
+        out.index(words) for words in ("one_file/transformer.py", "one_file/gpt.py", "minitransformer sit", "00  ")
+    ]
+    assert places == sorted(places)
+
+
 def test_record_that_is_none_is_named(lessons, capsys):
     path = lessons.parent / "runs/lessons/full/00_one.json"
     path.parent.mkdir(parents=True)

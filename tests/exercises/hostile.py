@@ -175,7 +175,7 @@ sys.exit(status)
 """
 
 
-class Found(NamedTuple):
+class Outcome(NamedTuple):
     """What came of a file."""
 
     status: int
@@ -224,7 +224,7 @@ def sleepers():
 
 
 def attempt(hostile, folder):
-    """Check the file -> Found."""
+    """Check the file -> Outcome."""
     environment, before = marked_environment(), sleepers()
     path = write(hostile, folder / "mine")
     text = path.read_text("utf-8")
@@ -236,7 +236,7 @@ def attempt(hostile, folder):
         peak = int((folder / "peak").read_text()) if (folder / "peak").exists() else -1
         left = left_in(folder, environment, before)
         same = path.exists() and path.read_text("utf-8") == text
-        return Found(process.returncode, said, seconds, peak, left, same)
+        return Outcome(process.returncode, said, seconds, peak, left, same)
     finally:
         kill_all(environment)
         process.communicate()
