@@ -253,7 +253,7 @@ def judge(folder, calls, outcome, whole):
         wrong.append(f"not one plain line: status {outcome.status}, {outcome.err!r}")
     with inside(folder):
         safe = saved_before(calls)
-        if outcome.status == 0 or (safe and safe[-1].name == "model.safetensors"):
+        if outcome.status == 0 or RUN / "model.safetensors" in safe:
             return wrong if is_finished(whole) else [*wrong, "lost: the model"]
         named = NAMED.search(outcome.err)
         if safe and not named:

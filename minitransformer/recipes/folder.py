@@ -27,7 +27,7 @@ from minitransformer.recipes.options import LONGEST_NAME, TrainOptions
 from minitransformer.recipes.processes import is_root, launcher
 from minitransformer.system.files import atomic_write, check_folder, delete, make_folder, named_in_errors, read_text
 from minitransformer.system.terminal import quoted
-from minitransformer.training import History
+from minitransformer.training import History, read_run, save_checkpoint
 from minitransformer.training.checkpointer import saved_steps
 
 if sys.platform == "win32":
@@ -80,11 +80,13 @@ def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
 class RunFolder:
     """The folder of one run. While it trains, it has `checkpoints/`; then `model.safetensors`, log, figures, samples.
 
-    `config.json` has the options, the versions and the model's configuration, and the id of the run.
+    Then `checkpoint.safetensors` lets the finished run be continued. `config.json` has the options, the versions and
+    the model's configuration, and the id of the run.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.model, self.checkpoints = path, path / "model.safetensors", path / "checkpoints"
+        self.kept = path / "checkpoint.safetensors"
 
     def __str__(self) -> str:
         return str(self.path)
@@ -94,10 +96,14 @@ class RunFolder:
         """The command that resumes the run."""
         return self.command_from(self.path)
 
-    def command_from(self, path: Path) -> str:
-        """The command that resumes the run from `path`, one of its checkpoints; the newest one needs no name."""
-        path = self.path if path == self.last_checkpoint else path
-        return f"{launcher()}minitransformer train --resume {quoted(path)}"
+    def command_from(self, path: Path, steps: int | str = "N") -> str:
+        """The command that resumes the run from `path`, one of its checkpoints; the newest one needs no name.
+
+        The one that is kept with a finished model needs the number of `steps`.
+        """
+        more = f" --steps {steps}" if path == self.kept else ""
+        path = self.path if path == (self.last_checkpoint or self.kept) else path
+        return f"{launcher()}minitransformer train --resume {quoted(path)}{more}"
 
     @property
     def last_checkpoint(self) -> Path | None:
@@ -165,8 +171,17 @@ class RunFolder:
         for path in (*(self.path / name for name in OUTPUTS), *self.path.glob("*.partial")):
             delete(path)
 
+    def keep(self, checkpoint: Path) -> None:
+        """Save the last `checkpoint` beside the finished model, without the sets of weights that were averaged.
+
+        They can be many times as large as all else, and a run that is continued for long enough averages later ones.
+        """
+        model, (arrays, facts), about, _ = read_run(checkpoint)
+        arrays = {name: array for name, array in arrays.items() if not name.startswith("snapshots.")}
+        save_checkpoint(self.kept, model, arrays, training={**facts, "snapshot_steps": []}, about=about)
+
     def delete_checkpoints(self) -> None:
-        """Delete the checkpoints."""
+        """Delete the checkpoints of an unfinished run."""
         for path in (*saved_steps(self.checkpoints), *self.checkpoints.glob("*.partial")):
             delete(path)
         if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from minitransformer.recipes import RECIPES, get_recipe
+from minitransformer.recipes.changes import other_rate, other_steps
 from minitransformer.recipes.folder import RunFolder, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.processes import agree, how_many, is_root, of_root, other_bits, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained
-from minitransformer.system.files import named_in_errors, reason
+from minitransformer.system.files import delete, named_in_errors, reason
 from minitransformer.system.process import limit_threads
 from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
@@ -46,18 +47,27 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
     `path` may also be one of its checkpoints. Raises ValueError for an option that cannot be changed, for another text
     than the run was started with, and if another training uses the folder; OSError if there is nothing to resume.
     """
-    folder = RunFolder(find_checkpoint(path).parent.parent)
+    folder = folder_of(find_checkpoint(path))
     with folder.locked():
         checkpoint = find_checkpoint(path)
         saved = read_sound(folder, checkpoint)
         recipe, before = saved_options(checkpoint, saved)
         options = choose_options(recipe, before, given, resumed=True)
+        if checkpoint == folder.kept and folder.model.exists() and options.steps <= saved.step:
+            raise ValueError(
+                f"the run in {folder} is finished after {saved.step} steps: to train it for longer, "
+                f"give more than these, with {folder.command_from(checkpoint)}"
+            )
         if options.steps < saved.step:
             raise ValueError(f"--steps must be at least {saved.step}, the steps that were taken, got {options.steps}")
         data = load_same_data(recipe, options, saved)
         if "threads" not in given:
             options = dataclasses.replace(options, threads=threads_as_before(saved))
-        changes = (*other_rate(recipe, before, options, saved), *other_bits(before, options, saved))
+        changes = (
+            *other_rate(recipe, before, options, saved),
+            *other_steps(recipe, before, options, saved),
+            *other_bits(before, options, saved),
+        )
         print(f"resuming {recipe.name} after step {saved.step:,}", *changes, sep="\n")
         yield Run(recipe, options, data, folder, saved)
 
@@ -87,17 +97,31 @@ def no_such_option(recipe: Recipe, name: str) -> str:
 def find_checkpoint(path: Path) -> Path:
     """The newest checkpoint of the run in the folder `path`, or `path` itself if it is a checkpoint.
 
-    Raises FileNotFoundError if there is none, and ValueError if the run is finished or the file belongs to no run.
+    Raises FileNotFoundError if there is none, and ValueError if the run is finished and none was kept, or if the file
+    belongs to no run.
     """
-    if (path / "model.safetensors").exists() and not (path / "checkpoints").is_dir():
-        raise ValueError(f"the run in {path} is finished: there is nothing to resume")
-    checkpoint = newest_checkpoint(path / "checkpoints" if (path / "checkpoints").is_dir() else path)
+    folder = RunFolder(path)
+    if folder.kept.exists() and not folder.last_checkpoint:
+        path = folder.kept
+    elif folder.model.exists() and not folder.checkpoints.is_dir():
+        raise ValueError(
+            f"the run in {path} is finished, and no checkpoint of it was kept: "
+            "to train for longer, start again with --overwrite and more --steps"
+        )
+    elif folder.checkpoints.is_dir():
+        path = folder.checkpoints
+    checkpoint = newest_checkpoint(path)
     if not checkpoint.parent.name:
         checkpoint = checkpoint.absolute()
-    if checkpoint.parent.name != "checkpoints":
+    if checkpoint.parent.name != "checkpoints" and checkpoint != folder_of(checkpoint).kept:
         read_run(checkpoint)  # says what is wrong with the file, if it is no checkpoint
         raise ValueError(f"{checkpoint} is not in the folder of a run: move it to runs/NAME/checkpoints/")
     return checkpoint
+
+
+def folder_of(checkpoint: Path) -> RunFolder:
+    """The folder of the run that a checkpoint belongs to, whether that is unfinished or finished."""
+    return RunFolder(checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent)
 
 
 def read_sound(folder: RunFolder, checkpoint: Path) -> SavedRun:
@@ -108,8 +132,8 @@ def read_sound(folder: RunFolder, checkpoint: Path) -> SavedRun:
     try:
         return read_own(folder, checkpoint)
     except (ValueError, OSError) as error:
-        hint = f"{folder.checkpoints} has no sound checkpoint"
-        for other in reversed(saved_steps(folder.checkpoints)):
+        hint = f"{folder if checkpoint == folder.kept else folder.checkpoints} has no sound checkpoint"
+        for other in (*reversed(saved_steps(folder.checkpoints)), folder.kept):
             with contextlib.suppress(ValueError, OSError):
                 read_own(folder, other)
                 hint = f"the newest sound checkpoint is {other}, resume with: {folder.command_from(other)}"
@@ -155,14 +179,6 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
         )
         raise ValueError(f"this run was started with {old}, and the content of {new} is another")
     return data
-
-
-def other_rate(recipe: Recipe, before: TrainOptions, options: TrainOptions, saved: SavedRun) -> Iterator[str]:
-    """What the changed options of a resumed run do to the learning rate, in one line, if they do anything."""
-    step, config = saved.step + 1, saved.model.config
-    old, new = (recipe.schedule(each, config)(step) for each in (before, options))
-    if new != old and step <= options.steps:
-        yield f"from step {step:,} on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}"
 
 
 def steps_in(minutes: float, recipe: Recipe, options: TrainOptions, data: Any) -> int:
@@ -233,6 +249,7 @@ class Run:
         """Delete the checkpoints of a run that is overwritten, and write config.json."""
         if not self.saved:
             self.folder.delete_checkpoints()
+            delete(self.folder.kept)
         if self.folder.model.exists():  # config.json describes that model until the new one is saved
             self.folder.set_run_id(self.run_id)
         else:
@@ -256,6 +273,8 @@ class Run:
         """Save the options, the log, the samples and the figures of a model that has been saved."""
         folder = self.folder
         with named_in_errors(f"the model is saved in {folder}, but not all of its log and figures"):
+            if self.checkpointer.newest not in (None, folder.kept):
+                folder.keep(self.checkpointer.newest)
             folder.delete_checkpoints()
             folder.delete_outputs()
             folder.write_config(self.about, self.model)
@@ -278,14 +297,15 @@ class Run:
             if last is None:
                 raise
             interruption = Interrupted(f"stopped, the newest checkpoint is {last}", last)
-            interruption.advice = f"resume with: {self.folder.command_from(last)}"
+            interruption.advice = f"resume with: {self.folder.command_from(last, self.options.steps)}"
             raise interruption from None
         except (OSError, MemoryError) as error:
             if is_closed_pipe(error):
                 raise
             last, hint = self.newest_checkpoint, "no checkpoint has been saved"
             if last:
-                hint = f"the newest checkpoint is {last}, resume with: {self.folder.command_from(last)}"
+                command = self.folder.command_from(last, self.options.steps)
+                hint = f"the newest checkpoint is {last}, resume with: {command}"
             kind, what = (OSError, reason(error)) if isinstance(error, OSError) else (MemoryError, error)
             raise kind(f"{what}; {hint}") from error
 
@@ -302,7 +322,7 @@ class Run:
         last = self.newest_checkpoint
         if not last:
             return [f"there is no checkpoint yet: start again with a smaller learning rate, such as {slower}"]
-        command = self.folder.command_from(last)
+        command = self.folder.command_from(last, self.options.steps)
         lines = [f"the last checkpoint is {last}", f"resume with a smaller learning rate: {command} {slower}"]
         if error.anomaly is None:
             return [*lines, f"or find out which layer caused it: {command} --detect-anomaly"]

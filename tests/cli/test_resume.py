@@ -70,7 +70,8 @@ def test_stopped_run_is_resumed_with_the_same_bits(path, stopped, capsys, tmp_pa
     assert status == 0
     assert "resuming copy after step 3" in out
     names = sorted(file.name for file in stopped.iterdir())
-    assert names == ["attention.png", "config.json", "log.csv", "loss.png", "model.safetensors"]
+    kept = "checkpoint.safetensors"
+    assert names == ["attention.png", kept, "config.json", "log.csv", "loss.png", "model.safetensors"]
     assert run(capsys, "train", *TASK, "--runs", tmp_path / "other")[0] == 0
     folders = stopped, tmp_path / "other" / "copy"
     resumed, whole = (read_safetensors(folder / "model.safetensors")[0] for folder in folders)
@@ -88,10 +89,89 @@ def test_what_cannot_be_resumed_is_said(stopped, capsys, tmp_path):
     assert_refused(run(capsys, "train", "--resume", stopped), "step-00000003.safetensors")
 
 
-def test_finished_run_cannot_be_resumed(stopped, capsys):
-    assert run(capsys, "train", "--resume", stopped)[0] == 0
-    outcome = run(capsys, "train", "--resume", stopped, "--steps", 9)
-    assert_refused(outcome, f"the run in {stopped} is finished: there is nothing to resume")
+@pytest.fixture
+def finished(stopped, capsys):
+    """A run that has taken all of its six steps -> its folder."""
+    assert run(capsys, "train", "--resume", stopped).status == 0
+    return stopped
+
+
+def weights(folder):
+    """The weights of a finished model."""
+    return read_safetensors(folder / "model.safetensors")[0]
+
+
+@pytest.mark.parametrize("path", ["", "checkpoint.safetensors"])
+def test_finished_run_is_continued_with_the_bits_of_a_run_of_so_many_steps(path, finished, capsys, tmp_path):
+    status, out, _ = run(capsys, "train", "--resume", finished / path, "--steps", 9)
+    assert status == 0
+    assert "resuming copy after step 6\n" in out
+    assert "not the same" not in out
+    assert run(capsys, "train", *TASK, "--steps", 9, "--runs", tmp_path / "other").status == 0
+    whole = tmp_path / "other" / "copy"
+    assert same_weights(weights(finished), weights(whole))
+    assert (finished / "log.csv").read_bytes() == (whole / "log.csv").read_bytes()
+    assert sorted(file.name for file in finished.iterdir()) == sorted(file.name for file in whole.iterdir())
+    assert read_run(find_checkpoint(finished)).step == 9
+
+
+def test_continued_run_keeps_its_finished_model_until_the_end_and_can_be_interrupted(finished, capsys, tmp_path):
+    before = weights(finished)
+    with stopping_after(8):
+        status, _, err = run(capsys, "train", "--resume", finished, "--steps", 10)
+    assert status == 130
+    assert f"resume with: minitransformer train --resume {finished}\n" in err
+    assert same_weights(weights(finished), before)
+    assert read_run(finished / "checkpoint.safetensors").step == 6
+    assert run(capsys, "train", "--resume", finished).status == 0
+    assert run(capsys, "train", *TASK, "--steps", 10, "--runs", tmp_path / "other").status == 0
+    assert same_weights(weights(finished), weights(tmp_path / "other" / "copy"))
+
+
+@pytest.mark.parametrize("words", [(), ("--steps", 6), ("--steps", 2)])
+def test_finished_run_without_more_steps_says_how_to_go_on(words, finished, capsys):
+    before = weights(finished)
+    outcome = run(capsys, "train", "--resume", finished, *words)
+    said = f"the run in {finished} is finished after 6 steps: to train it for longer, give more than these, with "
+    assert_refused(outcome, f"{said}minitransformer train --resume {finished} --steps N")
+    assert same_weights(weights(finished), before)
+
+
+def test_finished_run_without_its_checkpoint_says_how_to_train_for_longer(finished, capsys):
+    (finished / "checkpoint.safetensors").unlink()
+    outcome = run(capsys, "train", "--resume", finished, "--steps", 9)
+    assert_refused(outcome, f"the run in {finished} is finished, and no checkpoint of it was kept", "--overwrite")
+
+
+def test_overwriting_a_finished_run_deletes_the_checkpoint_of_the_old_one(finished, folders, capsys):
+    with stopping_after(1):
+        assert run(capsys, "train", *TASK, "--seed", 1, "--overwrite", *folders).status == 130
+    assert not (finished / "checkpoint.safetensors").exists()
+
+
+def test_damaged_checkpoint_of_a_finished_run_is_named(finished, capsys):
+    (finished / "checkpoint.safetensors").write_bytes(b"nonsense")
+    outcome = run(capsys, "train", "--resume", finished, "--steps", 9)
+    assert_refused(outcome, f"{finished}/checkpoint.safetensors", f"{finished} has no sound checkpoint")
+
+
+def test_damaged_checkpoint_of_a_continued_run_leads_back_to_the_finished_one(finished, capsys):
+    with stopping_after(7):
+        assert run(capsys, "train", "--resume", finished, "--steps", 9).status == 130
+    find_checkpoint(finished).write_bytes(b"nonsense")
+    kept = finished / "checkpoint.safetensors"
+    outcome = run(capsys, "train", "--resume", finished)
+    assert_refused(outcome, f"resume with: minitransformer train --resume {kept} --steps N")
+    assert run(capsys, "train", "--resume", kept, "--steps", 9).status == 0
+
+
+def test_sets_of_weights_that_a_longer_run_would_average_are_said_to_be_missing(capsys, folders, tmp_path):
+    long = ("train", *TASK, "--steps", 42, *folders)
+    assert run(capsys, *long).status == 0
+    status, out, _ = run(capsys, "train", "--resume", tmp_path / "runs" / "copy", "--steps", 44)
+    assert status == 0
+    lost = "4 of the sets of weights that it would average were not kept"
+    assert f"not the same as a run started with --steps 44: {lost}\n" in out
 
 
 def test_options_that_a_resumed_run_cannot_change_are_refused_by_name(stopped, capsys):
@@ -178,6 +258,7 @@ def test_another_number_of_steps_changes_a_cosine_schedule_and_that_is_said(text
     assert status == 0
     old, new = (0.001 * (1 + math.cos(math.pi * 2 / (steps - 2))) for steps in (10, 20))
     assert f"from step 4 on, the learning rate is that of the new options: {new:.6g} instead of {old:.6g}\n" in out
+    assert "not the same as a run started with --steps 20: it would have had other learning rates until now\n" in out
     assert [line for line in out.splitlines() if "bits per character" in line and "step" in line] != []
     assert "step 7: " in out
     assert "step 8: " not in out

@@ -70,7 +70,8 @@ def test_overwritten_model_stays_until_the_new_one_is_finished(capsys):
     assert run(capsys, "train", "--resume", RUN).status == 0
     assert not same_weights(weights(), before)
     assert json.loads((RUN / "config.json").read_text("utf8"))["options"]["seed"] == 1
-    assert files() == ["attention.png", "config.json", "log.csv", "loss.png", "model.safetensors"]
+    finished = ["attention.png", "checkpoint.safetensors", "config.json", "log.csv", "loss.png", "model.safetensors"]
+    assert files() == finished
 
 
 def test_unfinished_run_is_deleted_only_if_that_is_asked_for(capsys):
