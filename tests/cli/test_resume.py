@@ -144,6 +144,7 @@ def test_finished_run_without_its_checkpoint_says_how_to_train_for_longer(finish
 
 
 def test_overwriting_a_finished_run_deletes_the_checkpoint_of_the_old_one(finished, folders, capsys):
+    assert (finished / "checkpoint.safetensors").exists()
     with stopping_after(1):
         assert run(capsys, "train", *TASK, "--seed", 1, "--overwrite", *folders).status == 130
     assert not (finished / "checkpoint.safetensors").exists()
