@@ -5,9 +5,9 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 from minitransformer.course import FOLDER, INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
-from minitransformer.exercises.options import shown
 from minitransformer.system.children import run_child
 from minitransformer.system.terminal import wrap
 
@@ -75,8 +75,9 @@ def show_list(as_json: bool) -> int:
     lessons = find_lessons()
     records = [read_record(lesson) for lesson in lessons]
     print("To begin with, in an evening:\n")
+    folder = Path(os.path.relpath(FOLDER / "one_file")) if FOLDER != INSTALLED else FOLDER / "one_file"
     for what, command in START.items():
-        print(f"    {command.format(shown(FOLDER / 'one_file'))}\n" + wrap(what, "    ", "    ") + "\n")
+        print(f"    {command.format(folder)}\n" + wrap(what, "    ", "    ") + "\n")
     print("The lessons:\n")
     for lesson, record in zip(lessons, records, strict=True):
         if record is None:

@@ -67,7 +67,10 @@ def end_all(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     while True:
-        with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as children:
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as children,
+        ):
             for pid in children.read().split():
                 os.kill(int(pid), signal.SIGKILL)
         try:

@@ -47,7 +47,7 @@ def train(capsys, task, *more):
 def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, folder):
     out, result = train(capsys, "shakespeare")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}
-    names = ("model.safetensors", "config.json", "log.csv", "loss.png", "sample.txt")
+    names = ("model.safetensors", "checkpoint.safetensors", "config.json", "log.csv", "loss.png", "sample.txt")
     assert files == {f"runs/text/{name}" for name in names}
     assert result["perplexity"] == pytest.approx(2 ** result["bits_per_character"])
     assert 1.0 < result["bits_per_character"] < math.log2(40)

@@ -65,7 +65,11 @@ def test_training_ends_with_status_zero_and_shows_no_bar_when_nobody_looks(train
 def test_training_writes_the_model_its_options_its_log_and_two_figures_and_nothing_else(trained):
     files = {path for path in trained.folder.rglob("*") if path.is_file()}
     said = {trained.run / name for name in ("model.safetensors", "loss.png", "attention.png")}
-    assert files == said | {trained.run / "log.csv", trained.run / "config.json"}
+    assert files == said | {
+        trained.run / "log.csv",
+        trained.run / "checkpoint.safetensors",
+        trained.run / "config.json",
+    }
     line = trained.out.splitlines()[-2]  # "saved ..."
     assert all(str(path.relative_to(trained.folder)) in line for path in said)
 
@@ -165,7 +169,14 @@ def test_the_options_reach_the_model_and_its_folder(capsys, empty_folder):
     model, metadata = load_checkpoint(empty_folder / "r/deep/copy/model.safetensors")
     assert (model.config.norm, model.config.dropout, metadata["steps"]) == ("pre", 0.25, 1)
     files = sorted(path.name for path in (empty_folder / "r/deep/copy").iterdir())
-    assert files == ["attention.png", "config.json", "log.csv", "loss.png", "model.safetensors"]
+    assert files == [
+        "attention.png",
+        "checkpoint.safetensors",
+        "config.json",
+        "log.csv",
+        "loss.png",
+        "model.safetensors",
+    ]
     assert [path.name for path in empty_folder.iterdir()] == ["r"]
 
 
