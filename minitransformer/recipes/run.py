@@ -14,8 +14,9 @@ from minitransformer.recipes.changes import other_rate, other_steps
 from minitransformer.recipes.folder import RunFolder, run_name
 from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
-from minitransformer.recipes.processes import agree, how_many, is_root, of_root, other_bits, threads_as_before
+from minitransformer.recipes.processes import agree, how_many, is_root, other_bits, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained
+from minitransformer.recipes.speed import say_if_slower, steps_in
 from minitransformer.system.files import delete, named_in_errors, reason
 from minitransformer.system.process import limit_threads
 from minitransformer.system.terminal import is_closed_pipe
@@ -24,7 +25,6 @@ from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, s
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
 PLAYS = "Shakespeare's plays"
-WARM_UP, MEASURED = 5, 40  # steps that measure the speed; the first ones are slower
 
 
 @contextlib.contextmanager
@@ -181,19 +181,6 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     return data
 
 
-def steps_in(minutes: float, recipe: Recipe, options: TrainOptions, data: Any) -> int:
-    """The steps of `recipe` that take about so many minutes, at least 1, measured with a model that is thrown away.
-
-    The number is kept with the run, so that a resumed run has the same schedule.
-    """
-    print(f"measuring the speed for {minutes:g} minutes of training", flush=True)
-    model_class, config = recipe.model(options, data)
-    model = model_class(config, seed=options.seed)
-    for steps in (WARM_UP, MEASURED):
-        history = recipe.train(dataclasses.replace(options, steps=steps, detect_anomaly=False), model, data)
-    return of_root(max(1, round(minutes * 60 / (history.seconds / MEASURED))))
-
-
 class Interrupted(Stopped):
     """A run was interrupted in the middle of a step."""
 
@@ -206,10 +193,13 @@ class Run:
     ) -> None:
         model_class, config = recipe.model(options, data)
         source = recipe.source(options, data)
+        asked = options.threads if saved is None else None
         options = agree(recipe.name, options, config, source, saved.step if saved else 0)
         check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
         if options.minutes is not None and not saved:
             options = dataclasses.replace(options, steps=steps_in(options.minutes, recipe, options, data))
+        if asked:
+            say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
         self.model: Any = saved.model if saved else model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
