@@ -867,7 +867,8 @@ STATIONS = (
                 {"dx": "TF", "dW": "FC", "db": "C"},
                 LINEAR,
                 (
-                    "Station 2 again, but W stands as it is, not transposed. And b is added to every row.",
+                    "Station 2 again, with one difference: there the *forward* had a transpose (y Eᵀ), here it has "
+                    "none (x W). So where does the transpose go on the way back? And b is added to every row.",
                     "dx (T, in) from dy (T, out) and W (in, out); dW (in, out) from x (T, in) and dy (T, out); db "
                     "(out,) from dy.",
                 ),
@@ -881,7 +882,8 @@ STATIONS = (
             ),
         },
         lambda: f"da of row p→o is {row('decoder.ffn.da', 1)}",
-        "A unit that is off learns nothing. One that is off everywhere will never come back by itself.",
+        "A unit that is off learns nothing from this row. If it is off for every word, only the layers before it can "
+        "wake it.",
     ),
     Station(
         "the residual",

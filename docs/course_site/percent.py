@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from minitransformer.cli.sit import COMMAND, EXPLORER
+
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS, OUTPUTS = ROOT / "lessons", ROOT / "docs" / "outputs"
 SITTING = LESSONS / "one_sitting.py"
@@ -44,9 +46,9 @@ def read_cells(text: str) -> list[Cell]:
 
 
 def as_notebook(text: str) -> str:
-    """A script's text as a notebook without outputs, in the JSON of nbformat 4.5."""
+    """A script's text as a notebook without outputs, in the JSON of nbformat 4.5. It names cells of the explorer."""
     cells = []
-    for number, cell in enumerate(read_cells(text)):
+    for number, cell in enumerate(read_cells(EXPLORER.sub(COMMAND, text))):
         found = {"cell_type": "markdown" if cell.prose else "code", "id": f"cell-{number}", "metadata": {}}
         found |= {} if cell.prose else {"execution_count": None, "outputs": []}
         cells.append({**found, "source": cell.source.splitlines(keepends=True)})

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
@@ -28,20 +27,26 @@ whenever you save it, and mistakes are named:
   minitransformer sit --once        judge the file once
 
 As a notebook it is lessons/one_sitting.ipynb, which `minitransformer init FOLDER` copies. With --once the exit status
-is 0 if everything is right, otherwise 1.
+is 0 if all stations and the whole backward are right, otherwise 1.
 """
 IN_THE_TERMINAL = {"ed", "emacs", "helix", "hx", "joe", "kak", "micro", "nano", "nvim", "pico", "vi", "vim"}
 LIMIT, MOST = 120, 200_000  # seconds, and characters of output, of one run
-STATION = re.compile(r"^station \d+ of \d+, .+: (ok|WRONG|not finished|not written yet)\n(?:[ \t].*\n)*", re.MULTILINE)
+STATIONS = 10
+STATION = re.compile(r"^station ([1-9]|10) of 10, .+: (ok|WRONG|not .+)\n(?:[ \t].*\n)*", re.MULTILINE)
+LESSON = re.compile(r"(?<=\]\()(?=\d\d_\w+\.py\)|one_sitting\.ipynb\))")
+EXPLORER = re.compile(r"See \[[^]]+\]\(\.\./minitransformer/explorer/[^)]+&cell=([^)]+)\)")
+COMMAND = r"In the explorer (`minitransformer explore`): \1"  # instead of that link, where the page is not at hand
 
 
 class Outcome(NamedTuple):
     """What a run of the file printed, station by station."""
 
-    numbers: list[str]  # what was printed before each verdict, since the one before; the last is the end of the file
+    numbers: list[str]  # what was printed before each verdict, since the one before
     verdicts: list[str]
     right: list[bool]  # of each station
+    rest: str  # what was printed after the last verdict
     problem: str  # what ended the run early, or ""
+    whole: bool  # whether all stations and all gradients are right
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     path = Workshop(arguments.folder).path / "one_sitting.py"
     if not path.exists():
         with atomic_write(path) as partial:
-            shutil.copyfile(FOLDER / "one_sitting.py", partial)
+            text = EXPLORER.sub(COMMAND, (FOLDER / "one_sitting.py").read_text("utf-8"))
+            partial.write_text(LESSON.sub("../lessons/", text), "utf-8")
     print(f"read and write in {shown(path)}", flush=True)
     if not arguments.once:
         open_editor(path)
@@ -66,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         before, outcome = outcome.right, judge(path)
         report(outcome, before)
     if arguments.json:
-        print(json.dumps({"path": str(path), "right": outcome.right}))
-    return 0 if outcome.right and all(outcome.right) and not outcome.problem else 1
+        print(json.dumps({"path": str(path), "right": outcome.right, "whole": outcome.whole}))
+    return 0 if outcome.whole else 1
 
 
 def open_editor(path: Path) -> None:
@@ -81,44 +87,58 @@ def open_editor(path: Path) -> None:
             return
         except OSError as error:
             print(f"{editor[0]} cannot be started ({error.strerror})")
-    print(
-        f"open it in a second window, with {shlex.join(editor) or 'your editor'}; it is judged here whenever you save"
-    )
+    print(f"open it in a second window, with {shlex.join(editor) or 'your editor'}; each save is judged here")
 
 
 def judge(path: Path) -> Outcome:
     """Run the file as its reader would, within limits."""
     environment = dict(os.environ, PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    command, nothing, out = [sys.executable, str(path)], subprocess.DEVNULL, subprocess.PIPE
+    command, nothing, out = [sys.executable, "-u", str(path)], subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, stdin=nothing, stdout=out, stderr=subprocess.STDOUT, env=environment) as child:
         timer = threading.Timer(LIMIT, child.kill)
         timer.start()
         try:
             printed = child.stdout.read(MOST) if child.stdout else b""
-            endless = len(printed) == MOST or child.wait() < 0
+            late = len(printed) < MOST and child.wait() != 0 and timer.finished.is_set()
         finally:
             timer.cancel()
             child.kill()
     text = printed.decode("utf-8", "replace").replace("\r\n", "\n")
-    last = "\n".join(text.splitlines()[-6:]) if child.returncode else ""
-    problem = f"stopped after {LIMIT} s or {MOST:,} bytes: is there a loop that never ends?" if endless else last
-    found = list(STATION.finditer(text))
-    starts, ends = [match.start() for match in found], [0, *(match.end() for match in found)]
-    numbers = [text[end:start] for end, start in zip(ends, [*starts, len(text)], strict=True)]
-    return Outcome(numbers, [match[0] for match in found], [match[1] == "ok" for match in found], problem)
+    problem = "\n".join(text.splitlines()[-7:]) if child.returncode or "the whole: " not in text else ""
+    if late or len(printed) == MOST:
+        problem = f"stopped after {f'{LIMIT} s' if late else f'{MOST:,} bytes'}: is there a loop that never ends?"
+    elif re.search(r"^(Syntax|Indentation|Tab)Error: ", problem, re.MULTILINE):
+        problem = f"the file cannot be read yet:\n{problem}"
+    elif not path.read_bytes().strip():
+        problem = "the file is empty: delete it, and the command makes a fresh copy"
+    return read_outcome(text, problem)
+
+
+def read_outcome(text: str, problem: str) -> Outcome:
+    """Find the stations in what was printed."""
+    numbers, right, end = [""] * STATIONS, [False] * STATIONS, 0
+    gone = "the file does not judge it. Is its judge(...) gone, or the function renamed?"
+    verdicts = [f"station {i} of {STATIONS}: {gone}\n" for i in range(1, STATIONS + 1)]
+    for match in STATION.finditer(text):
+        i = int(match[1]) - 1
+        numbers[i], verdicts[i], right[i] = text[end : match.start()], match[0], match[2] == "ok"
+        end = match.end()
+    whole = all(right) and "the whole: all " in text[end:] and not problem
+    return Outcome(numbers, verdicts, right, text[end:], problem, whole)
 
 
 def report(outcome: Outcome, before: list[bool]) -> None:
     """Print what has become right since `before`, how far the reader is, and the first station that is not right."""
+    new = [i for i, one in enumerate(outcome.right) if one and not any(before[i : i + 1])]
+    for i in new:  # at the start, when nothing is known of before, all but the last in one line
+        verdict = outcome.verdicts[i] if before or i == new[-1] else outcome.verdicts[i].partition("\n")[0]
+        print(f"\n{paint(verdict.rstrip(), 'green')}")
     right = outcome.right
-    for i, verdict in enumerate(outcome.verdicts):
-        if right[i] and not any(before[i : i + 1]):
-            print(f"\n{paint(verdict, 'green')}", end="")
-    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of {len(right)} stations are right\n")
+    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of {STATIONS} stations are right\n")
     if outcome.problem:
         print(paint(outcome.problem, "red"), flush=True)
     elif all(right):
-        print(outcome.numbers[-1], end="", flush=True)
+        print(outcome.rest, end="", flush=True)
     else:
         i = right.index(False)
         print(f"{outcome.numbers[i]}{paint(outcome.verdicts[i], 'yellow')}", end="", flush=True)

@@ -1,6 +1,7 @@
 """`minitransformer sit`: its copy, the editor, and what is said after each save."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -35,14 +36,78 @@ def test_the_file_is_copied_once_and_the_first_station_is_shown_with_its_numbers
     status, out, err = run(capsys, "sit", "--once", "--folder", mine)
     assert (status, err) == (1, "")
     assert f"read and write in {mine / 'one_sitting.py'}" in out
-    assert (mine / "one_sitting.py").read_bytes() == (FOLDER / "one_sitting.py").read_bytes()
     assert "[..........] 0 of 10 stations are right" in out
     assert out.index("row p→o") < out.index("station 1 of 10, softmax and cross-entropy: not written yet")
     assert "station 2" not in out
-    (mine / "one_sitting.py").write_text("1 +", "utf-8")
+
+
+def test_the_links_of_the_copy_lead_to_the_lessons_and_name_cells_of_the_explorer(mine, capsys):
+    run(capsys, "sit", "--once", "--folder", mine)
+    text = (mine / "one_sitting.py").read_text("utf-8")
+    local = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert len(local) > 10
+    assert all((mine / link.replace("../lessons", str(FOLDER))).exists() for link in local), local
+    assert text.count("In the explorer (`minitransformer explore`): ") == 10
+    assert "In the explorer (`minitransformer explore`): output.dz[1,3]." in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("1 +", "cannot be read yet:\n.*line 1\n"),
+        ("if 1:\nx", "cannot be read yet:\n.*line 2"),
+    ],
+)
+def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, capsys):
+    save(mine, text)
     status, out, _ = run(capsys, "sit", "--once", "--folder", mine)
     assert status == 1
-    assert "SyntaxError" in out
+    assert "0 of 10 stations are right" in out
+    assert re.search(said, out)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "right", "said"),
+    [
+        ("judge(norm_backward)\n", "", 9, "station 3 of 10: the file does not judge it"),
+        ("return dsum + dsub", "import sys; sys.exit()", 8, "residual_backward: SystemExit in line"),
+        (
+            "judge(residual_backward)\n",
+            "judge(residual_backward)\nsys.exit()\n",
+            5,
+            "the file stopped after station 5, ",
+        ),
+        ("judge(residual_backward)\n", "judge(residual_backward)\n1 / 0\n", 5, "ZeroDivisionError"),
+        ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
+        ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
+        ('feed_forward("decoder.ffn", dsum)))', 'feed_forward("decoder.ffn", 2 * dsum)))', 10, "the whole: WRONG in"),
+    ],
+)
+def test_the_status_is_0_only_if_ten_stations_and_the_whole_are_right(old, new, right, said, mine, capsys):
+    text = written(answers("arrays"))
+    assert old in text
+    save(mine, text.replace(old, new, 1))
+    status, out, _ = run(capsys, "sit", "--once", "--folder", mine, "--json")
+    assert status == 1
+    assert f"{right} of 10 stations are right" in out
+    assert said in " ".join(out.split())
+    found = json.loads(out.splitlines()[-1])
+    assert (sum(found["right"]), len(found["right"]), found["whole"]) == (right, 10, False)
+
+
+def test_the_line_after_which_the_file_stopped_is_said(mine, capsys):
+    text = written(answers("arrays")).replace("judge(residual_backward)\n", "judge(residual_backward)\nsys.exit()\n")
+    save(mine, text)
+    _, out, _ = run(capsys, "sit", "--once", "--folder", mine)
+    line = text.splitlines().index("judge(residual_backward)") + 1
+    assert f"the file stopped after station 5, judged in line {line}, and never came to judge_all" in out
+
+
+def test_at_the_start_what_was_right_before_takes_one_line_but_for_the_last(mine, capsys):
+    save(mine, written({name: answers("arrays")[name] for name in ("loss_backward", "output_backward")}))
+    _, out, _ = run(capsys, "sit", "--once", "--folder", mine)
+    assert "station 1 of 10, softmax and cross-entropy: ok\n\nstation 2 of 10, the output matrix: ok\n    dy ok" in out
 
 
 def test_a_station_that_is_skipped_is_shown_until_it_is_right_and_then_what_comes_next(mine, capsys, monkeypatch):
@@ -104,7 +169,11 @@ def test_a_file_that_is_right_ends_with_status_0_and_json_says_which_stations_ar
     save(mine, written(answers("loops")))
     status, out, _ = run(capsys, "sit", "--once", "--folder", mine, "--json")
     assert status == 0
-    assert json.loads(out.splitlines()[-1]) == {"path": str(mine / "one_sitting.py"), "right": [True] * 10}
+    assert json.loads(out.splitlines()[-1]) == {
+        "path": str(mine / "one_sitting.py"),
+        "right": [True] * 10,
+        "whole": True,
+    }
 
 
 @pytest.mark.parametrize("line", ["while True: pass", "while True: print('x' * 1000)", "import sys; sys.exit(3)"])
@@ -113,7 +182,8 @@ def test_a_file_that_hangs_prints_without_end_or_exits_is_stopped(line, mine, ca
     save(mine, f"print('here')\n{line}\n")
     status, out, _ = run(capsys, "sit", "--once", "--folder", mine)
     assert status == 1
-    assert ("is there a loop that never ends?" in out) == ("while" in line)
+    said = re.findall("stopped after (.*): is there a loop that never ends", out)
+    assert said == ([] if "exit" in line else ["200,000 bytes"] if "print" in line else ["2 s"])
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(mine, capsys):
