@@ -9,14 +9,19 @@ A function of a station that the file does not have is found as a placeholder, s
 It compares with the running example's true numbers, and with each known mistake computed from them (stations.py).
 """
 
+import ast
 import atexit
 import builtins
+import contextlib
 import copy
+import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from stations import EXAMPLE, NUMBERS, SOURCE_IDS, STATIONS, TARGET_IN_IDS, TARGET_OUT_IDS, Station, Task
 from tables import ROWS, SOURCE, VOCABULARY, show
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,7 +228,28 @@ def crash_lines(function: Callable[..., Any], task: Task, error: BaseException) 
     names = function.__code__.co_varnames
     shapes = [f"{name} {np.shape(value)}" for name, value in zip(names, task.arguments, strict=False) if np.ndim(value)]
     said = crash(error, lambda path: path == function.__code__.co_filename)
+    if "core dimension" in said:
+        fit = misfit(error) or "the inner sizes of @ do not fit"
+        said = re.sub(r": .*?(?= in line \d|$)", f": {fit}", said, count=1)
     return f"{function.__name__}: {said}", f"  it was given {', '.join(shapes)}"
+
+
+def misfit(error: BaseException) -> str:
+    """The shapes of a matrix product in the line that failed, if they do not fit; "" if none is found."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    line = traceback.extract_tb(error.__traceback__)[-1].line or ""
+    with contextlib.suppress(Exception):
+        products = [node for node in ast.walk(ast.parse(line)) if isinstance(getattr(node, "op", None), ast.MatMult)]
+        for product in reversed(products):
+            a, b = (np.shape(value_of(side, frames[-1])) for side in (product.left, product.right))
+            if a[-1] != b[-2:][0]:
+                return f"these do not fit: {a} @ {b}, the inner sizes are {a[-1]} and {b[-2:][0]}"
+    return ""
+
+
+def value_of(expression: ast.expr, frame: FrameType) -> Any:
+    """What an expression of a function's line was worth in its frame."""
+    return eval(compile(ast.Expression(expression), "", "eval"), frame.f_globals, frame.f_locals)
 
 
 def changed_arguments(function: Callable[..., Any], task: Task, arguments: tuple[Any, ...]) -> list[str]:
@@ -250,7 +276,11 @@ def judge_all(forward: Callable[..., Any], backward: Callable[..., Any]) -> bool
     total = sum(array.size for array in WEIGHTS.values())
     if wrong:
         print(f"the whole: WRONG in {len(wrong)} of {len(WEIGHTS)} arrays")
-        for line in wrong:
+        say(
+            f"Going back from the loss, the first wrong one is {next(iter(wrong))}: look there. What comes after it on "
+            "the way back is wrong as a consequence."
+        )
+        for line in wrong.values():
             say(line)
         return False
     nonzero = sum(int((np.abs(grad) > 1e-12).sum()) for grad in grads.values())
@@ -270,15 +300,15 @@ def complex_steps(forward: Callable[..., Any], h: float = 1e-30) -> dict[str, np
     return slopes
 
 
-def wrong_arrays(grads: Mapping[str, Any], true: Mapping[str, np.ndarray]) -> list[str]:
-    """A line about each array that is missing, of a wrong shape, or off."""
-    found = []
-    for name, right in true.items():
-        got = grads.get(name)
+def wrong_arrays(grads: Mapping[str, Any], true: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """A line about each array that is missing, of a wrong shape, or off, in the order of the way back."""
+    found = {}
+    for name in [name for name in dict.fromkeys((*grads, *true)) if name in true]:
+        got, right = grads.get(name), true[name]
         if got is None or got is ...:
-            found.append(f"{name}: there is none")
+            found[name] = f"{name}: there is none"
         elif np.shape(got) != right.shape:
-            found.append(f"{name} has the shape {np.shape(got)}, not {right.shape}")
+            found[name] = f"{name} has the shape {np.shape(got)}, not {right.shape}"
         elif wrong_entries(np.asarray(got), right, SAME).any():
-            found.append(f"{name} is off by {error_of(np.asarray(got), right):.0%} of its largest entry")
+            found[name] = f"{name} is off by {error_of(np.asarray(got), right):.0%} of its largest entry"
     return found

@@ -163,6 +163,30 @@ LOSS = (
         "dz[:, right] is five whole columns. Which NumPy index picks one entry of each row?",
         column_of_all_rows,
     ),
+    Mistake(
+        "dz",
+        "these are the probabilities themselves: two things are missing",
+        "What should the row have said instead? And by how much does L grow if the loss of one row grows by 1?",
+        lambda p, right: p,
+    ),
+    Mistake(
+        "dz",
+        "the 1 is subtracted from every token, and it is not divided by the number of rows",
+        "How many of the seven tokens are right in one row? And L is the mean of five losses.",
+        lambda p, right: p - 1,
+    ),
+    Mistake(
+        "dz",
+        "all of it is 0",
+        "Row p→o gives the right token 70 %. Has it nothing to learn?",
+        lambda p, right: np.zeros_like(p),
+    ),
+    Mistake(
+        "dz",
+        "two mistakes: the sign is wrong, and it is not divided by the number of rows",
+        "If you raise the logit of the right token, does the loss rise or fall? And L is the mean of five losses.",
+        lambda p, right: wanted(p, right) - p,
+    ),
 )
 
 # --- 2. the output matrix ---
@@ -316,6 +340,70 @@ NORM = (
         "β has six numbers. Which five uses does each of them have?",
         lambda dy, x_hat, sigma, gamma: dy,
     ),
+    Mistake(
+        "dx",
+        "both side roads have a plus",
+        "If μ grows, do the x̂ grow or shrink? And if σ grows?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma + mean(dy * gamma) + x_hat * mean(dy * gamma * x_hat)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "the road through σ has a plus",
+        "If σ grows, does a positive x̂ grow or shrink? Which sign has the slope of 1/σ?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) + x_hat * mean(dy * gamma * x_hat)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "the road through μ has a plus",
+        "x̂ = (x − μ)/σ. If μ grows, do the x̂ grow or shrink?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma + mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "on the road through σ, the x̂ before the mean is missing",
+        "If x_c moves, by how much does σ move? Is that the same for a feature near the mean and for one far from it?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - mean(dy * gamma * x_hat)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "on the road through σ, the x̂ inside the mean is missing",
+        "dσ is collected from all six x̂. By how much does each of them move if σ moves?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "the road through σ is not divided by σ",
+        "x̂ = (x − μ)/σ, so the slope of x̂ along σ is −x̂/σ. Where is its σ?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma)) / sigma - x_hat * mean(dy * gamma * x_hat),
+    ),
+    Mistake(
+        "dx",
+        "the road through σ is divided by σ twice",
+        "The slope of x̂ along σ is −(x − μ)/σ². How much of that is x̂ already?",
+        lambda dy, x_hat, sigma, gamma: (
+            (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat) / sigma) / sigma
+        ),
+    ),
+    Mistake(
+        "dx",
+        "the means run over all rows and features",
+        "Each row has a μ and a σ of its own. What must a mean know of the other rows?",
+        lambda dy, x_hat, sigma, gamma: (
+            (dy * gamma - (dy * gamma).mean() - x_hat * (dy * gamma * x_hat).mean()) / sigma
+        ),
+    ),
+    Mistake(
+        "dgamma",
+        "it is summed over the features, not over the rows",
+        "γ has one number for each feature. Which axis must be gone?",
+        lambda dy, x_hat, sigma, gamma: (dy * x_hat).sum(axis=-1),
+    ),
+    Mistake(
+        "dbeta",
+        "it is summed over the features, not over the rows",
+        "β has one number for each feature. Which axis must be gone?",
+        lambda dy, x_hat, sigma, gamma: dy.sum(axis=-1),
+    ),
 )
 
 # --- 4. the feed-forward network ---
@@ -406,6 +494,12 @@ RELU = (
         "this is the slope alone, without dr",
         "The chain rule is a product. Where is what arrived from above?",
         lambda dr, a: (a > 0) * 1.0,
+    ),
+    Mistake(
+        "da",
+        "it is multiplied by a, not by the slope",
+        "Where a > 0, r = a. How much does r move if a moves by 1? And where a < 0?",
+        lambda dr, a: dr * a,
     ),
 )
 
@@ -502,6 +596,12 @@ MIX = (
         "o = p v has no minus. Where does yours come from?",
         lambda do, p, v: -p.swapaxes(-1, -2) @ do,
     ),
+    Mistake(
+        "dv",
+        "it is transposed",
+        "dv has the shape of v: letters first. Which axis of p counts letters?",
+        lambda do, p, v: do.swapaxes(-1, -2) @ p,
+    ),
 )
 
 # --- 7. the softmax of the scores ---
@@ -561,6 +661,30 @@ SOFTMAX = (
         "A letter with a high price should lose weight. Which sign must its gradient have, if descent goes against it?",
         lambda dp, p: -p * (dp - (p * dp).sum(axis=-1, keepdims=True)),
     ),
+    Mistake(
+        "ds",
+        "the average is subtracted after p dp, not before the factor p",
+        "Pull p_j out of all four terms. Does it stand before the average, too?",
+        lambda dp, p: p * dp - (p * dp).sum(axis=-1, keepdims=True),
+    ),
+    Mistake(
+        "ds",
+        "the sum of the prices is subtracted, without the weights",
+        "A letter that the row does not look at: should its price count in what the row pays?",
+        lambda dp, p: p * (dp - dp.sum(axis=-1, keepdims=True)),
+    ),
+    Mistake(
+        "ds",
+        "the average has a plus",
+        "∂p_i/∂s_j = −p_i p_j for two different letters. Where is the minus?",
+        lambda dp, p: p * (dp + (p * dp).sum(axis=-1, keepdims=True)),
+    ),
+    Mistake(
+        "ds",
+        "the case i = j is counted twice",
+        "p_j (1 − p_j) has a −p_j² in it. Which term of your sum over all i has it once more?",
+        lambda dp, p: p * (1 - p) * dp - p * (p * dp).sum(axis=-1, keepdims=True),
+    ),
 )
 
 # --- 8. queries and keys ---
@@ -617,16 +741,25 @@ SCORES = (
         "A reshape keeps the numbers in the order of memory. Is your row j what all queries say to key j?",
         lambda ds, q, k: ds.reshape(len(ds), S, T) @ q / np.sqrt(D),
     ),
+    Mistake(
+        "dk",
+        "it is transposed",
+        "dk has the shape of k: letters first. Which axis of ds counts letters?",
+        lambda ds, q, k: q.swapaxes(-1, -2) @ ds / np.sqrt(D),
+    ),
 )
 
 # --- 9. the encoder ---
 
 
-def back(dM, norm, feed_forward, attention, names=("norm2", "norm1"), direct=(1, 1), ways=(0, 1, 2)):
-    """The encoder's backward with something left out: a direct way, or some of the ways through the attention."""
-    first, second = (f"encoder.{name}" for name in names)
-    dsum = norm(first, dM)
-    dsum = norm(second, direct[0] * dsum + feed_forward("encoder.ffn", dsum))
+def back(dM, norm, feed_forward, attention, names=("norm2", "norm1"), direct=(1, 1), ways=(0, 1, 2), through=1):
+    """The encoder's backward with something left out or counted too often: a norm (""), a road, a sub-layer."""
+
+    def undo(name, dy):
+        return norm(f"encoder.{name}", dy) if name else dy
+
+    dsum = undo(names[0], dM)
+    dsum = undo(names[1], direct[0] * dsum + through * feed_forward("encoder.ffn", dsum))
     found = attention("encoder.self", dsum)
     return direct[1] * dsum + sum(found[i] for i in ways)
 
@@ -636,6 +769,20 @@ def attention_first(dM_k, dM_v, norm, feed_forward, attention):
     dsum = norm("encoder.norm1", dM_k + dM_v)
     dsum = norm("encoder.norm2", dsum + sum(attention("encoder.self", dsum)))
     return dsum + feed_forward("encoder.ffn", dsum)
+
+
+def feed_forward_first(dM_k, dM_v, norm, feed_forward, attention):
+    """The feed-forward network is undone before the norm that came after it."""
+    dM = dM_k + dM_v
+    dsum = norm("encoder.norm1", norm("encoder.norm2", dM + feed_forward("encoder.ffn", dM)))
+    return dsum + sum(attention("encoder.self", dsum))
+
+
+def norm_inside(dM_k, dM_v, norm, feed_forward, attention):
+    """norm1 is undone on the road through the feed-forward network alone."""
+    dsum = norm("encoder.norm2", dM_k + dM_v)
+    dsum = dsum + norm("encoder.norm1", feed_forward("encoder.ffn", dsum))
+    return dsum + sum(attention("encoder.self", dsum))
 
 
 ENCODER = (
@@ -704,6 +851,60 @@ ENCODER = (
         "the steps come in the order of the forward",
         "What did the forward do last? That is what you meet first.",
         attention_first,
+    ),
+    Mistake(
+        "dx",
+        "norm2 is left out",
+        "M = norm2(...). What does dM meet first on its way back?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("", "norm1")),
+    ),
+    Mistake(
+        "dx",
+        "norm1 is left out",
+        "What did the forward do between the attention and the feed-forward network?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", "")),
+    ),
+    Mistake(
+        "dx",
+        "norm1 is used in both places",
+        "The encoder has two norms, with a γ and a σ each. Which of them made M?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm1", "norm1")),
+    ),
+    Mistake(
+        "dx",
+        "norm2 is used in both places",
+        "The encoder has two norms, with a γ and a σ each. Which of them comes after the attention?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, names=("norm2", "norm2")),
+    ),
+    Mistake(
+        "dx",
+        "the feed-forward network comes before norm2",
+        "M = norm2(x + feed-forward(x)). What did the forward do last?",
+        feed_forward_first,
+    ),
+    Mistake(
+        "dx",
+        "the feed-forward network is left out",
+        "x reaches the sum inside norm2 by two roads. By which one does yours not come back?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, through=0),
+    ),
+    Mistake(
+        "dx",
+        "norm1 stands inside the residual: only one of the two roads goes through it",
+        "Both roads of x + feed-forward(x) start from the same x. Which norm made that x?",
+        norm_inside,
+    ),
+    Mistake(
+        "dx",
+        "the queries count three times, and the keys and the values are forgotten",
+        "attention gives three gradients back. Are dx_q, dx_k and dx_v alike?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, ways=(0, 0, 0)),
+    ),
+    Mistake(
+        "dx",
+        "the direct road around the attention counts three times",
+        "x makes three things inside the attention. How often does it go around?",
+        lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 3)),
     ),
 )
 

@@ -81,7 +81,12 @@ def test_a_file_that_is_empty_or_cannot_be_read_is_said_to_be(text, said, mine, 
         ("judge(residual_backward)\n", "judge(residual_backward)\n1 / 0\n", 5, "ZeroDivisionError"),
         ("def mix_backward", "def mix_back", 9, "no function mix_backward found. Keep the names"),
         ("mix_backward(do, p, v)", "mix_back(do, p, v)", 9, "no function mix_backward found. Keep the names"),
-        ('feed_forward("decoder.ffn", dsum)))', 'feed_forward("decoder.ffn", 2 * dsum)))', 10, "the whole: WRONG in"),
+        (
+            'feed_forward("decoder.ffn", dsum)))',
+            'feed_forward("decoder.ffn", 2 * dsum)))',
+            10,
+            "the first wrong one is decoder.ffn.W_2: look there",
+        ),
     ],
 )
 def test_the_status_is_0_only_if_ten_stations_and_the_whole_are_right(old, new, right, said, mine, capsys):

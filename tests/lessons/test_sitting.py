@@ -129,6 +129,106 @@ def test_each_known_mistake_is_wrong_and_is_named(name, mistake, capsys):
     assert f"-> {mistake.question}" in out
 
 
+PLAUSIBLE = [  # (function, what its reader writes, what the judge calls it)
+    ("loss_backward", "dz = p", "these are the probabilities themselves"),
+    ("loss_backward", "dz = p - 1", "the 1 is subtracted from every token, and"),
+    ("loss_backward", "dz = 0 * p", "all of it is 0"),
+    ("loss_backward", "dz = (np.eye(7)[right] - p)", "two mistakes: the sign is wrong, and"),
+    ("norm_backward", "dx = (dx_hat + m + x_hat * mx) / sigma", "both side roads have a plus"),
+    ("norm_backward", "dx = (dx_hat - m + x_hat * mx) / sigma", "the road through σ has a plus"),
+    ("norm_backward", "dx = (dx_hat + m - x_hat * mx) / sigma", "the road through μ has a plus"),
+    ("norm_backward", "dx = (dx_hat - m - mx) / sigma", "the x̂ before the mean is missing"),
+    ("norm_backward", "dx = (dx_hat - m - x_hat * m) / sigma", "the x̂ inside the mean is missing"),
+    ("norm_backward", "dx = dx_hat / sigma - m / sigma - x_hat * mx", "the road through σ is not divided by σ"),
+    (
+        "norm_backward",
+        "dx = dx_hat / sigma - m / sigma - x_hat * mx / sigma**2",
+        "the road through σ is divided by σ twice",
+    ),
+    (
+        "norm_backward",
+        "dx = (dx_hat - dx_hat.mean() - x_hat * np.mean(dx_hat * x_hat)) / sigma",
+        "the means run over all rows and features",
+    ),
+    ("norm_backward", "dgamma = np.sum(dy * x_hat, axis=1)", "it is summed over the features"),
+    ("norm_backward", "dbeta = dy.sum(axis=-1)", "it is summed over the features"),
+    ("relu_backward", "da = dr * a", "it is multiplied by a, not by the slope"),
+    ("mix_backward", "dv = np.transpose(p.swapaxes(1, 2) @ do, (0, 2, 1))", "it is transposed"),
+    ("scores_backward", "dk = np.transpose(ds.swapaxes(1, 2) @ q, (0, 2, 1)) / 3**0.5", "it is transposed"),
+    ("softmax_backward", "ds = p * dp - (p * dp).sum(axis=-1, keepdims=True)", "the average is subtracted after p dp"),
+    ("softmax_backward", "ds = p * (dp - dp.sum(-1)[..., None])", "the sum of the prices is subtracted"),
+    ("softmax_backward", "ds = p * dp + p * (p * dp).sum(-1)[..., None]", "the average has a plus"),
+    ("softmax_backward", "ds = p * (1 - p) * dp - p * (p * dp).sum(-1)[..., None]", "the case i = j is counted twice"),
+    (
+        "encoder_backward",
+        "dsum2 = dM\ndsum1 = norm1(dsum2 + ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
+        "norm2 is left out",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = dsum2 + ff(dsum2)\ndx = dsum1 + sum(att(dsum1))",
+        "norm1 is left out",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm1(dM)\ndsum1 = norm1(dsum2 + ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
+        "norm1 is used in both places",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = norm2(dsum2 + ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
+        "norm2 is used in both places",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM + ff(dM))\ndsum1 = norm1(dsum2)\ndx = dsum1 + sum(att(dsum1))",
+        "the feed-forward network comes before norm2",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = norm1(dsum2)\ndx = dsum1 + sum(att(dsum1))",
+        "the feed-forward network is left out",
+    ),
+    (
+        "encoder_backward",
+        "dsum2 = norm2(dM)\ndsum1 = dsum2 + norm1(ff(dsum2))\ndx = dsum1 + sum(att(dsum1))",
+        "norm1 stands inside the residual",
+    ),
+    (
+        "encoder_backward",
+        "dsum1 = norm1(norm2(dM) + ff(norm2(dM)))\ndx = dsum1 + 3 * att(dsum1)[0]",
+        "the queries count three times",
+    ),
+    (
+        "encoder_backward",
+        "dsum1 = norm1(norm2(dM) + ff(norm2(dM)))\ndx = sum(dsum1 + way for way in att(dsum1))",
+        "counts three times",
+    ),
+]
+BEFORE = {  # what the lines may use
+    "norm_backward": "dx_hat = dy * gamma; m = dx_hat.mean(-1)[:, None]; mx = (dx_hat * x_hat).mean(-1)[:, None]",
+    "encoder_backward": """\
+from functools import partial
+dM, norm1, norm2 = dM_k + dM_v, partial(norm, "encoder.norm1"), partial(norm, "encoder.norm2")
+ff, att = partial(feed_forward, "encoder.ffn"), partial(attention, "encoder.self")
+""",
+}
+
+
+@pytest.mark.parametrize(("name", "lines", "called"), PLAUSIBLE)
+def test_a_plausible_line_is_named_and_asked_about(name, lines, called, capsys):
+    function = RIGHT["arrays"][name]
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    variables = {"np": np, **dict(zip(parameters, copy.deepcopy(TASKS[name].arguments), strict=True))}
+    exec(f"{BEFORE.get(name, '')}\n{lines}", variables)
+    output = lines.splitlines()[-1].partition(" = ")[0]
+    assert not sitting.judge(with_output(name, output, variables[output]))
+    out = said(capsys)
+    assert f"{output} WRONG" in out
+    assert re.search(f"= [^=]*{re.escape(called)}", out)
+    assert "-> " in out
+
+
 def test_where_two_mistakes_coincide_both_are_named(capsys):
     p, right = TASKS["loss_backward"].arguments
     dz = np.zeros(p.shape)
@@ -163,9 +263,23 @@ def test_a_crash_is_said_with_its_line_and_the_shapes_and_without_a_traceback(ca
 
     assert not sitting.judge(output_backward)
     out = " ".join(capsys.readouterr().out.split())
-    assert "ValueError: matmul" in out
+    assert "ValueError: these do not fit: (5, 7) @ (6, 7), the inner sizes are 7 and 6 in line" in out
     assert "return dz @ E.T, dz.T @ y" in out
     assert "it was given dz (5, 7), y (5, 6), E (7, 6)" in out
+
+
+def test_a_misfit_is_found_in_a_line_with_two_products_and_in_one_that_calls_a_function(capsys):
+    def mix_backward(do, p, v):
+        dp = np.matmul(do, v)
+        return dp, p @ do
+
+    def scores_backward(ds, q, k):
+        return ds @ k / np.sqrt(D), ds @ q
+
+    assert not sitting.judge(mix_backward)
+    assert "ValueError: the inner sizes of @ do not fit in line" in said(capsys)
+    assert not sitting.judge(scores_backward)
+    assert "these do not fit: (2, 5, 4) @ (2, 5, 3), the inner sizes are 4 and 5" in said(capsys)
 
 
 @pytest.mark.parametrize("returned", [None, 3, "dx", (1, 2), ([[1], [1, 2]], 1, 1)])
@@ -272,10 +386,10 @@ def test_with_the_right_lines_all_gradients_are_right_and_the_model_learns(tmp_p
 def test_the_whole_names_the_arrays_that_are_off():
     true = {name: sitting.NUMBERS[gradient_name(name)] for name in sitting.WEIGHTS}
     assert len(true) == 43
-    assert sitting.wrong_arrays(true, true) == []
+    assert sitting.wrong_arrays(true, true) == {}
     off = {**true, "cross.W_q": 2 * true["cross.W_q"], "E": true["E"].T}
     del off["encoder.ffn.b_1"]
-    assert sorted(sitting.wrong_arrays(off, true)) == [
+    assert sorted(sitting.wrong_arrays(off, true).values()) == [
         "E has the shape (6, 7), not (7, 6)",
         "cross.W_q is off by 100% of its largest entry",
         "encoder.ffn.b_1: there is none",
