@@ -4,7 +4,7 @@
 # * You need: the chain rule, NumPy, paper and a pencil. You need not know Transformers.
 # * You write: eleven functions of one to four lines, at ten stations
 # * You get: all 826 gradients of a Transformer in your own code, checked, and a model that your code trains
-# * Time: about 90 minutes
+# * Time: about 90 to 110 minutes
 # * Where: [as a notebook](one_sitting.ipynb), or as a script that `minitransformer sit` judges whenever you save it
 #
 # ## A bug that autograd cannot see
@@ -42,12 +42,12 @@
 # 1. **Along a road, slopes multiply.** If x reaches the loss through y, then dx is dy times the slope of y along x.
 # 2. **Where roads meet, gradients add.** If x reaches the loss by several roads, then dx is the sum over all of them.
 #
-# That, and the slopes of exp, ln, 1/x and √x, is all the calculus that you need. The trick, each time, is to pick one
-# single number and ask: *where does it go?*
+# That, and the slopes of exp, ln, 1/x and √x, is all the calculus that you need. Pick one single number and ask: *where
+# does it go?*
 #
 # A small example. Let y = x W, entry by entry y_nj = Σ_i x_ni W_ij. Where does x_ni go? Into all y_nj of its own row n,
-# each time with the slope W_ij. So dx_ni = Σ_j dy_nj W_ij. That is a matrix product again: dx = dy Wᵀ. You have just
-# derived half of the most-used backward in the world; the other half is waiting at station 4.
+# each time with the slope W_ij. So dx_ni = Σ_j dy_nj W_ij. That is a matrix product again: dx = dy Wᵀ. This is half of
+# the backward; the other half, dW, is waiting at station 4.
 
 # %%
 import sys
@@ -77,15 +77,14 @@ from sitting import PE, ROWS, SOURCE, STOP, VOCABULARY, WEIGHTS, hint, judge, ju
 #   value v. The dot products of the query with all keys are the scores s. A softmax makes weights p of them, positive
 #   and with the sum 1. What the row gets is the mean of the values with these weights. Two heads do this side by side.
 # * **Feed-forward** lets each row think for itself: a matrix, ReLU, a matrix.
-# * Around each of these there is a way for x to go straight on, x + f(x), and then a **norm** brings the row back to
+# * Around each of these there is a road for x to go straight on, x + f(x), and then a **norm** brings the row back to
 #   size.
 # * The encoder does this with the source. Its result, the memory M, is what the decoder looks at in
 #   **cross**-attention.
 # * At the end, each row is compared with all seven rows of E. The results are the logits z; a softmax makes
 #   probabilities of them; and the loss L is the mean of −ln p of the right tokens.
 #
-# Here it is, all of it. Read it once from top to bottom. `values` collects every number on the way, by name. (`.real`
-# is there because at the end we will feed it complex numbers.)
+# Here it is, all of it. Read it once from top to bottom. `values` collects every number on the way, by name.
 
 # %%
 C, H, D = 6, 2, 3
@@ -169,7 +168,7 @@ show("probabilities p (T, V)", values["p"], ROWS, VOCABULARY)
 # shows you where you are off. Each function gets true numbers as its arguments, so you can go on after a mistake, or
 # skip a station and return later.
 #
-# Stuck? Put `hint(loss_backward)` below the function. Each has two hints.
+# Stuck? Put `hint(loss_backward)` below the function. Each has two hints; the norm has three.
 #
 # ## Station 1: softmax and cross-entropy
 #
@@ -237,14 +236,18 @@ judge(output_backward)
 #     μ = mean(x)      σ = √(mean((x − μ)²) + ε)      x̂ = (x − μ)/σ      y = γ ∘ x̂ + β
 #
 # (∘ multiplies entry by entry. γ and β have six numbers each, and all rows share them.) This is the longest derivation
-# of the day; allow ten minutes. Start at the end: what is dx̂? What are dγ and dβ, if five rows use the same γ?
+# of the day; allow a quarter of an hour. Start at the end: what is dx̂? What are dγ and dβ, if five rows use the same
+# γ?
 #
 # Then pick one feature x_c. It goes into x̂_c directly, with the slope 1/σ. But it also goes into μ, and μ goes into
 # all six x̂. And it goes into σ, and σ goes into all six x̂. Three roads, so three terms:
 #
 #     directly         dx̂_c / σ
 #     through μ        what is dμ? (Collect it from all six x̂.) Then, how much does μ move when x_c moves?
-#     through σ        what is dσ? Then, how much does σ move when x_c moves? Differentiate σ² on both sides.
+#     through σ        what is dσ? Then, how much does σ move when x_c moves?
+#
+# For the last one, write σ² = mean((x − μ)²) + ε and differentiate both sides along x_c. (The part through μ drops out,
+# because x − μ has the mean 0.)
 #
 # Both side roads end in a mean over the features. Write them with `.mean(axis=-1, keepdims=True)`.
 
@@ -269,7 +272,7 @@ judge(norm_backward)
 # %% [markdown]
 # Try it: add up the six entries of dx, then multiply dx by x̂ and add up. You get 0 twice, except for ε and rounding. A
 # gradient that fails one of these two sums has lost the road through μ, or that through σ. At C = 512, losing both
-# changes dx by 5 % only. Such a model trains.
+# changes dx by about 5 to 6 % only. Such a model trains.
 #
 # More: [lesson 10](10_layer_norm.py). See [this dx in the
 # explorer](../minitransformer/explorer/page/index.html#view=cell&cell=decoder.norm3.dx[1,0]).
@@ -347,9 +350,9 @@ judge(residual_backward)
 # Σ_j p_tj v_jd, once for each head. The row's query has looked at the four letters of "stop" with the weights p. Their
 # values were mixed with these weights. From above comes do, three numbers for each head.
 #
-# Two things may be to blame. Pick one weight p_tj: into which entries of o does it go? Pick one entry v_jd of a value:
-# which rows looked at it? Then find the two matrix products. The arrays have an axis more, for the heads. `@` works on
-# the last two axes, and `v.swapaxes(-1, -2)` transposes them.
+# Two things can be to blame: the weights p, or the values v. Pick one weight p_tj: into which entries of o does it go?
+# Pick one entry v_jd of a value: which rows looked at it? Then find the two matrix products. The arrays have an axis
+# more, for the heads. `@` works on the last two axes, and `v.swapaxes(-1, -2)` transposes them.
 #
 # Pencil: head 0, row p→o, the letter o. What is its dp? (Three products. The answer is the price of looking at it.)
 
@@ -437,8 +440,8 @@ judge(scores_backward)
 #
 # You have all the pieces. Here they are as three ways back, one for each kind of layer. They call your functions and
 # store the gradients of the weights. Each takes the name of a place and the gradient that arrives there. Read
-# `attention` line by line: it is stations 6 to 8 on a string. (It returns three gradients and does not add them,
-# because in cross-attention they belong to different rows.)
+# `attention` line by line: it is stations 6 to 8 in a row. (It returns three gradients and does not add them, because
+# in cross-attention they belong to different rows.)
 
 
 # %%
@@ -483,8 +486,9 @@ def ways_back(weights, values, grads):
 #     x = norm1(x + self-attention(x))
 #     M = norm2(x + feed-forward(x))
 #
-# Use the three ways and your own `residual_backward`. In self-attention x itself makes the queries, the keys *and* the
-# values. So by how many roads does x reach the loss there, with the one around it?
+# Use the three ways, which are given here in correct versions, whatever your other stations say, and your own
+# `residual_backward`. In self-attention x itself makes the queries, the keys *and* the values. So by how many roads
+# does x reach the loss there, with the one around it?
 
 
 # %%
@@ -494,8 +498,8 @@ def encoder_backward(dM_k, dM_v, norm, feed_forward, attention):
     norm("encoder.norm1", dy), feed_forward("encoder.ffn", dy) -> dx; attention("encoder.self", dy) -> dx_q, dx_k, dx_v
     """
     dM = ...
-    dsum = ...  # back through norm2
-    dsum = ...  # back around and through the feed-forward network, then through norm1
+    dsum2 = ...  # back through norm2
+    dsum1 = ...  # back around and through the feed-forward network, then through norm1
     dx = ...  # back around and through the attention
     return dM, dx
 
@@ -510,11 +514,12 @@ judge(encoder_backward)
 #
 # **One matrix did three jobs. What does it owe to each?**
 #
-# E wrote the letters (station 2). It also read them, at the two lower ends of the model: x = √C e + PE, where e is the
-# row of E for each letter. The encoder read s, t, o, p; the decoder read bos, p, o, t, s. That is nine reads. `ids` has
-# these nine tokens, dx the nine gradients that arrive there, and dE what station 2 has left. Return the whole dE.
+# E wrote the letters (station 2). It also read them, at the start of the encoder and of the decoder: x = √C e + PE,
+# where e is the row of E for each letter. The encoder read s, t, o, p; the decoder read bos, p, o, t, s. That is nine
+# reads. `ids` has these nine tokens, dx the nine gradients that arrive there, and dE what station 2 has left. Return
+# the whole dE.
 #
-# Every letter was read twice, once on each side. NumPy has a trap here, and half of the world has been in it.
+# Every letter was read twice, once on each side. NumPy has a well-known trap here.
 
 # %%
 ids = [*STOP[0], *STOP[1]]
@@ -563,8 +568,8 @@ def backward(weights, values, source, target_in, target_out):
 # Is it right? So far the judge has compared you with our numbers. Now use a witness that knows nothing of our
 # derivations or of yours, only of the forward. Add a tiny *imaginary* number ih to one weight, h = 1e-30, and run the
 # forward. The loss becomes complex, and its imaginary part divided by h is the derivative, to all digits: L(w + ih) =
-# L(w) + ih L'(w), and what follows has h² in it. ([Lesson 01](01_derivatives.py) has the story.) 826 weights take 826
-# forwards, a fraction of a second.
+# L(w) + ih L'(w), and what follows has h² in it. (For this, the forward compares `.real` parts. [Lesson
+# 01](01_derivatives.py) has the story.) 826 weights take 826 forwards, a fraction of a second.
 
 # %%
 finished = judge_all(forward, backward)
@@ -584,7 +589,7 @@ if finished:
 # The other eighteen are the biases of the keys, b_k, at all three attentions, and no word will ever wake them. Why? b_k
 # adds the same vector to every key. So it adds the same number, q·b_k/√D, to all scores of a row, and a softmax does
 # not care. The way back says the same: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was
-# station 7.) Whisper has a bias at its queries and values, and none at its keys.
+# station 7.)
 #
 # The code adds b_k like everything else. Only the derivative says that it is for nothing.
 #
@@ -634,10 +639,14 @@ if finished:
 # With a right backward you should see 332 words at the start and 340 of 340 at the end, and the loss at half of what it
 # was. If the loss rises, look at a sign.
 #
-# Nobody's autograd was involved. You know where each of the 826 gradients comes from, because you took each of them by
-# the hand. When you next write `loss.backward()`, you will know what happens in it. And when a model learns a little
-# worse than it should, you know how to read a program backwards.
+# Nobody's autograd was involved. You know where each of the 826 gradients comes from, because you derived each kind by
+# hand. When you next write `loss.backward()`, you will know what happens in it. And when a model learns a little worse
+# than it should, you know how to read a program backwards.
 #
-# **Go on.** [Lesson 00](00_reverse.py) begins the course, in which every piece of today is taken apart, broken, and
-# measured. `minitransformer explore` shows all numbers of this model, forward and backward, and plants the mistakes for
-# you to find. `minitransformer start 06` has exercises with the same judge, at any size.
+# **One experiment more.** Now plant the bug of the beginning: in `forward`, change `linear(at, "v", M)` to
+# `linear(at, "k", M)`, and run everything again. The judge says WRONG in 25 of 43 arrays, and the first is cross.W_k.
+# Your backward was derived for the right program, and the witness differentiates the program that runs. Autograd would
+# have agreed with the witness.
+#
+# **Go on.** [Lesson 00](00_reverse.py) begins the course, in which every piece of today is taken apart.
+# `minitransformer explore` shows all numbers of this model, forward and backward.

@@ -248,13 +248,13 @@ def mean(features: np.ndarray) -> np.ndarray:
 NORM = (
     Mistake(
         "dx",
-        "the way through μ is missing",
+        "the road through μ is missing",
         "Add 1 to all six features of a token: y stays. So what must the six entries of dx sum to? And yours?",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - x_hat * mean(dy * gamma * x_hat)) / sigma,
     ),
     Mistake(
         "dx",
-        "the way through σ is missing",
+        "the road through σ is missing",
         "σ is made of all six features. What happens to each x̂ if σ grows?",
         lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma)) / sigma,
     ),
@@ -508,31 +508,31 @@ RELU = (
 RESIDUAL = (
     Mistake(
         "dx",
-        "the way through the sub-layer is missing",
-        "x reaches the sum twice. By which way does yours not come back?",
+        "the road through the sub-layer is missing",
+        "x reaches the sum twice. By which road does yours not come back?",
         lambda dsum, dsub: dsum,
     ),
     Mistake(
         "dx",
-        "the direct way is missing",
-        "x reaches the sum twice. By which way does yours not come back?",
+        "the direct road is missing",
+        "x reaches the sum twice. By which road does yours not come back?",
         lambda dsum, dsub: dsub,
     ),
     Mistake(
         "dx",
-        "it is the mean of the two ways, not the sum",
-        "Is x cut in halves, or does all of it go both ways?",
+        "it is the mean of the two roads, not the sum",
+        "Is x cut in halves, or does all of it take both roads?",
         lambda dsum, dsub: (dsum + dsub) / 2,
     ),
     Mistake(
         "dx",
-        "the two ways are multiplied",
-        "Slopes are multiplied along one way. What happens where two ways meet?",
+        "the two roads are multiplied",
+        "Slopes are multiplied along one road. What happens where two roads meet?",
         lambda dsum, dsub: dsum * dsub,
     ),
     Mistake(
         "dx",
-        "the direct way is counted twice",
+        "the direct road is counted twice",
         "Is what came through the sub-layer already a sum of both?",
         lambda dsum, dsub: 2 * dsum + dsub,
     ),
@@ -812,19 +812,19 @@ ENCODER = (
     ),
     Mistake(
         "dx",
-        "the direct way around the attention is missing",
+        "the direct road around the attention is missing",
         "x goes through the attention, and around it. What comes back around it?",
         lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 0)),
     ),
     Mistake(
         "dx",
-        "the direct way around the feed-forward network is missing",
-        "The network has a way around it, too. What comes back by that?",
+        "the direct road around the feed-forward network is missing",
+        "The network has a road around it, too. What comes back by that?",
         lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 1)),
     ),
     Mistake(
         "dx",
-        "both direct ways are missing",
+        "both direct roads are missing",
         "There is a residual around each sub-layer. What comes back around it?",
         lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(0, 0)),
     ),
@@ -1049,10 +1049,12 @@ STATIONS = (
                 {"dx": "TC", "dgamma": "C", "dbeta": "C"},
                 NORM,
                 (
-                    "Begin with dx̂ = γ ∘ dy. Then add three ways: each is 1/σ times something, and the two indirect "
-                    "ones have a minus.",
-                    "Through μ: dμ = −(1/σ) Σ dx̂, and each x has a share of 1/C in μ. Through σ: dσ = "
-                    "−(1/σ) Σ dx̂ x̂, and σ moves by x̂/C when x moves. A sum divided by C is a mean.",
+                    "Begin with dx̂ = γ ∘ dy. Through μ: it stands in all six x̂, each time with the slope −1/σ. Add up: "
+                    "that is dμ. Which share of μ belongs to one x?",
+                    "Through σ: what is the slope of x̂ = (x − μ)/σ along σ, written with x̂? Add up over the six x̂: "
+                    "that is dσ. And from σ² = mean((x − μ)²) + ε, how much does σ move when x_c moves?",
+                    "Each side road is a sum over six features, divided by C = 6. Do you have a name for that? Both "
+                    "have a minus, and all three terms have the same factor 1/σ.",
                 ),
             )
         },
@@ -1094,7 +1096,7 @@ STATIONS = (
                 {"dx": NUMBERS["decoder.norm2.dy"]},
                 {"dx": "TC"},
                 RESIDUAL,
-                ("x goes two ways into the sum.", "The second rule of the road: where ways meet, gradients add."),
+                ("x takes two roads into the sum.", "The second rule of the road: where roads meet, gradients add."),
             )
         },
         lambda: f"dx of row p→o is {row('decoder.norm2.dy', 1)}",
@@ -1133,7 +1135,8 @@ STATIONS = (
             )
         },
         lambda: f"ds of s, t, o, p for head 0 of row p→o is {row('cross.ds', 0, 1)}",
-        "Is it better than the average of what I look at? Then look there more.",
+        "Is it better than the average of what I look at? Then look there more. (A small weight has little to move "
+        "with.)",
     ),
     Station(
         "queries and keys",
@@ -1166,7 +1169,7 @@ STATIONS = (
                 (
                     "Read the encoder's two lines of the forward from right to left, and from bottom to top.",
                     "norm2, then the residual around the feed-forward network, then norm1, then the residual around "
-                    "the attention. sum(attention(...)) adds its three ways.",
+                    "the attention. sum(attention(...)) adds its three roads.",
                 ),
                 in_turn=True,
             )

@@ -19,9 +19,9 @@ from minitransformer.exercises.workshop import Workshop
 from minitransformer.system.files import atomic_write
 
 DESCRIPTION = """\
-Backprop through a Transformer in one sitting: about 90 minutes with a pencil, ten stations. The file is copied to your
-folder my_exercises and opened in the editor of $VISUAL or $EDITOR, if that has a window of its own. It is judged
-whenever you save it, and mistakes are named:
+Backprop through a Transformer in one sitting: about 90 to 110 minutes with a pencil, ten stations. The file is copied
+to your folder my_exercises and opened in the editor of $VISUAL or $EDITOR, if that has a window of its own. It is
+judged whenever you save it, and mistakes are named:
 
   minitransformer sit
   minitransformer sit --once        judge the file once

@@ -383,6 +383,20 @@ def test_with_the_right_lines_all_gradients_are_right_and_the_model_learns(tmp_p
     assert int(steps[-1][2]) >= 338
 
 
+def test_the_bug_of_the_opening_is_found_by_the_witness_in_as_many_arrays_as_the_script_says(tmp_path):
+    correct, bug = 'linear(at, "v", M)', 'linear(at, "k", M)'
+    text = written(answers("arrays"))
+    _, forward, rest = text.partition("def forward(")
+    status, out = run_script(text.replace(forward + rest, forward + rest.replace(correct, bug, 1)), tmp_path)
+    assert status == 0
+    prose = " ".join(text.replace("\n# ", " ").split())
+    assert f"change `{correct}` to `{bug}`" in prose
+    (count,) = re.findall(r"the whole: (WRONG in \d+ of 43 arrays)", out)
+    (first,) = re.findall(r"the first wrong one is (\S+): look there", " ".join(out.split()))
+    assert f"The judge says {count}, and the first is {first}." in prose
+    assert "words right" not in out
+
+
 def test_the_whole_names_the_arrays_that_are_off():
     true = {name: sitting.NUMBERS[gradient_name(name)] for name in sitting.WEIGHTS}
     assert len(true) == 43
@@ -440,6 +454,6 @@ def test_the_notebook_and_the_recorded_outputs_belong_to_the_script():
     nbformat.validate(nbformat.from_dict(json.loads(notebook)))
 
 
-def test_reading_takes_less_than_half_of_the_ninety_minutes():
+def test_reading_takes_less_than_half_of_the_time():
     words = sum(len(line.split()) for line in ONE_SITTING.read_text("utf-8").splitlines())
     assert words / 220 < 40
