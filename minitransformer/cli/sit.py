@@ -31,7 +31,6 @@ is 0 if all stations and the whole backward are right, otherwise 1.
 """
 IN_THE_TERMINAL = {"ed", "emacs", "helix", "hx", "joe", "kak", "micro", "nano", "nvim", "pico", "vi", "vim"}
 LIMIT, MOST = 120, 200_000  # seconds, and characters of output, of one run
-STATIONS = 10
 STATION = re.compile(r"^station ([1-9]|10) of 10, .+: (ok|WRONG|not .+)\n(?:[ \t].*\n)*", re.MULTILINE)
 LESSON = re.compile(r"(?<=\]\()(?=\d\d_\w+\.py\)|one_sitting\.ipynb\))")
 EXPLORER = re.compile(r"See \[[^]]+\]\(\.\./minitransformer/explorer/[^)]+&cell=([^)]+)\)")
@@ -91,7 +90,7 @@ def open_editor(path: Path) -> None:
 
 
 def judge(path: Path) -> Outcome:
-    """Run the file as its reader would, within limits."""
+    """Run the file as its reader would, within limits, and find the stations in what it prints."""
     environment = dict(os.environ, PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     command, nothing, out = [sys.executable, "-u", str(path)], subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, stdin=nothing, stdout=out, stderr=subprocess.STDOUT, env=environment) as child:
@@ -111,18 +110,12 @@ def judge(path: Path) -> Outcome:
         problem = f"the file cannot be read yet:\n{problem}"
     elif not path.read_bytes().strip():
         problem = "the file is empty: delete it, and the command makes a fresh copy"
-    return read_outcome(text, problem)
-
-
-def read_outcome(text: str, problem: str) -> Outcome:
-    """Find the stations in what was printed."""
-    numbers, right, end = [""] * STATIONS, [False] * STATIONS, 0
-    gone = "the file does not judge it. Is its judge(...) gone, or the function renamed?"
-    verdicts = [f"station {i} of {STATIONS}: {gone}\n" for i in range(1, STATIONS + 1)]
+    numbers, right, end = [""] * 10, [False] * 10, 0
+    verdicts = [f"station {i} of 10: the file does not judge it. Is the function renamed?\n" for i in range(1, 11)]
     for match in STATION.finditer(text):
         i = int(match[1]) - 1
-        numbers[i], verdicts[i], right[i] = text[end : match.start()], match[0], match[2] == "ok"
-        end = match.end()
+        numbers[i], end = text[end : match.start()], match.end()
+        verdicts[i], right[i] = match[0], match[2] == "ok"
     whole = all(right) and "the whole: all " in text[end:] and not problem
     return Outcome(numbers, verdicts, right, text[end:], problem, whole)
 
@@ -134,7 +127,7 @@ def report(outcome: Outcome, before: list[bool]) -> None:
         verdict = outcome.verdicts[i] if before or i == new[-1] else outcome.verdicts[i].partition("\n")[0]
         print(f"\n{paint(verdict.rstrip(), 'green')}")
     right = outcome.right
-    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of {STATIONS} stations are right\n")
+    print(f"\n[{''.join('#' if one else '.' for one in right)}] {sum(right)} of 10 stations are right\n")
     if outcome.problem:
         print(paint(outcome.problem, "red"), flush=True)
     elif all(right):
