@@ -13,6 +13,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: the workers share the processors
 
 import contextlib
+import signal
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,20 @@ def pytest_configure(config):
     config.stash[LEFT_OUT] = 0
     settings.register_profile("suite", max_examples=50 if config.getoption("exhaustive") else 10)
     settings.load_profile("suite")
+
+
+@pytest.fixture
+def signals_of_a_terminal():
+    """Signals are handled as in a terminal, even where the tests run after nohup or in the background, and ignore them.
+
+    The processes that a test starts inherit what is ignored.
+    """
+    usual = {"SIGINT": signal.default_int_handler, "SIGQUIT": signal.SIG_DFL, "SIGHUP": signal.SIG_DFL}
+    numbers = [(getattr(signal, name), handler) for name, handler in usual.items() if hasattr(signal, name)]
+    before = [(number, signal.signal(number, handler)) for number, handler in numbers]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 def cupy_runs():

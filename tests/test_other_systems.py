@@ -73,6 +73,7 @@ def test_the_colon_of_a_drive_does_not_end_the_path_of_a_layer(monkeypatch):
     assert asked == [r"C:\my\layer.py"]
 
 
+@pytest.mark.usefixtures("signals_of_a_terminal")
 def test_signals_that_windows_lacks_are_not_needed(monkeypatch):
     for name in ("setitimer", "SIGALRM", "ITIMER_REAL", "pthread_sigmask", "SIG_BLOCK", "SIGHUP", "SIGKILL"):
         monkeypatch.delattr(signal, name, raising=False)

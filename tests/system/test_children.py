@@ -20,14 +20,7 @@ DAEMON += "    os._exit(0)\n"
 STUBBORN = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.mkdir('begun'); time.sleep(60)"
 CLEANING = "import os, signal, time; signal.signal(signal.SIGTERM, lambda *_: (os.mkdir('cleaned'), os._exit(0)))\n"
 CLEANING += "os.mkdir('begun'); time.sleep(60)"
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c_is_handled():
-    """Ctrl-C raises KeyboardInterrupt, even where the tests themselves ignore it, as after nohup."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("signals_of_a_terminal")
 
 
 @pytest.fixture

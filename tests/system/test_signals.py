@@ -17,15 +17,8 @@ from tests.processes import PROMPT, kill_all, marked_environment, running, wait_
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+pytestmark = pytest.mark.usefixtures("signals_of_a_terminal")
 environments = {}  # {process id: the environment that `start` has given it}
-
-
-@pytest.fixture(autouse=True)
-def ctrl_c_is_handled():
-    """The processes that a test starts handle Ctrl-C, even where the tests themselves ignore it, as after nohup."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

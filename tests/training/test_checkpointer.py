@@ -150,15 +150,7 @@ def test_what_is_said_about_the_run_is_saved_with_it(tmp_path):
     assert read_run(newest_checkpoint(tmp_path)).about == {"evaluations": list(range(1, 10))}
 
 
-@pytest.fixture
-def handled():
-    """Ctrl-C is handled as in a terminal, even where the tests themselves run in the background and ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("handled")
+@pytest.mark.usefixtures("signals_of_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, *STOPPING])
 @pytest.mark.parametrize("last", [5, 9])
 def test_signal_stops_after_the_step_and_saves(last, number, tmp_path):
@@ -179,12 +171,13 @@ def ctrl_c_twice(step, history):
     signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.usefixtures("handled")
+@pytest.mark.usefixtures("signals_of_a_terminal")
 def test_second_ctrl_c_ends_at_once(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))
 
 
+@pytest.mark.usefixtures("signals_of_a_terminal")
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows hangs up by ending the process")
 def test_a_terminal_that_hangs_up_twice_stops_after_the_step_and_saves(tmp_path):
     def evaluate(step, history):
@@ -196,7 +189,7 @@ def test_a_terminal_that_hangs_up_twice_stops_after_the_step_and_saves(tmp_path)
     assert newest_checkpoint(tmp_path) is not None
 
 
-@pytest.mark.usefixtures("handled")
+@pytest.mark.usefixtures("signals_of_a_terminal")
 def test_ctrl_c_stays_ignored_in_the_background(tmp_path):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as after `nohup` and `&`
     run_training(make_model(), evaluate=ctrl_c_twice, checkpointer=Checkpointer(tmp_path, interval=100))

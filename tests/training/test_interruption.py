@@ -25,12 +25,9 @@ AVERAGES = {"of the last": lambda: AverageOfLast(STEPS, interval=1), "exponentia
 
 
 @pytest.fixture(autouse=True)
-def handled(monkeypatch):
-    """Ctrl-C is handled as in a terminal, even where the tests themselves run in the background and ignore it."""
+def handled(monkeypatch, signals_of_a_terminal):
+    """Trainings tell about themselves, and Ctrl-C is handled as in a terminal."""
     monkeypatch.setattr(loop, "TrainingRun", Watched)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 class Watched(TrainingRun):
