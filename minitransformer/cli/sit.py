@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minitransformer.cli.check import wait_for_change
 from minitransformer.course import FOLDER
 from minitransformer.exercises.options import add_workshop_arguments, shown
 from minitransformer.exercises.report import paint
 from minitransformer.exercises.workshop import Workshop
+from minitransformer.system.children import Head, run_child
 from minitransformer.system.files import atomic_write
 
 DESCRIPTION = """\
@@ -92,19 +93,16 @@ def open_editor(path: Path) -> None:
 def judge(path: Path) -> Outcome:
     """Run the file as its reader would, within limits, and find the stations in what it prints."""
     environment = dict(os.environ, PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    command, nothing, out = [sys.executable, "-u", str(path)], subprocess.DEVNULL, subprocess.PIPE
-    with subprocess.Popen(command, stdin=nothing, stdout=out, stderr=subprocess.STDOUT, env=environment) as child:
-        timer = threading.Timer(LIMIT, child.kill)
-        timer.start()
+    command, late, status = [sys.executable, "-u", str(path)], False, 1
+    with Head(MOST) as out:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.STDOUT}
         try:
-            printed = child.stdout.read(MOST) if child.stdout else b""
-            late = len(printed) < MOST and child.wait() != 0 and timer.finished.is_set()
-        finally:
-            timer.cancel()
-            child.kill()
-    text = printed.decode("utf-8", "replace").replace("\r\n", "\n")
-    problem = "\n".join(text.splitlines()[-7:]) if child.returncode or "the whole: " not in text else ""
-    if late or len(printed) == MOST:
+            status = run_child(command, LIMIT, 0.0, env=environment, **streams)
+        except subprocess.TimeoutExpired:
+            late = True
+    text = out.kept.decode("utf-8", "replace").replace("\r\n", "\n")
+    problem = "\n".join(text.splitlines()[-7:]) if status or "the whole: " not in text else ""
+    if late or len(out.kept) == MOST:
         problem = f"stopped after {f'{LIMIT} s' if late else f'{MOST:,} bytes'}: is there a loop that never ends?"
     elif re.search(r"^(Syntax|Indentation|Tab)Error: ", problem, re.MULTILINE):
         problem = f"the file cannot be read yet:\n{problem}"

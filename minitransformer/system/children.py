@@ -48,6 +48,18 @@ class Tail:
         return (self.kept.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
 
 
+class Head(Tail):
+    """The beginning of what children print. After `most` bytes the pipe is closed: printing more is an error."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def _read(self, reading: int) -> None:
+        with open(reading, "rb", buffering=0) as stream:
+            while len(self.kept) < self.most and (piece := stream.read(self.most - len(self.kept))):
+                self.kept += piece
+
+
 def run_child(
     command: Sequence[str],
     seconds: float | None = None,

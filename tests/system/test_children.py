@@ -10,7 +10,7 @@ import time
 import pytest
 
 from minitransformer.system import children
-from minitransformer.system.children import KEPT, Tail, last_line, run_child
+from minitransformer.system.children import KEPT, Head, Tail, last_line, run_child
 from tests.processes import kill_all, marked_environment, running, wait_until
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
@@ -83,6 +83,13 @@ def test_child_is_stopped_after_its_time(environment):
 def test_daemon_ends_with_the_child_that_started_it(environment):
     assert run_child(python(DAEMON), env=environment) == 0
     assert not running(environment)
+
+
+def test_head_keeps_the_beginning_and_ends_who_prints_more():
+    with Head(1000) as out:
+        status = run_child(python("while True: print('x' * 99)"), 30.0, stdout=out, stderr=subprocess.DEVNULL)
+    assert status != 0
+    assert out.kept == b"".join([b"x" * 99 + b"\n"] * 10)
 
 
 @linux
