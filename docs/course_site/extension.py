@@ -6,7 +6,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from . import docstrings, exercises, explorer, folds, formulas, links, reference
+from . import beside, docstrings, exercises, explorer, folds, formulas, links, reference
 from .percent import read_outputs
 
 CAPTION = '<p class="caption" role="heading" aria-level="2">'
@@ -68,6 +68,7 @@ def setup(app):
     app.add_config_value("course_site_digest", digest(), "env", [str])
     app.add_lexer("formula", formulas.FormulaLexer)
     app.add_node(folds.Fold, html=(folds.visit_fold, folds.depart_fold))
+    app.add_directive("beside", beside.Beside)
     app.add_directive("exercises", exercises.ExercisePage)
     app.add_directive("reference", reference.Reference)
     app.add_transform(links.FileLinks)
