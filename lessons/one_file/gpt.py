@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 from pydoc_data.topics import topics
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # sharing such small matrices costs more than it saves
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices this small, threads cost more than they save
 import numpy as np
 
-rng, parameters = np.random.default_rng(0), []  # chance, and everything that is learned
+rng, parameters = np.random.default_rng(0), []  # the source of chance, and everything that is learned
 
 
 class Matrix:
     """A random matrix W that is learned, and its gradient, to which every backward pass adds. m and v are for Adam."""
 
     def __init__(self, rows, columns):
-        self.data = rng.normal(0, rows**-0.5, (rows, columns)).astype(np.float32)
+        self.data = rng.normal(0, rows**-0.5, (rows, columns)).astype(np.float32)  # so y is about as large as x
         self.grad, self.m, self.v = np.zeros((3, rows, columns), np.float32)
         parameters.append(self)
 
@@ -44,7 +44,7 @@ class Norm:
         return self.y
 
     def backward(self, dy):
-        return self.r * (dy - self.y * (dy * self.y).mean(axis=-1, keepdims=True))  # the length of x does not matter
+        return self.r * (dy - self.y * (dy * self.y).mean(axis=-1, keepdims=True))  # a longer x would give the same y
 
 
 class Attention:
@@ -56,7 +56,7 @@ class Attention:
     def forward(self, x):
         B, T, C = x.shape
         self.q, self.k, self.v = self.W_qkv.forward(x).reshape(B, T, 3, self.H, -1).transpose(2, 0, 3, 1, 4)
-        s = self.q @ self.k.swapaxes(-1, -2) / float(C // self.H) ** 0.5  # (B, H, T, D) each, so s is (B, H, T, T)
+        s = self.q @ self.k.swapaxes(-1, -2) / (C // self.H) ** 0.5  # q, k, v: (B, H, T, D), so s is (B, H, T, T)
         s = np.where(np.tri(T, dtype=bool), s, -np.inf)  # no character sees a later one
         e = np.exp(s - s.max(axis=-1, keepdims=True))
         self.p = e / e.sum(axis=-1, keepdims=True)
@@ -66,7 +66,7 @@ class Attention:
         B, T, C = dy.shape
         do = self.W_o.backward(dy).reshape(B, T, self.H, -1).swapaxes(1, 2)
         dp, dv = do @ self.v.swapaxes(-1, -2), self.p.swapaxes(-1, -2) @ do
-        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True)) / float(C // self.H) ** 0.5
+        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True)) / (C // self.H) ** 0.5
         dq, dk = ds @ self.k, ds.swapaxes(-1, -2) @ self.q
         return self.W_qkv.backward(np.stack([dq, dk, dv]).transpose(1, 3, 0, 2, 4).reshape(B, T, 3 * C))
 
@@ -92,7 +92,7 @@ class GPT:
         self.E, self.P, self.norm = Matrix(V, C), Matrix(T, C), Norm()  # vectors of characters and of positions
         self.parts = [(Norm(), part) for _ in range(N) for part in (Attention(C, H), FeedForward(C))]
 
-    def forward(self, ids):  # (B, T) -> a score for each character, (B, T, V)
+    def forward(self, ids):  # (B, T) -> z, a score for each character, (B, T, V)
         self.ids, x = ids, self.E.data[ids] + self.P.data[: ids.shape[1]]
         for norm, part in self.parts:
             x = x + part.forward(norm.forward(x))
@@ -137,9 +137,9 @@ def main(text, prompt, steps=1000, B=32, T=64):
     pieces = held_out[np.arange(0, min(len(held_out), 60_000) - T, T)[:, None] + np.arange(T + 1)]
     loss, _ = cross_entropy(model.forward(pieces[:, :-1]), pieces[:, 1:])
     print(f"\n{loss / np.log(2):.2f} bits per character of text that it has not read\n\n{prompt}", end="")
-    ids = [letters.index(letter) for letter in prompt if letter in letters] or [0]
+    ids = [letters.index(letter) for letter in prompt if letter in letters] or [0]  # leaves out unknown characters
     for _ in range(400):  # one character after another: the text so far goes in, and the next one is drawn
-        z = model.forward(np.array([ids[-T:]]))[0, -1].astype(float) / 0.8  # less than 1 prefers the likely ones
+        z = model.forward(np.array([ids[-T:]]))[0, -1].astype(float) / 0.8  # temperature: below 1 favours likely ones
         ids.append(rng.choice(len(z), p=np.exp(z - z.max()) / np.exp(z - z.max()).sum()))
         print(letters[ids[-1]], end="", flush=True)
     print()
@@ -147,4 +147,4 @@ def main(text, prompt, steps=1000, B=32, T=64):
 
 if __name__ == "__main__":
     text = Path(sys.argv[1]).read_text("utf8") if sys.argv[1:] else "\n".join(topics.values())
-    main(text, sys.argv[2] if sys.argv[2:] else "The ") if len(text) > 1000 else sys.exit("this text is too short")
+    sys.exit(main(text, sys.argv[2] if sys.argv[2:] else "The ") if len(text) > 1000 else "this text is too short")

@@ -72,7 +72,7 @@ class Embedding:
         C = self.E.data.shape[1]
         angles = np.arange(ids.shape[1])[:, None] / 10000 ** (np.arange(0, C, 2) / C)  # (T, C / 2)
         positions = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(-1, C)  # sin, cos, sin, cos ...
-        return self.E.data[ids] * np.sqrt(C) + positions  # both are now of size 1
+        return self.E.data[ids] * np.sqrt(C) + positions  # the features of both are now of size about 1
 
     def backward(self, dx, ids):  # it is used for source and target, so it has to be told which ids
         np.add.at(self.E.grad, ids, dx * np.sqrt(dx.shape[-1]))  # grad[ids] += ... would count repeated tokens once
@@ -113,7 +113,7 @@ class FeedForward:
 
 
 class Attention:
-    """A letter of x asks with its query q; each letter of memory has a key k to match, and a value v (section 3.2)."""
+    """A letter of x asks, with a query q, the letters of memory (what it may read): keys k, values v (section 3.2)."""
 
     def __init__(self, C, H):
         self.W_q, self.W_k, self.W_v, self.W_o = (Linear(C, C) for _ in range(4))
@@ -137,7 +137,7 @@ class Attention:
     def backward(self, dy):
         do = self.split(self.W_o.backward(dy))
         dp, dv = do @ self.v.swapaxes(-1, -2), self.p.swapaxes(-1, -2) @ do  # both factors of o = p v
-        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True))  # softmax: dp_i/ds_j = p_i ((i == j) - p_j)
+        ds = self.p * (dp - (self.p * dp).sum(axis=-1, keepdims=True))  # p_i changes with s_j by p_i ((i == j) - p_j)
         ds = ds / np.sqrt(self.q.shape[-1])  # from here on for q k^T alone
         dq, dk = ds @ self.k, ds.swapaxes(-1, -2) @ self.q  # both factors of q k^T
         dx = self.W_q.backward(self.merge(dq))
@@ -145,7 +145,7 @@ class Attention:
 
 
 class Transformer:
-    """Figure 1: the encoder reads a word; the decoder guesses each token of the answer from those it has read."""
+    """Figure 1: the encoder reads a word; the decoder, from that and the tokens so far, guesses the next."""
 
     def __init__(self, V, C=64, H=4, F=128, N=2):
         self.embedding = Embedding(V, C)
@@ -155,10 +155,10 @@ class Transformer:
             for _ in range(N)
         ]
 
-    def forward(self, source, read):  # ids (B, S) and (B, T) -> a score for each token to write, (B, T, V)
+    def forward(self, source, read):  # ids (B, S) and (B, T) -> z, a score for each token to write, (B, T, V)
         self.source, self.read = source, read
         seen = (source != PAD)[:, None, None, :]  # (B, 1, 1, S): nobody looks at the padding of the source
-        past = np.tri(read.shape[1], dtype=bool)  # (T, T), True up to the diagonal: no looking ahead
+        past = np.tri(read.shape[1], dtype=bool)  # (T, T): no looking ahead, so none at the padding, which comes last
         x, y = self.embedding.forward(source), self.embedding.forward(read)
         for attention, norm1, ffn, norm2 in self.encoder:
             x = norm1.forward(x + attention.forward(x, x, seen))
@@ -189,7 +189,7 @@ class Transformer:
 
 
 def cross_entropy(z, write, smoothing=0.1):
-    """The mean of -log p over all tokens but padding -> loss, dz. Label smoothing keeps it above 0.64 (section 5.4)."""
+    """Mean cross-entropy, padding left out -> loss, dz. Label smoothing keeps it above 0.639 (section 5.4)."""
     z = z - z.max(axis=-1, keepdims=True)  # changes no p, and keeps exp from overflowing
     log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
     wanted = (1 - smoothing) * np.eye(z.shape[-1])[write] + smoothing / z.shape[-1]  # each row sums to 1
@@ -204,7 +204,7 @@ def adam(t, C=64, warmup=200, factor=0.2):
         p.m += 0.1 * (p.grad - p.m)  # running means of the gradient, and of its square
         p.v += 0.02 * (p.grad**2 - p.v)
         p.data -= rate * (p.m / (1 - 0.9**t)) / (np.sqrt(p.v / (1 - 0.98**t)) + 1e-9)  # m and v began at 0
-        p.mean += 0.02 * (p.data - p.mean)  # over about 50 steps: steadier than the last (compare section 6.1)
+        p.mean += 0.02 * (p.data - p.mean)  # over about 50 steps: steadier than p.data itself (compare section 6.1)
         p.grad[...] = 0
 
 
@@ -220,7 +220,7 @@ def show(model, word):
     """Print the answer, and beside each of its letters how much each head of the last layer looks at each letter."""
     written = answer(model, [word])[0]
     weights = model.decoder[-1][2].p[0]  # (H, T, S): what cross-attention keeps from its last forward pass
-    print(f"\n{word} -> {written}\n     " + "   ".join([word] * len(weights)) + "   (for each head; @ looks most)")
+    print(f"\n{word} -> {written}\n     " + "   ".join([word] * len(weights)) + "   (for each head; @: looks most)")
     for t, letter in enumerate(written):
         parts = ["".join(" .:-=+*#%@"[int(9.99 * w)] for w in head[t, : len(word)]) for head in weights]
         print(f"   {letter} " + "   ".join(parts))
@@ -230,7 +230,7 @@ def main(words, steps=700):
     for word in words:
         if not 0 < len(word) <= LONGEST or set(word) - set(TOKENS[3:]):
             sys.exit(f"{word!r} is not a word of 1 to {LONGEST} lower-case letters")
-    model, unseen = Transformer(len(TOKENS)), random_words(1000, shortest=5)  # so no short word is kept from training
+    model, unseen = Transformer(len(TOKENS)), random_words(1000, shortest=5)  # there are too few shorter ones to spare
     for step in range(1, steps + 1):
         source, read, write = to_ids([word for word in random_words(64) if word not in unseen])
         loss, dz = cross_entropy(model.forward(source, read), write)
