@@ -317,7 +317,7 @@ def test_zero_gradient_shows_the_factor_that_is_zero(page):
         factors = page.script(
             "return [...document.querySelectorAll('.why .derivation .zero')].map(each => each.innerText)"
         )
-        if name == "decoder.self.ds" or name.endswith(".db_k"):  # of one key; 0 but for rounding
+        if name == "decoder.self.ds" or name.endswith(".db_k"):  # of one key; 0 except for rounding
             assert (text, factors) == ("This gradient is exactly 0, because its terms cancel:", [])
         else:
             assert text.startswith("This gradient is exactly 0, because each of its terms has a factor")
