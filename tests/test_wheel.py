@@ -66,6 +66,8 @@ def test_course_of_a_wheel_works_in_a_folder_of_ones_own_and_the_wheel_stays_as_
     assert "17 lessons, " in run("init", "course")
     course = tmp_path / "course"
     assert str(course / "lessons") in run("lesson", "--json", folder=course)
+    assert sorted(path.name for path in (course / "lessons" / "one_file").iterdir()) == ["gpt.py", "transformer.py"]
+    assert f"python {Path('lessons/one_file/transformer.py')}\n" in run("lesson", folder=course)
     run("start", "02_relu", folder=course / "lessons")
     mine = course / "my_exercises" / "02_relu_backward.py"
     assert "not written yet" in run("check", folder=course, status=1)

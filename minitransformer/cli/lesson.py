@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from minitransformer.course import FOLDER, INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
+from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
 from minitransformer.system.children import run_child
 from minitransformer.system.terminal import wrap
 
@@ -75,7 +75,9 @@ def show_list(as_json: bool) -> int:
     lessons = find_lessons()
     records = [read_record(lesson) for lesson in lessons]
     print("To begin with, in an evening:\n")
-    folder = Path(os.path.relpath(FOLDER / "one_file")) if FOLDER != INSTALLED else FOLDER / "one_file"
+    folder = lessons[0].path.parent / "one_file"
+    if folder.parent != INSTALLED:
+        folder = Path(os.path.relpath(folder))
     for what, command in START.items():
         print(f"    {command.format(folder)}\n" + wrap(what, "    ", "    ") + "\n")
     print("The lessons:\n")

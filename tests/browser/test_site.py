@@ -14,6 +14,8 @@ PAGES = (
     "lessons/README.html",
     "docs/api/functional.html",
     "docs/exercises.html",
+    "docs/one-file-transformer.html",
+    "docs/one-file-gpt.html",
     "docs/benchmarks.html",
     "docs/explorer.html",
     "README.html",
@@ -35,6 +37,27 @@ def test_page_loads_from_the_site_alone(page, site, path, over):
 def test_page_is_not_wider_than_the_window(page, site, path, width):
     page.open(site, path, width=width)
     assert page.overflow() == []
+
+
+@pytest.mark.parametrize(("width", "beside"), [(360, False), (1440, True)])
+@pytest.mark.parametrize("path", [path for path in PAGES if "one-file" in path])
+def test_each_note_stands_beside_its_code_or_below_it_and_hides_nothing(page, site, path, width, beside):
+    page.open(site, path, width=width)
+    places = page.script("""
+        const place = element => { const r = element.getBoundingClientRect(); return [r.x, r.y, r.right, r.bottom]; };
+        return [...document.querySelectorAll(".beside > .note")].map(n => [place(n.previousElementSibling), place(n)]);
+    """)
+    assert len(places) > 40
+    for code, note in places:
+        if beside:
+            assert note[0] >= code[2]
+            assert abs(note[1] - code[1]) < 12
+        else:
+            assert note[1] >= code[3]
+            assert note[0] < code[2]
+        assert max(code[2], note[2]) <= width
+    codes = "return [...document.querySelectorAll('.beside pre')].map(code => code.scrollWidth - code.clientWidth)"
+    assert max(page.script(codes)) == 0
 
 
 @needs_axe

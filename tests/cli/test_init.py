@@ -1,5 +1,6 @@
 """`minitransformer init`: what it copies, what it leaves alone, and that all commands then use that folder."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -43,6 +44,7 @@ def test_lessons_figures_and_exercises_are_copied_without_the_solutions(capsys, 
         Path("lessons/one_sitting.ipynb"),
         Path("plots/05_scaled_dot_product.png"),
     } <= copied
+    assert {path.name for path in copied if path.match("one_file/*")} == {"gpt.py", "transformer.py"}  # without notes
     assert [path.name for path in copied if path.match("exercises/*/*")] == ["exercise.py"] * len(find_exercises())
     for path in copied:
         if path.name != MARKER:
@@ -72,6 +74,26 @@ def test_the_wheel_ships_the_helpers_that_init_copies_and_the_course_has_no_othe
         == {path.stem for path in FOLDER.glob("[a-z]*.py")} - {"make_pages", "wheel"}
         == {*HELPERS, "one_sitting"}
     )
+
+
+def test_the_list_of_lessons_leads_to_the_copied_files_of_one_evening(course, capsys):
+    out = run(capsys, "lesson").out
+    for name in ("transformer", "gpt"):
+        assert f"python {Path('lessons') / 'one_file' / name}.py\n" in out
+
+
+def test_the_wheel_ships_all_that_init_copies(course):
+    strings = [node.value for node in ast.walk(ast.parse((FOLDER / "wheel.py").read_text("utf-8"))) if is_pattern(node)]
+    shipped = {path.relative_to(FOLDER.parent) for pattern in strings for path in FOLDER.parent.glob(pattern)}
+    shipped |= {Path("lessons") / f"{name}.py" for name in HELPERS}
+    copied = {path.relative_to(course) for path in course.rglob("*.*") if path.name != MARKER}
+    assert copied - shipped == set()
+    assert {path.name for path in shipped if path.match("one_file/*")} == {"gpt.py", "transformer.py"}
+
+
+def is_pattern(node):
+    """Whether a node of a syntax tree is a string such as "lessons/*.md"."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "/" in node.value and "*" in node.value
 
 
 def test_a_second_time_only_what_is_missing_is_copied_and_changed_files_are_kept(course, capsys):
