@@ -102,6 +102,11 @@ def lines_of(name):
     return len((ROOT / "lessons" / "one_file" / f"{name}.py").read_text("utf-8").splitlines())
 
 
+def lines_of_scalar_gpt():
+    lines = (ROOT / "tests" / "lessons" / "scalar.py").read_text("utf-8").splitlines()
+    return lines.index("def as_values(arrays):") - lines.index("class Value:") - 2  # without the blank lines after it
+
+
 FACTS = {
     "rows of gradcheck": Fact(r"(?<!with )(?<!of )\b(\d{2,}) (?:proven )?rows\b(?! of one)", gradcheck_rows),
     "rows of gradcheck, all": Fact(r"asymmetry of (\d+) rows", gradcheck_rows),
@@ -125,6 +130,8 @@ FACTS = {
     ),
     "lines of the explorer": Fact(r"scripts that compute have ([\d,]+) lines", explorer_lines),
     "lines of the paper in one file": Fact(r"\b(\d+) lines of NumPy", lambda: lines_of("transformer")),
+    "lines of the GPT in one file": Fact(r"\b(\d+) lines, with training", lambda: lines_of("gpt")),
+    "lines of the GPT of single numbers": Fact(r"\b(\d+) lines, without", lines_of_scalar_gpt),
     "changes of the source": Fact(r"\b(?:of|these|all) ([\d,]{4,}) changes\b", mutation_changes),
 }
 
