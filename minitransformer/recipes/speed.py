@@ -32,7 +32,9 @@ def say_if_slower(recipe: Recipe, options: TrainOptions, config: Any, data: Any)
     Nothing is measured for a model that is wide enough to get as many by itself.
     """
     several = options.threads or 1
-    if several <= threads_of_each(config, options):
+    if of_root(
+        several <= threads_of_each(config, options)
+    ):  # all processes measure, or none: their machines may differ
         return
     print(f"measuring whether {several} threads are faster than one", flush=True)
     one, shared = (

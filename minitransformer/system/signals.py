@@ -111,10 +111,7 @@ class Postponed:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = number
-        if number in (
-            signal.SIGINT,
-            signal.SIGTERM,
-        ):  # a closed terminal hangs up twice: its shell does, then the system
+        if number in (signal.SIGINT, signal.SIGTERM):  # not SIGHUP: a closed terminal sends it twice
             self._restore()
 
     def _restore(self) -> None:

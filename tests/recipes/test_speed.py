@@ -44,6 +44,16 @@ def test_nothing_is_measured_for_one_thread_or_for_as_many_as_the_model_gets_by_
     assert said(threads, config, capsys) == ""
 
 
+@pytest.mark.parametrize("root_measures", [True, False])
+def test_all_processes_measure_if_the_root_does_whatever_their_own_machine_has(
+    root_measures, measured, capsys, monkeypatch
+):
+    measured.update({1: 0.015, 3: 0.052})
+    monkeypatch.setattr(speed, "of_root", lambda enough: not root_measures)
+    for config in (NARROW, WIDE):
+        assert ("note" in said(3, config, capsys)) == root_measures
+
+
 def test_a_step_is_timed_with_a_model_of_its_own():
     options = dataclasses.replace(RECIPE.defaults, threads=1, batch_size=2)
     assert 0 < speed.seconds_of_a_step(RECIPE, options, RECIPE.data(options), 1, 2) < 60
