@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from minitransformer.checks import check_integer
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.system.files import delete
+from minitransformer.system.signals import Postponed
 from minitransformer.training.checkpoint import check_restorable, load_with_arrays, save_checkpoint
 from minitransformer.training.parallel.strategy import saved_threads
 from minitransformer.training.run import TrainingRun
@@ -48,12 +49,14 @@ class Checkpointer:
         if not self.own_layers:
             check_restorable(model)
 
-    def after_step(self, run: TrainingRun, stop: bool = False) -> None:
-        """Save the run if a checkpoint is due. With `stop`, save it and raise Stopped.
+    def after_step(self, run: TrainingRun, signals: Postponed) -> None:
+        """Save the run if a checkpoint is due. After a signal, or with `stop_requested`, save it and raise Stopped.
 
         All processes of a run stop after the same step.
         """
-        if run.strategy.any(stop or self.stop_requested):
+        self.stop_requested |= signals.take()
+        if run.strategy.any(self.stop_requested):
+            self.stop_requested = False  # the next training with this checkpointer goes on
             path = self.save(run)
             raise Stopped(f"stopped after step {run.step:,}, saved {path}", path)
         if run.step % self.interval == 0 or run.is_done:

@@ -88,7 +88,7 @@ def train(
             if evaluate and step % settings.eval_interval == 0:
                 strategy.in_root(evaluate, step, run.history)
             if checkpointer:
-                checkpointer.after_step(run, stop=signals.take())
+                checkpointer.after_step(run, signals)
             elif not run.is_done:
                 signals.deliver()
         return run.finish()

@@ -166,6 +166,15 @@ def test_signal_stops_after_the_step_and_saves(last, number, tmp_path):
     assert newest_checkpoint(tmp_path).name == f"step-{last:08d}.safetensors"
 
 
+def test_a_checkpointer_that_has_stopped_one_training_does_not_stop_the_next(tmp_path):
+    checkpointer = Checkpointer(tmp_path, interval=100)
+    checkpointer.stop_requested = True
+    with pytest.raises(Stopped):
+        run_training(make_model(), checkpointer=checkpointer)
+    run_training(make_model(), checkpointer=checkpointer)
+    assert newest_checkpoint(tmp_path).name == "step-00000009.safetensors"
+
+
 def ctrl_c_twice(step, history):
     signal.raise_signal(signal.SIGINT)
     signal.raise_signal(signal.SIGINT)

@@ -262,9 +262,9 @@ def stopped_in(folder, size, settings, step=3, dropout=0.0):
         if communicator.rank == size - 1:
             after = checkpointer.after_step
 
-            def after_step(run, stop=False):
+            def after_step(run, signals):
                 checkpointer.stop_requested = run.step == step
-                after(run)
+                after(run, signals)
 
             checkpointer.after_step = after_step
         run_training(communicator, settings=settings, checkpointer=checkpointer, dropout=dropout)
