@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 
 from minitransformer.course import FOLDER, INSTALLED, MARKER
-from minitransformer.exercises.options import shown
 from minitransformer.system.files import atomic_write, check_folder
-from minitransformer.system.terminal import quoted
+from minitransformer.system.terminal import quoted, shown
 
 DESCRIPTION = """\
 Copy the lessons, their figures and the exercises to a folder, where you can read, run and change them. Inside this

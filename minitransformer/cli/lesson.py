@@ -5,11 +5,10 @@ import json
 import os
 import signal
 import sys
-from pathlib import Path
 
 from minitransformer.course import INSTALLED, LessonInfo, find_lesson, find_lessons, read_record
 from minitransformer.system.children import run_child
-from minitransformer.system.terminal import wrap
+from minitransformer.system.terminal import shown, wrap
 
 DESCRIPTION = """\
 List the lessons, or run some of them. A lesson is a Python script: read it in an editor, cell by cell. When you run a
@@ -29,8 +28,8 @@ In a checkout, `python lessons/05_scaled_dot_product.py --fast` does the same. T
 """
 
 START = {
-    "the paper in one file of 250 lines, forward and backward by hand": "python {}/transformer.py",
-    "a GPT in one file of 150 lines, which learns to write like a text": "python {}/gpt.py",
+    "the paper in one file, forward and backward by hand": "python {}/transformer.py",
+    "a GPT in one file, which learns to write like a text": "python {}/gpt.py",
     "backprop through a Transformer in one sitting: you write it, and hear of your mistakes": "minitransformer sit",
 }
 
@@ -75,9 +74,7 @@ def show_list(as_json: bool) -> int:
     lessons = find_lessons()
     records = [read_record(lesson) for lesson in lessons]
     print("To begin with, in an evening:\n")
-    folder = lessons[0].path.parent / "one_file"
-    if folder.parent != INSTALLED:
-        folder = Path(os.path.relpath(folder))
+    folder = shown(lessons[0].path.parent / "one_file")
     for what, command in START.items():
         print(f"    {command.format(folder)}\n" + wrap(what, "    ", "    ") + "\n")
     print("The lessons:\n")

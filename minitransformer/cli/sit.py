@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from minitransformer.cli.check import wait_for_change
 from minitransformer.course import FOLDER
-from minitransformer.exercises.options import add_workshop_arguments, shown
+from minitransformer.exercises.options import add_workshop_arguments
 from minitransformer.exercises.report import paint
+from minitransformer.exercises.runner import ENVIRONMENT, LIMITS
 from minitransformer.exercises.workshop import Workshop
 from minitransformer.system.children import Head, run_child
 from minitransformer.system.files import atomic_write
+from minitransformer.system.terminal import shown
 
 DESCRIPTION = """\
 Backprop through a Transformer in one sitting: about 90 to 110 minutes with a pencil, ten stations. The file is copied
@@ -31,7 +33,7 @@ As a notebook it is lessons/one_sitting.ipynb, which `minitransformer init FOLDE
 is 0 if all stations and the whole backward are right, otherwise 1.
 """
 IN_THE_TERMINAL = {"ed", "emacs", "helix", "hx", "joe", "kak", "micro", "nano", "nvim", "pico", "vi", "vim"}
-LIMIT, MOST = 120, 200_000  # seconds, and characters of output, of one run
+LIMIT, MOST = 120, 200_000  # seconds, and bytes of output, of one run
 STATION = re.compile(r"^station ([1-9]|10) of 10, .+: (ok|WRONG|not .+)\n(?:[ \t].*\n)*", re.MULTILINE)
 LESSON = re.compile(r"(?<=\]\()(?=\d\d_\w+\.py\)|one_sitting\.ipynb\))")
 EXPLORER = re.compile(r"See \[[^]]+\]\(\.\./minitransformer/explorer/[^)]+&cell=([^)]+)\)")
@@ -92,12 +94,12 @@ def open_editor(path: Path) -> None:
 
 def judge(path: Path) -> Outcome:
     """Run the file as its reader would, within limits, and find the stations in what it prints."""
-    environment = dict(os.environ, PYTHONIOENCODING="utf-8", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONIOENCODING": "utf-8"}
     command, late, status = [sys.executable, "-u", str(path)], False, 1
     with Head(MOST) as out:
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.STDOUT}
         try:
-            status = run_child(command, LIMIT, 0.0, env=environment, **streams)
+            status = run_child(command, LIMIT, 0.0, LIMITS, env=environment, **streams)
         except subprocess.TimeoutExpired:
             late = True
     text = out.kept.decode("utf-8", "replace").replace("\r\n", "\n")

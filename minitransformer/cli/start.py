@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which, shown
+from minitransformer.exercises.options import NAMES, add_workshop_arguments, chosen, say_which
+from minitransformer.system.terminal import shown
 
 DESCRIPTION = """\
 Copy exercises to your folder my_exercises. Files that are already there are not overwritten:

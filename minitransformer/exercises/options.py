@@ -1,7 +1,6 @@
 """The options that the commands on exercises share: the exercise, and the learner's folder."""
 
 import argparse
-import os
 from pathlib import Path
 
 from minitransformer.exercises.collection import choose_exercises, find_exercises
@@ -39,9 +38,3 @@ def say_which(arguments: argparse.Namespace, exercises: list[Exercise]) -> None:
     """Print the name of the next open exercise, if none was asked for."""
     if arguments.exercise is None:
         print(f"the next open exercise is {exercises[0].name}\n", flush=True)
-
-
-def shown(path: Path) -> Path:
-    """`path` as short as it can be typed: relative to the current directory if it is below that."""
-    absolute, here = Path(os.path.abspath(path)), Path.cwd()
-    return absolute.relative_to(here) if absolute.is_relative_to(here) else path

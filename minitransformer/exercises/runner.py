@@ -50,18 +50,24 @@ def check(exercise: Exercise, path: Path, limit: float = LIMIT) -> tuple[list[Di
     call = f"import sys; sys.path[:] = {paths}; from minitransformer.exercises.runner import main; main(*sys.argv[1:])"
     limits = {**LIMITS, "RLIMIT_CPU": int(limit) + 5}  # a second net, for processes that escape
     with tempfile.TemporaryDirectory() as folder, Tail() as errors:
-        answer, work = Path(folder, "answer.json"), Path(folder, "work")
-        work.mkdir()
-        environment = {**os.environ, **ENVIRONMENT, **dict.fromkeys(TEMPORARY, str(work))}
+        answer, scratch = Path(folder, "answer.json"), Path(folder, "scratch")
+        scratch.mkdir()
+        environment = {**os.environ, **ENVIRONMENT, **dict.fromkeys(TEMPORARY, str(scratch))}
         command = [sys.executable, "-c", call, exercise.name, str(path.absolute()), str(answer)]
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": errors}
         try:
-            status = run_child(command, limit, 0.0, limits, cwd=work, env=environment, **streams)
+            status = run_child(command, limit, 0.0, limits, cwd=scratch, env=environment, **streams)
             found = json.loads(answer.read_text("utf-8"))
             return [diagnosis_from(row) for row in found["diagnoses"]], found["printed"]
         except subprocess.TimeoutExpired:
             return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
-        except (OSError, ValueError, TypeError, LookupError, RecursionError):  # no answer, or none of ours
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            LookupError,
+            RecursionError,
+        ):  # no answer that `main` wrote
             pass
     how = f"by a signal ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
     said = one_line(errors.last_line)[-SHOWN_OF_ERROR:]

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 WIDEST = 100  # columns: longer lines of prose are hard to read
 NARROWEST = 24  # columns for an explanation beside its example; with fewer, it goes below
@@ -135,6 +136,12 @@ def is_closed_pipe(error: BaseException) -> bool:
     if sys.platform == "win32" and isinstance(error, OSError) and error.errno == errno.EINVAL and not error.filename:
         return True
     return isinstance(error, BrokenPipeError)
+
+
+def shown(path: Path) -> Path:
+    """`path` as short as it can be typed: relative to the current directory if it is below that."""
+    absolute, here = Path(os.path.abspath(path)), Path.cwd()
+    return absolute.relative_to(here) if absolute.is_relative_to(here) else path
 
 
 def quoted(path: object) -> str:

@@ -36,7 +36,7 @@ def test_checker_that_is_ended_takes_all_processes_with_it(number, tmp_path):
     loop = Hostile("", f"{DAEMON}daemon(lambda: {SLEEP})\nos.mkdir('begun')\n{SLEEP}")
     process = start(write(loop, tmp_path / "mine"), tmp_path, environment)
     try:
-        wait_until(lambda: list((tmp_path / "temporary").glob("*/work/begun")))
+        wait_until(lambda: list((tmp_path / "temporary").glob("*/scratch/begun")))
         wait_until(lambda: len(running(environment)) == 4)  # the checker, its minder, the check and the daemon
         process.send_signal(number)
         said = process.communicate(timeout=10)[0].decode()
