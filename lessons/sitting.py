@@ -108,11 +108,8 @@ def judge(*functions: Callable[..., Any]) -> bool:
     for line in () if untouched else (line for verdict in verdicts for line in verdict.lines):
         if not again or line.startswith("note:"):
             say(line)
-    passed.discard(station.title)
-    if again:
-        passed.add(station.title)
-    elif summary == "ok":
-        passed.add(station.title)
+    (passed.add if summary == "ok" else passed.discard)(station.title)
+    if summary == "ok" and not again:
         say(f"Pencil: {station.pencil()}.")
         say(f"Remember: {station.remember}")
     elif summary == "WRONG":
@@ -170,7 +167,7 @@ def examine(function: Callable[..., Any], task: Task) -> list[Verdict]:
 
 
 def swapped_outputs(outputs: Any, task: Task) -> tuple[str, ...]:
-    """Two outputs that are right, but stand in each other's place; () if there are none."""
+    """The names of two outputs that were returned in each other's place, or () if there are none."""
     for (a, first), (b, second) in combinations(zip(task.right, outputs, strict=True), 2):
         if is_right(first, task.right[b]) and is_right(second, task.right[a]):
             return a, b

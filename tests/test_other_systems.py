@@ -18,7 +18,6 @@ import pytest
 from minitransformer.cli import dialogue, gradcheck, main, silence
 from minitransformer.experiments.lengths import train_and_test
 from minitransformer.experiments.measuring.equal_terms import prepare_worker, train_all
-from minitransformer.explorer.server import PageServer
 from minitransformer.recipes.folder import RunFolder
 from minitransformer.system.files import named_in_errors
 from minitransformer.system.signals import Interruptions, blocked
@@ -123,10 +122,6 @@ def test_no_more_processes_are_started_than_there_are_trainings(monkeypatch):
     with pytest.raises(AttributeError):
         train_all(print, [("copy",)] * 3, processes=100)  # Windows allows 61
     assert asked == [3]
-
-
-def test_two_servers_never_share_a_port_on_windows():
-    assert PageServer.allow_reuse_address == (sys.platform != "win32")
 
 
 @pytest.mark.parametrize("folder", ["minitransformer", "lessons", "docs", "plots"])

@@ -1,6 +1,6 @@
 """A GPT in one file, forward and backward by hand: it reads a text, and learns to write like it, letter by letter.
 
-    python lessons/one_file/gpt.py                 the text is Python's own documentation; two minutes
+    python lessons/one_file/gpt.py                 the text is Python's own documentation; about a minute
     python lessons/one_file/gpt.py my.txt Once     a text of yours, and how the sample is to begin
 
 NumPy alone, no autograd. transformer.py, beside this file, has the paper's model and explains more; dx is dLoss/dx.

@@ -31,7 +31,7 @@ def random_words(count, shortest=1):
 
 
 def to_ids(words):
-    """For "abc", padded at the end: the encoder reads abc, the decoder reads <cba, and it is to write cba>."""
+    """For "abc", the encoder reads abc, the decoder reads <cba and has to write cba>. All three are padded."""
     texts = [(word, "<" + solve(word), solve(word) + ">") for word in words]
     ids = [[[TOKENS.index(letter) for letter in text.ljust(LONGEST + 1)] for text in three] for three in texts]
     return np.array(ids).swapaxes(0, 1)  # three arrays (B, LONGEST + 1)

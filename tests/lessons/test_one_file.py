@@ -47,6 +47,14 @@ def test_a_file_is_short_and_needs_numpy_alone(name):
     assert imported <= {"os", "sys", "pathlib", "pydoc_data", "numpy"}
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_the_guide_of_the_lessons_says_how_long_a_file_is(name):
+    guide = (FOLDER / "README.md").read_text("utf8")
+    count = len((FOLDER / "one_file" / f"{name}.py").read_text("utf8").splitlines())
+    about = guide.partition(f"(one_file/{name}.py)")[2]
+    assert re.search(r"\b(\d+)\s+lines", about)[1] == str(count)
+
+
 def in_library(model, config):
     """The library's model with the weights of transformer.py, and each of its arrays' names with our parameters."""
     pairs = {"source_embedding.tokens.E": [model.embedding.E]}

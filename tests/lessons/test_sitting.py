@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+import minitransformer as mt
 from docs.course_site.percent import as_notebook, read_outputs, stale_cells
 from minitransformer.course import FOLDER
 from tests.lessons.sitting_answers import ONE_SITTING, STYLES, answers, functions_of, written
@@ -460,3 +461,14 @@ def test_the_notebook_and_the_recorded_outputs_belong_to_the_script():
 def test_reading_takes_less_than_half_of_the_time():
     words = sum(len(line.split()) for line in ONE_SITTING.read_text("utf-8").splitlines())
     assert words / 220 < 40
+
+
+def test_losing_both_side_roads_of_a_wide_norm_changes_its_gradient_by_as_much_as_the_script_says():
+    rng = np.random.default_rng(0)
+    x, dy, gamma = rng.standard_normal((1000, 512)), rng.standard_normal((1000, 512)), np.ones(512)
+    _, cache = mt.functional.layer_norm(x, gamma, np.zeros(512))
+    right = mt.functional.layer_norm_backward(dy, cache)[0]
+    directly = dy / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+    changes = np.linalg.norm(right - directly, axis=-1) / np.linalg.norm(right, axis=-1)
+    least, most = re.search(r"by about (\d) to (\d) % only", " ".join(ONE_SITTING.read_text("utf-8").split())).groups()
+    assert int(least) / 100 < np.median(changes) < int(most) / 100
