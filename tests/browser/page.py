@@ -182,7 +182,7 @@ class Page:
             if element is None:
                 break
             active = self.driver.switch_to.active_element
-            stops.append((element, active.accessible_name, active.aria_role))
+            stops.append((element, active.accessible_name.strip(), active.aria_role))
         self.script("document.activeElement.blur();")
         visible = self.script(scripts.AFTER_TABS)
         return [TabStop(*stop, seen) for stop, seen in zip(stops, visible, strict=True)]
