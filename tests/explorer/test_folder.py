@@ -1,5 +1,7 @@
 """Copies of the page for other web servers."""
 
+import re
+
 import pytest
 
 from minitransformer.explorer import example_data, page_folder, write_page
@@ -37,3 +39,16 @@ def test_the_page_is_a_folder_of_the_package():
     assert page_folder().parent.name == "explorer"
     assert (page_folder() / "data.js").is_file()
     assert "data.js" not in page_files()
+
+
+def test_index_lists_every_script_once_and_each_makes_one_global_of_its_own():
+    listed = re.findall(r'<script src="([^"]+)"></script>', (page_folder() / "index.html").read_text("utf-8"))
+    loaded_when_needed = {"letters.js"}
+    files = {path.relative_to(page_folder()).as_posix() for path in page_folder().rglob("*.js")}
+    assert sorted(listed) == sorted(files - loaded_when_needed)
+    made = [
+        re.findall(r"^(?:const|let|var|function|class|globalThis\.) ?(\w+)", text, re.MULTILINE)
+        for text in ((page_folder() / name).read_text("utf-8") for name in listed)
+    ]
+    assert all(len(names) == 1 for names in made), dict(zip(listed, made, strict=True))
+    assert len({names[0] for names in made}) == len(listed)

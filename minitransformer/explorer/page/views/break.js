@@ -222,7 +222,7 @@ const BreakView = (() => {
     const { state } = App;
     const text = Strings.break;
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
-    const word = MODEL.expected ? "toot" : App.words([first, first]);
+    const word = MODEL.example ? "toot" : App.words([first, first]);
     if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }), onclick: toTests }, text.tryWord(word)));
     if (state.weights === "trained" || !MODEL.weights.trained) return null;
     return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }), onclick: toTests }, text.tryTrained));

@@ -16,7 +16,7 @@ const TrainView = (() => {
         href: App.link({ weights: "untrained" }), onclick: (event) => App.instead(event, () => App.set({ weights: "untrained" })),
       }, text.fromUntrained)),
       element("div", { class: "columns" }, curve(run), answer(run)),
-      run.steps > 0 && MODEL.expected && ForgettingView.section(run),
+      run.steps > 0 && MODEL.example && ForgettingView.section(run),
       run.steps > 0 ? WeightsView.section(run, changes) : element("p", { class: "note" }, text.none),
     ].filter(Boolean));
   }
