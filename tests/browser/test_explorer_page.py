@@ -247,7 +247,7 @@ def test_chosen_number_is_not_hidden_by_the_panel_of_a_narrow_page(page):
 )
 @pytest.mark.parametrize("view", VIEWS)
 def test_focus_stays_when_a_setting_changes(page, view, field, keys, change):
-    open_explorer(page, f"view={view}", width=1440)
+    open_explorer(page, f"view={view}&weights=trained", width=1440)
     page.script("document.querySelector('details.more').open = true")
     page.settle()
     page.script("document.querySelector(arguments[0]).focus()", f"[data-focus={field}]")

@@ -71,8 +71,59 @@ def wait_until(page, condition):
 # --- training ---
 
 
-def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
+def test_training_begins_with_untrained_weights(page):
+    shown(page, "view=model")
+    page.script("[...document.querySelectorAll('header nav a')].find(a => a.innerText === Strings.views.train).click()")
+    press(page, 10)
+    for _ in range(4):
+        press(page, 10)
+    _, losses, _ = trained_by_library(50, untrained=True)
+    np.testing.assert_allclose(losses_of(page), losses, rtol=1e-7)
+    assert (losses[0] > 2.5, losses[1] < losses[0], losses[50] < 0.14) == (True, True, True)
+    assert page.script("return [location.hash, App.weights]") == ["#view=train&steps=50", "untrained"]
+
+
+def test_what_training_made_is_shown_in_other_views_and_back_at_the_start_they_are_trained(page):
+    shown(page, "view=train&steps=5")
+    page.script("App.set({view: 'cell'})")
+    assert losses_of(page)[-1] == pytest.approx(trained_by_library(5, untrained=True)[1][5], rel=1e-9)
+    assert page.script("return document.querySelector('[data-focus=weights]').value") == "untrained"
+    page.script("App.set({view: 'train'})")
+    press(page, 0)
+    page.script("App.set({view: 'cell'})")
+    assert losses_of(page) == pytest.approx(trained_by_library(0)[1], rel=1e-9)
+    assert page.script("return document.querySelector('[data-focus=weights]').value") == "trained"
+
+
+@pytest.mark.parametrize("chosen", ["trained", "untrained"])
+@pytest.mark.parametrize("view", ["train", "cell"])
+def test_weights_in_a_link_hold_in_every_view(page, view, chosen):
+    shown(page, f"view={view}&weights={chosen}&steps=1")
+    expected = trained_by_library(1, untrained=chosen == "untrained")[1]
+    assert losses_of(page) == pytest.approx(expected, rel=1e-9)
+
+
+def test_trained_weights_can_be_trained_on(page):
     shown(page, "view=train")
+    page.script(
+        "[...document.querySelectorAll('main p a')].find(a => a.innerText === Strings.train.from.trained).click()"
+    )
+    press(page, 1)
+    assert losses_of(page) == pytest.approx(trained_by_library(1)[1], rel=1e-9)
+    page.script("App.set({view: 'cell', steps: 0})")
+    assert page.script("return App.weights") == "trained"
+
+
+def test_number_before_the_first_step_leads_to_the_same_number(page):
+    shown(page, "view=train")
+    said = page.text(".facts td a")
+    page.click(".facts td a")
+    page.settle()
+    assert said == page.text("section.value .result strong")
+
+
+def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
+    shown(page, "view=train&weights=trained")
     press(page, 1)
     changes = page.script(
         "return App.machine.weights().flatMap((n) => [...App.machine.data(n)].map((w, i) => w - App.run.start[n][i]))"
@@ -86,7 +137,7 @@ def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
 
 
 def test_weights_that_stay_are_counted_with_the_reason(page):
-    shown(page, "view=train&steps=1")
+    shown(page, "view=train&weights=trained&steps=1")
     said = page.text("main")
     assert "18 of these are biases of keys" in said  # 6 in each of three attentions
     assert "13 of these belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
@@ -97,7 +148,7 @@ def test_weights_that_stay_are_counted_with_the_reason(page):
 
 
 def test_word_of_one_letter_leaves_its_attention_no_choice(page):
-    shown(page, "view=train&word=t&steps=1")
+    shown(page, "view=train&word=t&weights=trained&steps=1")
     said = page.text("main")
     both = 2 * (2 * 36 + 6)  # W_q, W_k and b_q, in the encoder's self-attention and in cross-attention
     assert f"{both} of these belong to an attention that can look at one token only" in said
@@ -106,18 +157,18 @@ def test_word_of_one_letter_leaves_its_attention_no_choice(page):
 
 @pytest.mark.parametrize("lr", [0.001, 0.01, 0.1])
 def test_losses_are_those_of_the_librarys_optimizer(page, lr):
-    shown(page, f"view=train&lr={lr}")
+    shown(page, f"view=train&weights=trained&lr={lr}")
     press(page, 10)
     _, losses, _ = trained_by_library(10, lr)
     np.testing.assert_allclose(losses_of(page), losses, rtol=1e-7)
 
 
 def test_learning_rate_stands_in_the_url_and_begins_anew(page):
-    shown(page, "view=train&steps=1")
+    shown(page, "view=train&weights=trained&steps=1")
     page.script(
         "const s = document.querySelector('[data-focus=lr]'); s.value = '0.001'; s.dispatchEvent(new Event('change'))"
     )
-    assert page.script("return location.hash") == "#view=train&steps=1&lr=0.001"
+    assert page.script("return location.hash") == "#view=train&weights=trained&steps=1&lr=0.001"
     assert losses_of(page)[1] == pytest.approx(trained_by_library(1, 0.001)[1][1], rel=1e-9)
     page.go("index.html#view=train&lr=7")
     assert page.script("return App.state.lr") == 0.01
@@ -143,13 +194,13 @@ def test_back_to_the_start_is_exactly_the_start(page):
 
 
 def test_first_right_answer_from_untrained_weights_is_found(page):
-    shown(page, "view=train&weights=untrained&steps=100")
+    shown(page, "view=train&steps=100")
     _, _, right = trained_by_library(100, untrained=True)
     assert f"The model first wrote the right answer after step {right.index(True)}." in page.text(".seen")
 
 
 def test_forgetting_is_counted_as_the_library_counts(page):
-    shown(page, "view=train&steps=1")
+    shown(page, "view=train&weights=trained&steps=1")
     page.click('[data-focus="test"]')
     wait_until(page, "document.querySelectorAll('.counts li').length === 2")
     assert count_right(load_example().model) == 332
@@ -172,7 +223,7 @@ def test_long_training_can_be_watched_and_stopped(page):
 
 
 def test_heat_map_of_a_change_answers_to_keys(page):
-    shown(page, "view=train&steps=1")
+    shown(page, "view=train&weights=trained&steps=1")
     page.script("document.querySelector('[data-change=E] canvas').focus()")
     page.press("HOME", "ARROW_DOWN", "ARROW_RIGHT")
     said = page.text("[data-change=E] output")

@@ -5,7 +5,7 @@ const App = (() => {
 
   const { element } = Dom;
   const DEFAULTS = {
-    view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "trained", mistake: "", show: "both",
+    view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr"]);
@@ -23,6 +23,7 @@ const App = (() => {
   const app = {
     state, set, instead, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
+    get weights() { return weights(); },
     get run() { return made; },
     get machine() { return made.machine; },
     get losses() { return made.losses; },
@@ -38,7 +39,7 @@ const App = (() => {
       state[name] = text === null ? usual : NUMBERS.has(name) ? Number(text) || 0 : text;
     }
     if (!Object.hasOwn(VIEWS, state.view)) state.view = DEFAULTS.view;
-    if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = DEFAULTS.weights in MODEL.weights ? DEFAULTS.weights : Object.keys(MODEL.weights)[0];
+    if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = "";
     if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
     if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
@@ -125,9 +126,16 @@ const App = (() => {
     return Mistakes.list.find((mistake) => mistake.id === id)?.options ?? {};
   }
 
+  /* The weights of the state. If nobody has chosen, training begins with the untrained ones, and what came of it is shown
+     in all views; otherwise they are the trained ones. */
+  function weights() {
+    const usual = state.view === "train" || state.steps > 0 ? "untrained" : "trained";
+    return state.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
+  }
+
   /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). Other sequences have no
      changes by hand. */
-  function build({ weights = state.weights, mistake = state.mistake, sequences = null } = {}) {
+  function build({ weights: chosen = weights(), mistake = state.mistake, sequences = null } = {}) {
     const changes = sequences ? [] : edits();
     sequences ??= ids();
     const machine = Engine.build(MODEL.sizes, {
@@ -138,7 +146,7 @@ const App = (() => {
       const array = machine.arrays.get(name);
       if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
     }
-    machine.fill(MODEL.weights[weights], MODEL.PE, sequences);
+    machine.fill(MODEL.weights[chosen], MODEL.PE, sequences);
     machine.run();
     return machine;
   }
@@ -152,8 +160,8 @@ const App = (() => {
 
   /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
   function compute() {
-    const { word, answer, padding, smoothing, weights, mistake, edits: byHand, lr, steps } = state;
-    const key = JSON.stringify([word, answer, padding, smoothing, weights, mistake, byHand, lr]);
+    const { word, answer, padding, smoothing, mistake, edits: byHand, lr, steps } = state;
+    const key = JSON.stringify([word, answer, padding, smoothing, weights(), mistake, byHand, lr]);
     if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build(), 0), { key });
     return made.advance(steps, PATIENCE);
   }
@@ -264,9 +272,9 @@ const App = (() => {
       });
       return element("div", {}, element("label", {}, text[name], field), message);
     };
-    const choice = (name, options) => element("label", {}, text[name], element("select", {
-      value: state[name], "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
-    }, options.map((option) => element("option", { value: option, selected: option === state[name] }, text[option] ?? option))));
+    const choice = (name, options, chosen = state[name]) => element("label", {}, text[name], element("select", {
+      "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
+    }, options.map((option) => element("option", { value: option, selected: option === chosen }, text[option] ?? option))));
     const padding = element("label", {}, text.padding, element("select", {
       "data-focus": "padding", onchange: (event) => set({ padding: Number(event.target.value), edits: "" }),
     }, [0, 1, 2, 3].map((n) => element("option", { value: n, selected: n === state.padding }, String(n)))));
@@ -277,7 +285,7 @@ const App = (() => {
       element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       typed("word", own(sequences.source.slice(0, sequences.source.length - MODEL.source_end.length - state.padding))), typed("answer", own(sequences.target)),
-      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights)),
+      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights()),
       choice("show", ["both", "values", "gradients"]), more);
   }
 

@@ -354,7 +354,10 @@ const Strings = {
     progress: (steps, all) => `step ${steps} of ${all}`,
     stop: "Stop (Esc)",
     guess: (loss, lr) => `Nothing has moved yet. Guess first: the loss is ${loss}. What is it after one step with lr = ${lr}?`,
-    fromUntrained: "Or begin with untrained weights.",
+    from: {
+      trained: "The weights are untrained: random numbers. Or go on with the trained ones.",
+      untrained: "The weights are trained already. Or begin with untrained ones.",
+    },
     went: (before, now, steps) => `The loss went from ${before} to ${now} in ${steps === 1 ? "one step" : `${steps} steps`}.`,
     lowest: (loss, step) => `It was lowest after step ${step}: ${loss}.`,
     sign: (moved, all, least, most, lr, small, large) =>

@@ -219,18 +219,18 @@ const BreakView = (() => {
 
   /* Nothing differs: another word, or other weights, for which the mistake matters. */
   function offer() {
-    const { state } = App;
+    const { state, weights } = App;
     const text = Strings.break;
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
     const word = MODEL.example ? "toot" : App.words([first, first]);
     if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }), onclick: toTests }, text.tryWord(word)));
-    if (state.weights === "trained" || !MODEL.weights.trained) return null;
+    if (weights === "trained" || !MODEL.weights.trained) return null;
     return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }), onclick: toTests }, text.tryTrained));
   }
 
   function curves({ right, wrong }) {
     const text = Strings.break;
-    const untrained = App.state.weights !== "untrained" && MODEL.weights.untrained;
+    const untrained = App.weights !== "untrained" && MODEL.weights.untrained;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: text.wrongModel, class: "wrong" },
     ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),

@@ -12,8 +12,8 @@ const Experiments = (() => {
 
   /* The part of the state that all results depend on, except for the mistake. */
   function input() {
-    const { word, answer, padding, smoothing, weights } = App.state;
-    return JSON.stringify([word, answer, padding, smoothing, weights]);
+    const { word, answer, padding, smoothing } = App.state;
+    return JSON.stringify([word, answer, padding, smoothing, App.weights]);
   }
 
   function results() {
@@ -61,8 +61,8 @@ const Experiments = (() => {
     const [id, name] = pair;
     const { source, target } = App.ids();
     const mistake = Mistakes.list.find((each) => each.id === id);
-    const { weights, smoothing } = App.state;
-    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake, smoothing });
+    const { weights, state } = App;
+    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake, smoothing: state.smoothing });
     const detector = Mistakes.detectors.find((each) => each.id === name);
     const pieces = detector.work ? detector.work(context) : atOnce(() => detector.run(context));
     return { pair, pieces, done: 0, count: 2 * context.steps + 1 };

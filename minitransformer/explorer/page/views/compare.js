@@ -28,7 +28,7 @@ const CompareView = (() => {
   /* One model: App's own machine, with its steps of training, or one with the other weights. */
   function side(weights) {
     const { state, machine, run } = App;
-    if (weights === state.weights) return { weights, machine, steps: run.steps };
+    if (weights === App.weights) return { weights, machine, steps: run.steps };
     const { word, answer, padding, smoothing, mistake, edits } = state;
     const key = JSON.stringify([weights, word, answer, padding, smoothing, mistake, edits]);
     if (other?.key !== key) other = { key, machine: App.build({ weights }) };

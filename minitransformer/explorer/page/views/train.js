@@ -12,9 +12,7 @@ const TrainView = (() => {
     content.append(...[
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), controls(run),
       element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
-      run.steps === 0 && App.state.weights !== "untrained" && "untrained" in MODEL.weights && element("p", {}, element("a", {
-        href: App.link({ weights: "untrained" }), onclick: (event) => App.instead(event, () => App.set({ weights: "untrained" })),
-      }, text.fromUntrained)),
+      run.steps === 0 && otherStart(),
       element("div", { class: "columns" }, curve(run), answer(run)),
       run.steps > 0 && MODEL.example && ForgettingView.section(run),
       run.steps > 0 ? WeightsView.section(run, changes) : element("p", { class: "note" }, text.none),
@@ -32,6 +30,15 @@ const TrainView = (() => {
       element("button", { type: "button", "data-focus": "steps-0", onclick: () => set({ steps: 0 }) }, text.back),
       choice(text.rate, "lr", App.rates, (lr) => String(lr), Number),
       run.steps >= App.mostSteps && element("p", { class: "note" }, text.most(App.mostSteps)));
+  }
+
+  /* Training begins untrained, or where another training has ended. */
+  function otherStart() {
+    const weights = App.weights === "untrained" ? "trained" : "untrained";
+    if (!(weights in MODEL.weights)) return null;
+    return element("p", {}, element("a", {
+      href: App.link({ weights }), onclick: (event) => App.instead(event, () => App.set({ weights })),
+    }, Strings.train.from[weights]));
   }
 
   /* A select that sets one name of the state. */
@@ -101,7 +108,7 @@ const TrainView = (() => {
       const isRight = now.written === now.right;
       return element("tr", {}, element("th", { scope: "row" }, App.tokenText(now.right)),
         element("td", {}, Show.number(before.probability)),
-        element("td", {}, element("a", { href: App.link({ view: "cell", cell: App.setCell(cell) }) }, Show.number(now.probability))),
+        element("td", {}, element("a", { href: App.link({ view: "cell", cell: App.setCell(cell), weights: App.weights }) }, Show.number(now.probability))),
         element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
         element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
     });
