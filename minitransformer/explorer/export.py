@@ -3,7 +3,7 @@
 The page reads `data.js`, a script that defines one object, MODEL. In Python it is a dictionary with the same names:
 
     title          str, such as "stop → pots"
-    task           the toy task whose right answers the page may show, such as "reverse", or None
+    task           the toy task whose right answers the page knows (tasks.js), such as "reverse", or None
     sizes          {"C", "H", "D", "F", "V", "layers"}
     norm_eps       float, inside the root of LayerNorm
     tokens         the names of the V tokens in the order of their ids, beginning with pad, bos and eos
@@ -11,6 +11,7 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     source_end     the ids that follow every source: [2] where sources end with eos, or []
     source         ids (S,), without source_end
     target         ids (T - 1,), without bos and eos
+    answer         "given" if the target was given, or "model" if it is what the model writes
     max_length     the longest source and target that can be typed, without these
     PE             (max_length + 4, C) sinusoids in float64, for eos and up to three tokens of padding
     weights        {"trained": {name: array}, "untrained": {name: array}}
@@ -132,12 +133,13 @@ def model_data(
         raise ValueError(f"there are names of {len(writing.tokens)} tokens, and the model has {config.vocab_size}")
     most = min(LONGEST, config.max_len - 1)
     check_lengths(source, target or (), most)
+    answer = "model" if target is None else "given"
     if target is None:
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
         target = [id for id in ids if id not in (PAD, BOS, EOS)][:most]
     initial = named_weights(Transformer(config, seed=seed, dtype=model.output.E.data.dtype))
     untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
-    return _data(model, untrained, writing, source, target, most)
+    return _data(model, untrained, writing, source, target, most, answer)
 
 
 def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> None:
@@ -147,7 +149,7 @@ def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> No
             raise ValueError(f"the {name} has {len(ids)} tokens, and the explorer shows from {least} to {most}")
 
 
-def _data(model, untrained, writing, source, target, most):
+def _data(model, untrained, writing, source, target, most, answer="given"):
     config = model.config
     C, H = config.d_model, config.num_heads
     sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
@@ -159,6 +161,7 @@ def _data(model, untrained, writing, source, target, most):
         "tokens": list(writing.tokens),
         "separator": writing.separator,
         "source_end": list(writing.end),
+        "answer": answer,
         "source": [int(id) for id in source],
         "target": [int(id) for id in target],
         "max_length": most,

@@ -15,13 +15,15 @@ const App = (() => {
   const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
   const VIEWS = { model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
   const state = { ...DEFAULTS };
-  const answers = {}; // source -> what the model writes
+  const answers = new Map(); // what the trained model writes, by model and source
+  const past = []; // what each change has replaced: states without what is only display
+  let refused = null; // a word of the address that cannot be shown: {name, text, why}
   let moreSettings = false; // whether they are unfolded
   let made = null; // the last run, and the key that says what it was computed from
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, instead, cell, setCell, select, ids, label, cellText, cellSummary, tokenText, words, build, trained, edit, edits, link,
+    state, set, instead, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -47,8 +49,11 @@ const App = (() => {
     if (!RATES.includes(state.lr)) state.lr = DEFAULTS.lr;
     state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
     state.smoothing = state.smoothing ? 0.1 : 0;
-    if (problem(state.word)) state.word = "";
-    if (problem(state.answer)) state.answer = "";
+    refused = null;
+    for (const name of ["word", "answer"]) {
+      const why = problem(state[name]);
+      if (why) [refused, state[name]] = [{ name, text: state[name], why }, ""];
+    }
   }
 
   function link(changes = {}) {
@@ -58,16 +63,32 @@ const App = (() => {
     return `#${given.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",")}`;
   }
 
-  /* Change the state, the URL and the page. The browser's Back returns from another view, and if asked to `remember`. */
+  /* What changes numbers: words, weights, steps, edits, a mistake. */
+  const numbersOf = (given) => Object.fromEntries(Object.entries(given).filter(([name]) => !DISPLAY.has(name)));
+  const differ = (a, b) => Object.keys(b).some((name) => a[name] !== b[name]);
+
+  /* Change the state, the URL and the page. The browser's Back returns from another view, takes back what changes
+     numbers, and returns if asked to `remember`. */
   function set(changes, { remember = false } = {}) {
     const viewChanges = changes.view && changes.view !== state.view;
+    const before = numbersOf(state);
     Object.assign(state, changes);
+    refused = null;
     const url = link();
-    if (viewChanges || remember) history.pushState(null, "", url);
+    const counts = differ(state, before);
+    if (counts) past.push(before);
+    if (viewChanges || counts || remember) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
     render();
     if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
     if (viewChanges) window.scrollTo(0, 0);
+  }
+
+  /* Take back the last change of numbers, and stay in the view. */
+  function undo() {
+    const before = past.pop();
+    set(before);
+    past.pop(); // this change itself
   }
 
   /* --- tokens --- */
@@ -101,23 +122,43 @@ const App = (() => {
   /* The ids that the model reads and is to write, with padding. */
   function ids() {
     const source = state.word ? parse(state.word) : MODEL.source;
-    const target = state.answer ? parse(state.answer) : state.word ? answerTo(source) : MODEL.target;
+    const target = answer().ids;
     const padding = Array(state.padding).fill(Engine.PAD);
     return { source: [...source, ...MODEL.source_end, ...padding], target: [...target, ...padding] };
   }
 
-  const TASKS = {
-    copy: (source) => source,
-    reverse: (source) => [...source].reverse(),
-    sort: (source) => [...source].sort((a, b) => a - b),
-  };
+  /* What the model is to write, and whose answer that is: {ids, origin}. The origin "task" is the right answer by the
+     rule of the task, "own" is one that a person gave, and "model" is what the trained model writes, which nobody has
+     checked. */
+  function answer() {
+    const source = state.word ? parse(state.word) : MODEL.source;
+    const right = Tasks.solve(source);
+    const given = state.answer ? parse(state.answer) : !state.word && MODEL.answer === "given" ? MODEL.target : null;
+    if (given) return { ids: given, origin: String(given) === String(right) ? "task" : "own" };
+    return right ? { ids: right, origin: "task" } : { ids: answerOfModel(source), origin: "model" };
+  }
 
-  /* The right answer of a task that is known here, and otherwise what the model writes itself. */
-  function answerTo(source) {
-    if (MODEL.task in TASKS) return TASKS[MODEL.task](source);
-    const key = source.join(" ");
-    answers[key] ??= Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps }, MODEL.weights.trained, MODEL.PE, [...source, ...MODEL.source_end], MODEL.max_length);
-    return answers[key].length ? answers[key] : MODEL.target;
+  function answerOfModel(source) {
+    const key = `${MODEL.title} ${source}`;
+    if (!answers.has(key)) answers.set(key, decode(MODEL.weights[Object.keys(MODEL.weights)[0]], [...source, ...MODEL.source_end]));
+    return answers.get(key);
+  }
+
+  const decode = (weights, source, options = {}) =>
+    Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps, ...options }, weights, MODEL.PE, source, MODEL.max_length);
+
+  /* The ids that the model writes by itself, each token after its own tokens before; null if numbers other than weights
+     are changed by hand, because they belong to the rows of the given answer. */
+  function written() {
+    const { machine, steps } = made;
+    if (made.written?.steps === steps) return made.written.ids;
+    if (edits().some(({ name }) => machine.arrays.get(name)?.role !== "weight")) return null;
+    const { source, target } = ids();
+    const rows = Training.rowsOf(machine);
+    const allRight = rows.every((row) => row.right === row.written); // then its own tokens are the given ones
+    const weights = Object.fromEntries(machine.weights().map((name) => [name, machine.data(name)]));
+    made.written = { steps, ids: allRight ? target.filter((id) => id !== Engine.PAD) : decode(weights, source, mistakeOptions()) };
+    return made.written.ids;
   }
 
   /* --- computing --- */
@@ -251,7 +292,7 @@ const App = (() => {
     }, text));
     return element("header", { class: "top" },
       element("a", { class: "skip", href: "#content", onclick: (event) => { event.preventDefault(); document.getElementById("content").focus(); } }, Strings.skip),
-      element("div", { class: "title" }, element("strong", {}, MODEL.title), element("span", {}, Strings.heading)),
+      element("div", { class: "title" }, element("strong", {}, title()), element("span", {}, Strings.heading)),
       element("nav", { "aria-label": Strings.navigation }, links));
   }
 
@@ -270,7 +311,7 @@ const App = (() => {
           if (!wrong) later(() => set(name === "word" ? { word: field.value, answer: "", edits: "" } : { answer: field.value, edits: "" }));
         },
       });
-      return element("div", {}, element("label", {}, text[name], field), message);
+      return element("div", {}, element("label", {}, name === "answer" ? text.answers[answer().origin] : text[name], field), message);
     };
     const choice = (name, options, chosen = state[name]) => element("label", {}, text[name], element("select", {
       "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
@@ -301,21 +342,32 @@ const App = (() => {
 
   function status() {
     const { machine } = made;
-    const z = machine.data("output.z"), V = MODEL.sizes.V;
-    const length = ids().target.filter((id) => id !== Engine.PAD).length + 1;
-    const written = Array.from({ length }, (_, t) => {
-      const row = [...z.slice(t * V, (t + 1) * V)];
-      return tokenText(row.indexOf(Math.max(...row)));
-    });
+    const spell = (list) => list.map(tokenText).join(" ");
+    const own = written();
+    const { ids: wanted, origin } = answer();
+    const rows = Training.rowsOf(machine);
+    const predicted = spell(rows.map((row) => row.written));
+    const right = own && String(own) === String(wanted);
     const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
+    const button = (label, onclick, disabled = false) => element("button", { type: "button", class: "quiet", disabled, onclick }, label);
     return element("p", { class: "status", role: "status" },
-      element("strong", {}, text.loss(Show.number(machine.loss))), " ", text.writes(written.join(" ")),
+      refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
+      element("strong", {}, text.loss(Show.number(machine.loss))),
+      own && [" · ", text.writes(spell(own) || text.nothing), " ", origin === "model" ? text.unchecked : TrainView.mark(right)],
+      !right && [" · ", text.predicts(predicted)],
       state.steps > 0 && [" · ", text.steps(state.steps)],
       edited > 0 && [" · ", text.edits(edited)],
       state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
-        element("button", { type: "button", onclick: () => set({ mistake: "" }) }, text.remove)),
-      changed() && [" ", element("button", { type: "button", class: "quiet", onclick: () => set({ ...DEFAULTS, view: state.view, show: state.show }) }, text.reset)]);
+        button(text.remove, () => set({ mistake: "" }))),
+      changed() && [" ", button(text.undo, undo, past.length === 0), " ", button(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
+  }
+
+  /* "stop → pots": what is read and what is to be written. */
+  function title() {
+    const own = (list) => words(list.filter((id) => id > Engine.EOS));
+    const { source, target } = ids();
+    return `${own(source)} → ${own(target)}`;
   }
 
   const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !DISPLAY.has(name) && state[name] !== usual);
@@ -334,7 +386,7 @@ const App = (() => {
     Training.hideProgress();
     const frame = document.getElementById("app");
     const [focused, inside] = [document.activeElement?.getAttribute("data-focus"), frame.contains(document.activeElement)];
-    document.title = Strings.title(MODEL.title);
+    document.title = Strings.title(title());
     document.documentElement.lang = Strings.language;
     const content = element("main", { id: "content", tabindex: -1, class: `view-${state.view}` });
     replace(frame, [header(), inputs(), status(), content, footer()]);
@@ -357,7 +409,11 @@ const App = (() => {
     read();
     render();
     performance.mark("ready");
-    window.addEventListener("popstate", () => { read(); render(); }); // also after a link to another state
+    window.addEventListener("popstate", () => { // also after a link to another state
+      read();
+      if (past.length && !differ(state, past.at(-1))) past.pop();
+      render();
+    });
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (Math.abs(window.innerWidth - width) < 8) return;

@@ -14,6 +14,7 @@ globalThis.MODEL = {
 "tokens": ["pad", "bos", "eos", "o", "p", "s", "t"],
 "separator": "",
 "source_end": [],
+"answer": "given",
 "source": [5, 6, 3, 4],
 "target": [4, 3, 6, 5],
 "max_length": 8,

@@ -9,6 +9,7 @@ const Engine = (() => {
   "use strict";
 
   const PAD = 0, BOS = 1, EOS = 2;
+  const ROUNDING = 1e-12;
   const STEP = 1e-30; // of the complex step: its square is below every float64
 
   class Machine {
@@ -108,6 +109,12 @@ const Engine = (() => {
 
     get loss() {
       return this.value("output.L");
+    }
+
+    /* Whether a gradient is 0 except for rounding: its largest entry is 12 orders below the largest of the logits'. */
+    isRounding(name) {
+      const largest = (array) => this.data(array).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      return this.get(name).role === "gradient" && largest(name) > 0 && largest(name) < ROUNDING * largest("output.dz");
     }
 
     /* The array that holds the gradient of `name`, or the array that `name` is the gradient of; null if there is none. */
@@ -304,12 +311,17 @@ const Engine = (() => {
   }
 
   /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. One machine
-     with room for all is enough: under the causal mask no row sees the padding after it. */
+     with room for all is enough, because under the causal mask no row sees the padding after it; a planted mistake may
+     see it, and gets one machine for each length. */
   function greedyDecode(sizes, options, weights, PE, source, longest) {
-    const machine = new Machine(sizes, { ...options, S: source.length, T: longest + 1 });
+    const make = (T) => new Machine(sizes, { ...options, S: source.length, T });
+    const planted = Boolean(options.replaced) || options.causal === false;
+    const roomy = planted ? null : make(longest + 1);
     const written = [];
     while (written.length < longest) {
-      machine.fill(weights, PE, { source, target: [...written, ...Array(longest - written.length).fill(PAD)] });
+      const machine = roomy ?? make(written.length + 1);
+      const room = machine.lengths.target - 1 - written.length;
+      machine.fill(weights, PE, { source, target: [...written, ...Array(room).fill(PAD)] });
       machine.run(machine.forward);
       const row = machine.data("output.z").slice(written.length * sizes.V, (written.length + 1) * sizes.V);
       const next = row.indexOf(Math.max(...row));

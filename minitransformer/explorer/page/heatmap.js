@@ -95,7 +95,8 @@ const Heatmap = (() => {
     const { ink, paper, text, faint, mark } = colors(kind);
     const { cellWidth, cellHeight, numbers } = layout;
     let most = largest ?? 0;
-    if (largest === undefined) for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);
+    if (largest === undefined && App.machine.isRounding(array.name)) most = Infinity; // no color for what is 0 in truth
+    else if (largest === undefined) for (const value of values) if (Math.abs(value) > most) most = Math.abs(value);
     context.font = FONT;
     context.textAlign = "center";
     context.textBaseline = "middle";

@@ -86,6 +86,7 @@ const CellView = (() => {
         element("p", { class: "formula" }, element("span", { class: `name ${kind}` }, ...Dom.formula([Show.symbol(symbol)])),
           element("small", {}, ` (${shape.join(", ")})`), definition && [" = ", ...Dom.formula(Show.letters(definition, machine))]),
         planted(name),
+        machine.isRounding(name) && element("p", { class: "note" }, Strings.cell.rounding),
         Heatmap.heatmap({
           name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),

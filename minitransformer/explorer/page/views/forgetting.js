@@ -20,7 +20,7 @@ const ForgettingView = (() => {
     });
     const rose = rows.filter((each) => each.now.loss > each.before.loss).length;
     return element("section", {}, element("h2", {}, text.others), element("p", { class: "note" }, text.othersIntro),
-      TrainView.table([text.word, text.loss(text.before), text.loss(text.now), text.wrote, text.writes], rows.map(row)),
+      TrainView.table([text.word, text.loss(text.before), text.loss(text.now), text.before, text.now], rows.map(row)),
       element("p", {}, text.othersRose(rose, rows.length)), allWords(run));
   }
 

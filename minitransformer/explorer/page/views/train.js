@@ -82,6 +82,7 @@ const TrainView = (() => {
   function rightness(run) {
     const text = Strings.train;
     const first = run.firstRight;
+    if (App.answer().origin === "model") return [];
     if (first < 0) return [text.rightNever];
     const wrongNow = run.rows.at(-1).some(({ right, written }) => right !== written);
     return [first === 0 ? text.rightAtStart : text.rightSince(first), ...(wrongNow ? [text.wrongNow] : first < run.rows.length - 1 ? [text.rightNow] : [])];
@@ -94,7 +95,7 @@ const TrainView = (() => {
     return element("section", {}, element("h2", {}, text.curve),
       Dom.chart([{ values: losses, label: text.lossAxis, class: "value" }], {
         label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis, log: App.state.axis === "log",
-        marks: firstRight > 0 ? [{ at: firstRight, text: text.firstRight }] : [],
+        marks: firstRight > 0 && App.answer().origin !== "model" ? [{ at: firstRight, text: text.firstRight }] : [],
       }),
       choice(text.axis, "axis", ["linear", "log"], (name) => text[name]));
   }
@@ -112,13 +113,14 @@ const TrainView = (() => {
         element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
         element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
     });
-    return element("section", {}, element("h2", {}, text.answer), element("p", { class: "note" }, text.answerIntro),
-      table([text.row, text.before, text.now, "", text.writes], rows));
+    return element("section", {}, element("h2", {}, text.answer(App.answer().origin)), element("p", { class: "note" }, text.answerIntro),
+      table([text.row, text.before, text.now, "", text.predicts], rows));
   }
 
   const bar = (share, kind) => element("span", { class: `share ${kind}`, style: `width: ${(100 * share).toFixed(1)}%` });
 
-  const mark = (isRight) => element("span", { class: `verdict ${isRight ? "right" : "wrong"}` }, element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"),
+  /* Whether tokens are those of the answer; nothing if nobody has checked that. */
+  const mark = (isRight) => App.answer().origin !== "model" && element("span", { class: `verdict ${isRight ? "right" : "wrong"}` }, element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"),
     element("span", { class: "unseen" }, isRight ? Strings.train.right : Strings.train.wrong));
 
   function table(headings, rows) {
