@@ -92,12 +92,6 @@ def mutation_changes():
     return sum(int(line[1].replace(",", "")) for line in table["cells"])
 
 
-def explorer_lines():
-    page = ROOT / "minitransformer" / "explorer" / "page"
-    names = ("engine.js", "formulas.js", "language.js")
-    return sum(len((page / name).read_text("utf-8").splitlines()) for name in names)
-
-
 def lines_of(name):
     return len((ROOT / "lessons" / "one_file" / f"{name}.py").read_text("utf-8").splitlines())
 
@@ -128,7 +122,6 @@ FACTS = {
     "memory of two key heads": Fact(
         r"\b([\d,]+) MB with tiled attention and two", lambda: activation_megabytes(attention="tiled", num_kv_heads=2)
     ),
-    "lines of the explorer": Fact(r"scripts that compute have ([\d,]+) lines", explorer_lines),
     "lines of the paper in one file": Fact(r"\b(\d+) lines of NumPy", lambda: lines_of("transformer")),
     "lines of the GPT in one file": Fact(r"\b(\d+) lines, with training", lambda: lines_of("gpt")),
     "lines of the GPT of single numbers": Fact(r"\b(\d+) lines, without", lines_of_scalar_gpt),
