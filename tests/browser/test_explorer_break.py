@@ -238,7 +238,7 @@ def test_arrow_keys_go_from_array_to_array(page):
 
 def test_numbers_say_what_the_right_line_is(page):
     page.open(FOLDER, "index.html#view=cell&cell=cross.ds&mistake=softmax-entry-by-entry")
-    notes = page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.innerText);")
+    notes = page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.textContent);")
     assert len(notes) == 1
     assert notes[0].startswith("✗ planted mistake; the right line is: ds")
     page.open(FOLDER, "index.html#view=cell&cell=decoder.self.p&mistake=causal-mask-off")

@@ -3,11 +3,14 @@ const Dom = (() => {
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
+  const MATH = "http://www.w3.org/1998/Math/MathML";
+  const MATH_TAGS = new Set(["math", "mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "munder", "mover", "mfrac", "msqrt"]);
   const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "circle", "polyline", "marker", "defs", "title"]);
 
   /* element("button", {class: "primary", onclick: f}, "text", another element, ...). null and false are left out. */
   function element(tag, attributes = {}, ...children) {
-    const made = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
+    const space = SVG_TAGS.has(tag) ? SVG : MATH_TAGS.has(tag) ? MATH : null;
+    const made = space ? document.createElementNS(space, tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
       if (value === null || value === undefined || value === false) continue;
       if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
@@ -18,22 +21,29 @@ const Dom = (() => {
     return made;
   }
 
-  /* Pieces of `Show` as elements. A piece with a cell is a button that calls follow(cell). */
+  /* Nodes and pieces of `Show` as elements. A piece with a cell is a button that calls follow(cell). */
   function formula(pieces, follow = null) {
-    return words(pieces.map(({ text, sub, index, place, cell, zero }) => {
-      const lower = [sub, index].filter(Boolean).join(" ");
-      const inner = [text, lower && element("sub", {}, lower)];
+    if (pieces.some(({ tag }) => tag)) return [math(pieces)];
+    return words(pieces.map(({ text, sub, cell, zero }) => {
       if (cell && follow) {
-        const label = `${App.cellText(cell.name, cell.flat)}: ${text}`;
         const kind = App.machine.get(cell.name).role === "gradient" ? "gradient" : "value";
+        const name = App.cellText(cell.name, cell.flat);
         return element("button", {
-          type: "button", class: `number ${kind}${zero ? " zero" : ""}`, title: App.cellText(cell.name, cell.flat),
-          "aria-label": label, onclick: () => follow(cell),
+          type: "button", class: `number ${kind}${zero ? " zero" : ""}`, title: name, "aria-label": `${name}: ${text}`,
+          "data-cell": `${cell.name} ${cell.flat}`, onclick: () => follow(cell),
         }, text);
       }
-      if (place) return element("span", { class: "symbol" }, element("small", {}, `${place} `), inner);
-      return lower || zero ? element("span", { class: zero ? "symbol zero" : "symbol" }, inner) : text;
+      return sub || zero ? element("span", { class: zero ? "symbol zero" : "symbol" }, text, sub && element("sub", {}, sub)) : text;
     }));
+  }
+
+  /* A formula as MathML. Each term and each factor is a row of its own, before which a line may end. */
+  function math(nodes) {
+    const split = (parts) => parts.reduce((rows, node) => (node.form === "infix" || !rows.length ? [...rows, [node]] : [...rows.slice(0, -1), [...rows.at(-1), node]]), []);
+    const of = ({ tag = "mo", text, parts, array, form, marked }) =>
+      element(tag, { form: tag === "mo" && form, "data-array": array, class: marked && "marked" }, parts ? parts.map(of) : text);
+    const inRows = nodes.flatMap((node) => (node.marked ? split(node.parts).map((parts) => ({ ...node, parts, form: parts[0].form })) : node));
+    return element("math", { displaystyle: "true" }, split(inRows).map((row) => element("mrow", { class: "term" }, row.map(of))));
   }
 
   /* Elements and texts in which a line ends at a space alone, so that a bracket stays with its number. */

@@ -1,4 +1,5 @@
-/* Prints numbers, names, cells and formulas, as pieces {text, sub, cell, zero, kind} that a view turns into elements. */
+/* Prints numbers, names, cells and formulas: with letters as nodes of MathML, and with numbers as pieces {text, cell, zero}.
+   `Dom.formula` makes elements of both. */
 const Show = (() => {
   "use strict";
 
@@ -7,6 +8,7 @@ const Show = (() => {
     dp_mean: "⟨dp⟩", dx_hat_mean: "⟨dx̂⟩", dx_hat_x_hat_mean: "⟨dx̂ x̂⟩",
   };
   const TESTS = { "==": "=", "!=": "≠", ">": ">", "<": "<", ">=": "≥", "<=": "≤" };
+  const OWN = new Set(["M", "dM"]); // a place that has its own calls the model's by its owner, the encoder
   const MOST_TERMS = 8, MOST_INNER_TERMS = 3;
   const SUM = 1, PRODUCT = 2, ATOM = 3; // how tightly the parts of an expression hold together
 
@@ -28,7 +30,7 @@ const Show = (() => {
   /* A symbol as a piece: "W_q" has an index of its own, "dgamma" is d and gamma. */
   function symbol(name) {
     if (SYMBOLS[name]) return { text: SYMBOLS[name] };
-    const d = /^d(?=[A-Za-z])/.test(name) && name !== "dE" && name !== "dM" ? "d" : "";
+    const d = /^d(?=[A-Za-z])/.test(name) ? "d" : "";
     const rest = name.slice(d.length);
     if (SYMBOLS[rest]) return { text: d + SYMBOLS[rest] };
     const [letter, sub] = rest.split("_");
@@ -42,86 +44,92 @@ const Show = (() => {
     return (at ? `${name.slice(0, at - 1)} ` : "") + text + (sub ? `_${sub}` : "");
   }
 
-  const plain = (text) => ({ text });
-  const inside = (pieces, level, least) => (level >= least ? pieces : [plain("("), ...pieces, plain(")")]);
-
-  function subscript(index, nameOf) {
-    const texts = index.map((node) => indexText(node, nameOf));
-    return texts.every((text) => text.length === 1) ? texts.join("") : texts.join(",");
+  /* What an array is called in words, which may depend on the kind of its place: "gradient of the query". */
+  function word({ symbol: name, place, role }) {
+    const of = (letter) => Strings.symbols[`${place.kind}.${letter}`] ?? Strings.symbols[letter];
+    return of(name) ?? (role === "gradient" && of(name.slice(1)) ? Strings.gradientOf(of(name.slice(1))) : "");
   }
 
-  /* An index as text; `nameOf(name)` is the text of an array's name. */
-  function indexText(node, nameOf) {
-    const text = (part) => indexText(part, nameOf);
-    const of = (part) => (part.op === "+" ? `(${text(part)})` : text(part));
-    switch (node.op) {
-      case "index":
-      case "size": return node.name;
-      case "number": return String(node.value);
-      case "+": return `${text(node.a)}+${text(node.b)}`;
-      case "*": return `${of(node.a)}${of(node.b)}`;
-      case "cell": return `${nameOf(node.name)}(${subscript(node.index, nameOf)})`;
-      case "sum": return `#{${node.over[0]}: ${conditionText(node.where, nameOf)}}`; // of ones: how many there are
-      case "max": return `last ${node.over[0]}: ${conditionText(node.where, nameOf)}`;
-      default: return `${node.op}(${text(node.a)}, ${text(node.b)})`;
-    }
+  /* --- formulas with letters, as MathML: a node is {tag, text} or {tag, parts}, and that of a symbol names its `array` --- */
+
+  const mi = (text) => ({ tag: "mi", text });
+  const mo = (text, form = null) => ({ tag: "mo", text, form });
+  const infix = (text) => mo(text, "infix");
+  const row = (parts) => (parts.length === 1 ? parts[0] : { tag: "mrow", parts });
+  const tree = (tag, ...groups) => ({ tag, parts: groups.map(row) });
+  const fenced = (parts, level, least) => (level >= least ? parts : [row([mo("("), ...parts, mo(")")])]);
+  const TIMES = infix("\u2062"), APPLY = mo("\u2061"); // both are invisible, and spoken
+
+  /* The letters of a symbol, without the index in its name: "dx̂" is d and an x with a hat. */
+  function base(text) {
+    const one = (part) => {
+      if (part.endsWith("\u0302")) return tree("mover", [mi(part[0])], [mo("^")]);
+      if (part.endsWith("*")) return tree("msup", [mi(part[0])], [mo("*")]);
+      return "⟨⟩".includes(part) ? mo(part) : mi(part);
+    };
+    return text.match(/[⟨\u0302]/u) ? text.match(/[⟨⟩]|\S\u0302|\S/gu).map(one) : text.match(/^d(?=.)|.+/gu).map(one);
   }
 
-  function conditionText({ test, a, b }, nameOf) {
-    if (test === "==" && b.op === "number" && b.value === 1 && a.op === "cell") return indexText(a, nameOf);
-    return `${indexText(a, nameOf)} ${TESTS[test]} ${indexText(b, nameOf)}`;
+  /* The symbol of an array with an index, a list of nodes for each axis, as it is called in `place`. */
+  function named(array, index = [], place = array.place) {
+    const { text, sub } = symbol(array.symbol);
+    const letters = index.every((nodes) => nodes.length === 1 && nodes[0].tag === "mi");
+    const axes = index.flatMap((nodes, n) => (n && !letters ? [mo(","), ...nodes] : nodes));
+    const below = [...(sub ? [mi(sub)] : []), ...(sub && axes.length ? [{ tag: "mtext", text: "\u2005" }] : []), ...axes];
+    const node = below.length ? tree("msub", base(text), below) : row(base(text));
+    const away = array.place.name !== place.name && (array.place.name || (place.name && OWN.has(array.symbol) ? Strings.cell.encoders : ""));
+    return { ...(away ? row([{ tag: "mtext", text: `${away}\u00a0` }, node]) : node), array: array.name };
   }
 
   /* The right side of a definition with letters. */
-  function letters(definition, machine) {
-    const { place } = definition;
-    function nameOf(name) {
-      const array = machine.find(place, name);
-      const piece = symbol(array.symbol);
-      const foreign = array.place.name !== place.name && array.place.name;
-      return { ...piece, place: foreign || null, array: array.name };
-    }
-    const textOf = (name) => {
-      const { place: at, text } = nameOf(name);
-      return at ? `${at} ${text}` : text;
-    };
+  function letters({ place, expression }, machine) {
     function of(node) {
       switch (node.op) {
-        case "number": return [[plain(number(node.value))], ATOM];
-        case "size": return [[plain(SYMBOLS[node.name] ?? node.name)], ATOM];
-        case "index": return [[plain(node.name)], ATOM];
-        case "cell": {
-          const piece = nameOf(node.name);
-          return [[{ ...piece, index: subscript(node.index, textOf) }], ATOM];
-        }
+        case "number": return [[{ tag: "mn", text: number(node.value) }], ATOM];
+        case "size": return [[mi(SYMBOLS[node.name] ?? node.name)], ATOM];
+        case "index": return [[mi(node.name)], ATOM];
+        case "cell": return [[named(machine.find(place, node.name), node.index.map((part) => of(part)[0]), place)], ATOM];
         case "+":
         case "-": {
           const [a] = of(node.a), [b, level] = of(node.b);
-          return [[...a, plain(node.op === "+" ? " + " : " − "), ...(node.op === "-" ? inside(b, level, PRODUCT) : b)], SUM];
+          return [[...a, infix(node.op === "+" ? "+" : "−"), ...(node.op === "-" ? fenced(b, level, PRODUCT) : b)], SUM];
         }
-        case "*": return [[...strong(node.a), plain(" "), ...strong(node.b)], PRODUCT];
-        case "/": return [[...strong(node.a), plain(" / "), ...strong(node.b, ATOM)], PRODUCT];
-        case "negative": return [[plain("−"), ...strong(node.a)], PRODUCT];
-        case "square": return [[...strong(node.a, ATOM), plain("²")], ATOM];
-        case "bracket": return [[plain(`1[${conditionText(node.where, textOf)}]`)], ATOM];
+        case "*": return [[...strong(node.a), TIMES, ...strong(node.b)], PRODUCT];
+        case "/": return [[tree("mfrac", of(node.a)[0], of(node.b)[0])], PRODUCT];
+        case "negative": return [[mo("−", "prefix"), ...strong(node.a)], PRODUCT];
+        case "square": return [[tree("msup", strong(node.a, ATOM), [{ tag: "mn", text: String(node.power) }])], ATOM];
+        case "sqrt": return [[tree("msqrt", of(node.a)[0])], ATOM];
+        case "bracket": return [[row([{ tag: "mn", text: "1" }, mo("["), ...condition(node.where), mo("]")])], ATOM];
         case "sum":
         case "max": {
-          const sub = node.where ? `${node.over.join(",")}: ${conditionText(node.where, textOf)}` : node.over.join(",");
-          return [[{ text: node.op === "sum" ? "Σ" : "max ", index: sub }, plain(" "), ...strong(node.a)], PRODUCT];
-        }
-        case "sqrt": {
-          const [a, level] = of(node.a);
-          return [[plain("√"), ...inside(a, level, ATOM)], ATOM];
+          const over = node.over.flatMap((name, n) => [...(n ? [mo(",")] : []), mi(name)]);
+          const below = node.where ? [...over, infix(":"), ...condition(node.where)] : over;
+          return [[tree("munder", [mo(node.op === "sum" ? "∑" : "max", "prefix")], below), ...strong(node.a)], PRODUCT];
         }
         default: {
-          const [a] = of(node.a);
-          return [[plain(`${node.op === "relu" ? "ReLU" : node.op}(`), ...a, plain(")")], ATOM];
+          const inner = [node.a, node.b].filter(Boolean).flatMap((part, n) => [...(n ? [mo(",")] : []), ...of(part)[0]]);
+          return [[mi(node.op === "relu" ? "ReLU" : node.op), APPLY, row([mo("("), ...inner, mo(")")])], ATOM];
         }
       }
     }
-    const strong = (node, least = PRODUCT) => inside(...of(node), least);
-    return of(definition.expression)[0];
+    const strong = (node, least = PRODUCT) => fenced(...of(node), least);
+    function condition({ test, a, b }) {
+      const isTrue = test === "==" && b.op === "number" && b.value === 1 && a.op === "cell"; // of a mask
+      return isTrue ? of(a)[0] : [...of(a)[0], infix(TESTS[test]), ...of(b)[0]];
+    }
+    return of(expression)[0];
   }
+
+  /* A whole definition: its left side, =, and its right side. */
+  function equation(definition, machine) {
+    const { place, symbol: name, index } = definition;
+    return [...letters({ place, expression: { op: "cell", name, index } }, machine), infix("="), ...letters(definition, machine)];
+  }
+
+  /* --- with numbers --- */
+
+  const plain = (text) => ({ text });
+  const inside = (pieces, level, least) => (level >= least ? pieces : [plain("("), ...pieces, plain(")")]);
 
   /* The same with the numbers of one cell filled in. Each number that is a cell can be followed. */
   function numbers(definition, machine, given) {
@@ -190,5 +198,5 @@ const Show = (() => {
     return of(definition.expression, given)[0];
   }
 
-  return { number, exact, symbol, nameText, letters, numbers };
+  return { number, exact, symbol, nameText, word, named, letters, equation, numbers };
 })();

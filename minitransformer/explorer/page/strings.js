@@ -71,6 +71,21 @@ const Strings = {
     output: { name: "Softmax and loss", text: "Logits with the shared matrix E, probabilities, cross-entropy." },
     matrix: { name: "Shared matrix and memory", text: "E is used three times. M is what the encoder hands over." },
   },
+  /* What the letters mean; "norm.x" is the x of a norm. */
+  symbols: {
+    x: "input", y: "output", E: "embeddings", M: "memory", L: "loss", PE: "positions", ids: "tokens, by number", allowed: "mask",
+    q: "query", k: "key", v: "value", s: "score", p: "weight", o: "output of a head", e: "row of the embeddings",
+    W_q: "matrix of the queries", W_k: "matrix of the keys", W_v: "matrix of the values", W_o: "matrix of the output",
+    b_q: "bias of the queries", b_k: "bias of the keys", b_v: "bias of the values", b_o: "bias of the output",
+    W_1: "first matrix", b_1: "first bias", W_2: "second matrix", b_2: "second bias", a: "before ReLU", r: "after ReLU",
+    mu: "mean", sigma: "standard deviation", x_hat: "normalized input", gamma: "gain", beta: "shift",
+    m: "largest score of a row", n: "sum under the fraction", dp_mean: "mean of the gradients dp, by weight",
+    dx_hat_mean: "mean of the row", dx_hat_x_hat_mean: "mean of the products with x̂",
+    "embedding.x": "embedding plus position", "norm.x": "input plus sub-layer", "norm.y": "normalized output",
+    "output.y": "decoder’s output", "output.z": "logit", "output.m": "largest logit of a row", "output.p": "probability",
+    "output.p_star": "wanted probability", "output.share": "share in the loss", "output.loss": "loss of a row",
+  },
+  gradientOf: (word) => `gradient of the ${word}`,
   feedForward: (C, F) => `Each token by itself: ${C} features to ${F}, ReLU, and back to ${C}.`,
 
   heatmap: {
@@ -87,6 +102,7 @@ const Strings = {
     values: "Values, in the order of the forward pass",
     weights: "Weights",
     inputs: "Inputs",
+    encoders: "encoder’s",
     back: "Only in the backward pass",
     none: "no gradient of its own",
     rounding: "Rounding: in exact arithmetic, all of these are 0.",

@@ -82,7 +82,7 @@ const BreakView = (() => {
 
   function pair({ names, right, wrong }) {
     const places = names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean);
-    return comparison(marked(right, wrong), marked(wrong, right), places);
+    return comparison(Dom.formula(marked(right, wrong)), Dom.formula(marked(wrong, right)), places);
   }
 
   function comparison(right, wrong, places = []) {
@@ -93,16 +93,26 @@ const BreakView = (() => {
       places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
   }
 
-  /* The pieces of a line, with a mark on what is not at the same end of the other line. */
-  function marked(pieces, others) {
-    const same = (a, b) => a && b && a.text === b.text && a.sub === b.sub && a.index === b.index && a.place === b.place;
-    const most = Math.min(pieces.length, others.length);
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+  /* The nodes of a line, with a mark on what is not at the same end of the other line; within a node of the same kind, only
+     on the part that differs. */
+  function marked(nodes, others) {
+    const most = Math.min(nodes.length, others.length);
     let [first, last] = [0, 0];
-    while (first < most && same(pieces[first], others[first])) first++;
-    while (last < most - first && same(pieces.at(-1 - last), others.at(-1 - last))) last++;
-    const end = pieces.length - last;
-    const middle = pieces.slice(first, end);
-    return [...Dom.formula(pieces.slice(0, first)), middle.length > 0 && element("mark", {}, ...Dom.formula(middle)), ...Dom.formula(pieces.slice(end))];
+    while (first < most && same(nodes[first], others[first])) first++;
+    while (last < most - first && same(nodes.at(-1 - last), others.at(-1 - last))) last++;
+    const [middle, other] = [nodes, others].map((list) => list.slice(first, list.length - last));
+    return [...nodes.slice(0, first), ...markedMiddle(middle, other), ...nodes.slice(nodes.length - last)];
+  }
+
+  function markedMiddle(middle, other) {
+    const [[a], [b]] = [middle, other];
+    const isOver = (fraction, list) => fraction?.tag === "mfrac" && same(fraction.parts[0], list.length > 1 ? { tag: "mrow", parts: list } : list[0]);
+    if (middle.length === 0 || isOver(b, middle)) return middle;
+    if (isOver(a, other)) return [{ ...a, parts: [a.parts[0], { tag: "mrow", parts: [a.parts[1]], marked: true }] }];
+    if (middle.length > 1 || other.length > 1 || !b || a.tag !== b.tag || !a.parts) return [{ tag: "mrow", parts: middle, marked: true }];
+    return [{ ...a, parts: a.tag === "mrow" ? marked(a.parts, b.parts) : a.parts.flatMap((part, n) => marked([part], [b.parts[n]])) }];
   }
 
   /* --- the six tests --- */

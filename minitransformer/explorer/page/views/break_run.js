@@ -93,13 +93,7 @@ const Experiments = (() => {
     return Boolean(definition) && definition.text !== good.get(name).definition.text;
   }
 
-  /* Both sides of a definition, as pieces. */
-  function line(machine, name) {
-    const { definition } = machine.get(name);
-    const { symbol, index, place } = definition;
-    const left = Show.letters({ place, expression: { op: "cell", name: symbol, index } }, machine);
-    return [...left, { text: " = " }, ...Show.letters(definition, machine)];
-  }
+  const line = (machine, name) => Show.equation(machine.get(name).definition, machine);
 
   /* The lines that the mistake changes, forward first: {names, right, wrong}, the same line of several places once. */
   function changedLines() {

@@ -79,12 +79,12 @@ const CellView = (() => {
       .filter(Boolean);
     const width = mapWidth(shown.length);
     return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
-      const { role, shape, definition, symbol } = machine.get(name);
+      const { role, shape, definition } = machine.get(name);
       const kind = role === "gradient" ? "gradient" : "value";
       const marked = chosen.flat !== null && name !== chosen.name && machine.partner(name) === chosen.name ? [chosen.flat] : [];
       return element("div", { class: `map ${kind}` },
-        element("p", { class: "formula" }, element("span", { class: `name ${kind}` }, ...Dom.formula([Show.symbol(symbol)])),
-          element("small", {}, ` (${shape.join(", ")})`), definition && [" = ", ...Dom.formula(Show.letters(definition, machine))]),
+        element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
+        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`)),
         planted(name),
         machine.isRounding(name) && element("p", { class: "note" }, Strings.cell.rounding),
         Heatmap.heatmap({
@@ -163,19 +163,18 @@ const CellView = (() => {
 
   function section(kind, title, name, flat) {
     const { machine } = App;
-    const { definition, role, symbol } = machine.get(name);
+    const { definition, role } = machine.get(name);
     const text = Strings.cell;
-    const letters = definition ? Show.letters(definition, machine) : [];
     const x = machine.value(name, flat);
-    const lhs = [element("span", { class: `name ${kind}` }, ...Dom.formula([{ ...Show.symbol(symbol), index: machine.indexOf(name, flat).join(",") }]))];
+    const index = machine.indexOf(name, flat).map((i) => [{ tag: "mn", text: String(i) }]);
     const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
     return element("section", { class: kind }, element("h3", {}, title),
-      element("p", { class: "result" }, lhs, " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
+      element("p", { class: "result" }, Dom.formula([Show.named(machine.get(name), index)]), " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
       definition
         ? element("div", { class: "derivation" },
-          element("p", {}, "= ", ...Dom.formula(letters)),
+          element("p", {}, Dom.formula([{ text: "=", form: "infix" }, ...Show.letters(definition, machine)])),
           element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
-          letters.some((piece) => piece.text.startsWith("1[")) && element("p", { class: "note" }, text.bracket))
+          definition.text.includes("1[") && element("p", { class: "note" }, text.bracket))
         : element("p", {}, role === "weight" ? text.weight : text.input),
       amount !== undefined && element("p", { class: "note" }, role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
