@@ -66,6 +66,11 @@ def ringing(found):
     return {detector for detector, (bell, _) in found.items() if bell == "rings"}
 
 
+def unfold_trail(page):
+    page.click(".trail summary")
+    page.wait(UNTIL, "document.querySelector('.chip')")
+
+
 def run_all(page):
     page.click(".all .controls button")
     page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length === 0")
@@ -110,6 +115,7 @@ return [...a.arrays.keys()].filter((name) => a.data(name).some((x, i) => !(Math.
 def test_trail_begins_where_the_mistake_is(page, mistake, first):
     open_view(page, f"&mistake={mistake}&look=skip")
     assert page.script("return document.querySelector('.trail [data-first]').dataset.first;") == first
+    unfold_trail(page)
     chips = page.script(CHIPS)
     wrong = [name for name, sign, _ in chips if sign == "≠"]
     assert wrong[0] == first
@@ -163,11 +169,32 @@ def test_guesses_are_judged(page):
         page.click(f"[data-detector={detector}] input")
     page.click("[data-focus=look]")
     shown = results(page)
-    remarks = {detector: "✓" in text for detector, (_, text) in shown.items()}
-    assert remarks == {detector: detector not in ("rows", "leak") for detector in DETECTORS}
-    assert "4 of your 6 guesses are right. 2 of 6 notice: Complex step, " in page.text(".moral")
+    remarks = {detector: [sign for sign in "✓✗" if sign in text] for detector, (_, text) in shown.items()}
+    assert remarks == {detector: [] for detector in DETECTORS} | {"complex": ["✓"], "rows": ["✗"], "leak": ["✗"]}
+    said = "Of the 2 that you ticked, 1 rings. 1 that you did not tick rings, too. 2 of 6 notice: Complex step, "
+    assert said in page.text(".moral")
     page.reload()
     assert results(page) == shown
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [("no-scale-backward", "You ticked none, and 1 rings."), ("token-twice", "You ticked none, and none rings.")],
+)
+def test_a_box_without_a_tick_is_no_guess(page, mistake, said):
+    open_view(page, f"&mistake={mistake}")
+    page.click("[data-focus=look]")
+    assert ["✓" in text for _, text in results(page).values()] == [False] * 6
+    assert page.text(".moral [role=status]").startswith(said)
+
+
+def test_trail_is_folded_until_asked(page):
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    sentence = "It begins in cross ds. The 112 arrays before it are equal. Of the 79 after it, 77 are wrong."
+    assert [line for line in page.text(".trail").splitlines() if line][1:] == [sentence, "All 192 arrays"]
+    assert page.script("return document.querySelectorAll('.chip').length;") == 0
+    unfold_trail(page)
+    assert page.script("return document.querySelectorAll('.chip.differs').length;") == 78
 
 
 def test_skipping_lasts_for_other_mistakes(page):
@@ -189,7 +216,7 @@ def test_offer_makes_a_silent_mistake_ring(page, fragment, expected):
     assert page.text(".trail") == "Where does the trail of wrong numbers begin?\n\nNo array differs from the right one."
     assert "Nobody notices, and nobody can" in page.text(".moral")
     page.click(".offer")
-    page.wait(UNTIL, "document.querySelector('.chip')")
+    page.wait(UNTIL, "document.querySelector('.trail [data-first]')")
     assert ringing(results(page)) == expected
 
 
@@ -212,6 +239,7 @@ def test_list_of_mistakes_stays_folded_while_the_tests_run(page):
 
 def test_an_array_is_compared_and_leads_to_its_numbers(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    unfold_trail(page)
     page.click("[data-chip='cross.ds']")
     assert page.script("return document.querySelectorAll('.comparison canvas').length;") == 3
     page.script("document.querySelector('.comparison canvas').focus();")
@@ -228,6 +256,7 @@ def test_an_array_is_compared_and_leads_to_its_numbers(page):
 
 def test_arrow_keys_go_from_array_to_array(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
+    unfold_trail(page)
     page.script("document.querySelector('.chip[tabindex=\"0\"], .chip:not([tabindex])').focus();")
     seen = []
     for key in ["ARROW_RIGHT", "ARROW_DOWN", "ARROW_UP", "END", "HOME"]:

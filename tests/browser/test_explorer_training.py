@@ -240,17 +240,17 @@ def table(page):
     return dict(row.split("\t", 1) for row in rows if "\t" in row)
 
 
-def test_facts_about_cross_attention_are_measured(page):
+def test_the_verdict_says_what_both_sets_of_weights_make_of_the_word(page):
     shown(page, "view=compare")
-    trained = numbers(load_example())["cross.p"]
-    untrained = numbers(load_example()._replace(model=trained_by_library(0, untrained=True)[0]))["cross.p"]
     said = table(page)
-    for head in (0, 1):
-        entropies = [-(p[head] * np.log(p[head])).sum(-1).mean() for p in (trained, untrained)]
-        shares = [np.mean([p[head, t, 3 - t] for t in range(4)]) for p in (trained, untrained)]
-        assert said[f"entropy of a row, head {head}, in nats"].split() == [f"{entropy:.2f}" for entropy in entropies]
-        assert said[f"weight on the token to be written, head {head}"] == "\t".join(f"{100 * s:.0f} %" for s in shares)
-    assert "an even spread would have 1.39" in page.text(".seen")
+    for name, untrained in (("trained", False), ("untrained", True)):
+        example = load_example()
+        values = numbers(example._replace(model=trained_by_library(0, untrained=True)[0]) if untrained else example)
+        right = np.mean([values["output.p"][t, i] for t, i in enumerate(example.target_out[0])])
+        loss, probability, written = said[name].split("\t")
+        assert float(loss) == pytest.approx(values["output.L"], rel=5e-3)
+        assert float(probability) == pytest.approx(right, rel=5e-3)
+        assert ("✓" in written) == (not untrained)
 
 
 def test_both_models_are_shown_on_one_scale_and_lead_to_their_cells(page):

@@ -167,7 +167,7 @@ const Strings = {
     plantedMask: "planted mistake; the right mask also forbids every key after the query",
 
     who: "Who notices?",
-    guess: "Who will notice? Tick the tests that you expect to ring, then look.",
+    guess: "Who will notice? Tick the tests that you expect to ring, then look. None may ring, too.",
     look: "Look",
     skip: "Skip guessing",
     guessFirst: "Guess first",
@@ -177,9 +177,13 @@ const Strings = {
     running: "running …",
     waiting: "not yet",
     unguessed: "not run yet",
-    guessRight: (rings) => (rings ? "You guessed so." : "You guessed so: silent."),
-    guessWrong: (rings) => (rings ? "You did not expect that." : "You expected it to ring."),
-    score: (right, all) => `${right} of your ${all} guesses are right.`,
+    guessRight: "You ticked it.",
+    guessWrong: (rings) => (rings ? "You did not tick it." : "You ticked it."),
+    score: (ticked, hits, missed) => {
+      if (ticked === 0) return `You ticked none, and ${missed === 0 ? "none rings" : missed === 1 ? "1 rings" : `${missed} ring`}.`;
+      const first = `Of the ${ticked} that you ticked, ${hits} ${hits === 1 ? "rings" : "ring"}.`;
+      return missed === 0 ? first : `${first} ${missed} that you did not tick ${missed === 1 ? "rings" : "ring"}, too.`;
+    },
     note: "The tests start from the weights above, without your steps and changes by hand.",
     found: {
       falls: ({ steps, last, right }) => `Loss after ${steps} steps: ${last}; with the right model: ${right}`,
@@ -218,6 +222,7 @@ const Strings = {
     trailBefore: (count) => (count === 0 ? ", the first array of all. " : `. The ${count} arrays before it are equal. `),
     trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} ${wrong === 1 ? "is" : "are"} wrong.`),
     trailNone: "No array differs from the right one.",
+    trailAll: (count) => `All ${count} arrays`,
     trailHelp: "All arrays in the order of the computation, forward and then backward. A wrong one has the sign ≠, and a bar for the "
       + "size of its error. Arrow keys go from one to the next. Choose one to compare it with the right one.",
     forwardPass: "Forward",
@@ -460,63 +465,9 @@ const Strings = {
     means: (name, all) => `Below, “${name}” is short for “${all}”.`,
     worth: "Worth a look",
     all: "Any array",
-    other: "another array …",
     value: "Values",
     gradient: "Gradients",
     scale: (largest) => `Both have the same colors: the darkest means ${largest} in size.`,
     mapLabel: (name, side, shape) => `${name}, ${side}, ${shape}. Arrow keys move, Enter opens the number.`,
-    facts: "In numbers",
-    distribution: (name) => `How the numbers of ${name} are distributed`,
-    distributionLabel: (name, from, to) => `Two histograms of ${name}, from ${from} to ${to}.`,
-    counts: "Above each bar is the count of numbers in it.",
-    rows: {
-      largest: "largest size",
-      rms: "root mean square",
-      zeros: "share of zeros",
-      entropy: (head) => `entropy of a row, head ${head}, in nats`,
-      share: (head) => `weight on the token to be written, head ${head}`,
-      gradientLargest: "gradient: largest size",
-      gradientRms: "gradient: root mean square",
-      lengths: "shortest and longest row",
-      cosines: "mean cosine of two rows",
-    },
-    cosine: (cosine) => `The cosine between the two arrays is ${cosine}.`,
-    gradientCosine: (cosine) => `The cosine between the two gradients is ${cosine}.`,
-    percent: (share) => `${(100 * share).toFixed(0)} %`,
-    look: {
-      crossReversed: "The source is to be reversed, so a row should look at the mirrored token of the source.",
-      crossCopied: "The source is to be copied, so a row should look at the token at its own place.",
-      cross: "Each row is a token to be written, and its weights say where it looks in the source.",
-      share: ({ head, trained, untrained, even }) =>
-        `In the rows whose token is in the source, head ${head} gives ${trained} of its weight to that token. Untrained, no head gives more than ${untrained}; an even spread would give ${even}.`,
-      self: "Each row is a token, and its weights say where it looks in its own sequence.",
-      entropy: ({ trained, untrained, most, sharper, evener }) =>
-        `The mean entropy of a row is ${trained} nats trained and ${untrained} untrained; an even spread would have ${most}. ` +
-        (sharper ? "So the trained rows are sharper." : evener ? "So the trained rows are more even." : "So the trained rows are about as even as the untrained ones."),
-      probabilities: ({ trained, untrained, even, right, rows, rightUntrained }) =>
-        `The right token of a row has ${trained} on average, untrained ${untrained}, and an even spread would give ${even}. ` +
-        `The right token is the most likely one in ${right} of ${rows} rows, untrained in ${rightUntrained}.`,
-      logits: ({ trained, untrained }) =>
-        `The larger the differences between logits, the surer the softmax. The root mean square of the logits is ${trained} trained and ${untrained} untrained.`,
-      scores: ({ trained, untrained }) =>
-        `The larger the differences between scores, the sharper the weights after the softmax. The largest score has the size ${trained} trained and ${untrained} untrained.`,
-      tokens: ({ longest, length, cosine, untrained }) =>
-        `Each row is a token. The longest trained row is that of ${longest}, with length ${length}. ` +
-        `Two trained rows have a mean cosine of ${cosine}, untrained ${untrained}: below 0, they point away from each other.`,
-      keyBias: ({ trained, untrained }) =>
-        `A key bias adds the same number to all scores of a row, and the softmax ignores it (lesson 06). The largest size is ${trained} trained and ${untrained} untrained.`,
-      bias: ({ trained, untrained }) => `Biases begin at 0. The largest size is ${untrained} untrained, and ${trained} trained.`,
-      gain: ({ least, most }) => `The gain of LayerNorm begins at 1. Trained, it goes from ${least} to ${most}.`,
-      hidden: ({ trained, untrained }) => `A zero is a hidden unit that ReLU switches off. Trained, ${trained} are zeros, untrained ${untrained}.`,
-      normal: ({ trained, untrained }) => `LayerNorm gives each row the mean 0 and the variance 1, trained or not: the root mean square is ${trained} and ${untrained}.`,
-      losses: ({ token, trained, tokenUntrained, untrained }) =>
-        `The loss of each row. The largest is ${trained} in the row that must write ${token}, and ${untrained} untrained, in the row for ${tokenUntrained}.`,
-      any: ({ trained, untrained }) => `The root mean square is ${trained} trained and ${untrained} untrained.`,
-      gradient: ({ trained, untrained, lossTrained, lossUntrained }) =>
-        `The root mean square of the gradient is ${trained} trained and ${untrained} untrained; the loss is ${lossTrained} and ${lossUntrained}.`,
-      gradientLarger: (times) =>
-        `So the smaller loss has the larger gradient, ${times} times as large. A gradient does not say how wrong the model is, but how much a small change here would help.`,
-      gradientNoise: "Both gradients are 0 but for rounding.",
-    },
   },
 };

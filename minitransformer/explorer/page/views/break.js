@@ -181,9 +181,10 @@ const BreakView = (() => {
   function remark(id, rings) {
     const all = guesses();
     if (!all) return null;
-    const right = all.has(id) === rings;
+    if (!all.has(id) && !rings) return null; // a box without a tick is no guess
+    const right = all.has(id) && rings;
     const text = Strings.break;
-    return element("span", { class: right ? "verdict right" : "verdict wrong" }, `${right ? "✓" : "✗"} ${(right ? text.guessRight : text.guessWrong)(rings)}`);
+    return element("span", { class: right ? "verdict right" : "verdict wrong" }, right ? `✓ ${text.guessRight}` : `✗ ${text.guessWrong(rings)}`);
   }
 
   /* --- what it shows --- */
@@ -212,9 +213,9 @@ const BreakView = (() => {
     const names = results.filter(({ rings }) => rings).map(({ id }) => Strings.detectors[id].name);
     const differing = Experiments.differences().filter(({ differs }) => differs).length;
     const all = guesses();
-    const score = all && results.filter(({ id, rings }) => all.has(id) === rings).length;
+    const hits = all && results.filter(({ id, rings }) => all.has(id) && rings).length;
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
-      element("p", { role: "status" }, all && `${text.score(score, results.length)} `, text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)),
+      element("p", { role: "status" }, all && `${text.score(all.size, hits, names.length - hits)} `, text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)),
       element("p", {}, Strings.mistakes[mistake].moral),
       differing === 0 && offer()), curves(results[0].losses));
   }

@@ -4,6 +4,7 @@ const BreakMap = (() => {
   "use strict";
 
   const { element } = Dom;
+  let unfolded = false; // whether a person wants to see all arrays
 
   function section() {
     const text = Strings.break;
@@ -15,8 +16,19 @@ const BreakMap = (() => {
     return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
       first < 0 ? element("p", {}, text.trailNone) : [
         element("p", {}, text.trailStart, arrayLink(all[first].name), text.trailBefore(first), text.trailAfter(wrong - 1, all.length - 1 - first)),
-        element("p", { class: "note" }, text.trailHelp),
-        chips(all, all[first].name, open)]);
+        details(all, all[first].name, open)]);
+  }
+
+  /* All arrays, which are drawn when they are asked for, or when one of them is chosen. */
+  function details(all, first, open) {
+    const text = Strings.break;
+    const fill = (place) => place.append(element("p", { class: "note" }, text.trailHelp), chips(all, first, open));
+    const made = element("details", { open: unfolded || open !== null, ontoggle: ({ target }) => {
+      unfolded = target.open;
+      if (unfolded && target.children.length === 1) fill(target);
+    } }, element("summary", { "data-focus": "trail" }, text.trailAll(all.length)));
+    if (made.open) fill(made);
+    return made;
   }
 
   const arrayLink = (name) => element("a", { href: App.link({ cell: name }), "data-first": name }, Show.nameText(name));

@@ -18,11 +18,7 @@ const CompareView = (() => {
     const { show } = App.state;
     const shown = [show !== "gradients" || !partner ? name : null, show !== "values" ? partner : null].filter(Boolean);
     content.append(element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
-      element("h2", {}, Show.nameText(name)),
-      element("div", { class: "seen" }, Look.sentences(name, show === "values" ? null : partner, sides).map((sentences) => element("p", {}, sentences.join(" ")))),
-      ...shown.map((each) => pair(each, sides)),
-      facts(name, partner, sides),
-      ...shown.map((each) => distribution(each, sides)));
+      element("h2", {}, Show.nameText(name)), ...shown.map((each) => pair(each, sides)));
   }
 
   /* One model: App's own machine, with its steps of training, or one with the other weights. */
@@ -101,28 +97,6 @@ const CompareView = (() => {
     });
     return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`), element("p", { class: "note" }, text.scale(Show.number(largest))),
       element("div", { class: "sides" }, maps));
-  }
-
-  function facts(name, partner, sides) {
-    const text = Strings.compare;
-    const rows = Look.facts(name, partner, sides).map(([label, values]) =>
-      element("tr", {}, element("th", { scope: "row" }, label), values.map((value) => element("td", {}, value))));
-    const cosine = ([a, b], each) => Measures.cosine(a.machine.data(each), b.machine.data(each));
-    const cosines = [[name, text.cosine], [partner, text.gradientCosine]].filter(([each]) => each && Number.isFinite(cosine(sides, each)))
-      .map(([each, textOf]) => textOf(Show.exact(Number(cosine(sides, each).toFixed(2)))));
-    return element("section", {}, element("h3", {}, text.facts), TrainView.table(["", ...sides.map(sideName)], rows), element("p", {}, cosines.join(" ")));
-  }
-
-  function distribution(name, sides) {
-    const text = Strings.compare;
-    const kind = sides[0].machine.get(name).role === "gradient" ? "gradient" : "value";
-    const all = sides.map(({ machine }) => machine.data(name));
-    const [least, most] = Measures.range([0, ...all.flatMap((values) => Measures.range(values))]);
-    const size = Math.max(-least, most) || 1;
-    const [from, to] = least < 0 ? [-size, size] : [0, size];
-    return element("section", {}, element("h3", {}, text.distribution(Show.nameText(name))),
-      Dom.histogram(sides.map((each, n) => ({ values: all[n], label: sideName(each), class: kind })),
-        { label: text.distributionLabel(Show.nameText(name), Show.number(from), Show.number(to)), x: text.counts, from, to }));
   }
 
   return { render };
