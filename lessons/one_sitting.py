@@ -4,7 +4,7 @@
 # * You need: the chain rule, NumPy, paper and a pencil. You need not know Transformers.
 # * You write: eleven functions of one to four lines, at ten stations
 # * You get: all 826 gradients of a Transformer in your own code, checked, and a model that your code trains
-# * Time: about 90 to 110 minutes
+# * Time: about 90 to 120 minutes
 # * Where: [as a notebook](one_sitting.ipynb), or as a script that `minitransformer sit` judges whenever you save it
 #
 # ## A bug that autograd cannot see
@@ -30,8 +30,8 @@
 # to say how it reaches the loss.** Autograd does that reading for you, and keeps what it finds to itself.
 #
 # The derivative also knows things that the code does not say. The tiny model of this page has 826 numbers. Eighteen of
-# them are stored, added, and handed to the optimizer at every step, and they can never make any difference: not in this
-# model and not in the largest one. No line of code says so. You will see it in about an hour.
+# them are stored, added, and handed to the optimizer at every step, and they can never make any difference, at any size
+# of this model. No line of code says so. You will see it in about an hour.
 
 # %% [markdown]
 # ## Two rules of the road
@@ -64,10 +64,14 @@ from sitting import PE, ROWS, SOURCE, STOP, VOCABULARY, WEIGHTS, hint, judge, ju
 # ## The whole model
 #
 # It reads "stop" and writes the word backwards, "pots". It is the Transformer of the 2017 paper with one layer on each
-# side, shrunk until you can print it. All sizes differ, so no wrong shape fits by accident:
+# side, shrunk until you can print it. All sizes differ, so a wrong shape hardly ever fits by accident:
 #
-#     T = 5 rows of the decoder      S = 4 letters of the source      V = 7 tokens: pad, bos, eos, o, p, s, t
+#     T = 5 rows of the decoder      S = 4 letters of the source      F = 8 units of the feed-forward network
 #     C = 6 features of a token      H = 2 heads                      D = C/H = 3 features of a head
+#     V = 7 tokens: o, p, s, t, and bos (begin), eos (end), pad (filler, which this page never needs)
+#
+# s, t, o and p are letters of our word. In formulas, s are scores, t counts rows, o is what a head gets, and p are
+# probabilities.
 #
 # If you have never seen a Transformer, this is enough for today:
 #
@@ -101,6 +105,7 @@ def merge(heads):
 
 
 def softmax(s):
+    # .real changes nothing today; the check at the end needs it
     p = np.exp(s - s.real.max(axis=-1, keepdims=True))
     return p / p.sum(axis=-1, keepdims=True)
 
@@ -164,11 +169,12 @@ show("probabilities p (T, V)", values["p"], ROWS, VOCABULARY)
 #
 # At each station you see the numbers, and a function in which some lines end in `...`. Replace each `...`, and run the
 # cell (or, in a terminal, save the file while `minitransformer sit` is running). The judge compares what your function
-# returns with the true numbers. If that is a known mistake, the judge names it and asks you a question; if not, it
-# shows you where you are off. Each function gets true numbers as its arguments, so you can go on after a mistake, or
-# skip a station and return later.
+# returns with the true numbers. If yours are those of a known mistake, the judge names it and asks you a question; if
+# not, it shows you where you are off. Each function gets true numbers as its arguments, so you can go on after a
+# mistake, or skip a station and return later.
 #
-# Stuck? Put `hint(loss_backward)` below the function. Each has two hints; the norm has three.
+# Stuck? Put `hint(loss_backward)` below the function, and write it twice for the second hint. Each function has two;
+# the norm has three.
 #
 # ## Station 1: softmax and cross-entropy
 #
@@ -206,7 +212,7 @@ judge(loss_backward)
 # feature c of one token, and all five rows are compared with that token.
 #
 # Write each as a sum first. Then find the matrix product that does this sum for all entries at once. The shapes help:
-# no other product of these matrices fits.
+# no other product of these matrices has the right one.
 
 # %%
 show("what arrives: dz (T, V)", true["output.dz"], ROWS, VOCABULARY)
@@ -246,8 +252,8 @@ judge(output_backward)
 #     through μ        what is dμ? (Collect it from all six x̂.) Then, how much does μ move when x_c moves?
 #     through σ        what is dσ? Then, how much does σ move when x_c moves?
 #
-# For the last one, write σ² = mean((x − μ)²) + ε and differentiate both sides along x_c. (The part through μ drops out,
-# because x − μ has the mean 0.)
+# For the last one, write σ² = mean((x − μ)²) + ε and differentiate both sides along x_c. (μ moves, too, but that adds
+# nothing: it adds −1/C times the sum of 2(x − μ), and x − μ sums to 0.)
 #
 # Both side roads end in a mean over the features. Write them with `.mean(axis=-1, keepdims=True)`.
 
@@ -486,9 +492,9 @@ def ways_back(weights, values, grads):
 #     x = norm1(x + self-attention(x))
 #     M = norm2(x + feed-forward(x))
 #
-# Use the three ways, which are given here in correct versions, whatever your other stations say, and your own
-# `residual_backward`. In self-attention x itself makes the queries, the keys *and* the values. So by how many roads
-# does x reach the loss there, with the one around it?
+# Use the three ways and your own `residual_backward`. (The judge passes correct versions of the three, even if some of
+# your stations are still open.) In self-attention x itself makes the queries, the keys *and* the values. So by how many
+# roads does x reach the loss there, counting the one around it?
 
 
 # %%
@@ -516,8 +522,8 @@ judge(encoder_backward)
 #
 # E wrote the letters (station 2). It also read them, at the start of the encoder and of the decoder: x = √C e + PE,
 # where e is the row of E for each letter. The encoder read s, t, o, p; the decoder read bos, p, o, t, s. That is nine
-# reads. `ids` has these nine tokens, dx the nine gradients that arrive there, and dE what station 2 has left. Return
-# the whole dE.
+# reads. `ids` has these nine tokens, dx the nine gradients that arrive there, and dE the share that station 2 left in
+# it. Return the whole dE.
 #
 # Every letter was read twice, once on each side. NumPy has a well-known trap here.
 
@@ -591,7 +597,7 @@ if finished:
 # not care. The way back says the same: db_k is the sum of dk over the letters, and rows of ds sum to 0. (That was
 # station 7.)
 #
-# The code adds b_k like everything else. Only the derivative says that it is for nothing.
+# The code adds b_k like everything else. Nobody would look twice at it, if its gradient were not 0.
 #
 # ## Your backward at work
 #
@@ -637,7 +643,7 @@ if finished:
 
 # %% [markdown]
 # With a right backward you should see 332 words at the start and 340 of 340 at the end, and the loss at half of what it
-# was. If the loss rises, look at a sign.
+# was. It may stand still for ten steps; if it has not fallen after twenty, look at the signs in `train`.
 #
 # Nobody's autograd was involved. You know where each of the 826 gradients comes from, because you derived each kind by
 # hand. When you next write `loss.backward()`, you will know what happens in it. And when a model learns a little worse

@@ -97,7 +97,8 @@ def judge(*functions: Callable[..., Any]) -> bool:
         print(error)
         return False
     stopped[:] = [f"station {number}, judged in line {sys._getframe(1).f_lineno}"]
-    verdicts = [verdict for function in functions for verdict in examine(function, station.tasks[function.__name__])]
+    examined = {function.__name__: examine(function, station.tasks[function.__name__]) for function in functions}
+    verdicts = [verdict for each in examined.values() for verdict in each]
     statuses = {verdict.status for verdict in verdicts}
     summary = "ok" if statuses == {"ok"} else "WRONG" if "wrong" in statuses else "not written yet"
     if statuses == {"ok", "open"}:
@@ -113,7 +114,8 @@ def judge(*functions: Callable[..., Any]) -> bool:
         say(f"Pencil: {station.pencil()}.")
         say(f"Remember: {station.remember}")
     elif summary == "WRONG":
-        say(f"Stuck? hint({next(iter(station.tasks))})")
+        first = next(name for name, each in examined.items() if any(verdict.status == "wrong" for verdict in each))
+        say(f"Stuck? hint({first})")
     return summary == "ok"
 
 
@@ -186,7 +188,8 @@ def compare(name: str, got: Any, task: Task) -> Verdict:
     if got is ...:
         return Verdict("open", (f"{name}: not written yet",))
     if got is None:
-        return Verdict("wrong", (f"{name} is None",))
+        why = "either nothing is returned, or a result of a function that returns nothing, such as np.add.at"
+        return Verdict("wrong", (f"{name} is None: {why}",))
     right, output = task.right[name], Output(name, task.axes[name])
     try:
         if np.iscomplexobj(got):
@@ -205,7 +208,7 @@ def compare(name: str, got: Any, task: Task) -> Verdict:
     for mistake in mistakes:
         lines += [f"  = {mistake.name}", f"  -> {mistake.question}"]
     if got.shape != right.shape:
-        lines.insert(1, f"  {shape_clue(got, right, output)}")
+        lines[1:] = lines[1:] or [f"  {shape_clue(got, right, output)}"]
     elif not mistakes:
         sizes = {letter: float(SIZES[letter]) for letter in SIZES}
         clues = (ratio_clue(got, right, RATIOS, sizes), transpose_clue(got, right, output))

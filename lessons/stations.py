@@ -299,6 +299,30 @@ NORM = (
         ),
     ),
     Mistake(
+        "dx",
+        "the two side roads are not divided by σ",
+        "x̂ = (x − μ)/σ. Is there a σ in the slope of x̂ along x_c alone, or also along μ and along σ?",
+        lambda dy, x_hat, sigma, gamma: dy * gamma / sigma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat),
+    ),
+    Mistake(
+        "dx",
+        "the road through σ counts twice",
+        "The slope of σ² along x_c has a 2. What is the slope of σ² along σ?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - 2 * x_hat * mean(dy * gamma * x_hat)) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "the road through σ counts half",
+        "The slope of σ² along σ has a 2. What is the slope of σ² along x_c?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * gamma * x_hat) / 2) / sigma,
+    ),
+    Mistake(
+        "dx",
+        "on the road through σ, γ is forgotten",
+        "dσ is collected from all six x̂. Is dy what arrives at x̂?",
+        lambda dy, x_hat, sigma, gamma: (dy * gamma - mean(dy * gamma) - x_hat * mean(dy * x_hat)) / sigma,
+    ),
+    Mistake(
         "dgamma",
         "x̂ is forgotten",
         "y = γ x̂ + β. If γ moves by 1, by how much does y move?",
@@ -681,6 +705,12 @@ SOFTMAX = (
     ),
     Mistake(
         "ds",
+        "the case i = j is missing",
+        "A score moves its own weight, too. Which of the four terms did you leave out?",
+        lambda dp, p: p * (p * dp - (p * dp).sum(axis=-1, keepdims=True)),
+    ),
+    Mistake(
+        "ds",
         "the case i = j is counted twice",
         "p_j (1 − p_j) has a −p_j² in it. Which term of your sum over all i has it once more?",
         lambda dp, p: p * (1 - p) * dp - p * (p * dp).sum(axis=-1, keepdims=True),
@@ -750,6 +780,13 @@ SCORES = (
 )
 
 # --- 9. the encoder ---
+
+
+def unsummed(dM, norm, feed_forward, attention):
+    """The encoder's backward with the three gradients of attention still apart: (3, S, C)."""
+    dsum = norm("encoder.norm2", dM)
+    dsum = norm("encoder.norm1", dsum + feed_forward("encoder.ffn", dsum))
+    return dsum + np.stack(attention("encoder.self", dsum))
 
 
 def back(dM, norm, feed_forward, attention, names=("norm2", "norm1"), direct=(1, 1), ways=(0, 1, 2), through=1):
@@ -905,6 +942,12 @@ ENCODER = (
         "the direct road around the attention counts three times",
         "x makes three things inside the attention. How often does it go around?",
         lambda dM_k, dM_v, *ways: back(dM_k + dM_v, *ways, direct=(1, 3)),
+    ),
+    Mistake(
+        "dx",
+        "the three gradients of attention are not added up",
+        "attention gives three gradients back. How often does x go around it, and how often through it?",
+        lambda dM_k, dM_v, *ways: unsummed(dM_k + dM_v, *ways),
     ),
 )
 

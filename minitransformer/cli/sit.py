@@ -22,7 +22,7 @@ from minitransformer.system.files import atomic_write
 from minitransformer.system.terminal import shown
 
 DESCRIPTION = """\
-Backprop through a Transformer in one sitting: about 90 to 110 minutes with a pencil, ten stations. The file is copied
+Backprop through a Transformer in one sitting: about 90 to 120 minutes with a pencil, ten stations. The file is copied
 to your folder my_exercises and opened in the editor of $VISUAL or $EDITOR, if that has a window of its own. It is
 judged whenever you save it, and mistakes are named:
 
@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     report(outcome, [])
     while not arguments.once:
         wait_for_change([path])
+        print("\nsaved; judging ...", flush=True)
         before, outcome = outcome.right, judge(path)
         report(outcome, before)
     if arguments.json:
@@ -105,7 +106,8 @@ def judge(path: Path) -> Outcome:
     text = out.kept.decode("utf-8", "replace").replace("\r\n", "\n")
     problem = "\n".join(text.splitlines()[-7:]) if status or "the whole: " not in text else ""
     if late or len(out.kept) == MOST:
-        problem = f"stopped after {f'{LIMIT} s' if late else f'{MOST:,} bytes'}: is there a loop that never ends?"
+        how = f"{LIMIT} s" if late else f"{MOST:,} bytes of output: is there still a print in a function, or"
+        problem = f"stopped after {how}{':' if late else ''} is there a loop that never ends?"
     elif re.search(r"^(Syntax|Indentation|Tab)Error: ", problem, re.MULTILINE):
         problem = f"the file cannot be read yet:\n{problem}"
     elif not path.read_bytes().strip():

@@ -472,3 +472,15 @@ def test_losing_both_side_roads_of_a_wide_norm_changes_its_gradient_by_as_much_a
     changes = np.linalg.norm(right - directly, axis=-1) / np.linalg.norm(right, axis=-1)
     least, most = re.search(r"by about (\d) to (\d) % only", " ".join(ONE_SITTING.read_text("utf-8").split())).groups()
     assert int(least) / 100 < np.median(changes) < int(most) / 100
+
+
+def test_the_function_that_is_wrong_has_its_hint_offered(capsys):
+    sitting.judge(
+        RIGHT["arrays"]["linear_backward"], with_output("relu_backward", "da", TASKS["relu_backward"].arguments[0])
+    )
+    assert "Stuck? hint(relu_backward)" in said(capsys)
+
+
+def test_the_result_of_a_function_that_returns_nothing_is_said_to_be(capsys):
+    sitting.judge(answered("embedding_backward", None))
+    assert "dE is None: either nothing is returned" in said(capsys)
