@@ -116,7 +116,8 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y, most) {
   }
   fillText.call(this, text, x, y, most);
 };
-App.set({});
+App.set({show: "values"});
+App.set({show: "both"});
 Object.assign(CanvasRenderingContext2D.prototype, {fillText});
 return drawn;
 """
@@ -280,7 +281,7 @@ def test_click_after_typing_is_not_lost(page):
     [
         ("view=model", "a.box"),
         ("view=cell", ".places a"),
-        ("view=cell&" + EDITED, ".status button"),
+        ("view=cell&" + EDITED, ".status button:not([disabled])"),
         (CELL, ".inspector .close"),
         (CELL, ".inspector button.number"),
         (CELL, "header nav a:not([aria-current])"),

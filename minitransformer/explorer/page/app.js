@@ -20,6 +20,8 @@ const App = (() => {
   let refused = null; // a word of the address that cannot be shown: {name, text, why}
   let moreSettings = false; // whether they are unfolded
   let made = null; // the last run, and the key that says what it was computed from
+  let shown = {}; // what the parts of the frame depend on, as they are shown now
+  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
@@ -385,14 +387,47 @@ const App = (() => {
     }
     Training.hideProgress();
     const frame = document.getElementById("app");
-    const [focused, inside] = [document.activeElement?.getAttribute("data-focus"), frame.contains(document.activeElement)];
+    const active = document.activeElement;
+    const inside = frame.contains(active);
     document.title = Strings.title(title());
     document.documentElement.lang = Strings.language;
-    const content = element("main", { id: "content", tabindex: -1, class: `view-${state.view}` });
-    replace(frame, [header(), inputs(), status(), content, footer()]);
-    VIEWS[state.view].render(content);
+    const fresh = differs("numbers", [made, made.steps]);
+    const { padding, smoothing, show } = state;
+    replace(frame, [
+      differs("header", [title(), link()]) && header(),
+      differs("inputs", [MODEL, title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
+      status(),
+      differs("content", contentKey()) && element("main", { id: "content", tabindex: -1, class: `view-${state.view}` }),
+      differs("footer", [MODEL]) && footer(),
+    ]);
+    fill(document.getElementById("content"), fresh);
+    if (!inside || active.isConnected) return;
+    const focused = active.getAttribute("data-focus");
     const same = focused && document.querySelector(`[data-focus="${CSS.escape(focused)}"]`);
-    if (same || inside) (same || content).focus({ preventScroll: true });
+    (same || document.getElementById("content")).focus({ preventScroll: true });
+  }
+
+  /* Whether a part of the page is made of other things now than when it was last asked about. */
+  function differs(part, key) {
+    const before = shown[part];
+    shown[part] = key;
+    return before?.length !== key.length || key.some((each, n) => each !== before[n]);
+  }
+
+  /* What the elements of a view depend on, and not only its numbers: a view without a key() is always drawn anew. */
+  function contentKey() {
+    const { key = () => [{}] } = VIEWS[state.view];
+    const { definitions, lengths } = made.machine;
+    made.structure ??= [lengths.source, lengths.target, ...definitions.map(({ text }) => text)].join();
+    return [state.view, MODEL, state.show, state.mistake, made.structure, window.innerWidth, scheme.matches, ...key()];
+  }
+
+  /* An empty content is rendered. Otherwise its elements stay, and its links, pictures and texts are brought up to date. */
+  function fill(content, fresh) {
+    const view = VIEWS[state.view];
+    if (content.childElementCount === 0) return view.render(content);
+    for (const a of content.querySelectorAll("a[data-cell]")) a.setAttribute("href", link({ view: "cell", cell: a.dataset.cell }));
+    return view.update(content, fresh);
   }
 
   /* The status line stays and gets new text, because a screen reader speaks changes of a line, but not a new line. */
@@ -400,6 +435,7 @@ const App = (() => {
     const old = [...frame.children];
     if (old.length === 0) return frame.append(...parts);
     parts.forEach((part, n) => {
+      if (!part) return;
       if (part.getAttribute("role") !== "status") old[n].replaceWith(part);
       else if (part.textContent !== old[n].textContent) old[n].replaceChildren(...part.childNodes);
     });
@@ -420,7 +456,7 @@ const App = (() => {
       width = window.innerWidth;
       render();
     });
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+    scheme.addEventListener("change", render);
   }
 
   document.addEventListener("DOMContentLoaded", start);

@@ -233,11 +233,14 @@ const Engine = (() => {
     /* The values of the formula's indices that belong to a cell. */
     givenOf(name, flat) {
       const { definition } = this.get(name);
-      definition.given ??= new Map([...Language.tuples(definition.indices, definition.sizes)].map((given) => {
-        const index = definition.index.map((part) => Language.evaluate(part, definition.scope, given));
-        return [this.offsetOf(name, index), given];
-      }));
-      return definition.given.get(flat);
+      const fixed = Language.solve(definition.index, this.indexOf(name, flat), definition.sizes);
+      for (const given of Language.tuples(definition.indices, definition.sizes, {}, fixed)) if (this.targetOf(definition, given) === flat) return given;
+      return undefined;
+    }
+
+    /* The cell that a definition computes for these values of its indices. */
+    targetOf({ name, index, scope }, given) {
+      return this.offsetOf(name, index.map((part) => Language.evaluate(part, scope, given)));
     }
 
     /* The cells that a cell is computed from, without repeats: [{name, flat}]. */
@@ -258,16 +261,26 @@ const Engine = (() => {
 
     /* The cells that are computed from a cell. */
     goesTo(name, flat) {
-      const found = [];
-      for (const definition of this.definitions) {
-        if (!definition.uses.has(name)) continue;
-        for (const given of Language.tuples(definition.indices, definition.sizes)) {
-          if (!this.cellsOf(definition, given).some((cell) => cell.name === name && cell.flat === flat)) continue;
-          const index = definition.index.map((part) => Language.evaluate(part, definition.scope, given));
-          found.push({ name: definition.name, flat: this.offsetOf(definition.name, index) });
-        }
-      }
-      return found;
+      return this.definitions.filter(({ uses }) => uses.has(name)).flatMap((definition) =>
+        this.targetsOf(definition, this.get(name), flat).map((target) => ({ name: definition.name, flat: target })));
+    }
+
+    /* The cells that a definition computes from a cell. Most of its indices follow from the place where the cell stands in
+       the formula, so that few have to be tried. */
+    targetsOf(definition, array, flat) {
+      const { expression, indices, sizes, scope, place } = definition;
+      const found = new Set();
+      const cell = this.indexOf(array.name, flat);
+      Language.occurrences(expression, (node, over) => {
+        if (this.find(place, node.name) !== array) return;
+        const fixed = Language.solve(node.index, cell, sizes);
+        const outside = Object.fromEntries(Object.entries(fixed).filter(([index]) => !over.includes(index)));
+        for (const given of Language.tuples(indices, sizes, {}, outside))
+          Language.visitCells(expression, scope, given, (other, index) => {
+            if (this.find(place, other) === array && offsetOf(array, index) === flat) found.add(this.targetOf(definition, given));
+          }, fixed);
+      });
+      return [...found].sort((a, b) => a - b);
     }
 
     /* The names of all weights. */

@@ -8,6 +8,7 @@ const Heatmap = (() => {
   const GAP = 14; // between heads
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
+  const drawn = new WeakMap(); // canvas -> {options, draw}
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
      `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
@@ -15,12 +16,11 @@ const Heatmap = (() => {
      frame. summary(flat) is the text of a cell, which is also written to the element `output`. */
   function heatmap(given) {
     const options = { summary: (flat) => App.cellSummary(given.name, flat), ...given };
-    const { name, values, summary, compact = false, kind = "value" } = options;
+    const { name, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
     const layout = measure(array, options.width ?? 320, compact);
-    const chosen = options.selected === undefined || options.selected === null ? "" : `${summary(options.selected)}. `;
     const canvas = Dom.element("canvas", {
-      role: compact ? "img" : "application", "aria-label": chosen + options.label, tabindex: compact ? null : 0,
+      role: compact ? "img" : "application", tabindex: compact ? null : 0,
       "aria-roledescription": compact ? null : Strings.heatmap.role, class: `heatmap ${kind}`,
       "data-array": name, "data-kind": kind,
     });
@@ -29,15 +29,50 @@ const Heatmap = (() => {
     canvas.height = Math.ceil(layout.height * scale);
     canvas.style.width = `${layout.width}px`;
     canvas.style.height = `${layout.height}px`;
-    const draw = () => {
-      const context = canvas.getContext("2d");
-      context.setTransform(scale, 0, 0, scale, 0, 0);
-      context.clearRect(0, 0, layout.width, layout.height);
-      paint(context, array, values, layout, options);
-    };
-    draw();
+    const draw = drawer(canvas, array, layout, options, scale);
+    draw(true);
+    drawn.set(canvas, { options, draw });
     if (options.select || options.open) listen(canvas, array, layout, options, draw);
     return canvas;
+  }
+
+  /* Draw a map again with other options, such as `selected`; its numbers are painted again only if they are `fresh`. */
+  function update(canvas, changes, fresh = false) {
+    const { options, draw } = drawn.get(canvas);
+    Object.assign(options, changes);
+    draw(fresh);
+  }
+
+  /* -> draw(fresh). A picture without frames is kept, because frames move often and painting the numbers takes long. */
+  function drawer(canvas, array, layout, options, scale) {
+    const context = canvas.getContext("2d");
+    let bare = null, framed = false;
+    return (fresh = false) => {
+      const { kind = "value", label, summary, marked, selected = null } = options;
+      canvas.setAttribute("aria-label", (selected === null ? "" : `${summary(selected)}. `) + label);
+      const frames = [...(marked ?? []).map((flat) => [flat, "text", 1]), ...(selected === null ? [] : [[selected, "mark", 2.5]])];
+      if (fresh) {
+        bare = null;
+        context.setTransform(scale, 0, 0, scale, 0, 0);
+        context.clearRect(0, 0, layout.width, layout.height);
+        paint(context, array, layout, options);
+      } else if (framed) copy(bare, canvas);
+      framed = frames.length > 0;
+      if (!framed) return;
+      bare ??= copy(canvas, Dom.element("canvas", { width: canvas.width, height: canvas.height }));
+      const inks = colors(kind);
+      for (const [flat, ink, width] of frames) frame(context, layout, flat, inks[ink], width);
+    };
+  }
+
+  function copy(from, to) {
+    const context = to.getContext("2d");
+    context.save();
+    context.resetTransform();
+    context.clearRect(0, 0, to.width, to.height);
+    context.drawImage(from, 0, 0);
+    context.restore();
+    return to;
   }
 
   /* Where everything is: sizes of cells, and the place of each head. */
@@ -91,7 +126,7 @@ const Heatmap = (() => {
     return luminance > 0.179 ? "#000" : "#fff";
   }
 
-  function paint(context, array, values, layout, { kind = "value", selected, marked, compact, largest }) {
+  function paint(context, array, layout, { values, kind = "value", compact, largest }) {
     const { ink, paper, text, faint, mark } = colors(kind);
     const { cellWidth, cellHeight, numbers } = layout;
     let most = largest ?? 0;
@@ -125,8 +160,6 @@ const Heatmap = (() => {
       if (cellWidth >= 5) grid(context, layout, faint);
       if (layout.labels) labels(context, array, layout, text);
     }
-    for (const flat of marked ?? []) frame(context, layout, flat, text, 1);
-    if (selected !== undefined && selected !== null) frame(context, layout, selected, mark, 2.5);
   }
 
   function stripes(context, x, y, width, height, color) {
@@ -246,5 +279,5 @@ const Heatmap = (() => {
     });
   }
 
-  return { heatmap };
+  return { heatmap, update };
 })();

@@ -151,14 +151,35 @@ const Language = (() => {
     "<=": (a, b) => a <= b,
   };
 
-  /* Every tuple of values of the indices `names`; `sizes` has the number of values of each. */
-  function* tuples(names, sizes, given = {}) {
+  /* Every tuple of values of the indices `names`; `sizes` has the number of values of each, `fixed` the value of some. */
+  function* tuples(names, sizes, given = {}, fixed = {}) {
     if (names.length === 0) {
       yield given;
       return;
     }
     const [first, ...rest] = names;
-    for (let i = 0; i < sizes[first]; i++) yield* tuples(rest, sizes, { ...given, [first]: i });
+    const [from, to] = first in fixed ? [fixed[first], Math.min(fixed[first] + 1, sizes[first])] : [0, sizes[first]];
+    for (let i = from; i < to; i++) yield* tuples(rest, sizes, { ...given, [first]: i }, fixed);
+  }
+
+  /* The values that indices must have so that the parts of an index are those of a cell, as far as they can be read off:
+     from [t,h*D+d] and (1, 5) t = 1, h = 1 and d = 2 if D is 3. */
+  function solve(parts, cell, sizes) {
+    const fixed = {};
+    parts.forEach((part, axis) => {
+      const { op, name, a, b } = part;
+      if (op === "index") fixed[name] = cell[axis];
+      else if (op === "+" && a.op === "*" && a.a.op === "index" && a.b.op === "size" && b.op === "index")
+        Object.assign(fixed, { [a.a.name]: Math.floor(cell[axis] / sizes[a.b.name]), [b.name]: cell[axis] % sizes[a.b.name] });
+    });
+    return fixed;
+  }
+
+  /* Calls found(node, over) for each cell of an expression; `over` are the indices of the sums around it. */
+  function occurrences(node, found, over = []) {
+    if (node.op === "cell") found(node, over);
+    const parts = node.op === "bracket" ? [node.where.a, node.where.b] : node.index ?? [node.a, node.b];
+    for (const part of parts) if (part) occurrences(part, found, [...over, ...(node.over ?? [])]);
   }
 
   /* The value of a node. `scope` has sizes (of indices too), and read(name, index) -> number; `given` the indices. */
@@ -195,8 +216,8 @@ const Language = (() => {
     return total;
   }
 
-  function* chosen(node, scope, given) {
-    for (const inner of tuples(node.over, scope.sizes, given))
+  function* chosen(node, scope, given, fixed) {
+    for (const inner of tuples(node.over, scope.sizes, given, fixed))
       if (!node.where || holds(node.where, scope, inner)) yield inner;
   }
 
@@ -212,20 +233,21 @@ const Language = (() => {
   }
 
   /* Calls found(name, index) for each cell that the value of a node is computed from. A strong zero hides the cells
-     that it is multiplied with. */
-  function visitCells(node, scope, given, found) {
+     that it is multiplied with. With `fixed`, sums and maxima are visited for these values of their indices alone. */
+  function visitCells(node, scope, given, found, fixed = {}) {
+    const visit = (part, at = given) => visitCells(part, scope, at, found, fixed);
     if (node.op === "cell") {
       found(node.name, node.index.map((part) => evaluate(part, scope, given)));
-      node.index.forEach((part) => visitCells(part, scope, given, found));
+      node.index.forEach((part) => visit(part));
     } else if (node.over) {
-      for (const inner of chosen(node, scope, given)) visitCells(node.a, scope, inner, found);
+      for (const inner of chosen(node, scope, given, fixed)) visit(node.a, inner);
     } else if (node.op === "bracket") {
-      visitCells(node.where.a, scope, given, found);
-      visitCells(node.where.b, scope, given, found);
+      visit(node.where.a);
+      visit(node.where.b);
     } else if ((node.op === "*" || node.op === "/") && isZero(node, scope, given)) {
-      for (const part of [node.a, node.b]) if (part.op === "bracket" || isZero(part, scope, given)) visitCells(part, scope, given, found);
+      for (const part of [node.a, node.b]) if (part.op === "bracket" || isZero(part, scope, given)) visit(part);
     } else {
-      for (const part of [node.a, node.b]) if (part) visitCells(part, scope, given, found);
+      for (const part of [node.a, node.b]) if (part) visit(part);
     }
   }
 
@@ -354,5 +376,5 @@ const Language = (() => {
     return new Function("re", "im", ['"use strict";', ...arrays, ...loops, ...lines, "}".repeat(loops.length)].join("\n"));
   }
 
-  return { parse, evaluate, visitCells, tuples, chosen, holds, isZero, compile };
+  return { parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, isZero, compile };
 })();

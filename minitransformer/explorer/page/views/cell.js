@@ -7,20 +7,49 @@ const CellView = (() => {
   const PATH_LENGTH = 60;
   let exponent = -5; // of h, for the nudge
 
-  function render(content) {
+  const chosenCell = () => App.cell() ?? { name: "cross.s", flat: null };
+
+  /* The array whose row shows a chosen one, and its place. */
+  function shownBy({ name }) {
     const { machine } = App;
-    const chosen = App.cell() ?? { name: "cross.s", flat: null };
-    const array = machine.get(machine.arrays.has(chosen.name) ? chosen.name : "source.x");
-    const name = array.role === "gradient" ? machine.partner(array.name) ?? array.name : array.name;
-    const place = machine.places.find((each) => each.name === machine.get(name).place.name);
+    const array = machine.get(machine.arrays.has(name) ? name : "source.x");
+    const shown = array.role === "gradient" ? machine.partner(array.name) ?? array.name : array.name;
+    return { name: shown, place: machine.places.find((each) => each.name === machine.get(shown).place.name) };
+  }
+
+  const key = () => [shownBy(chosenCell()).place.name];
+
+  function render(content) {
+    const chosen = chosenCell();
+    const { place } = shownBy(chosen);
     content.append(
       placesList(place),
       element("div", { class: "place" }, element("h1", {}, heading(place)), element("p", { class: "intro" }, ModelView.describe(place).text),
         rowsOf(place), ModelView.legend(), arrays(place, chosen)),
-      inspector(chosen));
+      inspector(chosen), element("output", { class: "unseen" }, summary(chosen)));
     showCurrent(content.querySelector(".places ul"));
-    const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
-    bringIntoView(map(chosen.name) ?? map(name), chosen.flat !== null);
+    bringIntoView(content, chosen);
+  }
+
+  /* Another number of the same place, or other numbers in the same arrays. */
+  function update(content, fresh) {
+    const chosen = chosenCell();
+    if (fresh) content.querySelector(".rows")?.replaceWith(rowsOf(shownBy(chosen).place));
+    for (const canvas of content.querySelectorAll(".map canvas")) {
+      const { array } = canvas.dataset;
+      Heatmap.update(canvas, { values: App.machine.data(array), ...frames(array, chosen) }, fresh);
+    }
+    content.querySelector(".inspector").replaceWith(inspector(chosen));
+    // the map that has the focus stays, so a screen reader has to be told what is chosen now
+    content.querySelector("output.unseen").textContent = summary(chosen);
+    bringIntoView(content, chosen);
+  }
+
+  const summary = ({ name, flat }) => (flat === null ? "" : App.cellSummary(name, flat));
+
+  /* The cell of a map that is chosen, and the one whose partner is. */
+  function frames(name, { name: chosen, flat }) {
+    return { selected: name === chosen ? flat : null, marked: flat !== null && name !== chosen && App.machine.partner(name) === chosen ? [flat] : [] };
   }
 
   /* In a narrow page, the places are a line that one can scroll. */
@@ -31,10 +60,11 @@ const CellView = (() => {
   }
 
   /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
-  function bringIntoView(canvas, covered) {
-    const rectangle = canvas?.getBoundingClientRect();
+  function bringIntoView(content, chosen) {
+    const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
+    const rectangle = (map(chosen.name) ?? map(shownBy(chosen).name))?.getBoundingClientRect();
     if (!rectangle) return;
-    const bottom = window.innerHeight * (covered && window.innerWidth < 1100 ? 0.52 : 1);
+    const bottom = window.innerHeight * (chosen.flat !== null && window.innerWidth < 1100 ? 0.52 : 1);
     if (rectangle.top >= 0 && rectangle.bottom <= bottom) return;
     window.scrollBy(0, rectangle.top - Math.max(60, (bottom - rectangle.height) / 2));
   }
@@ -45,14 +75,14 @@ const CellView = (() => {
   function rowsOf(place) {
     if (place.rows !== "target" || place.kind === "matrix") return null;
     const [read, write = Engine.EOS] = App.ids().target.filter((id) => id !== Engine.PAD);
-    return element("p", { class: "note" }, Strings.cell.rows(App.tokenText(read), App.tokenText(write)));
+    return element("p", { class: "note rows" }, Strings.cell.rows(App.tokenText(read), App.tokenText(write)));
   }
 
   function placesList(current) {
     const links = App.machine.places.map((place) => {
       const first = place.kind === "matrix" ? "E" : `${place.name}.${{ embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z" }[place.kind]}`;
       return element("li", {}, element("a", {
-        href: App.link({ view: "cell", cell: first }), "aria-current": place === current ? "true" : null,
+        href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
       }, place.name || "E, M"));
     });
     return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
@@ -81,14 +111,13 @@ const CellView = (() => {
     return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
       const { role, shape, definition } = machine.get(name);
       const kind = role === "gradient" ? "gradient" : "value";
-      const marked = chosen.flat !== null && name !== chosen.name && machine.partner(name) === chosen.name ? [chosen.flat] : [];
       return element("div", { class: `map ${kind}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
         element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`)),
         planted(name),
         machine.isRounding(name) && element("p", { class: "note" }, Strings.cell.rounding),
         Heatmap.heatmap({
-          name, values: machine.data(name), kind, width, marked, selected: name === chosen.name ? chosen.flat : null,
+          name, values: machine.data(name), kind, width, ...frames(name, chosen),
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
           select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
@@ -324,5 +353,5 @@ const CellView = (() => {
     return element("p", {}, button);
   }
 
-  return { render };
+  return { render, key, update };
 })();

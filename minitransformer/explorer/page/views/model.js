@@ -10,15 +10,25 @@ const ModelView = (() => {
     const { machine } = App;
     const text = Strings.model;
     const of = (stack) => machine.places.filter(({ stack: own, kind }) => own === stack && kind !== "matrix");
-    const { source, target } = App.ids();
-    const spell = (ids) => ids.map(App.tokenText).join(" ");
     content.append(
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(),
       element("div", { class: "stacks" },
-        stack(text.encoder, text.reads(spell(source)), of("source"), "source"),
-        stack(text.decoder, `${text.reads(spell([...machine.data("target.ids")]))}; ${text.writes(spell([...machine.data("output.ids")]))}`, of("target"), "target")),
-    );
+        stack(text.encoder, of("source"), "source"), stack(text.decoder, of("target"), "target")));
     drawMemory(content.querySelector(".stacks"));
+    update(content, false);
+  }
+
+  const key = () => [];
+
+  /* The texts and pictures that change with the numbers. */
+  function update(content, fresh) {
+    const { machine } = App;
+    const { reads, writes, loss } = Strings.model;
+    const spell = (name) => [...machine.data(name)].map(App.tokenText).join(" ");
+    content.querySelector(".source .reads").textContent = reads(spell("source.ids"));
+    content.querySelector(".target .reads").textContent = `${reads(spell("target.ids"))}; ${writes(spell("output.ids"))}`;
+    content.querySelector(".loss").textContent = `${loss} L = ${Show.number(machine.loss)}`;
+    for (const canvas of fresh ? content.querySelectorAll("canvas") : []) Heatmap.update(canvas, { values: machine.data(canvas.dataset.array) }, true);
   }
 
   function legend() {
@@ -30,7 +40,7 @@ const ModelView = (() => {
   }
 
   /* The boxes of one stack. A sub-layer, and the norm that adds its input again, are framed together. */
-  function stack(title, reads, places, name) {
+  function stack(title, places, name) {
     const parts = [];
     for (let n = 0; n < places.length; n++) {
       const place = places[n];
@@ -43,8 +53,8 @@ const ModelView = (() => {
           box(place), edge(`${place.name}.y`), box(norm)), n < places.length - 1 || name === "target" ? edge(`${norm.name}.y`) : edge("M", Strings.model.toMemory));
       }
     }
-    return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }, reads), parts,
-      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L[]" }) }, `${Strings.model.loss} L = ${Show.number(App.machine.loss)}`));
+    return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }), parts,
+      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L[]" }), "data-cell": "output.L[]" }));
   }
 
   function edge(name, note = null) {
@@ -74,7 +84,7 @@ const ModelView = (() => {
         Heatmap.heatmap({ name: array, values: machine.data(array), compact: true, kind, width: THUMBNAIL, label: Strings.heatmap.picture(Show.nameText(array), Strings.heatmap.shape(shape)) }),
         element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`));
     };
-    return element("a", { class: `box ${place.kind}`, href: App.link({ view: "cell", cell: full }), "data-place": place.name },
+    return element("a", { class: `box ${place.kind}`, href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
       element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),
       element("span", { class: "thumbnails" },
         state.show !== "gradients" && picture(full, "value"),
@@ -102,5 +112,5 @@ const ModelView = (() => {
     stacks.append(element("svg", { class: "memory", width: frame.width, height: frame.height, "aria-hidden": "true" }, lines));
   }
 
-  return { render, legend, describe };
+  return { render, key, update, legend, describe };
 })();
