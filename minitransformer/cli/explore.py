@@ -2,13 +2,24 @@
 
 import argparse
 import json
+import sys
 import threading
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from minitransformer.cli.saved import load_model
 from minitransformer.example.model import WORD
-from minitransformer.explorer import check_model, example_data, model_data, serve, write_page, writing_of
+from minitransformer.explorer import (
+    attention,
+    attention_data,
+    check_model,
+    example_data,
+    model_data,
+    serve,
+    write_page,
+    writing_of,
+)
 from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
 from minitransformer.system.terminal import advanced_options
@@ -26,6 +37,11 @@ your own, such as one that `minitransformer train reverse` has saved:
 The loss compares what the model predicts with the answer. Without --answer, that is the right answer of the task, or
 what the model writes if the task has none. The page shows models as in the paper, with at most {LARGEST:,} weights, and
 words of at most {LONGEST} tokens. It also has untrained weights, the initial ones of --seed.
+
+Of any other Transformer or GPT with full attention, the page shows the attention alone: the weights of all layers and
+heads for a sentence of at most {attention.LONGEST} tokens, and beside each weight its product with its gradient:
+
+  minitransformer explore runs/shakespeare --word "To be, or not"
 
 Only programs on this computer can read the page, and it loads nothing from elsewhere. Ctrl-C ends the command, and the
 page stays open as it is. To keep the page, or to show it to others, copy it to a folder that any web server can offer:
@@ -94,7 +110,7 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
         word = WORD if arguments.word is None else arguments.word
         return example_data(word, arguments.answer), "the right answer" if arguments.answer is None else "your answer"
     model, metadata = load_model(arguments.run, "reverse")
-    check_model(model)
+    reason = why_attention(model)
     writing = writing_of(model, metadata)
     word = writing.example if arguments.word is None else arguments.word
     if word is None:
@@ -105,7 +121,21 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
         target, origin = writing.encode(arguments.answer), "your answer"
     elif target is None:
         origin = "what the model writes"
+    if reason:
+        data = attention_data(model, writing, source, target)
+        print(f"note: {reason}; so the page shows its attention alone", file=sys.stderr)
+        return data, origin
     return model_data(model, writing, source, target, seed=arguments.seed), origin
+
+
+def why_attention(model: Any) -> str | None:
+    """What is in the way of the whole page, or None. ValueError for a model whose attention cannot be shown either."""
+    try:
+        check_model(model)
+    except ValueError as error:
+        attention.check_attention(model)
+        return str(error)
+    return None
 
 
 def open_browser(address: str) -> None:

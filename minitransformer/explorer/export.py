@@ -175,7 +175,7 @@ def _data(model, untrained, writing, source, target, most, answer="given"):
 def data_text(data: Data) -> str:
     """The script that defines MODEL. Every float64 and float32 number has its exact value in it."""
     text = f"{HEAD}globalThis.MODEL = {_script(data)};\n"
-    arrays = [array for weights in data["weights"].values() for array in weights.values()]
+    arrays = [array for weights in data.get("weights", {}).values() for array in weights.values()]
     return text + ROUND if any(array.dtype == np.float32 for array in arrays) else text
 
 
@@ -188,6 +188,8 @@ def write_data(data: Data, path: str | os.PathLike) -> None:
 def _script(value):
     if isinstance(value, dict):
         return "{\n" + ",\n".join(f"{json.dumps(name)}: {_script(each)}" for name, each in value.items()) + "\n}"
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        return f"[{', '.join(map(_script, value))}]"
     if isinstance(value, np.ndarray):
         return "\n".join(LINE.findall(json.dumps(_shortest(value).tolist(), separators=(",", ":"))))
     return json.dumps(value)

@@ -21,9 +21,14 @@ def page_folder() -> Path:
     return PAGE
 
 
-def page_files() -> dict[str, Path]:
-    """{name: path} of all files of the page, such as "views/model.js", except for data.js."""
+def page_files(kind: str | None = None) -> dict[str, Path]:
+    """{name: path} of all files of the page, such as "views/model.js", except for data.js.
+
+    For data of the kind "attention", index.html is attention.html.
+    """
     paths = {path.relative_to(PAGE).as_posix(): path for path in sorted(PAGE.rglob("*")) if path.is_file()}
+    if kind is not None:
+        paths["index.html"] = paths[f"{kind}.html"]
     return {name: path for name, path in paths.items() if path.suffix in TYPES and name != DATA}
 
 
@@ -37,7 +42,7 @@ def check_new(folder: Path) -> None:
 def write_page(data: Data, folder: Path) -> None:
     """Copy the page with `data` to a folder that is new or empty. Raises what `check_new` raises."""
     check_new(folder)
-    contents = {name: path.read_bytes() for name, path in page_files().items()}
+    contents = {name: path.read_bytes() for name, path in page_files(data.get("kind")).items()}
     for name, content in {**contents, DATA: data_text(data).encode()}.items():
         with atomic_write(folder / name) as partial:
             partial.write_bytes(content)

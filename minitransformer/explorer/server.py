@@ -54,7 +54,7 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True  # a browser that keeps its connection open does not keep the command from ending
 
     def __init__(self, data: Data, port: int = 0) -> None:
-        self.data = data_text(data).encode()
+        self.data, self.kind = data_text(data).encode(), data.get("kind")
         with named_in_errors(f"cannot listen on port {port}"):
             super().__init__((HOST, port), PageHandler)
 
@@ -82,7 +82,7 @@ class PageServer(ThreadingHTTPServer):
         """The file called `name`, or None. Only names of the page's files are known, so no path leads elsewhere."""
         if name == DATA:
             return self.data
-        path = page_files().get(name)
+        path = page_files(self.kind).get(name)
         return path.read_bytes() if path else None
 
 

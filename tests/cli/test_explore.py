@@ -165,3 +165,14 @@ def test_a_port_in_use_is_refused_and_named(capsys):
     assert (status, out) == (2, "stop → pots (the right answer)\n")
     assert err.startswith(f"minitransformer explore: cannot listen on port {port}: ")
     assert err.count("\n") == 1
+
+
+def test_a_model_that_is_too_large_shows_its_attention_with_a_note(served, capsys, folder):
+    config = TransformerConfig(29, **{**SIZES, "d_ff": 8000})
+    save_checkpoint(folder / "runs/wide" / MODEL, Transformer(config), task="reverse")
+    _, out, err = run(capsys, "explore", "runs/wide", "--word", "hello")
+    assert out.startswith("hello → olleh (the right answer)\n")
+    assert err.startswith("note: the explorer shows models of at most 255,000 weights, and this model has 273,")
+    assert "; so the page shows its attention alone\n" in err
+    ((data, _),) = served
+    assert (data["kind"], data["writes"]) == ("attention", [*"olleh", "eos"])

@@ -177,9 +177,8 @@ def page(wrong, *arguments, **more):
 PAGES = [
     page("a model that is missing", "missing"),
     page("a damaged model", "bit_of_weight.safetensors"),
-    page("a language model", "gpt.safetensors"),
-    page("a model with pre-norm", "pre_norm.safetensors"),
-    page("a model with too many weights", "wide.safetensors"),
+    page("a masked language model", "bert.safetensors"),
+    page("a sentence that is too long for the attention of a large model", "wide.safetensors", "--word", "a" * 41),
     page("a model with a weight of NaN", "nan.safetensors"),
     page("a model of another size than its task", "other_task.safetensors"),
     page("no word for a model that translates", "translator.safetensors"),

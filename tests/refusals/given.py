@@ -61,7 +61,6 @@ def own_transformers():
     yield "nan", nan, {}
     yield "ids", Transformer(small), {}
     yield "other_task", Transformer(small), reverse
-    yield "pre_norm", Transformer(TransformerConfig(29, **SIZES, norm="pre")), reverse
     yield "wide", Transformer(TransformerConfig(29, **{**SIZES, "d_ff": 8000})), reverse
 
 

@@ -31,6 +31,33 @@ const Strings = {
     empty: "At least one token is needed.",
     long: (most) => `At most ${most} tokens fit.`,
   },
+  models: {
+    loading: "loading a second model, with all 26 letters …",
+    failed: "The second model could not be loaded, so this is the first one still.",
+    second: (count, most) => `This is a second, larger model of ${count} numbers. It reverses words of up to ${most} of the letters a to z.`,
+    back: "Back to the small model",
+    odd: (letter) => (letter === " " ? "One word without spaces, please." : `Only the letters a to z, please: no model here has ever read “${letter}”.`),
+    long: (most) => `At most ${most} letters, please: no model here has ever read a longer word.`,
+  },
+  attention: {
+    title: "Who looks at whom?",
+    intro: "Each picture is a head: a row for each token that looks, a column for each token that it looks at. Layers are in the order of the "
+      + "forward pass, upwards.",
+    product: "Gradient × weight: if this weight alone grew by 1 %, the logarithm of the probability of what is written would grow by a hundredth "
+      + "of it. The gradient is exact. The large picture is, at first, the one with the largest product.",
+    reads: "It reads ",
+    writes: "It writes ",
+    probability: (p, log) => `The model gives what is written a probability of ${p}; its logarithm is ${log}.`,
+    show: "All heads show",
+    value: "weight p",
+    gradient: "gradient × weight",
+    stacks: { encoder: "Encoder: the source looks at itself", decoder: "Each token looks at those before it", cross: "What is written looks at the source" },
+    layer: (layer) => `layer ${layer}`,
+    head: (stack, layer, head) => `${{ encoder: "encoder", decoder: "self-attention", cross: "cross-attention" }[stack]}, layer ${layer}, head ${head}`,
+    mapLabel: (name, kind) => `${name}, ${kind}. Arrow keys choose a number.`,
+    cell: (row, key, weight, product) => `${row} looks at ${key} with the weight ${weight}. Gradient × weight: ${product}.`,
+    row: (row) => `Where ${row} looks`,
+  },
   status: {
     loss: (loss) => `Loss ${loss}`,
     writes: (text) => `By itself, the model writes: ${text}`,

@@ -1,0 +1,70 @@
+"""The page of a model that is too large for the explorer: its attention alone."""
+
+import numpy as np
+import pytest
+
+from minitransformer.explorer import attention_data, write_page
+from minitransformer.explorer.writing import ids_writing, toy_writing
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from tests.browser import chromium
+
+pytestmark = pytest.mark.exhaustive
+SIZES = {"d_model": 16, "num_heads": 4, "d_ff": 10, "num_layers": 2, "dropout": 0.0, "max_len": 48}
+CHOSEN = "return [App.state.map, App.state.head, App.state.cell]"
+
+
+@pytest.fixture(scope="module", params=["translation", "text"])
+def shown(request, tmp_path_factory):
+    """The data of a page, and its folder."""
+    if request.param == "text":
+        data = attention_data(GPT(gpt_config(29, **SIZES), seed=3), ids_writing(29), list(range(3, 29)))
+    else:
+        model = Transformer(TransformerConfig(29, **SIZES), seed=3)
+        data = attention_data(model, toy_writing("reverse"), [5, 9, 3], [4, 8])
+    folder = tmp_path_factory.mktemp(request.param) / "page"
+    write_page(data, folder)
+    return data, folder
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_all_heads_are_shown_and_fit(page, shown, width):
+    data, folder = shown
+    page.open(folder, width=width)
+    assert page.script("return document.querySelectorAll('button.head').length") == 4 * len(data["maps"])
+    assert page.overflow() == []
+    assert "undefined" not in page.text()
+
+
+def test_the_page_opens_with_the_look_that_helps_most(page, shown):
+    data, folder = shown
+    page.open(folder)
+    number, head, cell = page.script(CHOSEN)
+    products = [each["products"] for each in data["maps"]]
+    assert np.ravel(products[number][head])[cell] == max(array.max() for array in products)
+
+
+def test_a_click_enlarges_a_head_and_the_arrow_keys_read_its_numbers(page, shown):
+    data, folder = shown
+    page.open(folder, width=1440)
+    page.click("[data-focus='1.2']")
+    assert page.script(CHOSEN)[:2] == [1, 2]
+    page.script("document.querySelector('.detail canvas[data-kind=gradient]').focus()")
+    page.press("HOME", "ARROW_DOWN")
+    columns = data["maps"][1]["weights"].shape[2]
+    assert page.script(CHOSEN) == [1, 2, columns]
+    assert page.script("return document.activeElement.dataset.kind") == "gradient"
+    weight = page.script("return Show.number(arguments[0])", data["maps"][1]["weights"][2, 1, 0])
+    assert f"with the weight {weight}." in page.text("output")
+    assert page.script("return document.querySelectorAll('.looks li').length") == columns
+    written = page.script("return location.hash")
+    page.go("index.html")
+    page.go(f"index.html{written}")
+    assert page.script(CHOSEN) == [1, 2, columns]
+
+
+@pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(page, shown, dark):
+    _, folder = shown
+    page.open(folder, dark=dark, width=1440)
+    assert page.axe() == []
