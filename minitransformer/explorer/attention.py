@@ -73,6 +73,7 @@ def attention_data(model: Any, writing: Writing, source: Sequence[int], target: 
         raise ValueError(f"the source has {len(read)} tokens, and the attention view shows from 1 to {most - is_gpt}")
     room = most - len(read) if is_gpt else most
     written, start = _written(model, writing, read, room, target)
+    inputs: tuple[np.ndarray, ...]
     if is_gpt:
         inputs = (np.array([[*read, *written[:-1]]]),)
         targets = np.array([[PROMPT] * (len(read) - 1) + written])

@@ -6,7 +6,7 @@ const App = (() => {
   const { element } = Dom;
   const DEFAULTS = {
     view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
-    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "",
+    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "", model: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr"]);
   const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess"]); // they change no number
@@ -51,12 +51,24 @@ const App = (() => {
     if (!RATES.includes(state.lr)) state.lr = DEFAULTS.lr;
     state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
     state.smoothing = state.smoothing ? 0.1 : 0;
+    if (!Models.isKnown(state.model)) state.model = "";
+    if (!Models.use(state.model, open, withoutModel)) return false;
     refused = null;
     for (const name of ["word", "answer"]) {
       const why = problem(state[name]);
       if (why) [refused, state[name]] = [{ name, text: state[name], why }, ""];
     }
+    return true;
   }
+
+  /* Show what the address says, as soon as its model is there. */
+  function open() {
+    if (!read()) return;
+    if (past.length && !differ(state, past.at(-1))) past.pop();
+    render();
+  }
+
+  const withoutModel = () => set({ model: "", word: "", answer: "", edits: "" });
 
   function link(changes = {}) {
     const given = new URLSearchParams();
@@ -81,6 +93,7 @@ const App = (() => {
     if (counts) past.push(before);
     if (viewChanges || counts || remember) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
+    if (!Models.use(state.model, open, withoutModel)) return;
     render();
     if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
     if (viewChanges) window.scrollTo(0, 0);
@@ -203,8 +216,8 @@ const App = (() => {
 
   /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
   function compute() {
-    const { word, answer, padding, smoothing, mistake, edits: byHand, lr, steps } = state;
-    const key = JSON.stringify([word, answer, padding, smoothing, weights(), mistake, byHand, lr]);
+    const { model, word, answer, padding, smoothing, mistake, edits: byHand, lr, steps } = state;
+    const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, byHand, lr]);
     if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build(), 0), { key });
     return made.advance(steps, PATIENCE);
   }
@@ -307,10 +320,11 @@ const App = (() => {
       const field = element("input", {
         type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off", "aria-describedby": message.id,
         onchange: () => {
-          const wrong = field.value.trim() === "" ? text.empty : problem(field.value);
+          const found = name === "word" ? Models.changes(field.value) : null;
+          const wrong = field.value.trim() === "" ? text.empty : found ? found.problem : problem(field.value);
           message.textContent = wrong ?? "";
           field.setAttribute("aria-invalid", String(Boolean(wrong)));
-          if (!wrong) later(() => set(name === "word" ? { word: field.value, answer: "", edits: "" } : { answer: field.value, edits: "" }));
+          if (!wrong) later(() => set(name === "word" ? { word: field.value, answer: "", edits: "", ...found?.changes } : { answer: field.value, edits: "" }));
         },
       });
       return element("div", {}, element("label", {}, name === "answer" ? text.answers[answer().origin] : text[name], field), message);
@@ -329,7 +343,7 @@ const App = (() => {
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       typed("word", own(sequences.source.slice(0, sequences.source.length - MODEL.source_end.length - state.padding))), typed("answer", own(sequences.target)),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights()),
-      choice("show", ["both", "values", "gradients"]), more);
+      choice("show", ["both", "values", "gradients"]), more, Models.note());
   }
 
   /* Act after the Tab key or the click that ended the typing, which is meant for an element that goes when the page is
@@ -380,6 +394,7 @@ const App = (() => {
 
   function render() {
     clearTimeout(waiting);
+    if (!Models.isReady(state.model)) return;
     if (!compute()) {
       Training.showProgress(made.steps, state.steps, () => set({ steps: made.steps }));
       waiting = setTimeout(render, 0); // when the browser has drawn that
@@ -442,14 +457,9 @@ const App = (() => {
   }
 
   function start() {
-    read();
-    render();
+    open();
     performance.mark("ready");
-    window.addEventListener("popstate", () => { // also after a link to another state
-      read();
-      if (past.length && !differ(state, past.at(-1))) past.pop();
-      render();
-    });
+    window.addEventListener("popstate", open); // also after a link to another state
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (Math.abs(window.innerWidth - width) < 8) return;

@@ -12,8 +12,8 @@ const Experiments = (() => {
 
   /* The part of the state that all results depend on, except for the mistake. */
   function input() {
-    const { word, answer, padding, smoothing } = App.state;
-    return JSON.stringify([word, answer, padding, smoothing, App.weights]);
+    const { model, word, answer, padding, smoothing } = App.state;
+    return JSON.stringify([model, word, answer, padding, smoothing, App.weights]);
   }
 
   function results() {

@@ -5,7 +5,7 @@ const BreakTable = (() => {
   const { element } = Dom;
   let running = null; // the state that the table is being filled for
 
-  const key = () => JSON.stringify([App.state.word, App.state.answer, App.state.padding, App.state.smoothing, App.weights]);
+  const key = () => JSON.stringify([App.state.model, App.state.word, App.state.answer, App.state.padding, App.state.smoothing, App.weights]);
   const isRunning = () => running === key() && Experiments.missing(Experiments.allPairs()).length > 0;
 
   function section() {

@@ -4,7 +4,6 @@ const ForgettingView = (() => {
 
   const { element } = Dom;
   const WORDS = ["opt", "tops", "pot", "post", "spot"], SHOWN = 4; // one of them may be the trained word
-  const LONGEST = 4; // letters that the running example has learned
   const PART = 20; // words between two looks at the clock
   const PATIENCE = 50; // milliseconds
   const machines = new Map(); // for words of each length
@@ -75,7 +74,7 @@ const ForgettingView = (() => {
     const letters = MODEL.tokens.map((_, id) => id).slice(3);
     let longest = [[]];
     const words = [];
-    for (let length = 1; length <= LONGEST; length++) {
+    for (let length = 1; length <= Models.LEARNED; length++) {
       longest = longest.flatMap((word) => letters.map((letter) => [...word, letter]));
       words.push(...longest);
     }

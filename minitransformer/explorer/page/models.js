@@ -1,0 +1,59 @@
+/* The models of the page: that of data.js and, for words that the running example does not know, a second one with all 26
+   letters. Its script replaces MODEL. It is loaded when it is needed, by a tag: fetch fails in a page from the disk. */
+const Models = (() => {
+  "use strict";
+
+  const SECOND = "letters", MOST = 8; // its longest words
+  const LEARNED = 4; // letters of the longest words that the running example has learned
+  const found = { "": MODEL }; // name in the address -> model
+  let failed = false; // whether the last attempt to load the second model has
+
+  const isReady = (name) => MODEL === found[name];
+
+  /* Make MODEL the one called `name` -> whether it is there. If not, load it, and then call done(), or fail(). */
+  function use(name, done, fail) {
+    globalThis.MODEL = found[name] ?? MODEL;
+    if (!found[name]) load(name, done, fail);
+    return name in found;
+  }
+
+  function load(name, done, fail) {
+    document.getElementById("loading")?.remove();
+    const script = Dom.element("script", {
+      src: `${name}.js`, onload: () => { found[name] = MODEL; failed = false; done(); },
+      onerror: () => { script.remove(); failed = true; fail(); },
+    });
+    document.body.append(Dom.element("p", { id: "loading", role: "status" }, Strings.models.loading));
+    document.head.append(script);
+  }
+
+  /* Whether the address may name this model: a person's own run stays alone. */
+  const isKnown = (name) => name === "" || (name === SECOND && Boolean(found[""].example));
+
+  /* What is wrong with a typed word, and otherwise what it changes in the state: {problem, changes}; null for a person's own
+     run. A word that the running example has not learned goes to the second model, where the page then stays. */
+  function changes(text) {
+    if (!found[""].example) return null;
+    const word = text.trim().toLowerCase();
+    const odd = [...word].find((letter) => !/[a-z]/.test(letter));
+    const known = word.length <= LEARNED && [...word].every((letter) => found[""].tokens.includes(letter));
+    return {
+      problem: odd ? Strings.models.odd(odd) : word.length > MOST ? Strings.models.long(MOST) : null,
+      changes: { word, model: known ? App.state.model : SECOND },
+    };
+  }
+
+  /* Which model is shown if it is not the first, with the way back; or that the second could not be loaded. */
+  function note() {
+    const text = Strings.models;
+    document.getElementById("loading")?.remove();
+    if (failed) return Dom.element("p", { class: "problem", role: "alert" }, text.failed);
+    if (MODEL === found[""]) return null;
+    const count = Object.values(MODEL.weights.trained).reduce((sum, rows) => sum + Engine.flatten(rows).length, 0);
+    return Dom.element("p", { class: "note model" }, `${text.second(count.toLocaleString(Strings.language), MOST)} `, Dom.element("button", {
+      type: "button", class: "quiet", "data-focus": "first-model", onclick: () => App.set({ model: "", word: "", answer: "", edits: "" }, { remember: true }),
+    }, text.back));
+  }
+
+  return { use, isReady, isKnown, changes, note, LEARNED };
+})();

@@ -1,0 +1,184 @@
+"""One's own word: the second model is loaded when it is needed, and computes what the library computes."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import greedy_decode
+from minitransformer.example.model import Example
+from minitransformer.explorer import model_data, write_page
+from minitransformer.explorer.letters import CONFIG, letters_file
+from minitransformer.explorer.writing import toy_writing
+from minitransformer.models import Transformer
+from minitransformer.vocabulary import BOS, EOS, PAD
+from tests.browser.cases import Case
+from tests.browser.explorer import FOLDER, UNFOLD, VIEWS, address, drawn, open_explorer, type_into
+from tests.browser.numbers import differences
+from tests.explorer.reading import read_model, state_of
+
+pytestmark = pytest.mark.exhaustive
+START = "view=train"
+WAIT = """
+const done = arguments[0];
+(function look() { document.querySelector("#loading") ? setTimeout(look, 20) : done(); })();
+"""
+GREEDY = """
+const greedy = (source) =>
+  Engine.greedyDecode(MODEL.sizes, {eps: MODEL.norm_eps}, MODEL.weights.trained, MODEL.PE, source, MODEL.max_length);
+"""
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = Transformer(CONFIG, seed=None, dtype=np.float64)
+    made.load_state_dict(state_of(read_model(letters_file().read_text("utf-8"))["weights"]["trained"], 1))
+    return made
+
+
+def type_word(page, word):
+    """Type a word, and wait for the model that reads it."""
+    type_into(page, "word", word)
+    page.wait(WAIT)
+    page.settle()
+
+
+def written(page):
+    return page.script(f"{GREEDY} return App.words(greedy(App.ids().source))")
+
+
+def scripts_of(page):
+    return page.script("return [...document.scripts].map(script => script.getAttribute('src'))").count("letters.js")
+
+
+@pytest.mark.parametrize("over", ["file", "http"])
+def test_a_word_of_other_letters_loads_the_second_model_once(page, over):
+    open_explorer(page, START, over=over)
+    assert scripts_of(page) == 0
+    type_word(page, "anna")
+    assert address(page) == "view=train&word=anna&model=letters"
+    type_word(page, "explorer")
+    assert address(page) == "view=train&word=explorer&model=letters"
+    assert written(page) == "rerolpxe"
+    assert scripts_of(page) == 1
+
+
+def test_a_longer_word_of_known_letters_goes_to_the_second_model(page):
+    open_explorer(page, START)
+    type_word(page, "tops")
+    assert address(page) == "view=train&word=tops"
+    type_word(page, "topspot")
+    assert address(page) == "view=train&word=topspot&model=letters"
+    assert written(page) == "topspot"[::-1]
+
+
+def test_upper_case_is_lowered(page):
+    open_explorer(page, START)
+    type_word(page, " Ada ")
+    assert "word=ada&" in address(page)
+    assert page.script("return document.querySelector('[data-focus=word]').value") == "ada"
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [("José", "“é”"), ("r2d2", "“2”"), ("ann lee", "without spaces"), ("maximilian", "At most 8 letters")],
+)
+@pytest.mark.parametrize("state", [START, f"{START}&model=letters"])
+def test_other_signs_and_long_words_get_a_sentence(page, state, word, sentence):
+    open_explorer(page, state)
+    type_into(page, "word", word)
+    assert sentence in page.text("#problem-word")
+    assert address(page) == state
+
+
+def test_address_of_a_word_opens_the_second_model(page):
+    open_explorer(page, "view=cell&cell=cross.p[0,4,1]&word=grace&model=letters", width=1440)
+    assert page.script("return [MODEL.sizes.C, App.state.word]") == [24, "grace"]
+    assert "12,888" in page.text(".model")
+    assert page.script("return App.cell()") == {"name": "cross.p", "flat": 21}
+
+
+def test_the_small_model_is_one_button_or_the_back_key_away(page):
+    open_explorer(page, START)
+    loss = page.script("return App.machine.loss")
+    type_word(page, "anna")
+    type_word(page, "stop")  # known to both: the page stays with the larger one
+    assert address(page) == "view=train&word=stop&model=letters"
+    assert page.script("return App.machine.loss") != loss
+    page.click("[data-focus=first-model]")
+    page.settle()
+    assert address(page) == START
+    assert page.script("return [App.machine.loss, MODEL.sizes.C]") == [loss, 6]
+    page.driver.back()
+    page.settle()
+    assert page.script("return [App.state.word, MODEL.sizes.C]") == ["stop", 24]
+
+
+def test_what_is_kept_of_one_model_is_not_shown_for_the_other(page):
+    for view in ("compare", "break"):
+        open_explorer(page, f"view={view}&word=stop&mistake=no-scale&look=skip")
+        small = page.script("return [App.ids(), App.machine.loss, Experiments.right().loss]")
+        page.script("App.set({model: 'letters'})")
+        page.wait(WAIT)
+        drawn(page)
+        large = page.script("return [App.ids(), App.machine.loss, Experiments.right().loss]")
+        assert all(a != b for a, b in zip(small, large, strict=True))
+        assert page.script("return Experiments.missing(Experiments.allPairs()).length") >= 80
+
+
+def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path):
+    folder = shutil.copytree(FOLDER, tmp_path / "page")
+    (folder / "letters.js").unlink()
+    open_explorer(page, START, folder=folder)
+    type_word(page, "anna")
+    assert "could not be loaded" in page.text("form.inputs")
+    assert address(page) == START
+    assert page.script("return MODEL.sizes.C") == 6
+    assert [problem for problem in page.problems() if "letters.js" not in problem] == []
+
+
+def test_a_model_of_ones_own_stays_alone(page, tmp_path):
+    writing = toy_writing("reverse")
+    data = model_data(Transformer(CONFIG), writing, writing.encode("abc"))
+    write_page(data, tmp_path / "page")
+    open_explorer(page, f"{START}&model=letters", folder=tmp_path / "page")
+    assert page.script("return App.state.model") == ""
+    type_into(page, "word", "Zoë")
+    assert "no token “Z”" in page.text("#problem-word")
+    assert scripts_of(page) == 0
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_the_second_model(page, view, width):
+    state = f"view={view}&model=letters&word=explorer&mistake=heads-reshaped&steps=2&cell=dE[3,1]&compare=E"
+    open_explorer(page, state, width=width)
+    page.script(UNFOLD)
+    page.settle()
+    assert page.script("return MODEL.sizes.C") == 24
+    assert page.overflow() == []
+    assert "undefined" not in page.text()
+
+
+def letters_case(model, word, padding=0, smoothing=0.0):
+    source = [ord(letter) - ord("a") + 3 for letter in word]
+    target, after = source[::-1], [PAD] * padding
+    rows = ([*source, *after], [BOS, *target, *after], [*target, EOS, *after])
+    return Case("letters", word, Example(model, (), *(np.array([ids]) for ids in rows)), smoothing)
+
+
+def test_every_array_of_the_second_model_is_that_of_the_library(page, model):
+    open_explorer(page, f"{START}&model=letters")
+    cases = [letters_case(model, "explorer"), letters_case(model, "a", 2, 0.1), letters_case(model, "anna", 1)]
+    worst = differences(page, cases)["letters"]
+    assert worst.tensors > 160 * len(cases)
+    assert worst.absolute < 1e-12, worst
+    assert worst.relative < 1e-12, worst
+
+
+def test_fifty_words_are_written_as_the_library_writes_them(page, model):
+    open_explorer(page, f"{START}&model=letters")
+    rng = np.random.default_rng(0)
+    words = [rng.integers(3, 29, size=(1, length)) for length in rng.integers(1, 9, size=50)]
+    expected = [[int(i) for i in greedy_decode(model, word, 8)[0] if i not in (PAD, EOS)] for word in words]
+    assert page.script(f"{GREEDY} return arguments[0].map(greedy)", [word[0].tolist() for word in words]) == expected

@@ -1,0 +1,62 @@
+"""The second model of the page, with all 26 letters."""
+
+import numpy as np
+import pytest
+
+from minitransformer.explorer.export import data_text
+from minitransformer.explorer.letters import CONFIG, DECIMALS, LONGEST, Words, accuracy, letters_data, letters_file
+from minitransformer.models import Transformer
+from minitransformer.vocabulary import EOS, PAD
+from tests.explorer.reading import read_model, state_of
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return read_model(letters_file().read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def model(committed):
+    made = Transformer(CONFIG, seed=None, dtype=np.float64)
+    made.load_state_dict(state_of(committed["weights"]["trained"], 1))
+    return made
+
+
+def test_file_is_small_enough_to_load_while_somebody_waits():
+    assert letters_file().stat().st_size < 200_000
+
+
+def test_file_is_what_the_library_writes_for_its_rounded_weights(committed, model):
+    written = read_model(data_text(letters_data(model)))
+    assert list(committed) == list(written)
+    for name in set(written) - {"PE", "weights"}:
+        assert committed[name] == written[name], name
+    np.testing.assert_allclose(committed["PE"], written["PE"], rtol=1e-10, atol=1e-13)
+    for kind, weights in written["weights"].items():
+        for name, array in weights.items():
+            assert np.array_equal(committed["weights"][kind][name], array), name
+            assert np.array_equal(array.round(DECIMALS), array), name
+
+
+def test_it_takes_the_place_of_the_running_example(committed):
+    assert committed["tokens"][3:] == list("abcdefghijklmnopqrstuvwxyz")
+    assert (committed["task"], committed["source_end"], committed["max_length"]) == ("reverse", [], LONGEST)
+
+
+@pytest.mark.parametrize("length", range(1, LONGEST + 1))
+def test_it_reverses_words_of_every_length(model, length):
+    assert accuracy(model, length, 500) >= 0.99
+
+
+@pytest.mark.exhaustive
+def test_it_reverses_ten_thousand_words_of_each_length(model):
+    assert min(accuracy(model, length) for length in range(1, LONGEST + 1)) >= 0.99
+
+
+def test_it_is_trained_without_eos_after_the_source():
+    batch = Words().batch(np.random.default_rng(0), 200)
+    assert not (batch.source == EOS).any()
+    lengths = (batch.source != PAD).sum(axis=1)
+    assert set(lengths) == set(range(1, LONGEST + 1))
+    for source, target, length in zip(batch.source, batch.target_out, lengths, strict=True):
+        assert target[: length + 1].tolist() == [*source[:length][::-1], EOS]
