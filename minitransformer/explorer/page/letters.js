@@ -14,6 +14,7 @@ globalThis.MODEL = {
 "tokens": ["pad", "bos", "eos", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"],
 "separator": "",
 "source_end": [],
+"answer": "given",
 "source": [7, 26, 18, 14, 17, 20, 7, 20],
 "target": [20, 7, 20, 17, 14, 18, 26, 7],
 "max_length": 8,
