@@ -71,8 +71,8 @@ def attention_data(model: Any, writing: Writing, source: Sequence[int], target: 
     most = min(LONGEST, model.config.max_len)
     if not 1 <= len(read) <= most - is_gpt:
         raise ValueError(f"the source has {len(read)} tokens, and the attention view shows from 1 to {most - is_gpt}")
-    room = most - len(read) if is_gpt else most
-    written, start = _written(model, writing, read, room, target)
+    longest = most - len(read) if is_gpt else most
+    written, start = _written(model, writing, read, longest, target)
     inputs: tuple[np.ndarray, ...]
     if is_gpt:
         inputs = (np.array([[*read, *written[:-1]]]),)
@@ -96,17 +96,17 @@ def _sequences(model):
     return ("target",) if isinstance(model, GPT) else ("source", "target")
 
 
-def _written(model, writing, read, room, target):
+def _written(model, writing, read, longest, target):
     """What the model writes, or the target, with eos unless it is an endless text; and what the target begins with."""
     is_gpt = isinstance(model, GPT)
     endless = is_gpt and not writing.task
     start = [PAD if model.config.starts_with_padding else BOS]
     if target is not None:
         written = [*target] if endless else [*target, EOS]
-        if not 1 <= len(written) <= room:
-            raise ValueError(f"the answer has {len(written)} tokens with its end, and there is room for 1 to {room}")
+        if not 1 <= len(written) <= longest:
+            raise ValueError(f"the answer has {len(written)} tokens, its end included, and {longest} fit at most")
         return written, start
-    most = min(room, CONTINUED) if endless else room
+    most = min(longest, CONTINUED) if endless else longest
     state = decoding_state(model, np.array([read]), most)
     prompt = state.prompt if is_gpt else np.array([start])
     ids = generate(state, prompt, most, eos=None if endless else EOS).ids[0]

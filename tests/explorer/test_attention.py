@@ -141,8 +141,8 @@ def test_the_attention_of_a_model_is_put_back():
         (KINDS["paper"], [5] * 41, None, "the source has 41 tokens, and the attention view shows from 1 to 40"),
         (KINDS["GPT"], [5] * 40, None, "the source has 40 tokens, and the attention view shows from 1 to 39"),
         (KINDS["paper"], [], None, "the source has 0 tokens"),
-        (KINDS["paper"], [5], [5] * 40, "the answer has 41 tokens with its end, and there is room for 1 to 40"),
-        (KINDS["GPT"], [5] * 30, [5] * 11, "the answer has 11 tokens with its end, and there is room for 1 to 10"),
+        (KINDS["paper"], [5], [5] * 40, "the answer has 41 tokens, its end included, and 40 fit at most"),
+        (KINDS["GPT"], [5] * 30, [5] * 11, "the answer has 11 tokens, its end included, and 10 fit at most"),
     ],
 )
 def test_more_than_forty_tokens_are_refused(make, source, target, message):
