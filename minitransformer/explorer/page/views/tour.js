@@ -1,0 +1,155 @@
+/* The tour: one gradient on its way home, from the loss of one row to a weight. One question at each station. */
+const TourView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const END = Stations.names.length + 1; // the summary
+  const said = new Map(); // what was answered, for each station and state of the numbers
+
+  const at = () => Math.max(1, Math.min(END, Math.floor(App.state.station)));
+  const key = (n) => JSON.stringify([MODEL.title, App.run.key, App.state.steps, n]);
+  const button = (label, onclick, attributes) => element("button", { type: "button", onclick, ...attributes }, label);
+  const toCell = (cell, text, weights = App.state.weights) => element("a", { href: App.link({ view: "cell", cell: App.setCell(cell), weights }) }, text);
+  const kindOf = (name) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
+
+  function render(content) {
+    const road = Stations.road(App.machine);
+    const parts = road ? [progress(), at() === END ? summary(road) : station(road)] : [element("p", {}, Strings.tour.other)];
+    content.append(element("h1", {}, Strings.tour.title), ...parts);
+  }
+
+  function go(n) {
+    App.set({ station: n }, { remember: true });
+    document.querySelector(".view-tour h2")?.focus();
+  }
+
+  function progress() {
+    const dots = [...Stations.names, "end"].map((name, n) => element("li", {}, element("a", {
+      href: App.link({ station: n + 1 }), class: said.has(key(n + 1)) ? "done" : null, "aria-current": n + 1 === at() ? "step" : null,
+      title: Strings.tour[name].name, onclick: (event) => App.instead(event, () => go(n + 1)),
+    }, element("span", {}, Strings.tour[name].name))));
+    return element("nav", { "aria-label": Strings.tour.progress }, element("ol", { class: "dots" }, dots));
+  }
+
+  function station(road) {
+    const name = Stations.names[at() - 1], text = Strings.tour[name], guess = said.get(key(at())), known = guess !== undefined;
+    const given = Stations.at(name, road), facts = told({ ...given.facts, row: App.label(App.machine.get("output.z"), 0, road.t) });
+    const answer = (value) => {
+      said.set(key(at()), value);
+      App.set({});
+      document.querySelector("[data-focus=next]").focus({ preventScroll: true });
+    };
+    return element("article", { class: "station" },
+      element("h2", { tabindex: -1 }, Strings.tour.at(at(), END - 1, text.name)), element("p", { class: "sentence" }, text.text(facts)),
+      formula(given.cell, text.formula, known), given.before && picture(given, road, known),
+      element("section", { class: "ask", "aria-label": Strings.tour.question }, element("p", {}, text.ask(facts)),
+        !known && element("div", { class: "buttons" }, given.options
+          ? given.options.map((option) => button(optionText(option, text, facts), () => answer(option), { class: "choice" })) : estimate(given, answer),
+        button(Strings.tour.show, () => answer(null), { class: "quiet" })),
+        element("p", { role: "status" }, known && [element("strong", {}, verdict(given, guess, text, facts)),
+          isWrong(given, guess) && ` ${text.but(facts, guess)}`, ` ${text.why(facts, given.right)}`])),
+      known && given.play && play(given.play),
+      element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }),
+        button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
+        toCell(given.cell, Strings.tour.see, given.weights), onSite(text.lesson, Strings.tour.lesson(text.lesson), "span")));
+  }
+
+  /* Facts with numbers as people read them. */
+  function told(facts) {
+    if (typeof facts === "number") return Show.number(facts);
+    if (Array.isArray(facts)) return facts.map(told);
+    return facts instanceof Object ? Object.fromEntries(Object.entries(facts).map(([name, fact]) => [name, told(fact)])) : facts;
+  }
+
+  /* A page of the lessons, with a link where they are a part of the same site. */
+  function onSite(page, text, otherwise = "strong") {
+    const site = document.querySelector("meta[name=site]")?.content;
+    return element(site ? "a" : otherwise, { href: site && `${site}lessons/${page}.html` }, text);
+  }
+
+  /* The line of the engine, with letters, and with numbers once the guess is made. */
+  function formula({ name, flat }, own, known) {
+    const { machine } = App, { definition } = machine.get(name);
+    if (own) return element("div", { class: "formula" }, own);
+    return element("div", { class: `formula ${kindOf(name)}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
+      known && element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), (cell) => App.select(cell))),
+      known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat)))));
+  }
+
+  const optionText = (option, text, facts) => facts.names?.[option] ?? text.options?.[option] ?? Strings.tour.signs[option];
+
+  /* A slider, and what is to be shown beside it. */
+  function slider(attributes, show) {
+    const input = element("input", { type: "range", oninput: () => show(Number(input.value)), ...attributes });
+    show(Number(input.value));
+    return input;
+  }
+
+  function estimate({ from, to }, answer) {
+    const output = element("output", {});
+    const input = slider({ min: from, max: to, step: (to - from) / 100, value: (from + to) / 2, class: "choice", "aria-label": Strings.tour.estimate },
+      (x) => { output.textContent = Show.number(x); });
+    return [input, output, button(Strings.tour.set, () => answer(Number(input.value)))];
+  }
+
+  /* Powers of 10, with the loss after each step if there is a curve. */
+  function play({ from, to, start, tell, curve }) {
+    const output = element("output", {}), chart = element("div", {});
+    const input = slider({ min: from, max: to, step: 0.25, value: start, "aria-label": Strings.tour.play }, (exponent) => {
+      const x = 10 ** exponent, values = curve?.(x);
+      output.textContent = tell(x, values);
+      const { step, lossAxis } = Strings.train;
+      if (curve) chart.replaceChildren(Dom.chart([{ values, class: "value" }], { label: output.textContent, x: step, y: lossAxis, log: true, height: 180 }));
+    });
+    return element("div", { class: "play" }, element("label", {}, Strings.tour.play, " ", input), output, chart);
+  }
+
+  const isWrong = ({ options, right }, guess) => options && guess !== null && !right.includes(guess);
+
+  /* How far a guess goes. */
+  function verdict({ options, right, number, from, to }, guess, text, facts) {
+    const words = Strings.tour, truth = options ? right.map((option) => optionText(option, text, facts)).join(", ") : Show.number(number);
+    if (guess === null) return words.truth(truth);
+    if (options) return (right.includes(guess) ? words.agree : words.differ)(optionText(guess, text, facts), truth);
+    const off = Math.abs(guess - number) / (to - from), sameSign = Math.sign(guess) === Math.sign(number);
+    return words[off < 0.03 ? "close" : off < 0.12 ? "near" : sameSign ? "sign" : "far"](Show.number(guess), truth);
+  }
+
+  /* What arrives, and once the guess is made, what becomes of it; the row is framed. */
+  function picture({ cell, before, after = cell.name }, road, known) {
+    const { machine } = App, name = known ? after : before, { shape, letters, size } = machine.get(name), kind = kindOf(name);
+    const marked = Array.from({ length: size }, (_, flat) => flat).filter((flat) => machine.indexOf(name, flat)[letters.indexOf("t")] === road.t);
+    return element("figure", { class: kind }, element("figcaption", {}, (known ? Strings.tour.here : Strings.tour.arrives)(Show.nameText(name))),
+      element("div", { class: "map" }, Heatmap.heatmap({
+        name, values: machine.data(name), kind, marked, selected: known && size === machine.get(cell.name).size ? cell.flat : null,
+        width: Math.min(460, window.innerWidth - 44), open: (flat) => App.select({ name, flat }),
+        label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
+      })));
+  }
+
+  function summary(road) {
+    const text = Strings.tour.end, way = Stations.factors(road), product = way.reduce((all, { factor }) => all * factor, 1);
+    const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, toCell(cell, App.cellText(cell.name, cell.flat))),
+      element("td", {}, text.times(Show.number(factor))), element("td", {}, Show.number(number))));
+    const doors = [
+      [onSite("README", text.lessons[0]), text.lessons[1]], [element("a", { href: App.link({ view: "break" }) }, text.broken[0]), text.broken[1]],
+      [onSite("one_sitting", text.sit[0]), text.sit[1]],
+    ];
+    return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),
+      TrainView.table([text.number, text.factor, text.value], rows),
+      element("p", {}, text.product(Show.number(product), Show.number(way.at(-1).number))),
+      element("ul", {}, doors.map(([door, leads]) => element("li", {}, door, " ", leads))),
+      element("div", { class: "onward" }, button(Strings.tour.back, () => go(END - 1)), button(text.again, () => { said.clear(); go(1); })));
+  }
+
+  /* Left and right lead to the neighbors, and Enter onwards; from an open question, to the question. */
+  document.addEventListener("keydown", (event) => {
+    const { key: pressed, target } = event, onward = pressed === "ArrowRight" || (pressed === "Enter" && !target.closest("a, button"));
+    if (App.state.view !== "tour" || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, canvas")) return;
+    if (pressed === "ArrowLeft" && at() > 1) go(at() - 1);
+    else if (onward && said.has(key(at()))) go(at() + 1);
+    else if (onward) document.querySelector(".choice")?.focus();
+  });
+
+  return { render };
+})();

@@ -1,0 +1,344 @@
+"""The tour of the explorer shows the library's numbers, asks what they answer, and leads on whatever one guesses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minitransformer.course import FOLDER as LESSONS
+from minitransformer.example import load_example, numbers
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Transformer
+from tests.browser import chromium
+from tests.browser.explorer import address, open_explorer
+
+pytestmark = pytest.mark.exhaustive
+STATIONS = ["loss", "logits", "norm", "residual", "price", "score", "query", "weight", "nudge", "step"]
+GIVEN = "return Stations.at(arguments[0], Stations.road(App.machine))"
+SHOWN = "return [document.querySelector('.onward a').hash, document.querySelector('.formula strong').innerText]"
+ROAD = "const {t, h, i, q, x, way} = Stations.road(App.machine); return [t, h, i, q, x, way.map(App.setCell)]"
+STATES = ["", "word=o", "word=toot&weights=untrained", "word=po&smoothing=0.1&padding=2", "mistake=gamma-outside-sums"]
+
+
+def open_station(page, number, state="", **options):
+    open_explorer(page, f"view=tour&station={number}&{state}", width=1440, **options)
+
+
+def untrained():
+    example = load_example()
+    return example._replace(model=Transformer(example.model.config, seed=0, dtype=np.float64))
+
+
+def show_me(page):
+    page.click(".ask .quiet")
+
+
+# --- the numbers ---
+
+
+@pytest.mark.parametrize("word", ["stop", "toot", "po"])
+def test_number_of_each_station_is_the_librarys(page, word):
+    example = load_example(word)
+    expected = numbers(example)
+    losses = -np.log(expected["output.p"][range(len(word) + 1), example.target_out[0]])
+    open_explorer(page, f"view=tour&word={word}", width=1440)
+    names = []
+    for number in range(1, 9):
+        page.script("App.set({station: arguments[0]})", number)
+        show_me(page)
+        link, shown = page.script(SHOWN)
+        name, _, index = link.split("cell=")[1].split("&")[0].rstrip("]").partition("[")
+        value = float({"output.loss": losses, **expected}[name][tuple(map(int, index.split(",")))])
+        assert shown == page.script("return Show.number(arguments[0])", value)
+        names.append(name)
+    norms = ["decoder.norm3.dx", "decoder.norm2.dy"]
+    assert names == ["output.loss", "output.dz", *norms, "cross.dp", "cross.ds", "cross.dq", "cross.dW_q"]
+
+
+def test_factors_of_the_way_are_the_slopes_of_the_library(page):
+    get = numbers(load_example())
+    open_station(page, 11)
+    t, h, i, q, x, cells = page.script(ROAD)
+    c, d = (int(cells[n].rstrip("]").split(",")[-1]) for n in (1, 5))
+
+    def norm(at):
+        return get[f"{at}.gamma"][c] * (1 - 1 / 6 - get[f"{at}.x_hat"][t, c] ** 2 / 6) / get[f"{at}.sigma"][t].item()
+
+    W_1, W_2, on = get["decoder.ffn.W_1"], get["decoder.ffn.W_2"], get["decoder.ffn.a"][t] > 0
+    right, p = 3, get["cross.p"][h, t, i]
+    expected = [get["output.dz"][t, right], get["E"][right, c], norm("decoder.norm3")]
+    expected += [1 + (W_1[c] * on * W_2[:, c]).sum(), norm("decoder.norm2"), get["cross.W_o"][3 * h + d, c]]
+    expected += [get["cross.v"][h, i, d], p * (1 - p), get["cross.k"][h, i, q] / 3**0.5, get["cross.x"][t, x]]
+    found = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    rows = page.script("return [...document.querySelectorAll('tbody tr')].map(row => row.innerText.split('\\t'))")
+    assert [row[1] for row in rows] == [page.script("return `× ${Show.number(arguments[0])}`", f) for f in expected]
+    assert page.script("return Show.number(arguments[0])", np.prod(expected)) in page.text("main")
+
+
+def test_following_the_way_changes_no_number(page):
+    open_station(page, 11)
+    before = "return [...App.machine.arrays.keys()].map(name => [...App.machine.data(name)])"
+    assert page.script(before) == page.script(f"App.build(); Stations.factors(Stations.road(App.machine)); {before}")
+    page.script("App.set({view: 'cell', station: 1})")
+    assert page.script("return App.machine.loss") == pytest.approx(
+        float(numbers(load_example())["output.L"]), rel=1e-12
+    )
+
+
+# --- the questions ---
+
+
+def sign(x):
+    return "zero" if abs(x) < 1e-12 else "positive" if x > 0 else "negative"
+
+
+def right_choices(get, road):
+    """What the library's numbers answer."""
+    t, h, i, q, x, cells = road
+    word, c = (int(part) for part in (cells[0].rstrip("]").split(",")[-1], cells[2].rstrip("]").split(",")[-1]))
+    around = get["decoder.norm3.dx"][t, c]
+    through = get["decoder.norm2.dy"][t, c] - around
+    close = abs(abs(around) - abs(through)) <= 0.1 * max(abs(around), abs(through))
+    pulls = get["cross.ds"][h, t] * get["cross.k"][h, :, q]
+    terms = get["cross.x"][:, x] * get["cross.dq"][h, :, q]
+    count = int((np.abs(terms) > 1e-12).sum())
+    return {
+        "logits": sign(get["output.dz"][t, word]),
+        "norm": "zero",
+        "residual": "equal" if close else "around" if abs(around) > abs(through) else "through",
+        "price": sign(get["cross.dp"][h, t, i]),
+        "query": "none" if np.abs(pulls).max() < 1e-12 else str(np.abs(pulls).argmax()),
+        "weight": ["none", "one", "more"][min(count, 2)],
+    }
+
+
+def test_right_choices_follow_from_the_numbers_of_word_and_weights(page):
+    seen = {}
+    for word in ("stop", "toot", "pop", "ts", "o"):
+        for weights in ("trained", "untrained"):
+            open_explorer(page, f"view=tour&word={word}&weights={weights}", width=1440)
+            example = load_example(word)
+            example = example if weights == "trained" else example._replace(model=untrained().model)
+            expected = right_choices(numbers(example), page.script(ROAD))
+            found = {name: page.script(GIVEN, name)["right"] for name in expected}
+            assert found == {name: [right] for name, right in expected.items()}, (word, weights)
+            for name, right in expected.items():
+                seen.setdefault(name, set()).add(right)
+    assert all(len(seen[name]) > 1 for name in ("residual", "price", "query", "weight")), seen
+
+
+def test_planted_mistake_changes_the_answer_about_the_norm(page):
+    open_station(page, 3, "mistake=gamma-outside-sums")
+    assert page.script(GIVEN, "norm")["right"] != ["zero"]
+    show_me(page)
+    assert "a mistake must be planted" in page.text(".ask")
+
+
+def test_nudge_agrees_with_the_gradient(page):
+    open_station(page, 9)
+    gradient = page.script("return App.machine.value('cross.dW_q', Stations.road(App.machine).dW.flat)")
+    name, _, index = (
+        page.script("return Stations.road(App.machine).way.map(App.setCell).at(-1)").rstrip("]").partition("[")
+    )
+    assert gradient == pytest.approx(numbers(load_example())[name][tuple(map(int, index.split(",")))], rel=1e-9)
+    errors = page.script(GIVEN, "nudge")["facts"]["errors"]
+    assert page.script(GIVEN, "nudge")["right"] == [["1", "0.00001", "1e-12"][int(np.argmin(errors))]]
+    assert errors[1] < 1e-6 * abs(gradient) < errors[0]
+    show_me(page)
+    assert page.text(".play output").count(page.script("return Show.number(arguments[0])", gradient)) == 2
+    move_slider(page, 0)
+    assert page.text(".play output").count(page.script("return Show.number(arguments[0])", gradient)) == 1
+
+
+def move_slider(page, value):
+    script = (
+        "const s = document.querySelector('.play input'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"
+    )
+    page.script(script, value)
+
+
+def descended(rate, steps):
+    """The library's losses from untrained weights, without Adam."""
+    example, losses = untrained(), []
+    for _ in range(steps + 1):
+        z, cache = example.model.forward(example.source, example.target_in)
+        loss, loss_cache = cross_entropy(z, example.target_out)
+        losses.append(float(loss))
+        example.model.zero_grad()
+        example.model.backward(cross_entropy_backward(1.0, loss_cache), cache)
+        for parameter in example.model.parameters():
+            parameter.data -= rate * parameter.grad
+    return losses
+
+
+def test_last_step_lowers_the_loss_as_in_the_library(page):
+    open_station(page, 10)
+    given = page.script(GIVEN, "step")
+    expected = [descended(rate, 1) for rate in (0.01, 0.1, 10)]
+    assert given["facts"]["loss"] == pytest.approx(expected[0][0], rel=1e-12)
+    np.testing.assert_allclose(given["facts"]["after"], [after for _, after in expected], rtol=1e-9)
+    assert given["right"] == ["0.1"]
+    assert expected[1][1] < expected[0][1] < expected[0][0] < expected[2][1]  # a step that is too large raises it
+    show_me(page)
+    last = page.script("return arguments[0].map(Show.number)", [expected[1][0], expected[1][1], descended(0.1, 50)[-1]])
+    assert page.text(".play output") == "η = 0.100: the loss goes from {} to {} in one step, and to {} in 50.".format(
+        *last
+    )
+    move_slider(page, 1)
+    assert page.script("return Show.number(arguments[0])", expected[2][1]) in page.text(".play output")
+
+
+# --- guesses ---
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_guess_gets_an_answer_and_leads_on(page, state):
+    open_explorer(page, f"view=tour&{state}", width=1440)
+    for number, name in enumerate(STATIONS, 1):
+        given = page.script(GIVEN, name)
+        count = len(given.get("options", [1, 2, 3]))
+        for guess in range(count + 1):
+            page.script("App.set({station: arguments[0], edits: `E:0:${arguments[1] * 1e-14}`})", number, guess)
+            assert page.script("return document.querySelector('[data-focus=next]').disabled")
+            assert not page.script("return document.querySelector('.ask [role=status]').innerText")
+            if "options" not in given and guess < count:
+                page.script(
+                    "document.querySelector('.ask input').value = arguments[0]",
+                    [given["from"], given["to"], 0.1][guess],
+                )
+            page.script(
+                "document.querySelectorAll('.ask button')[arguments[0]].click()",
+                guess if "options" in given else guess // 3,
+            )
+            said = page.text(".ask [role=status]")
+            assert len(said) > 25
+            text = page.text("main")
+            assert not any(word in text for word in ("undefined", "NaN", "null", "[object"))
+            assert not page.script("return document.querySelector('[data-focus=next]').disabled")
+            if "options" in given and guess < count:
+                assert said.startswith("So it is" if given["options"][guess] in given["right"] else "You said")
+    page.click("[data-focus=next]")
+    assert "The way home" in page.text("main h2")
+
+
+def test_numbers_are_shown_after_the_guess_only(page):
+    open_station(page, 6)
+    value = page.script(
+        "return Show.number(App.machine.value('cross.ds', App.machine.offsetOf('cross.ds', [0, 1, 2])))"
+    )
+    assert value not in page.text("main")
+    page.click(".ask button")
+    assert value in page.text(".formula")
+    assert value in page.text(".ask [role=status]")
+
+
+# --- how one goes on ---
+
+
+def test_keyboard_alone_leads_through_the_tour(page):
+    open_explorer(page, "view=tour", width=1440)
+    for number in range(1, 11):
+        assert f"station={number}" in address(page) or number == 1
+        page.press("ARROW_RIGHT")  # the question is open: to its first choice
+        assert page.script("return document.activeElement.classList.contains('choice')")
+        page.press("ARROW_RIGHT")  # a slider moves, and a button waits
+        page.press(*(["TAB"] if page.script("return document.activeElement.type === 'range'") else []), "ENTER")
+        assert page.script("return document.activeElement.dataset.focus") == "next"
+        page.press("ENTER" if number % 2 else "ARROW_RIGHT")
+    assert address(page) == "view=tour&station=11"
+    assert page.script("return document.activeElement.tagName") == "H2"
+    page.press("ARROW_RIGHT", "ENTER")
+    assert address(page) == "view=tour&station=11"
+    page.press("ARROW_LEFT", "ENTER")  # the question is answered, so Enter leads on
+    assert address(page) == "view=tour&station=11"
+    page.script("App.set({view: 'model'})")
+    page.press("ARROW_LEFT")
+    assert page.script("return App.state.station") == 11
+
+
+def test_station_stands_in_the_address_and_back_returns(page):
+    open_station(page, 4)
+    assert page.text("main h2") == "4 of 10: the residual"
+    assert page.script("return document.querySelectorAll('.dots a').length") == 11
+    page.click(".dots li:nth-child(7) a")
+    assert page.text("main h2") == "7 of 10: the query"
+    page.driver.back()
+    page.settle()
+    assert page.text("main h2") == "4 of 10: the residual"
+    for number, heading in (("99", "The way home"), ("x", "1 of 10: the loss"), ("-3", "1 of 10: the loss")):
+        open_station(page, number)
+        assert page.text("main h2") == heading
+
+
+def test_answers_stay_while_one_looks_elsewhere(page):
+    open_station(page, 5)
+    show_me(page)
+    said = page.text(".ask")
+    page.click(".onward a")
+    page.settle()
+    assert page.script("return [App.state.view, App.state.cell]") == ["cell", "cross.dp[0,1,2]"]
+    page.driver.back()
+    page.settle()
+    assert page.text(".ask") == said
+    assert page.script("return document.querySelectorAll('.dots .done').length") == 1
+
+
+def test_settings_are_hidden_in_the_tour(page):
+    open_station(page, 1)
+    assert page.script("return document.querySelector('#app > form').getClientRects().length") == 0
+
+
+def test_model_without_cross_attention_is_told_plainly(page):
+    open_station(page, 2)
+    page.script(
+        "const {machine} = App; machine.places = machine.places.filter(p => p.kind !== 'attention'); App.set({})"
+    )
+    assert "encoder-decoders" in page.text("main")
+
+
+def test_lessons_are_named_and_on_the_site_linked(page):
+    open_station(page, 1)
+    files = page.script("return Stations.names.map(name => Strings.tour[name].lesson)")
+    assert [file for file in files if not (Path(LESSONS) / f"{file}.py").exists()] == []
+    assert page.script("return document.querySelectorAll('.onward a').length") == 1
+    site = "document.head.append(Object.assign(document.createElement('meta'), {name: 'site', content: '../'}))"
+    page.script(f"{site}; App.set({{}})")
+    assert page.script("return document.querySelectorAll('.onward a')[1].getAttribute('href')") == (
+        f"../lessons/{files[0]}.html"
+    )
+
+
+# --- how it looks ---
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_each_station_fits_one_screen(page, answered):
+    for number in range(1, 12):
+        open_station(page, number)
+        if answered and number < 11:
+            show_me(page)
+        page.settle()
+        assert page.script("return document.querySelector('.onward').getBoundingClientRect().bottom") <= 900
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_no_station_is_wider_than_the_window(page, width):
+    for number in range(1, 12):
+        open_explorer(page, f"view=tour&station={number}&word=stopstop", width=width)
+        page.script("document.querySelector('.ask .quiet')?.click()")
+        page.settle()
+        assert page.overflow() == []
+
+
+@pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious_in_the_tour(page, dark):
+    for number in (2, 6, 10, 11):
+        open_station(page, number, dark=dark)
+        assert page.axe() == []
+        page.script("document.querySelector('.ask .quiet')?.click()")
+        page.settle()
+        assert page.axe() == []
+    assert json.loads(page.script("return JSON.stringify(document.getAnimations())")) == []
