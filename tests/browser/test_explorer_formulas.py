@@ -1,8 +1,9 @@
-"""The formulas of the explorer are MathML that says what is computed, and its letters have words."""
+"""The explorer's formulas say in MathML what is computed, its letters have words, and a number, a symbol and a cell
+that belong together are shown to."""
 
 import pytest
 
-from tests.browser.explorer import open_explorer
+from tests.browser.explorer import open_explorer, type_into
 
 pytestmark = pytest.mark.exhaustive
 
@@ -141,3 +142,186 @@ def test_every_array_has_a_word(page):
         "return ['cross.dq', 'output.p', 'cross.p', 'dE'].map(name => Show.word(App.machine.get(name)))"
     )
     assert words == ["gradient of the query", "probability", "weight", "gradient of the embeddings"]
+
+
+# --- connections ---
+
+UNTIL_DRAWN = """
+const [done] = arguments;
+(function look() { document.querySelector("svg.connections") ? setTimeout(done, 0) : setTimeout(look, 20); })();
+"""
+# {framed: cells, arrows: [[kind, from, to]], lit: numbers and arrays}; a cell counts with 3 pixels around it
+DRAWN = """
+const near = ([x, y], [left, top, width, height]) =>
+  x > left - 3 && x < left + width + 3 && y > top - 3 && y < top + height + 3;
+const main = document.querySelector("main").getBoundingClientRect();
+const cells = [...document.querySelectorAll(".map canvas")].flatMap((map) => {
+  const {left, top, width} = map.getBoundingClientRect(), name = map.dataset.array;
+  return width ? Array.from({length: App.machine.get(name).size}, (_, flat) => {
+    const [x, y, w, h] = Heatmap.boxOf(map, flat);
+    return {name: `${name} ${flat}`, box: [left + x - main.left, top + y - main.top, w, h]};
+  }) : [];
+});
+const at = (point) => cells.filter(({box}) => near(point, box)).map(({name}) => name);
+const [svg] = document.querySelectorAll("svg.connections");
+const number = (each, name) => Number(each.getAttribute(name));
+return svg && {
+  framed: [...svg.querySelectorAll("rect")].map((each) => [["x", "width"], ["y", "height"]]
+    .map(([start, size]) => number(each, start) + number(each, size) / 2)).map((middle) => at(middle)[0]),
+  arrows: [...svg.querySelectorAll(":scope > path")].map((each) => {
+    const points = each.getAttribute("d").match(/[-\\d.]+,[-\\d.]+/g).map((point) => point.split(",").map(Number));
+    return [each.getAttribute("class"), at(points[0]), at(points.at(-1))];
+  }),
+  lit: [...document.querySelectorAll(".lit")].map((each) => each.dataset.cell ?? each.dataset.array),
+};
+"""
+
+
+def point_at(page, selector):
+    """Move the pointer to an element and wait for what is drawn."""
+    from selenium.webdriver import ActionChains
+
+    target = page.driver.find_element("css selector", selector)
+    ActionChains(page.driver, duration=0).move_to_element(target).perform()
+    return drawn(page)
+
+
+def drawn(page):
+    page.wait(UNTIL_DRAWN)
+    return page.script(DRAWN)
+
+
+def test_pointing_at_a_number_shows_its_cell_its_symbol_and_what_it_makes(page):
+    open_explorer(page, "view=cell&cell=cross.ds[0,1,2]", width=1440)
+    found = point_at(page, ".inspector section.gradient button.number")
+    assert sorted(found["framed"]) == ["cross.ds 6", "cross.p 6"]
+    ((kind, start, end),) = found["arrows"]
+    assert kind == "gradient"
+    assert "cross.p 6" in start
+    assert "cross.ds 6" in end
+    assert "cross.p 6" in found["lit"]
+    assert set(found["lit"]) == {"cross.p 6", "cross.p"}
+
+
+def test_pointing_at_a_symbol_shows_its_numbers_and_their_cells(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    found = point_at(page, ".inspector section.value .derivation math [data-array='cross.q']")
+    cells = {"cross.q 3", "cross.q 4", "cross.q 5"}
+    assert set(found["framed"]) == {*cells, "cross.s 6"}
+    assert [kind for kind, *_ in found["arrows"]] == ["value"] * 3
+    assert set(found["lit"]) == {*cells, "cross.q"}
+
+
+def test_symbol_beside_a_map_leads_from_its_own_map(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    found = point_at(page, "[data-row='cross.p'] .map.value math [data-array='cross.s']")
+    assert [kind for kind, *_ in found["arrows"]] == ["value"]
+    assert set(found["lit"]) == {"cross.s"}
+
+
+@pytest.mark.parametrize("cell", ["cross.o[0,1,2]", "decoder.norm1.x[2,3]", "encoder.ffn.da[1,2]", "output.z[1,3]"])
+def test_cell_with_the_focus_is_connected_with_where_it_comes_from_and_goes_to(page, cell):
+    open_explorer(page, f"view=cell&cell={cell}", width=1440, height=1600, reduced_motion=True)
+    page.script("document.querySelector(`canvas[data-array='${arguments[0]}']`).focus()", cell.split("[")[0])
+    found = drawn(page)
+    own, sources, targets = page.script("""
+        const {name, flat} = App.cell(), text = (cell) => `${cell.name} ${cell.flat}`;
+        const box = (cell) => document.querySelector(`canvas[data-array="${cell.name}"]`)?.getBoundingClientRect();
+        const seen = (cell) => box(cell)?.width && box(cell).top >= 0 && box(cell).bottom <= innerHeight;
+        const {machine} = App;
+        return [text({name, flat}), ...[machine.comesFrom(name, flat), machine.goesTo(name, flat)]
+          .map((cells) => cells.filter(seen).map((cell) => [text(cell), machine.get(cell.name).role]))];
+    """)
+    coming = [start for _, start, end in found["arrows"] if own in end]
+    assert 0 < len(found["arrows"]) <= 20
+    assert all(any(name in start for start in coming) for name, _ in sources[:10])
+    going = [(kind, end) for kind, start, end in found["arrows"] if own in start]
+    for name, role in targets[:10]:
+        kinds = [kind for kind, end in going if name in end]
+        assert ("gradient" if role == "gradient" else "value") in kinds, name
+    assert own in found["framed"]
+    assert page.script("return document.getAnimations().length") == 0
+
+
+def test_connection_ends_when_the_focus_goes(page):
+    open_explorer(page, "view=cell&cell=cross.ds[0,1,2]", width=1440)
+    page.script("document.querySelector('.inspector button.number').focus()")
+    assert drawn(page)["lit"]
+    page.script("document.activeElement.blur()")
+    page.wait("setTimeout(arguments[0], 200)")
+    assert page.script(DRAWN) is None
+    assert page.script("return document.querySelectorAll('.lit').length") == 0
+
+
+# --- less at once ---
+
+SHOWN = """
+return [...document.querySelectorAll(".map canvas")].filter((map) => map.getClientRects().length)
+  .map((map) => map.dataset.array);
+"""
+
+
+def test_main_arrays_come_first_and_helpers_are_folded(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    shown = page.script(SHOWN)
+    assert shown[:6] == ["cross.s", "cross.ds", "cross.p", "cross.dp", "cross.o", "cross.do"]
+    assert not {"cross.m", "cross.n", "cross.x", "cross.M", "cross.b_q", "cross.dp_mean"} & set(shown)
+    page.click(".helpers summary")
+    page.settle()
+    names = page.script("return [...App.machine.arrays.keys()].filter(name => name.startsWith('cross.'))")
+    assert set(page.script(SHOWN)) == set(names)
+
+
+def test_every_array_is_shown_when_it_is_chosen(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    hidden = page.script("""
+        return [...App.machine.arrays.keys()].filter((name) => {
+          App.set({cell: name.includes(".") ? "E" : "cross.s"});
+          App.set({cell: name});
+          return !document.querySelector(`canvas[data-array="${name}"]`)?.getClientRects().length;
+        });
+    """)
+    assert hidden == []
+
+
+# --- what the page says of a number ---
+
+
+def said(page, cell, selector=".inspector"):
+    page.script("App.set({view: 'cell', cell: arguments[0]})", cell)
+    return page.text(selector)
+
+
+def test_weight_is_called_what_it_is(page):
+    open_explorer(page, "view=cell&cell=cross.W_q[0,0]", width=1440)
+    assert "it was learned, and no formula gives it" in page.text(".inspector")
+    type_into(page, "set", "1")
+    assert "You have added" in page.text(".inspector")
+    page.script("App.set({edits: '', weights: 'untrained'})")
+    assert "initial value: it has learned nothing yet" in page.text(".inspector")
+    page.script("App.set({steps: 3})")
+    assert "learned here in 3 steps of Adam, from its initial value" in page.text(".inspector")
+    page.script("App.set({steps: 1, weights: 'trained'})")
+    assert "learned here in one step of Adam, from its trained value" in page.text(".inspector")
+
+
+def test_number_that_goes_nowhere_says_why(page):
+    open_explorer(page, "view=cell&cell=cross.s", width=1440)
+    off, on = page.script("""
+        const values = App.machine.data("encoder.ffn.a"), cell = (flat) => App.setCell({name: "encoder.ffn.a", flat});
+        return [cell(values.findIndex((x) => x < 0)), cell(values.findIndex((x) => x > 0))];
+    """)
+    assert "ReLU sets r to 0 here" in said(page, off)
+    assert "ReLU" not in said(page, on)
+    assert "encoder.ffn da, where it is left out" in said(page, off.replace(".a", ".dr"))
+    assert "where it is left out" not in said(page, on.replace(".a", ".dr"))
+    assert "decoder.self m, decoder.self n, decoder.self p, where it is left out" in said(page, "decoder.self.s[0,0,1]")
+    assert "a result, which the optimizer takes" in said(page, "cross.dW_q[0,0]")
+    assert "the backward pass starts from it" in said(page, "output.L[]")
+
+
+def test_memory_is_said_to_be_the_output_of_the_encoder(page):
+    open_explorer(page, "view=cell&cell=cross.M[0,0]", width=1440)
+    assert "the encoder’s output, handed over" in page.text(".inspector")
+    formula = page.script("return document.querySelector('[data-row=\\'cross.M\\'] math').textContent")
+    assert "encoder’s" in formula

@@ -74,13 +74,12 @@ const Engine = (() => {
       this.addArray(place, parsed.symbol, phase === "forward" ? "value" : "gradient", shape, letters, definition);
       const at = (name) => {
         const array = this.find(place, name);
-        definition.uses.add(array.name);
+        if (array.name !== definition.name) definition.uses.add(array.name);
         const { number, strides, shape, role } = array;
         return { number, strides, shape, complex: role !== "ids" && role !== "mask" };
       };
       definition.name = [...this.arrays.keys()].at(-1);
       definition.real = Language.compile(parsed, at, sizes, false);
-      definition.uses.delete(definition.name);
       if (phase === "forward") definition.complex = lazy(() => Language.compile(parsed, at, sizes, true));
       this.definitions.push(definition);
     }

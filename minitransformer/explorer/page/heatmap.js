@@ -8,7 +8,7 @@ const Heatmap = (() => {
   const GAP = 14; // between heads
   const LABEL = 13; // height of the labels of columns
   const FONT = "10px system-ui, sans-serif";
-  const drawn = new WeakMap(); // canvas -> {options, draw}
+  const drawn = new WeakMap(); // canvas -> {options, layout, draw}
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
      `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
@@ -31,7 +31,7 @@ const Heatmap = (() => {
     canvas.style.height = `${layout.height}px`;
     const draw = drawer(canvas, array, layout, options, scale);
     draw(true);
-    drawn.set(canvas, { options, draw });
+    drawn.set(canvas, { options, layout, draw });
     if (options.select || options.open) listen(canvas, array, layout, options, draw);
     return canvas;
   }
@@ -279,5 +279,12 @@ const Heatmap = (() => {
     });
   }
 
-  return { heatmap, update };
+  /* The cell of a map that the pointer is on, or null; and where a cell is on its map: [x, y, width, height]. */
+  const pointedAt = (canvas, event) => cellAt(drawn.get(canvas).layout, event);
+  function boxOf(canvas, flat) {
+    const { layout } = drawn.get(canvas);
+    return [...corner(layout, flat), layout.cellWidth, layout.cellHeight];
+  }
+
+  return { heatmap, update, pointedAt, boxOf };
 })();

@@ -5,7 +5,12 @@ const CellView = (() => {
   const { element } = Dom;
   const MOST_LINKS = 24;
   const PATH_LENGTH = 60;
+  const MAIN = { // what a place of each kind is about
+    embedding: ["x"], self: ["s", "p", "o"], attention: ["s", "p", "o"], norm: ["x", "y"], ffn: ["a", "r"], output: ["z", "p", "loss", "L"], matrix: ["E", "M"],
+  };
+  const STEPS = new Set(["m", "n", "mu", "sigma", "share"]);
   let exponent = -5; // of h, for the nudge
+  let unfolded = false; // whether the helpers are shown
 
   const chosenCell = () => App.cell() ?? { name: "cross.s", flat: null };
 
@@ -29,11 +34,13 @@ const CellView = (() => {
       inspector(chosen), element("output", { class: "unseen" }, summary(chosen)));
     showCurrent(content.querySelector(".places ul"));
     bringIntoView(content, chosen);
+    Connect.redraw();
   }
 
   /* Another number of the same place, or other numbers in the same arrays. */
   function update(content, fresh) {
     const chosen = chosenCell();
+    if (foldHolds(chosen)) openFold(content.querySelector(".helpers"));
     if (fresh) content.querySelector(".rows")?.replaceWith(rowsOf(shownBy(chosen).place));
     for (const canvas of content.querySelectorAll(".map canvas")) {
       const { array } = canvas.dataset;
@@ -43,6 +50,7 @@ const CellView = (() => {
     // the map that has the focus stays, so a screen reader has to be told what is chosen now
     content.querySelector("output.unseen").textContent = summary(chosen);
     bringIntoView(content, chosen);
+    Connect.redraw();
   }
 
   const summary = ({ name, flat }) => (flat === null ? "" : App.cellSummary(name, flat));
@@ -88,17 +96,49 @@ const CellView = (() => {
     return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
   }
 
-  /* The arrays of a place in groups: what flows through it, its weights, and helpers of the backward pass. */
+  /* The arrays of a place in groups: what it is about, what that is made of, and, folded, the helpers on the way. */
   function arrays(place, chosen) {
-    const { machine } = App;
-    const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name);
-    const inputs = own.filter(({ role }) => role === "ids" || role === "mask" || role === "input");
-    const values = own.filter(({ role }) => role === "value");
-    const weights = own.filter(({ role }) => role === "weight");
-    const alone = own.filter(({ role, name }) => role === "gradient" && !machine.partner(name));
+    const own = rowsAt(place);
+    const main = own.filter(isMain);
+    const others = own.filter((array) => !isMain(array) && !isHelper(array));
     const group = (title, list) => list.length > 0 && element("section", {}, element("h2", {}, title), list.map((array) => row(array, chosen)));
     const text = Strings.cell;
-    return [group(text.values, values), group(text.weights, weights), group(text.back, alone), group(text.inputs, inputs)];
+    const of = (role) => others.filter((array) => array.role === role);
+    return [group(text.main, main), group(text.values, of("value")), group(text.weights, of("weight")), group(text.masks, of("mask")), fold(place, chosen)];
+  }
+
+  /* The arrays that have a row of their own; a gradient stands beside its value. */
+  function rowsAt(place) {
+    const { machine } = App;
+    return [...machine.arrays.values()].filter(({ name, role, place: at }) => at.name === place.name && !(role === "gradient" && machine.partner(name)));
+  }
+
+  const isMain = ({ symbol, place }) => (MAIN[place.kind] ?? []).includes(symbol);
+
+  /* Copies of other arrays, steps on the way to the next line, biases, inputs, and what only the backward pass needs. */
+  function isHelper(array) {
+    const { symbol, role, definition } = array;
+    return !isMain(array) && (["gradient", "ids", "input"].includes(role) || STEPS.has(symbol) || /^b_/.test(symbol) || definition?.expression.op === "cell");
+  }
+
+  const foldHolds = (chosen) => isHelper(App.machine.get(shownBy(chosen).name));
+
+  /* The helpers are drawn when they are asked for. */
+  function fold(place, chosen) {
+    const { length } = rowsAt(place).filter(isHelper);
+    if (length === 0) return null;
+    const made = element("details", { class: "helpers", ontoggle: () => made.open && openFold(made) },
+      element("summary", { onclick: () => { unfolded = !made.open; } }, element("h2", {}, Strings.cell.all(length)), element("small", {}, Strings.cell.allAbout)),
+      element("div", {}));
+    if (unfolded || foldHolds(chosen)) openFold(made);
+    return made;
+  }
+
+  function openFold(details) {
+    const chosen = chosenCell();
+    const rows = details.lastElementChild;
+    details.open = true;
+    if (rows.children.length === 0) rows.append(...rowsAt(shownBy(chosen).place).filter(isHelper).map((array) => row(array, chosen)));
   }
 
   /* One array and its gradient, side by side, below the formula of what is shown. */
@@ -192,29 +232,52 @@ const CellView = (() => {
 
   function section(kind, title, name, flat) {
     const { machine } = App;
-    const { definition, role } = machine.get(name);
+    const { definition, role, symbol } = machine.get(name);
     const text = Strings.cell;
     const x = machine.value(name, flat);
     const index = machine.indexOf(name, flat).map((i) => [{ tag: "mn", text: String(i) }]);
     const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
-    return element("section", { class: kind }, element("h3", {}, title),
+    return element("section", { class: kind, "data-number": `${name} ${flat}` }, element("h3", {}, title),
       element("p", { class: "result" }, Dom.formula([Show.named(machine.get(name), index)]), " = ", element("strong", { title: Show.exact(x) }, Show.number(x))),
       definition
         ? element("div", { class: "derivation" },
           element("p", {}, Dom.formula([{ text: "=", form: "infix" }, ...Show.letters(definition, machine)])),
           element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
           definition.text.includes("1[") && element("p", { class: "note" }, text.bracket))
-        : element("p", {}, role === "weight" ? text.weight : text.input),
+        : element("p", {}, origin(name)),
+      ["M", "dM"].includes(symbol) && element("p", { class: "note" }, text.memory),
       amount !== undefined && element("p", { class: "note" }, role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
-      links(text.goesTo, machine.goesTo(name, flat)));
+      further(name, flat));
+  }
+
+  /* What a number is that no formula computes. */
+  function origin(name) {
+    const { role } = App.machine.get(name);
+    const { steps, edits } = App.state;
+    const text = Strings.cell;
+    if (role !== "weight") return text.origin[role === "input" ? "PE" : role];
+    const initial = App.weights === "untrained";
+    return steps > 0 ? text.weightSteps(steps, initial) : initial ? text.weightInitial : text.weightLearned;
+  }
+
+  /* Where a number goes; if that is nowhere, or only where nothing passes, why. */
+  function further(name, flat) {
+    const { machine } = App;
+    const { role } = machine.get(name);
+    const text = Strings.cell;
+    const cells = machine.goesTo(name, flat);
+    const users = machine.definitions.filter(({ uses }) => uses.has(name));
+    const off = cells.some((cell) => machine.get(cell.name).definition.expression.op === "relu" && machine.value(cell.name, cell.flat) === 0);
+    if (cells.length) return [links(text.goesTo, cells), off && element("p", { class: "note" }, text.reluOff)];
+    const reason = users.length ? text.leftOut(users.map((each) => Show.nameText(each.name)).join(", ")) : role === "gradient" ? text.toOptimizer : text.lastNumber;
+    return element("p", {}, `${text.goesTo}: ${reason}`);
   }
 
   function links(title, cells) {
     const text = Strings.cell;
     return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
-      cells.length === 0 ? element("p", {}, text.nothing)
-        : element("ul", {}, cells.slice(0, MOST_LINKS).map(({ name, flat }) => element("li", {}, element("a", {
+      element("ul", {}, cells.slice(0, MOST_LINKS).map(({ name, flat }) => element("li", {}, element("a", {
           href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }),
           onclick: (event) => App.instead(event, () => follow({ name, flat })),
         }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`)), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
@@ -228,7 +291,7 @@ const CellView = (() => {
       const { definition } = machine.get(name);
       const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
       const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
-      return element("section", { class: "why" }, element("p", {}, cancel ? text.cancel : text.zero),
+      return element("section", { class: "why", "data-number": `${name} ${flat}` }, element("p", {}, cancel ? text.cancel : text.zero),
         element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
     }
     const steps = element("ol", {});
