@@ -1,5 +1,6 @@
 """One's own word: the second model is loaded when it is needed, and computes what the library computes."""
 
+import itertools
 import shutil
 
 import numpy as np
@@ -182,3 +183,22 @@ def test_fifty_words_are_written_as_the_library_writes_them(page, model):
     words = [rng.integers(3, 29, size=(1, length)) for length in rng.integers(1, 9, size=50)]
     expected = [[int(i) for i in greedy_decode(model, word, 8)[0] if i not in (PAD, EOS)] for word in words]
     assert page.script(f"{GREEDY} return arguments[0].map(greedy)", [word[0].tolist() for word in words]) == expected
+
+
+LABELS = """
+const drawn = [], {fillText} = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  drawn.push([x - this.measureText(text).width / 2, x + this.measureText(text).width / 2]);
+};
+Heatmap.heatmap({name: "E", values: App.machine.data("E"), width: arguments[0], label: ""});
+Object.assign(CanvasRenderingContext2D.prototype, {fillText});
+return drawn.slice(0, drawn.length - MODEL.sizes.V); // without the labels of rows
+"""
+
+
+@pytest.mark.parametrize("width", [310, 440])
+def test_labels_of_many_columns_do_not_run_into_each_other(page, width):
+    open_explorer(page, f"{START}&model=letters")
+    labels = page.script(LABELS, width)
+    assert len(labels) > 12
+    assert all(right <= left for (_, right), (left, _) in itertools.pairwise(labels))

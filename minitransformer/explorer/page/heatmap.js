@@ -215,8 +215,13 @@ const Heatmap = (() => {
       context.textAlign = "left";
       if (headLabel) context.fillText(Strings.heatmap.head(head), x0, y0 - top - headLabel / 2);
       context.textAlign = "center";
-      for (let column = 0; column < columns && axes; column++)
-        context.fillText(App.label(array, axes - 1, column, true), x0 + (column + 0.5) * cellWidth, y0 - top / 2);
+      for (let column = 0, free = -Infinity; column < columns && axes; column++) {
+        const [label, x] = [App.label(array, axes - 1, column, true), x0 + (column + 0.5) * cellWidth];
+        const half = context.measureText(label).width / 2;
+        if (x - half < free) continue; // it would run into the label before it
+        context.fillText(label, x, y0 - top / 2);
+        free = x + half + 1;
+      }
       context.textAlign = "right";
       for (let row = 0; row < rows && axes >= 2 && cellHeight >= 9; row++)
         context.fillText(App.label(array, axes - 2, row, true), x0 - 3, y0 + (row + 0.5) * cellHeight);
