@@ -56,10 +56,6 @@ def test_a_click_enlarges_a_head_and_the_arrow_keys_read_its_numbers(page, shown
     weight = page.script("return Show.number(arguments[0])", data["maps"][1]["weights"][2, 1, 0])
     assert f"with the weight {weight}." in page.text("output")
     assert page.script("return document.querySelectorAll('.looks li').length") == columns
-    written = page.script("return location.hash")
-    page.go("index.html")
-    page.go(f"index.html{written}")
-    assert page.script(CHOSEN) == [1, 2, columns]
 
 
 @pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
