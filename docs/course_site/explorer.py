@@ -16,6 +16,7 @@ from minitransformer.example import load_example, numbers
 from .percent import ROOT, SITTING, read_outputs
 
 PAGE = ROOT / "minitransformer" / "explorer" / "page"
+HOME = '<meta name="site" content="../">\n</head>'  # tells the page that it stands among the others, and where
 BOX = "in-the-explorer"
 ADDRESS = "explorer/index.html"
 # by the length of an axis, which says what it counts: row p→o of 5, key o of 4, token o of 7; otherwise the first
@@ -83,5 +84,6 @@ def link_to_box() -> nodes.list_item:
 def copy_page(app, problem):
     """Put the explorer and the notebook of the sitting beside the pages."""
     if problem is None and PAGE.is_dir():
-        shutil.copytree(PAGE, Path(app.outdir) / "explorer", dirs_exist_ok=True)
+        copy = shutil.copytree(PAGE, Path(app.outdir) / "explorer", dirs_exist_ok=True) / "index.html"
+        copy.write_text(copy.read_text("utf-8").replace("</head>", HOME, 1), "utf-8")
         shutil.copy(SITTING.with_suffix(".ipynb"), Path(app.outdir) / "lessons")

@@ -2,7 +2,7 @@
 
 python -m tests.browser.figures build/site index.html lessons/05.html explorer/index.html
 python -m tests.browser.figures minitransformer/explorer/page "index.html#view=train" --pictures
-python -m tests.browser.figures minitransformer/explorer/page "index.html#view=cell&cell=cross.ds[0,1,2]" --readme
+python -m tests.browser.figures minitransformer/explorer/page --readme
 
 The first argument is a folder; the others are files in it, each with or without "#" and a fragment. Every page is
 loaded five times from a local server, with an empty cache; the times are medians. --pictures saves each page at three
@@ -49,7 +49,7 @@ def save_pictures(page, folder, path):
 
 def save_for_readme(page, folder, path):
     """The picture that the README shows, with few colors so that it is small."""
-    page.open(folder, path, width=1240, height=760)
+    page.open(folder, path, width=1240, height=800, reduced_motion=True)
     picture = Image.open(page.window())
     picture.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(README_PICTURE, optimize=True)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.browser import chromium
+from tests.browser.explorer import FOLDER
 from tests.site.conftest import site
 
 __all__ = ["site"]  # the fixture that builds it
@@ -64,7 +65,7 @@ def test_each_note_stands_beside_its_code_or_below_it_and_hides_nothing(page, si
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
 def test_page_breaks_no_rule_of_axe(page, site, path, dark):
-    page.open(site, path, width=1440, dark=dark)
+    page.open(site, path, width=1440, dark=dark, reduced_motion=True)
     assert page.axe() == []
 
 
@@ -117,6 +118,15 @@ def test_lesson_leads_to_its_numbers_in_the_explorer(page, site):
         state = page.script("return {cell: App.state.cell, chosen: App.cell()}")
         assert state["chosen"], link
         assert state["cell"].startswith(state["chosen"]["name"]), link
+
+
+def test_explorer_leads_back_to_pages_of_the_site_and_alone_to_none(page, site):
+    page.open(site, "explorer/index.html")
+    links = page.script("return [...document.querySelectorAll('footer a')].map(a => a.getAttribute('href'))")
+    assert "../lessons/README.html" in links
+    assert [link for link in links if not (site / "explorer" / link).is_file()] == []
+    page.open(FOLDER)
+    assert page.script("return document.querySelectorAll('footer a').length") == 0
 
 
 def test_search_finds_the_lesson_on_a_subject(page, site):

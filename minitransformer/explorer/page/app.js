@@ -5,16 +5,16 @@ const App = (() => {
 
   const { element } = Dom;
   const DEFAULTS = {
-    view: "model", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
+    view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "", model: "",
-    station: 1,
+    station: 1, head: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "station"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "station", "head"]); // they change no number
   const MOST_STEPS = 1000;
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
-  const VIEWS = { tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
+  const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
   const past = []; // what each change has replaced: states without what is only display
@@ -26,7 +26,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, instead, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
+    state, set, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -301,6 +301,9 @@ const App = (() => {
 
   /* --- the frame --- */
 
+  /* Somebody who has just come needs no settings yet. */
+  const quiet = () => state.view === "home";
+
   function header() {
     const links = Object.entries(Strings.views).map(([view, text]) => element("a", {
       href: link({ view }), "aria-current": view === state.view ? "page" : null,
@@ -308,29 +311,34 @@ const App = (() => {
     }, text));
     return element("header", { class: "top" },
       element("a", { class: "skip", href: "#content", onclick: (event) => { event.preventDefault(); document.getElementById("content").focus(); } }, Strings.skip),
-      element("div", { class: "title" }, element("strong", {}, title()), element("span", {}, Strings.heading)),
+      element("div", { class: "title" }, !quiet() && element("strong", {}, title()), element("span", {}, Strings.heading)),
       element("nav", { "aria-label": Strings.navigation }, links));
   }
 
-  function inputs() {
-    if (state.view === "tour") return element("form", { hidden: true });
+  /* A field for the word or for its right answer. */
+  function field(name, label = Strings.input[name]) {
     const text = Strings.input;
-    const sequences = ids();
-    const own = (list) => words(list.filter((id) => id !== Engine.PAD));
-    const typed = (name, value) => {
-      const message = element("span", { class: "problem", role: "alert", id: `problem-${name}` });
-      const field = element("input", {
-        type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off", "aria-describedby": message.id,
-        onchange: () => {
-          const found = name === "word" ? Models.changes(field.value) : null;
-          const wrong = field.value.trim() === "" ? text.empty : found ? found.problem : problem(field.value);
-          message.textContent = wrong ?? "";
-          field.setAttribute("aria-invalid", String(Boolean(wrong)));
-          if (!wrong) later(() => set(name === "word" ? { word: field.value, answer: "", edits: "", ...found?.changes } : { answer: field.value, edits: "" }));
-        },
-      });
-      return element("div", {}, element("label", {}, name === "answer" ? text.answers[answer().origin] : text[name], field), message);
-    };
+    const { source, target } = ids();
+    const given = name === "word" ? source.slice(0, source.length - MODEL.source_end.length - state.padding) : target;
+    const value = words(given.filter((id) => id !== Engine.PAD));
+    const message = element("span", { class: "problem", role: "alert", id: `problem-${name}` });
+    const typed = element("input", {
+      type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
+      "aria-describedby": message.id,
+      onchange: () => {
+        const found = name === "word" ? Models.changes(typed.value) : null;
+        const wrong = typed.value.trim() === "" ? text.empty : found ? found.problem : problem(typed.value);
+        message.textContent = wrong ?? "";
+        typed.setAttribute("aria-invalid", String(Boolean(wrong)));
+        if (!wrong) later(() => set(name === "word" ? { word: typed.value, answer: "", edits: "", ...found?.changes } : { answer: typed.value, edits: "" }));
+      },
+    });
+    return element("div", {}, element("label", {}, label, typed), message);
+  }
+
+  function inputs() {
+    if (quiet() || state.view === "tour") return element("form", { hidden: true });
+    const text = Strings.input;
     const choice = (name, options, chosen = state[name]) => element("label", {}, text[name], element("select", {
       "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
     }, options.map((option) => element("option", { value: option, selected: option === chosen }, text[option] ?? option))));
@@ -343,7 +351,7 @@ const App = (() => {
     const more = element("details", { class: "more", open: moreSettings, ontoggle: (event) => { moreSettings = event.target.open; } },
       element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
-      typed("word", own(sequences.source.slice(0, sequences.source.length - MODEL.source_end.length - state.padding))), typed("answer", own(sequences.target)),
+      field("word"), field("answer", text.answers[answer().origin]),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights()),
       choice("show", ["both", "values", "gradients"]), more, Models.note());
   }
@@ -369,7 +377,8 @@ const App = (() => {
     const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
     const button = (label, onclick, disabled = false) => element("button", { type: "button", class: "quiet", disabled, onclick }, label);
-    return element("p", { class: "status", role: "status" },
+    const untouched = quiet() && !refused && !changed(["word", "model"]);
+    return element("p", { class: untouched ? "status unseen" : "status", role: "status" },
       refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
       element("strong", {}, text.loss(Show.number(machine.loss))),
       own && [" · ", text.writes(spell(own) || text.nothing), " ", origin === "model" ? text.unchecked : TrainView.mark(right)],
@@ -378,7 +387,7 @@ const App = (() => {
       edited > 0 && [" · ", text.edits(edited)],
       state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
         button(text.remove, () => set({ mistake: "" }))),
-      changed() && [" ", button(text.undo, undo, past.length === 0), " ", button(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
+      changed() && !untouched && [" ", button(text.undo, undo, past.length === 0), " ", button(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
   }
 
   /* "stop → pots": what is read and what is to be written. */
@@ -388,10 +397,12 @@ const App = (() => {
     return `${own(source)} → ${own(target)}`;
   }
 
-  const changed = () => Object.entries(DEFAULTS).some(([name, usual]) => !DISPLAY.has(name) && state[name] !== usual);
+  const changed = (except = []) => Object.entries(DEFAULTS).some(([name, usual]) => !DISPLAY.has(name) && !except.includes(name) && state[name] !== usual);
 
   function footer() {
-    return element("footer", {}, element("p", {}, Strings.proved), element("p", {}, Strings.made));
+    const site = document.querySelector("meta[name=site]")?.content; // where it is from here, if this page is a part of it
+    return element("footer", {}, element("p", {}, Strings.proved), element("p", {}, Strings.made),
+      site && element("p", {}, Object.entries(Strings.site).map(([page, text]) => element("a", { href: site + page }, text))));
   }
 
   function render() {
@@ -412,7 +423,7 @@ const App = (() => {
     const { padding, smoothing, show } = state;
     replace(frame, [
       differs("header", [title(), link()]) && header(),
-      differs("inputs", [MODEL, state.view === "tour", title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
+      differs("inputs", [MODEL, quiet(), state.view === "tour", title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
       status(),
       differs("content", contentKey()) && element("main", { id: "content", tabindex: -1, class: `view-${state.view}` }),
       differs("footer", [MODEL]) && footer(),
@@ -453,8 +464,9 @@ const App = (() => {
     if (old.length === 0) return frame.append(...parts);
     parts.forEach((part, n) => {
       if (!part) return;
-      if (part.getAttribute("role") !== "status") old[n].replaceWith(part);
-      else if (part.textContent !== old[n].textContent) old[n].replaceChildren(...part.childNodes);
+      if (part.getAttribute("role") !== "status") return old[n].replaceWith(part);
+      old[n].className = part.className;
+      if (part.textContent !== old[n].textContent) old[n].replaceChildren(...part.childNodes);
     });
   }
 

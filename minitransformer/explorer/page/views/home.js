@@ -1,0 +1,145 @@
+/* The first minute: the letters that the model reads, the letters that it writes by itself, and arcs between them that
+   are as thick as the written letter looks at the letter read. */
+const HomeView = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const COLUMN = 100; // units of the picture that a letter is wide
+  const MOST_LIKELY = 3, LONG = 30; // texts that a heading has no room for
+  let written = ""; // what has been written before the reader's eyes: it moves once
+
+  function render(content) {
+    const text = Strings.home;
+    const shown = writing();
+    const figure = picture(shown);
+    const key = JSON.stringify([MODEL.title, App.weights, App.state.word, shown.target]);
+    figure.classList.toggle("writing", key !== written);
+    written = key;
+    content.append(
+      element("h1", {}, text.heading(count(), does(shown))), figure,
+      element("div", { class: "go" },
+        element("a", { class: "primary", href: App.link({ view: "tour" }) }, text.start),
+        element("button", { type: "button", class: "again", "data-focus": "again", onclick: () => again(figure) }, text.again)),
+      element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
+        App.field("word", text.another), heads(),
+        element("span", {}, Object.entries(text.links).map(([view, words]) => element("a", { href: App.link({ view }) }, words))), Models.note()));
+  }
+
+  const count = () => App.machine.weights().reduce((sum, name) => sum + App.machine.get(name).size, 0).toLocaleString(Strings.language);
+
+  function does({ keys, target }) {
+    const text = Strings.home;
+    if (!Object.hasOwn(text.tasks, MODEL.task)) {
+      const [read, write] = [App.words(keys.filter((id) => id > Engine.EOS)), App.words(target) || text.nothing];
+      return read.length + write.length > LONG ? text.texts : text.unknown(read, write);
+    }
+    return App.weights === "untrained" ? text.untrained(text.tasks[MODEL.task][1]) : text.tasks[MODEL.task][0];
+  }
+
+  /* What the model writes by itself -> {target, keys: the ids that are looked at, letters: [{id, looks, likely}]}. */
+  function writing() {
+    const { source } = App.ids();
+    const weights = Object.fromEntries(App.machine.weights().map((name) => [name, App.machine.data(name)]));
+    const options = { eps: MODEL.norm_eps, ...Mistakes.list.find(({ id }) => id === App.state.mistake)?.options };
+    const target = App.written() ?? Engine.greedyDecode(MODEL.sizes, options, weights, MODEL.PE, source, MODEL.max_length);
+    const machine = Engine.build(MODEL.sizes, { ...options, S: source.length, T: target.length + 1 });
+    machine.fill(weights, MODEL.PE, { source, target });
+    machine.run(machine.forward);
+    const last = (kind) => [...machine.arrays.values()].findLast(({ symbol, place }) => symbol === "p" && place.rows === "target" && place.kind === kind);
+    const { name, place } = last("attention") ?? last("self");
+    const first = machine.lengths.target - target.length - 1; // the row that writes the first letter: 0, unless a prompt is before it
+    const ids = target.length ? target : [likely(machine, first)[0].id]; // if it writes nothing, the token that it ends with
+    const read = machine.data(`${place.keys}.ids`).slice(0, place.keys === "source" ? source.length : first + ids.length);
+    const keys = [...read].filter((id) => id !== Engine.PAD);
+    const letters = ids.map((id, t) => ({ id, looks: keys.map((_, i) => weight(machine, name, first + t, i)), likely: likely(machine, first + t) }));
+    return { keys, letters, target };
+  }
+
+  /* The weight p of the chosen head, or the mean of all. */
+  function weight(machine, name, t, i) {
+    const all = [...Array(MODEL.sizes.H).keys()];
+    const chosen = all.filter((h) => String(h) === App.state.head);
+    return Measures.mean((chosen.length ? chosen : all).map((h) => machine.value(name, machine.offsetOf(name, [h, t, i]))));
+  }
+
+  function likely(machine, t) {
+    const { V } = MODEL.sizes;
+    return [...machine.data("output.p").slice(t * V, (t + 1) * V)].map((share, id) => ({ id, share }))
+      .sort((a, b) => b.share - a.share).slice(0, MOST_LIKELY);
+  }
+
+  /* --- the picture, which runs upwards --- */
+
+  function picture({ keys, letters, target }) {
+    const text = Strings.home;
+    const columns = Math.max(keys.length, letters.length, 1), height = 130 + 15 * Math.min(columns, 9);
+    const x = (n, all) => (n + (columns - all + 1) / 2) * COLUMN;
+    const arcs = letters.map(({ looks }, t) => element("g", { style: `--n: ${t}` }, looks.map((p, i) => {
+      const [from, to] = [x(i, keys.length), x(t, letters.length)];
+      const d = `M${from},${height} C${from},${height / 2} ${to},${height / 2} ${to},0`;
+      return element("path", { d, pathLength: 1, "stroke-width": 1 + 13 * p, "stroke-opacity": p });
+    })));
+    const said = element("p", { class: "said" }, text.legend(unit()));
+    const looks = keys.map(() => element("span", { class: "look" }));
+    const show = (t) => {
+      arcs.forEach((arc, n) => arc.classList.toggle("other", t !== null && n !== t));
+      looks.forEach((look, i) => { look.textContent = t === null ? "" : text.percent(letters[t].looks[i]); });
+      said.textContent = t === null ? text.legend(unit()) : sentence(keys, letters, t);
+    };
+    const tile = ({ id }, t) => element("button", {
+      type: "button", class: tileClass(id), "data-focus": `letter${t}`, "aria-describedby": `looks${t}`,
+      onpointerenter: () => show(t), onfocus: () => show(t), onclick: () => show(t), onpointerleave: () => show(null), onblur: () => show(null),
+    }, name(id));
+    const bars = ({ id, share }) => element("li", { style: `--share: ${100 * share}%` },
+      element("span", {}, name(id)), " ", element("b", {}, text.percent(share)));
+    return element("figure", { class: MODEL.separator ? "letters words" : "letters", style: `--columns: ${columns}` },
+      element("p", { class: "side" }, text.writes, " ", verdict(target)),
+      element("ul", { class: "unseen" }, letters.map((letter, t) =>
+        element("li", { id: `looks${t}` }, sentence(keys, letters, t), " ", all(keys, letter)))),
+      element("div", { class: "across" },
+        element("ol", { class: "written" }, letters.map((letter, t) => element("li", { style: `--n: ${t}` },
+          element("ol", { class: "likely", "aria-label": text.likely }, letter.likely.map(bars)), tile(letter, t)))),
+        element("svg", { class: "arcs", viewBox: `0 0 ${columns * COLUMN} ${height}`, role: "img", "aria-label": text.arcs(unit()) }, arcs),
+        element("ol", { class: "read" }, keys.map((id, i) => element("li", {}, looks[i], element("span", { class: tileClass(id) }, name(id)))))),
+      element("p", { class: "side" }, text.reads), said);
+  }
+
+  const tileClass = (id) => (name(id).length > 2 ? "tile long" : "tile");
+  const unit = () => Strings.home.units[MODEL.separator ? 1 : 0];
+  const name = (id) => Strings.home.special[id] ?? App.tokenText(id);
+
+  function sentence(keys, letters, t) {
+    const { id, looks } = letters[t];
+    const i = looks.indexOf(Math.max(...looks));
+    const text = Strings.home;
+    return text.looks(unit(), name(id), text.ordinal(t, letters.length), text.percent(looks[i]), name(keys[i]), text.ordinal(i, keys.length));
+  }
+
+  const all = (keys, { looks }) => Strings.home.all(looks.map((p, i) => `${name(keys[i])} ${Strings.home.percent(p)}`).join(", "));
+
+  function verdict(target) {
+    const text = Strings.home;
+    const right = Tasks.solve(App.ids().source.filter((id) => id > Engine.EOS));
+    const word = element("strong", {}, App.words(target) || text.nothing);
+    if (!right) return [word, ": ", element("span", {}, text.unchecked)];
+    const good = String(right) === String(target);
+    return [word, " ", element("span", { class: `verdict ${good ? "right" : "wrong"}` }, good ? text.right : text.wrong(App.words(right)))];
+  }
+
+  function again(figure) {
+    figure.classList.remove("writing");
+    figure.getBoundingClientRect(); // so that the browser sees that it was gone
+    figure.classList.add("writing");
+  }
+
+  function heads() {
+    const { H } = MODEL.sizes;
+    const text = Strings.home;
+    const options = [["", text.mean], ...Array.from({ length: H }, (_, h) => [String(h), Strings.heatmap.head(h)])];
+    const select = { "data-focus": "head", onchange: (event) => App.set({ head: event.target.value }) };
+    return H > 1 && element("label", {}, text.attention, element("select", select, options.map(([value, words]) =>
+      element("option", { value, selected: value === App.state.head }, words))));
+  }
+
+  return { render };
+})();

@@ -1,0 +1,162 @@
+"""The first view: what the model reads and writes, and arcs that are as thick as it looks."""
+
+import numpy as np
+import pytest
+
+from minitransformer.decoding import greedy_decode
+from minitransformer.example import load_example, numbers
+from minitransformer.vocabulary import EOS
+from tests.browser.cases import example_of
+from tests.browser.explorer import FOLDER, VIEWS, address, open_explorer, type_into
+
+pytestmark = pytest.mark.exhaustive
+SHOWN = """
+const texts = (selector) => [...document.querySelectorAll(selector)].map((element) => element.innerText);
+return {
+  heading: document.querySelector("h1").innerText, read: texts(".read .tile"), written: texts(".written .tile"),
+  arcs: [...document.querySelectorAll(".arcs g")].map((arc) => [...arc.children].map((path) => Number(path.getAttribute("stroke-opacity")))),
+  likely: [...document.querySelectorAll(".likely")].map((list) => [...list.children].map((item) => item.innerText)),
+};
+"""  # noqa: E501
+WORDS = ("stop", "tos", "ssop")  # the last of these is written wrong
+
+
+def written_by_the_library(word):
+    """The word that it writes by itself, and its numbers while it does."""
+    example = load_example(word)
+    ids = greedy_decode(example.model, example.source, 8)[0].tolist()
+    text = "".join(example.tokens[id] for id in (ids[: ids.index(EOS)] if EOS in ids else ids))
+    return text, numbers(example_of(word, text))
+
+
+def test_page_begins_with_the_first_view(page):
+    open_explorer(page)
+    assert page.script("return App.state.view") == VIEWS[0] == "home"
+    assert page.script("return App.link()") == "#"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_letters_are_those_that_the_library_writes_by_itself(page, word):
+    text, found = written_by_the_library(word)
+    open_explorer(page, f"word={word}")
+    shown = page.script(SHOWN)
+    assert "".join(shown["read"]) == word
+    assert "".join(shown["written"]) == text
+    p = found["output.p"]
+    for t, bars in enumerate(shown["likely"]):
+        tokens = page.script("return MODEL.tokens")
+        best = np.argsort(-p[t])[:3]
+        shares = [f"{100 * p[t, i]:.0f}" if p[t, i] >= 0.005 else "<1" for i in best]
+        names = [{"bos": "start", "eos": "end"}.get(tokens[i], tokens[i]) for i in best]
+        assert [bar.split() for bar in bars] == [[*pair, "%"] for pair in zip(names, shares, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("head", "weights"), [("", lambda p: p.mean(axis=0)), ("0", lambda p: p[0]), ("1", lambda p: p[1])]
+)
+@pytest.mark.parametrize("word", WORDS)
+def test_arcs_show_the_weights_of_cross_attention(page, word, head, weights):
+    text, found = written_by_the_library(word)
+    open_explorer(page, f"word={word}&head={head}")
+    np.testing.assert_allclose(page.script(SHOWN)["arcs"], weights(found["cross.p"])[: len(text)], atol=1e-12)
+
+
+def test_wrong_word_has_a_cross_and_the_right_one_a_tick(page):
+    assert written_by_the_library("ssop")[0] != "poss"
+    open_explorer(page)
+    assert page.text(".side .verdict") == page.script("return Strings.home.right")
+    type_into(page, "word", "ssop")
+    assert page.text(".side .verdict") == page.script("return Strings.home.wrong('poss')")
+
+
+def test_numbers_of_the_heading_are_counted(page):
+    open_explorer(page)
+    count = sum(parameter.data.size for parameter in load_example().model.parameters())
+    assert page.text("h1").startswith(f"This model of {count} numbers reverses words.")
+    page.script("MODEL.task = null; App.set({})")
+    assert page.text("h1").startswith(f"This model of {count} numbers reads “stop” and writes “pots”.")
+    page.script("MODEL.task = 'reverse'; App.set({weights: 'untrained'})")
+    assert "not trained yet" in page.text("h1")
+
+
+def test_keyboard_reaches_each_written_letter_and_shows_only_its_arcs(page):
+    _, found = written_by_the_library("stop")
+    open_explorer(page, reduced_motion=True)
+    p = found["cross.p"].mean(axis=0)
+    seen = []
+    while seen != [0, 1, 2, 3]:
+        page.press("TAB")
+        focused = page.script("return document.activeElement.dataset.focus ?? ''")
+        if focused.startswith("letter"):
+            t = int(focused.removeprefix("letter"))
+            assert t == len(seen)
+            seen.append(t)
+            visible = "return [...document.querySelectorAll('.arcs g')].map(arc => arc.getClientRects().length > 0)"
+            assert page.script(visible) == [n == t for n in range(4)]
+            looks = page.script("return [...document.querySelectorAll('.look')].map(look => look.innerText)")
+            assert looks == [f"{100 * x:.0f} %" if x >= 0.005 else "<1 %" for x in p[t]]
+            told = page.script("return document.getElementById(`looks${arguments[0]}`).innerText", t)
+            assert told.startswith(
+                f"{'pots'[t]}, the {['first', 'second', 'third', 'last'][t]} letter written, looks {looks[3 - t]}"
+            )
+    page.press("TAB")
+    assert page.script("return document.querySelectorAll('.arcs g.other, .look:not(:empty)').length") == 0
+
+
+MOVES = "return document.getAnimations().filter(({playState}) => playState === 'running').length"
+
+
+def test_letters_are_written_one_after_the_other_once_and_again_if_asked(page):
+    open_explorer(page)
+    delay = "parseFloat(getComputedStyle(li).animationDelay)"
+    delays = page.script(f"return [...document.querySelectorAll('.written > li')].map(li => {delay})")
+    assert np.diff(delays) == pytest.approx([0.5] * 3)
+    assert page.script(MOVES) > 0
+    page.script("App.set({view: 'cell'}); App.set({view: 'home'})")
+    assert page.script(MOVES) == 0
+    page.click(".again")
+    assert page.script(MOVES) > 0
+
+
+def test_all_letters_are_there_at_once_if_motion_is_not_wanted(page):
+    open_explorer(page, reduced_motion=True)
+    assert page.script("return document.getAnimations().length") == 0
+    assert not page.script("return document.querySelector('.again').checkVisibility()")
+    opacity = "return [...document.querySelectorAll('.written > li')].map(li => getComputedStyle(li).opacity)"
+    assert page.script(opacity) == ["1"] * 4
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (768, 1024), (360, 780)])
+def test_first_view_fits_one_screen_and_has_one_main_button(page, width, height):
+    open_explorer(page, width=width, height=height)
+    bottom = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
+    assert page.script(bottom, ".go .primary") <= height
+    assert page.script(bottom, ".view-home") <= (height if width > 400 else 1.3 * height)
+    assert page.script("return document.querySelectorAll('.primary').length") == 1
+    assert page.script("return document.querySelector('.primary').getAttribute('href')") == "#view=tour"
+
+
+def test_first_view_shows_no_loss_and_no_settings_until_something_is_changed(page):
+    open_explorer(page)
+    shown = page.script("return document.querySelector('#app').innerText")
+    assert page.script("return document.querySelectorAll('#app select, #app input').length") == 2  # the word, the head
+    assert page.script("return document.querySelector('[role=status]').offsetHeight") <= 1
+    assert "Right answer" not in shown
+    page.script("App.set({weights: 'untrained'})")
+    assert page.script("return document.querySelector('[role=status]').offsetHeight") > 20
+
+
+def test_another_word_is_written(page):
+    open_explorer(page)
+    type_into(page, "word", "top")
+    assert address(page) == "word=top"
+    assert page.script(SHOWN)["written"] == list("pot")
+    type_into(page, "word", "")
+    assert page.text(".problem") == page.script("return Strings.input.empty")
+
+
+def test_search_engines_and_previews_have_a_description(page):
+    open_explorer(page)
+    meta = "return document.querySelector(`meta[name='${arguments[0]}'], meta[property='${arguments[0]}']`)?.content"
+    assert page.script(meta, "description") == page.script(meta, "og:description")
+    assert page.script(meta, "og:title") in (FOLDER / "index.html").read_text("utf-8")
