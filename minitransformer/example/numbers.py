@@ -4,6 +4,7 @@ This is a second implementation of the model, for one pair of sequences and one 
 paper's figure 1. A test holds its loss and all of its gradients equal to those of `Transformer`.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -27,7 +28,7 @@ from minitransformer.functional import (
     softmax_backward,
     split_heads,
 )
-from minitransformer.models import Transformer
+from minitransformer.models import GPT, Transformer
 from minitransformer.vocabulary import PAD
 
 Numbers = dict[str, np.ndarray]
@@ -208,18 +209,12 @@ class _Trace:
         return get[f"{at}.dx"]
 
 
-PLACES = {  # the lessons' places, and the library's names for their parameters
-    "encoder.self": "encoder.layers.0.self_attention.sublayer",
-    "encoder.norm1": "encoder.layers.0.self_attention.norm",
-    "encoder.ffn": "encoder.layers.0.feed_forward.sublayer",
-    "encoder.norm2": "encoder.layers.0.feed_forward.norm",
-    "decoder.self": "decoder.layers.0.self_attention.sublayer",
-    "decoder.norm1": "decoder.layers.0.self_attention.norm",
-    "cross": "decoder.layers.0.cross_attention.sublayer",
-    "decoder.norm2": "decoder.layers.0.cross_attention.norm",
-    "decoder.ffn": "decoder.layers.0.feed_forward.sublayer",
-    "decoder.norm3": "decoder.layers.0.feed_forward.norm",
+STACKS = {  # the library's names of stacks and sub-layers: the lessons' name, and the sub-layers in their order
+    "encoder": ("encoder", {"self_attention": "self", "feed_forward": "ffn"}),
+    "decoder": ("decoder", {"self_attention": "self", "cross_attention": "cross", "feed_forward": "ffn"}),
+    "blocks": ("decoder", {"self_attention": "self", "feed_forward": "ffn"}),  # of a GPT
 }
+LAYER = re.compile(r"(\w+)\.layers\.(\d+)\.(\w+)\.(sublayer|norm)\.(?:(\w+)\.)?(\w+)")
 SYMBOLS = {
     "q": ("q",),
     "kv": ("k", "v"),
@@ -230,28 +225,37 @@ SYMBOLS = {
 }
 
 
-def named_weights(model: Transformer) -> Numbers:
+def named_weights(model: Transformer | GPT) -> Numbers:
     """All weights of `model` by the names of the lessons: "E", "cross.W_q", "encoder.ffn.W_1" and so on.
 
     The library keeps the matrices of q, k and v side by side in one; here they are apart. In a model of more than one
-    layer the layer's number follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q".
+    layer the layer's number follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q". The layers of a GPT
+    are those of a decoder, "decoder.norm.gamma" is of the norm after a stack, and "target.P" are learned positions.
     """
-    state, layers = model.state_dict(), model.config.num_layers
-    found = {"E": state["source_embedding.tokens.E"]}
-    for number in range(layers):
-        for place, prefix in PLACES.items():
-            prefix = prefix.replace("layers.0", f"layers.{number}") + "."
-            here = _numbered(place, number + 1) if layers > 1 else place
-            for name, value in state.items():
-                if name.startswith(prefix):
-                    layer, _, letter = name.removeprefix(prefix).rpartition(".")
-                    symbols = [f"{letter}_{part}" for part in SYMBOLS[layer]] if layer else [letter]
-                    pieces = np.split(value, len(symbols), axis=-1)
-                    found.update((f"{here}.{symbol}", piece) for symbol, piece in zip(symbols, pieces, strict=True))
+    return by_lesson_names(model.state_dict(), model.config.num_layers)
+
+
+def by_lesson_names(state: Mapping[str, np.ndarray], layers: int) -> Numbers:
+    """Arrays by the names of the lessons, from those by the names of the library."""
+    found = {}
+    for name, value in state.items():
+        names = _lesson_names(name, layers)
+        found.update(zip(names, np.split(value, len(names), axis=-1), strict=True))
     return found
 
 
-def _numbered(place, number):
-    """encoder.self of layer 2 -> encoder2.self, cross -> decoder2.cross"""
-    stack, _, rest = place.partition(".")
-    return f"{stack}{number}.{rest}" if rest else f"decoder{number}.{stack}"
+def _lesson_names(name, layers):
+    """blocks.layers.1.self_attention.sublayer.output.W of two layers -> [decoder2.self.W_o]"""
+    if match := LAYER.fullmatch(name):
+        stack, layer, part, kind, matrix, symbol = match.groups()
+        lesson, parts = STACKS[stack]
+        number = str(int(layer) + 1) if layers > 1 else ""
+        here = f"norm{[*parts].index(part) + 1}" if kind == "norm" else parts[part]
+        place = here if here + number == "cross" else f"{lesson}{number}.{here}"
+        return [f"{place}.{symbol}_{each}" if matrix else f"{place}.{symbol}" for each in SYMBOLS.get(matrix, "-")]
+    place, _, symbol = name.rpartition(".")
+    if symbol == "E":
+        return ["E"]
+    if symbol == "P":
+        return [f"{'source' if place.startswith('source') else 'target'}.P"]
+    return [f"{STACKS[place.partition('.')[0]][0]}.norm.{symbol}"]

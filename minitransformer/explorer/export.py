@@ -4,7 +4,8 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
 
     title          str, such as "stop → pots"
     task           the toy task whose right answers the page knows (tasks.js), such as "reverse", or None
-    sizes          {"C", "H", "D", "F", "V", "layers"}
+    sizes          {"C", "H", "D", "F", "V", "layers"} and the shape: {"kind": "transformer" or "gpt",
+                   "norm": "post" or "pre", "positions": "sinusoidal", "learned", "rope" or "none"}
     norm_eps       float, inside the root of LayerNorm
     tokens         the names of the V tokens in the order of their ids, beginning with pad, bos and eos
     separator      what stands between the tokens of a typed source: nothing, or a space
@@ -13,13 +14,16 @@ The page reads `data.js`, a script that defines one object, MODEL. In Python it 
     target         ids (T - 1,), without bos and eos
     answer         "given" if the target was given, or "model" if it is what the model writes
     max_length     the longest source and target that can be typed, without these
-    PE             (max_length + 4, C) sinusoids in float64, for eos and up to three tokens of padding
+    PE             tables of positions in float64. Sinusoids (max_length + 4, C), for eos and up to three tokens of
+                   padding; twice as many rows for a GPT, which reads source and target as one sequence. With "rope"
+                   {"cos", "sin"} of as many rows and D columns, sin with the sign of the rotation; otherwise {}
     weights        {"trained": {name: array}, "untrained": {name: array}}
     adam           {"lr", "beta_1", "beta_2", "eps"}
     example        whether this is the running example
 
 The names of the weights are those of `minitransformer.example.numbers`. In a model with more than one layer the number
-of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q".
+of the layer follows the stack, as in "encoder2.self.W_q" and "decoder1.cross.W_q". The layers of a GPT are those of a
+decoder. Of learned positions there are as many rows as of the sinusoids.
 """
 
 import dataclasses
@@ -37,8 +41,8 @@ from minitransformer.example import load_example
 from minitransformer.example.model import WORD
 from minitransformer.example.numbers import named_weights
 from minitransformer.explorer.writing import Writing, example_writing
-from minitransformer.functional import sinusoidal_positions
-from minitransformer.models import Transformer
+from minitransformer.functional import rotary_tables, sinusoidal_positions
+from minitransformer.models import GPT, Transformer
 from minitransformer.system.files import atomic_write
 from minitransformer.vocabulary import BOS, EOS, PAD
 
@@ -48,20 +52,18 @@ MORE = 4  # positions after the longest source: eos, and three tokens of padding
 EXAMPLE_LONGEST = 8  # letters; the model has learned words of up to 4
 DECIMALS = 4  # of untrained weights
 ADAM = {"lr": 0.01, "beta_1": 0.9, "beta_2": 0.98, "eps": 1e-9}
-PAPER = {  # fields of the configuration, and the only value that the page shows
-    "attention": "full",
-    "norm": "post",
-    "final_norm": False,
-    "positions": "sinusoidal",
-    "normalization": "layer",
-    "activation": "relu",
-    "bias": True,
-    "tie_embeddings": True,
-    "tie_output": True,
-    "scale_embeddings": True,
-    "scale_scores": True,
-    "scale_output": False,
-    "starts_with_padding": False,
+SHOWN = {  # fields of the configuration, and the values that the page shows
+    "attention": ("full",),
+    "positions": ("sinusoidal", "learned", "rope", "none"),
+    "normalization": ("layer",),
+    "activation": ("relu",),
+    "bias": (True,),
+    "tie_embeddings": (True,),
+    "tie_output": (True,),
+    "scale_embeddings": (True,),
+    "scale_scores": (True,),
+    "scale_output": (False,),
+    "starts_with_padding": (False,),
 }
 HEAD = "// The model of this page, written by minitransformer.explorer.\n"
 ROUND = """\
@@ -79,17 +81,18 @@ Data = dict[str, Any]
 
 
 def check_model(model: Any) -> None:
-    """ValueError unless the page can show `model`: a small Transformer as in the paper, with finite weights."""
-    if not isinstance(model, Transformer):
-        raise ValueError(f"the explorer shows encoder-decoder Transformers, and this model is a {type(model).__name__}")
+    """ValueError unless the page can show `model`: a small Transformer or GPT of a known shape, with finite weights."""
+    if not isinstance(model, (Transformer, GPT)):
+        raise ValueError(f"the explorer shows Transformers and GPTs, and this model is a {type(model).__name__}")
     config, count = model.config, model.num_parameters()
     has = {**dataclasses.asdict(config), "final_norm": config.has_final_norm}
     has["num_kv_heads"] = config.num_kv_heads or config.num_heads
-    for name, value in {**PAPER, "num_kv_heads": config.num_heads}.items():
-        if has[name] != value:
+    needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,)}
+    for name, values in needed.items():
+        if has[name] not in values:
+            allowed = " or ".join(map(str, values))
             raise ValueError(
-                f"the explorer shows models as in the paper, with {name} = {value}, "
-                f"and this model has {name} = {has[name]}"
+                f"the explorer shows models with {name} = {allowed}, and this model has {name} = {has[name]}"
             )
     if count > LARGEST:
         raise ValueError(f"the explorer shows models of at most {LARGEST:,} weights, and this model has {count:,}")
@@ -120,7 +123,7 @@ def _example_data(word, answer):
 def model_data(
     model: Any, writing: Writing, source: Sequence[int], target: Sequence[int] | None = None, seed: int = 0
 ) -> Data:
-    """MODEL for any Transformer as in the paper.
+    """MODEL for any Transformer or GPT that `check_model` lets pass.
 
     source (S,) and target (T - 1,) are ids without bos, eos and padding; a target of None is what the model writes with
     greedy decoding. `writing` has the names of the tokens. The untrained weights are the initial ones of `seed`,
@@ -131,13 +134,15 @@ def model_data(
     config = model.config
     if len(writing.tokens) != config.vocab_size:
         raise ValueError(f"there are names of {len(writing.tokens)} tokens, and the model has {config.vocab_size}")
-    most = min(LONGEST, config.max_len - 1)
+    most = min(
+        LONGEST, config.max_len - 1 if isinstance(model, Transformer) else (config.max_len - len(writing.end)) // 2
+    )
     check_lengths(source, target or (), most)
     answer = "model" if target is None else "given"
     if target is None:
         ids = greedy_decode(model, np.array([[*source, *writing.end]]), most + 1)[0].tolist()
         target = [id for id in ids if id not in (PAD, BOS, EOS)][:most]
-    initial = named_weights(Transformer(config, seed=seed, dtype=model.output.E.data.dtype))
+    initial = named_weights(type(model)(config, seed=seed, dtype=model.output.E.data.dtype))
     untrained = {name: array.round(DECIMALS) for name, array in initial.items()}  # any numbers of this size will do
     return _data(model, untrained, writing, source, target, most, answer)
 
@@ -151,12 +156,14 @@ def check_lengths(source: Sequence[int], target: Sequence[int], most: int) -> No
 
 def _data(model, untrained, writing, source, target, most, answer="given"):
     config = model.config
-    C, H = config.d_model, config.num_heads
-    sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
+    rows = (most + MORE) * (1 if isinstance(model, Transformer) else 2)
+    weights = {"trained": named_weights(model), "untrained": untrained}
+    for arrays in weights.values():
+        arrays.update({name: P[:rows] for name, P in arrays.items() if name.endswith(".P")})
     return {
         "title": f"{writing.text(source)} → {writing.text(target)}",
         "task": writing.task,
-        "sizes": sizes,
+        "sizes": sizes_of(model),
         "norm_eps": config.norm_eps,
         "tokens": list(writing.tokens),
         "separator": writing.separator,
@@ -165,11 +172,30 @@ def _data(model, untrained, writing, source, target, most, answer="given"):
         "source": [int(id) for id in source],
         "target": [int(id) for id in target],
         "max_length": most,
-        "PE": sinusoidal_positions(most + MORE, C, np.float64),
-        "weights": {"trained": named_weights(model), "untrained": untrained},
+        "PE": position_tables(config, rows),
+        "weights": weights,
         "adam": ADAM,
         "example": False,
     }
+
+
+def sizes_of(model: Any) -> dict[str, Any]:
+    """The sizes and the shape of a model."""
+    config = model.config
+    C, H = config.d_model, config.num_heads
+    sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
+    kind = "gpt" if isinstance(model, GPT) else "transformer"
+    return {**sizes, "kind": kind, "norm": config.norm, "positions": config.positions}
+
+
+def position_tables(config: Any, rows: int) -> Any:
+    """Sinusoids (rows, C); for rotary positions {"cos", "sin"} (rows, D); or {}."""
+    if config.positions == "sinusoidal":
+        return sinusoidal_positions(rows, config.d_model, np.float64)
+    if config.positions != "rope":
+        return {}
+    cos, sin = rotary_tables(rows, config.d_model // config.num_heads, dtype=np.float64)  # one column for two features
+    return {"cos": cos.repeat(2, axis=1), "sin": np.stack([-sin, sin], axis=-1).reshape(rows, -1)}
 
 
 def data_text(data: Data) -> str:

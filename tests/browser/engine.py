@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.explorer import page_folder
+from minitransformer.explorer.export import position_tables, sizes_of
 from minitransformer.vocabulary import EOS
 
 SCRIPTS = ("data.js", "language.js", "formulas.js", "engine.js", "mistakes.js")
@@ -15,7 +16,7 @@ function build({sizes, options, weights, PE, ids, smoothing, eps, allowed, edits
   const lengths = {S: ids.source.length, T: ids.target.length + 1};
   const machine = Engine.build(sizes, {...lengths, eps, smoothing, ...planted});
   for (const [name, flat, amount] of edits) machine.edit(name, flat, amount);
-  machine.fill(weights ?? MODEL.weights.trained, PE ?? MODEL.PE, ids);
+  machine.fill(weights ?? MODEL.weights.trained, PE, ids);
   for (const [place, mask] of Object.entries(allowed)) machine.data(`${place}.allowed`).set(mask);
   machine.run();
   return machine;
@@ -33,19 +34,16 @@ def open_engine(page, folder):
     page.open(folder)
 
 
-def sizes_of(config):
-    """The sizes of a model as the page has them."""
-    C, H = config.d_model, config.num_heads
-    sizes = {"C": C, "H": H, "D": C // H, "F": config.d_ff, "V": config.vocab_size, "layers": config.num_layers}
-    return {"sizes": sizes, "eps": config.norm_eps}
-
-
 def to_page(case):
     """A case as `build` takes it; weights are null where the page has them itself."""
-    example = case.example
+    example, config = case.example, case.example.model.config
     target = [int(i) for i in example.target_out[0] if i != EOS]
-    return sizes_of(example.model.config) | {
+    tables = position_tables(config, sum(example[n].shape[1] for n in (2, 3)))
+    return {
+        "sizes": sizes_of(example.model),
+        "eps": config.norm_eps,
         "weights": case.weights and {name: np.asarray(case.weights[name]).tolist() for name in case.weights},
+        "PE": {name: table.tolist() for name, table in tables.items()} if isinstance(tables, dict) else tables.tolist(),
         "ids": {"source": example.source[0].tolist(), "target": target},
         "smoothing": case.smoothing,
         "allowed": {place: mask.astype(int).ravel().tolist() for place, mask in case.allowed.items()},

@@ -20,7 +20,7 @@ from tests.browser.page import Page
 ENGINE = ("language.js", "formulas.js", "engine.js")
 ALL_NUMBERS = """
 const [cases, names] = arguments;
-return cases.map(build).map((machine) => names.map((name) => Array.from(machine.data(name))));
+return cases.map(build).map((machine, n) => names[n].map((name) => Array.from(machine.data(name))));
 """
 TIME = """
 const machine = build(arguments[0]);
@@ -47,12 +47,12 @@ class Worst(NamedTuple):
 def differences(page, cases):
     """{group: Worst} of all tensors that are computed in these cases."""
     expected = [case.numbers() for case in cases]
-    names = [name for name in expected[0] if name not in INPUTS]
+    names = [[name for name in arrays if name not in INPUTS] for arrays in expected]
     found = page.script(BUILD + ALL_NUMBERS, [to_page(case) for case in cases], names)
     groups = {}
-    for case, ours, theirs in zip(cases, expected, found, strict=True):
+    for case, ours, own, theirs in zip(cases, expected, names, found, strict=True):
         worst = groups.get(case.group, Worst())
-        for name, values in zip(names, theirs, strict=True):
+        for name, values in zip(own, theirs, strict=True):
             scale = np.abs(ours[name.replace("db_k", "dk")]).max()  # db_k is 0, except for rounding
             worst = worse(worst, ours[name], values, scale, f"{name} ({case.name})")
         groups[case.group] = worst

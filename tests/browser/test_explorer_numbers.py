@@ -7,44 +7,18 @@ import pytest
 
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example
-from minitransformer.example.model import Example
-from minitransformer.functional import cross_entropy, cross_entropy_backward, sinusoidal_positions
-from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.example.numbers import by_lesson_names, named_weights
+from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.training import Adam
-from minitransformer.vocabulary import EOS
-from tests.browser.cases import MISTAKES, Case, all_cases, example_of, scrambled
+from minitransformer.vocabulary import EOS, PAD
+from tests.browser.cases import MISTAKES, Case, all_cases, example_of, shapes
 from tests.browser.engine import BUILD, to_page
 from tests.browser.numbers import differences
-
-PLACES = {  # of the library, and how the page calls them in a stack
-    "encoder.self_attention": ("self", "norm1"),
-    "encoder.feed_forward": ("ffn", "norm2"),
-    "decoder.self_attention": ("self", "norm1"),
-    "decoder.cross_attention": ("cross", "norm2"),
-    "decoder.feed_forward": ("ffn", "norm3"),
-}
-SYMBOLS = {"qkv": "qkv", "kv": "kv", "q": "q", "output": "o", "expand": "1", "contract": "2"}
+from tests.browser.recording import sequences
 
 
-def named(arrays, layers=1):
-    """{name in the library: array} -> {name on the page: array}. The library keeps q, k and v in one matrix."""
-    found = {}
-    for name, array in arrays.items():
-        if name == "source_embedding.tokens.E":
-            found["E"] = array
-            continue
-        stack, layer, part, kind, symbol = re.fullmatch(r"(\w+)\.layers\.(\d)\.(\w+)\.(\w+)\.(.+)", name).groups()
-        place = PLACES[f"{stack}.{part}"][kind == "norm"]
-        number = int(layer) + 1 if layers > 1 else ""
-        full = place if place == "cross" and layers == 1 else f"{stack}{number}.{place}"
-        if kind == "norm":
-            found[f"{full}.{symbol}"] = array
-            continue
-        matrix, letter = symbol.split(".")
-        parts = SYMBOLS[matrix]
-        for i, piece in enumerate(np.split(array, len(parts), axis=-1)):
-            found[f"{full}.{letter}_{parts[i]}"] = piece
-    return found
+def name_of(case):
+    return f"{case.group} {case.name}"
 
 
 def loss_and_gradients(example, smoothing=0.0):
@@ -55,7 +29,7 @@ def loss_and_gradients(example, smoothing=0.0):
     model.zero_grad()
     model.backward(cross_entropy_backward(1.0, cache_loss), cache)
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    return loss, named(gradients, model.config.num_layers)
+    return loss, by_lesson_names(gradients, model.config.num_layers)
 
 
 def test_every_tensor_is_that_of_the_library(engine):
@@ -83,27 +57,28 @@ return Object.fromEntries(names.map((name) => [name, Array.from(machine.data(nam
 """
 
 
-def test_arrays_that_only_the_page_has_are_right(engine):
-    case = Case("", "toot", example_of("toot", "sst", 1, 2), 0.1)
+@pytest.mark.parametrize("case", [Case("", "toot", example_of("toot", "sst", 1, 2), 0.1), *shapes()], ids=name_of)
+def test_arrays_that_only_the_page_has_are_right(engine, case):
     v, right = case.numbers(), {}
-    for at in ("encoder.self", "decoder.self", "cross"):
-        allowed = np.where(v[f"{at}.allowed"], v[f"{at}.s"], -np.inf).reshape(v[f"{at}.s"].shape)
+    targets = sequences(case.example)[1][0]
+    z, wanted = v["output.z"].reshape(len(targets), -1), np.eye(case.example.model.config.vocab_size)[targets]
+    for at in {name.removesuffix(".ds") for name in v if name.endswith(".ds")}:
+        allowed = np.where(v[f"{at}.allowed"], v[f"{at}.s"], -np.inf)
         right[f"{at}.m"] = allowed.max(axis=-1)
         right[f"{at}.n"] = np.exp(allowed - right[f"{at}.m"][..., None]).sum(axis=-1)
         right[f"{at}.dp_mean"] = (v[f"{at}.p"] * v[f"{at}.dp"]).sum(axis=-1)
-    for at in ("encoder.norm1", "encoder.norm2", "decoder.norm1", "decoder.norm2", "decoder.norm3"):
+    for at in {name.removesuffix(".x_hat") for name in v if name.endswith(".x_hat")}:
         right[f"{at}.dx_hat_mean"] = v[f"{at}.dx_hat"].mean(axis=-1)
         right[f"{at}.dx_hat_x_hat_mean"] = (v[f"{at}.dx_hat"] * v[f"{at}.x_hat"]).mean(axis=-1)
-    z, wanted = v["output.z"], np.eye(7)[case.example.target_out[0]]
     right["output.m"] = z.max(axis=-1)
     right["output.n"] = np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1)
-    right["output.p_star"] = 0.9 * wanted + 0.1 / 7
-    right["output.share"] = [0.25, 0.25, 0.25, 0.25, 0, 0]
-    right["output.loss"] = -(right["output.p_star"] * np.log(v["output.p"])).sum(axis=-1)
-    found = engine.script(BUILD + ON_THE_WAY, to_page(case), list(v))
+    right["output.p_star"] = 0.9 * wanted + 0.1 / z.shape[-1]
+    right["output.share"] = (targets != PAD) / (targets != PAD).sum()
+    right["output.loss"] = -(right["output.p_star"] * np.log(v["output.p"].reshape(z.shape))).sum(axis=-1)
+    found = engine.script(BUILD + ON_THE_WAY, to_page(case), [*v, *(case.weights or ()), "PE", "cos", "sin"])
     assert set(found) == set(right)
     for name, values in found.items():
-        np.testing.assert_allclose(values, np.ravel(right[name]), rtol=0, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(values, np.ravel(right[name]), rtol=1e-13, atol=1e-12, err_msg=name)
 
 
 def test_mistakes_of_the_page_are_all_planted_in_the_library_too(engine):
@@ -130,8 +105,13 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("case", EXAMPLES, ids=lambda case: case.name)
-@pytest.mark.parametrize(("h", "tolerance"), [(0, 1e-10), (1e-5, 1e-6)], ids=["complex step", "quotient"])
+SLOPES = [
+    *(pytest.param(case, 1e-5, 1e-6, id=f"quotient, {case.name}") for case in EXAMPLES),
+    *(pytest.param(case, 0, 1e-10, id=f"complex step, {name_of(case)}") for case in [*EXAMPLES, *shapes()]),
+]
+
+
+@pytest.mark.parametrize(("case", "h", "tolerance"), SLOPES)
 def test_slope_at_every_number_is_its_gradient(engine, case, h, tolerance):
     found = engine.script(BUILD + CELLS, to_page(case), h)
     gradients_of_library = {name for name in case.numbers() if name.rpartition(".")[-1].startswith("d")}
@@ -164,7 +144,7 @@ def test_steps_of_adam_are_those_of_the_library(engine, case, steps):
     for _ in range(steps):
         loss_and_gradients(example, case.smoothing)
         adam.step()
-    weights = named({name: parameter.data for name, parameter in model.named_parameters()})
+    weights = named_weights(model)
     loss, found = engine.script(BUILD + TRAIN, to_page(case), steps)
     assert loss == pytest.approx(loss_and_gradients(example, case.smoothing)[0], abs=1e-12)
     assert set(found) == set(weights)
@@ -172,36 +152,6 @@ def test_steps_of_adam_are_those_of_the_library(engine, case, steps):
         # the gradient of b_k is 0 except for rounding, which Adam divides by eps
         atol = 1e-6 if name.endswith("b_k") else 1e-12
         np.testing.assert_allclose(values, weights[name].ravel(), rtol=0, atol=atol, err_msg=name)
-
-
-def model_of(layers):
-    """A model of other sizes with random weights, and a pair of sequences for it -> Case"""
-    config = TransformerConfig(9, d_model=8, num_heads=4, d_ff=5, num_layers=layers, dropout=0.0)
-    model = scrambled(7, Transformer(config, seed=0, dtype=np.float64))
-    rows = ([3, 8, 4, 4, 0], [1, 5, 8, 8, 6, 7, 3, 0, 0], [5, 8, 8, 6, 7, 3, 2, 0, 0])
-    example = Example(model, (), *(np.array([ids]) for ids in rows))
-    weights = named({name: parameter.data for name, parameter in model.named_parameters()}, layers)
-    return Case("", f"{layers} layers", example, 0.1, weights=weights)
-
-
-GRADIENTS = """
-const machine = build(arguments[0]);
-const gradients = machine.weights().map((name) => [name, Array.from(machine.data(machine.partner(name)))]);
-return [machine.loss, Object.fromEntries(gradients)];
-"""
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_model_of_other_sizes_and_layers_has_the_gradients_of_the_library(engine, layers):
-    case = model_of(layers)
-    loss, gradients = loss_and_gradients(case.example, case.smoothing)
-    positions = sinusoidal_positions(9, 8, np.float64).tolist()
-    found_loss, found = engine.script(BUILD + GRADIENTS, to_page(case) | {"PE": positions})
-    assert found_loss == pytest.approx(loss, rel=1e-13)
-    assert set(found) == set(gradients) == set(case.weights)
-    for name, values in found.items():
-        scale = max(1e-3, np.abs(gradients[name]).max())  # there are gradients of 1e-9
-        np.testing.assert_allclose(values, gradients[name].ravel(), rtol=0, atol=1e-12 * scale, err_msg=name)
 
 
 WRITE = """

@@ -7,10 +7,11 @@ from minitransformer.example import load_example
 from minitransformer.explorer import example_data, example_writing, model_data, page_folder, write_data
 from minitransformer.explorer.export import LARGEST, data_text
 from minitransformer.explorer.writing import ids_writing
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, bert_config, gpt_config
 from tests.explorer.reading import read_model, state_of
 
 SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 10, "max_len": 40}
+PAPER = {"kind": "transformer", "norm": "post", "positions": "sinusoidal"}
 V = 11
 SOURCE, TARGET = [5, 9, 10], [10, 9]
 
@@ -45,7 +46,7 @@ def test_data_js_of_the_page_is_what_the_library_writes(committed):
 def test_committed_numbers_are_those_of_the_running_example(committed):
     example = load_example()
     assert (committed["title"], committed["task"]) == ("stop → pots", "reverse")
-    assert committed["sizes"] == {"C": 6, "H": 2, "D": 3, "F": 8, "V": 7, "layers": 1}
+    assert committed["sizes"] == {"C": 6, "H": 2, "D": 3, "F": 8, "V": 7, "layers": 1} | PAPER
     assert committed["tokens"] == ["pad", "bos", "eos", "o", "p", "s", "t"]
     assert (committed["source"], committed["target"]) == ([5, 6, 3, 4], [4, 3, 6, 5])
     assert (committed["separator"], committed["source_end"]) == ("", [])
@@ -112,7 +113,7 @@ def test_lines_are_short_and_say_what_the_page_is_about():
     assert read["title"] == "5 9 10 → 10 9"
     assert (read["task"], read["example"]) == (None, False)
     assert (read["max_length"], len(read["PE"])) == (16, 20)
-    assert read["sizes"] == {"C": 12, "H": 3, "D": 4, "F": 10, "V": 11, "layers": 2}
+    assert read["sizes"] == {"C": 12, "H": 3, "D": 4, "F": 10, "V": 11, "layers": 2} | PAPER
     assert max(len(line) for line in data_text(example_data()).splitlines()) <= 200
 
 
@@ -146,9 +147,9 @@ def test_running_example_takes_words_of_its_letters():
     ("fields", "shown"),
     [
         ({"attention": "tiled"}, "attention = full"),
-        ({"norm": "pre"}, "norm = post"),
         ({"final_norm": True}, "final_norm = False"),
-        ({"positions": "rope"}, "positions = sinusoidal"),
+        ({"norm": "pre", "final_norm": False}, "final_norm = True"),
+        ({"positions": "alibi"}, "positions = sinusoidal or learned or rope or none"),
         ({"normalization": "rms"}, "normalization = layer"),
         ({"activation": "gelu"}, "activation = relu"),
         ({"bias": False}, "bias = True"),
@@ -161,9 +162,29 @@ def test_running_example_takes_words_of_its_letters():
         ({"num_kv_heads": 1}, "num_kv_heads = 3"),
     ],
 )
-def test_a_model_unlike_the_paper_is_refused(fields, shown):
-    with pytest.raises(ValueError, match=f"^the explorer shows models as in the paper, with {shown}, and this model"):
+def test_a_model_of_another_shape_is_refused(fields, shown):
+    with pytest.raises(ValueError, match=f"^the explorer shows models with {shown}, and this model has "):
         make_data(make_model(**fields))
+
+
+@pytest.mark.parametrize("kind", [Transformer, GPT])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rope", "none"])
+def test_shape_and_tables_of_a_model_are_exported(kind, positions):
+    model = kind(TransformerConfig(V, **SIZES, num_layers=2, norm="pre", positions=positions))
+    data = make_data(model)
+    assert data["max_length"] == 16
+    assert data["sizes"]["kind"] == {Transformer: "transformer", GPT: "gpt"}[kind]
+    assert (data["sizes"]["norm"], data["sizes"]["positions"]) == ("pre", positions)
+    rows = 20 if kind is Transformer else 40  # a GPT reads both sequences as one
+    tables = data["PE"] if isinstance(data["PE"], dict) else {"PE": data["PE"]}
+    shapes = {"sinusoidal": {"PE": (rows, 12)}, "rope": {"cos": (rows, 4), "sin": (rows, 4)}}
+    assert {name: table.shape for name, table in tables.items()} == shapes.get(positions, {})
+    weights = data["weights"]["trained"]
+    stacks = {"encoder": "source", "decoder": "target"} if kind is Transformer else {"decoder": "target"}
+    assert {name for name in weights if name.endswith("norm.gamma")} == {f"{stack}.norm.gamma" for stack in stacks}
+    learned = {f"{stack}.P" for stack in stacks.values()} if positions == "learned" else set()
+    assert {name for name in weights if name.endswith(".P")} == learned
+    assert all(len(weights[name]) == rows for name in learned)
 
 
 def test_other_spellings_of_the_paper_are_shown():
@@ -171,7 +192,9 @@ def test_other_spellings_of_the_paper_are_shown():
 
 
 def test_models_of_another_kind_and_too_large_ones_are_refused():
-    with pytest.raises(ValueError, match="this model is a GPT"):
+    with pytest.raises(ValueError, match="this model is a BERT"):
+        make_data(BERT(bert_config(V, **SIZES)))
+    with pytest.raises(ValueError, match="activation = relu, and this model has activation = gelu_tanh"):
         make_data(GPT(gpt_config(V, **SIZES)))
     large = make_model(d_ff=10_000)
     with pytest.raises(ValueError, match=f"at most {LARGEST:,} weights, and this model has {large.num_parameters():,}"):

@@ -8,7 +8,10 @@ globalThis.MODEL = {
 "D": 3,
 "F": 8,
 "V": 7,
-"layers": 1
+"layers": 1,
+"kind": "transformer",
+"norm": "post",
+"positions": "sinusoidal"
 },
 "norm_eps": 1e-05,
 "tokens": ["pad", "bos", "eos", "o", "p", "s", "t"],

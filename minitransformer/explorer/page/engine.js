@@ -16,13 +16,14 @@ const Engine = (() => {
     constructor(sizes, options) {
       this.causal = options.causal ?? true;
       this.sizes = { ...sizes, eps: options.eps, smoothing: options.smoothing ?? 0 };
-      this.lengths = { source: options.S, target: options.T };
-      this.places = Formulas.places(sizes.layers);
+      this.isPair = sizes.kind !== "gpt"; // a GPT reads the source as the beginning of its only sequence
+      this.lengths = { source: options.S, target: this.isPair ? options.T : options.S + options.T - 1 };
+      this.places = Formulas.places(sizes);
       this.arrays = new Map(); // name -> {name, place, symbol, role, letters, shape, strides, size, number, definition}
       this.definitions = [];
       this.edits = new Map(); // name -> Map(flat index -> what is added to the computed number)
       this.addInputs();
-      for (const line of Formulas.lines(sizes.layers, options.replaced, options.only)) this.addDefinition(line);
+      for (const line of Formulas.lines(sizes, options.replaced, options.only)) this.addDefinition(line);
       this.forward = this.definitions.filter(({ phase }) => phase === "forward");
       this.re = this.storage();
     }
@@ -55,9 +56,11 @@ const Engine = (() => {
       };
       const global = this.places.at(-1);
       add(global, "E", "weight", "wc");
-      this.addArray(global, "PE", "input", [Math.max(this.lengths.source, this.lengths.target), this.sizes.C], ["t", "c"]);
+      const longest = this.isPair ? Math.max(this.lengths.source, this.lengths.target) : this.lengths.target;
+      for (const [symbol, [t, c]] of Object.entries(Formulas.POSITIONS[this.sizes.positions ?? "sinusoidal"].tables))
+        this.addArray(global, symbol, "input", [longest, this.sizesAt(global)[c]], [t, c]);
       for (const place of this.places) {
-        for (const [symbol, letters] of Object.entries(Formulas.WEIGHTS[place.kind])) add(place, symbol, "weight", letters);
+        for (const [symbol, letters] of Object.entries(place.weights)) add(place, symbol, "weight", letters);
         if (place.kind === "embedding" || place.kind === "output") add(place, "ids", "ids", "t");
         if (place.kind === "self" || place.kind === "attention") add(place, "allowed", "mask", "ti");
       }
@@ -125,23 +128,25 @@ const Engine = (() => {
       return found && found.size === this.get(name).size && found.name !== name ? found.name : null;
     }
 
-    /* weights {name: nested lists or Float64Array}, PE, and ids {source, target} without bos, eos; padding may follow. */
+    /* weights {name: nested lists or Float64Array}; PE, or {cos, sin} or {}; and ids {source, target} without bos, eos;
+       padding may follow. In a GPT, the rows of the prompt write nothing that counts, and there is no mask of padding. */
     fill(weights, PE, ids) {
       const put = (name, values) => this.data(name).set(flatten(values).slice(0, this.get(name).size));
       for (const [name, array] of this.arrays) if (array.role === "weight") put(name, weights[name]);
-      put("PE", PE);
-      const used = ids.target.filter((id) => id !== PAD);
-      const padding = ids.target.filter((id) => id === PAD);
-      put("source.ids", ids.source);
-      put("target.ids", [BOS, ...used, ...padding]);
-      put("output.ids", [...used, EOS, ...padding]);
+      for (const [name, table] of Object.entries("length" in PE ? { PE } : PE)) put(name, table);
+      const used = (list) => list.filter((id) => id !== PAD);
+      const prompt = this.isPair ? [BOS] : used(ids.source);
+      const padding = (this.isPair ? ids.target : [...ids.source, ...ids.target]).filter((id) => id === PAD);
+      if (this.isPair) put("source.ids", ids.source);
+      put("target.ids", [...prompt, ...used(ids.target), ...padding]);
+      put("output.ids", [...prompt.slice(1).fill(PAD), ...used(ids.target), EOS, ...padding]); // what counts in the loss
       for (const [name, { role, place, shape }] of this.arrays) {
         if (role !== "mask") continue;
         const keys = this.data(place.keys === "source" ? "source.ids" : "target.ids");
         const causal = this.causal && place.rows === "target" && place.keys === "target";
         put(name, Array.from({ length: shape[0] * shape[1] }, (_, n) => {
           const [t, i] = [Math.floor(n / shape[1]), n % shape[1]];
-          return Number(keys[i] !== PAD && (!causal || i <= t));
+          return Number((keys[i] !== PAD || !this.isPair) && (!causal || i <= t));
         }));
       }
       for (const [name, { definition }] of this.arrays) if (!definition) this.applyEdits(name, this.re);
@@ -324,18 +329,19 @@ const Engine = (() => {
 
   /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. One machine
      with room for all is enough, because under the causal mask no row sees the padding after it; a planted mistake may
-     see it, and gets one machine for each length. */
+     see it, and gets one machine for each length. The last rows are those that write. */
   function greedyDecode(sizes, options, weights, PE, source, longest) {
     const make = (T) => new Machine(sizes, { ...options, S: source.length, T });
     const planted = Boolean(options.replaced) || options.causal === false;
     const roomy = planted ? null : make(longest + 1);
     const written = [];
     while (written.length < longest) {
-      const machine = roomy ?? make(written.length + 1);
-      const room = machine.lengths.target - 1 - written.length;
-      machine.fill(weights, PE, { source, target: [...written, ...Array(room).fill(PAD)] });
+      const T = planted ? written.length + 1 : longest + 1;
+      const machine = roomy ?? make(T);
+      machine.fill(weights, PE, { source, target: [...written, ...Array(T - 1 - written.length).fill(PAD)] });
       machine.run(machine.forward);
-      const row = machine.data("output.z").slice(written.length * sizes.V, (written.length + 1) * sizes.V);
+      const t = machine.lengths.target - T + written.length;
+      const row = machine.data("output.z").slice(t * sizes.V, (t + 1) * sizes.V);
       const next = row.indexOf(Math.max(...row));
       if (next === EOS || next === PAD || next === BOS) break;
       written.push(next);

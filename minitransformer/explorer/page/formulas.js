@@ -68,6 +68,21 @@ const Formulas = (() => {
     ],
   };
 
+  /* Rotary positions turn queries and keys, two features at a time (Su et al. 2021): W_q and W_k make q_0 and k_0, and
+     `sin` is negative for the first of two features. Learned positions are weights P in place of PE. */
+  const ROTATION = {
+    forward: [
+      "q[h,t,d] = q_0[h,t,d] * cos[t,d] + q_0[h,t,pair(d)] * sin[t,d]",
+      "k[h,i,d] = k_0[h,i,d] * cos[i,d] + k_0[h,i,pair(d)] * sin[i,d]",
+    ],
+    backward: [
+      "dq_0[h,t,d] = dq[h,t,d] * cos[t,d] - dq[h,t,pair(d)] * sin[t,d]",
+      "dk_0[h,i,d] = dk[h,i,d] * cos[i,d] - dk[h,i,pair(d)] * sin[i,d]",
+    ],
+  };
+  const LEARNED = { backward: ["dP[t,c] = dx[t,c]"] };
+
+  /* With pre-norm, the sum that goes around the next sub-layer is x itself; its gradient comes back as SKIP_DX. */
   const NORM = {
     forward: [
       "x[t,c] = SKIP[t,c] + SUBLAYER[t,c]",
@@ -83,7 +98,7 @@ const Formulas = (() => {
       "dx_hat[t,c] = dy[t,c] * gamma[c]",
       "dx_hat_mean[t] = sum[c](dx_hat[t,c]) / C",
       "dx_hat_x_hat_mean[t] = sum[c](dx_hat[t,c] * x_hat[t,c]) / C",
-      "dx[t,c] = (dx_hat[t,c] - dx_hat_mean[t] - x_hat[t,c] * dx_hat_x_hat_mean[t]) / sigma[t]",
+      "dx[t,c] = (dx_hat[t,c] - dx_hat_mean[t] - x_hat[t,c] * dx_hat_x_hat_mean[t]) / sigma[t] + SKIP_DX[t,c]",
     ],
   };
 
@@ -141,109 +156,134 @@ const Formulas = (() => {
     matrix: SHARED_MATRIX,
   };
 
+  /* What each kind of positions adds: tables that are no weights, with their axes, and lines for some kind of place. */
+  const POSITIONS = {
+    sinusoidal: { tables: { PE: "tc" } },
+    rope: { tables: { cos: "td", sin: "td" }, self: ROTATION },
+    learned: { tables: {}, embedding: LEARNED },
+    none: { tables: {} },
+  };
+
   /* The weights of a place, and what their axes are. */
   const WEIGHTS = {
-    embedding: {},
     attention: {
       W_q: "cg", b_q: "g", W_k: "cg", b_k: "g", W_v: "cg", b_v: "g", W_o: "gc", b_o: "c",
     },
     norm: { gamma: "c", beta: "c" },
     ffn: { W_1: "cf", b_1: "f", W_2: "fc", b_2: "c" },
-    output: {},
-    matrix: {},
   };
   WEIGHTS.self = WEIGHTS.attention;
 
-  /* The places of a model in the order of its forward pass: {name, kind, stack, rows, keys, wires}. `rows` and `keys`
-     are "source" or "target". A wire that is null is left out of its sum. */
-  function places(layers) {
-    const number = (l) => (layers === 1 ? "" : l);
-    const encoder = (l, name) => `encoder${number(l)}.${name}`;
-    const decoder = (l, name) => `decoder${number(l)}.${name}`;
-    const cross = (l) => (layers === 1 ? "cross" : decoder(l, "cross"));
+  /* The places of a model in the order of its forward pass: {name, kind, stack, rows, keys, wires, weights, more}. `rows`
+     and `keys` are "source" or "target". A wire that is null is left out of its sum, and `more` are lines that this kind of
+     positions adds. The shape of the model is in MODEL.sizes; a "gpt" is a decoder alone, without cross-attention. */
+  function places({ layers, kind = "transformer", norm = "post", positions = "sinusoidal" }) {
     const found = [];
-    const add = (stack, kind, name, wires, keys = stack) => found.push({ name, kind, stack, rows: stack, keys, wires });
-
-    add("source", "embedding", "source", { DX: `${encoder(1, "self")}.dx`, SKIP: `${encoder(1, "norm1")}.dx` });
-    for (let l = 1; l <= layers; l++) {
-      const at = (name) => encoder(l, name);
-      const before = l === 1 ? "source.x" : `${encoder(l - 1, "norm2")}.y`;
-      const next = l < layers && ((name) => encoder(l + 1, name));
-      add("source", "self", at("self"), { X: before, DY: `${at("norm1")}.dx` });
-      add("source", "norm", at("norm1"), {
-        SKIP: before, SUBLAYER: `${at("self")}.y`, DY: `${at("ffn")}.dx`, SKIP_DY: `${at("norm2")}.dx`,
-      });
-      add("source", "ffn", at("ffn"), { X: `${at("norm1")}.y`, DY: `${at("norm2")}.dx` });
-      add("source", "norm", at("norm2"), {
-        SKIP: `${at("norm1")}.y`, SUBLAYER: `${at("ffn")}.y`,
-        DY: next ? `${next("self")}.dx` : "dM", SKIP_DY: next ? `${next("norm1")}.dx` : null,
-      });
+    const add = (stack, place, name, wires, keys = stack) => found.push({
+      name, kind: place, stack, rows: stack, keys, wires, weights: WEIGHTS[place] ?? {}, more: POSITIONS[positions][place] ?? {},
+    });
+    const addStack = norm === "post" ? addPostNorm : addPreNorm;
+    const isPair = kind === "transformer";
+    const memory = isPair && addStack(add, sublayers("source", layers, ["self", "ffn"]), "source", "dM");
+    const last = addStack(add, sublayers("target", layers, isPair ? ["self", "attention", "ffn"] : ["self", "ffn"]), "target", "output.dy");
+    for (const place of found.filter((each) => each.kind === "embedding")) {
+      place.wires.PE = { sinusoidal: "PE", learned: `${place.name}.P` }[positions] ?? null;
+      if (positions === "learned") place.weights = { P: "tc" };
     }
-    add("target", "embedding", "target", { DX: `${decoder(1, "self")}.dx`, SKIP: `${decoder(1, "norm1")}.dx` });
-    for (let l = 1; l <= layers; l++) {
-      const at = (name) => decoder(l, name);
-      const before = l === 1 ? "target.x" : `${decoder(l - 1, "norm3")}.y`;
-      const next = l < layers && ((name) => decoder(l + 1, name));
-      add("target", "self", at("self"), { X: before, DY: `${at("norm1")}.dx` });
-      add("target", "norm", at("norm1"), {
-        SKIP: before, SUBLAYER: `${at("self")}.y`, DY: `${cross(l)}.dx`, SKIP_DY: `${at("norm2")}.dx`,
-      });
-      add("target", "attention", cross(l), { X: `${at("norm1")}.y`, MEMORY: "M", DY: `${at("norm2")}.dx` }, "source");
-      add("target", "norm", at("norm2"), {
-        SKIP: `${at("norm1")}.y`, SUBLAYER: `${cross(l)}.y`, DY: `${at("ffn")}.dx`, SKIP_DY: `${at("norm3")}.dx`,
-      });
-      add("target", "ffn", at("ffn"), { X: `${at("norm2")}.y`, DY: `${at("norm3")}.dx` });
-      add("target", "norm", at("norm3"), {
-        SKIP: `${at("norm2")}.y`, SUBLAYER: `${at("ffn")}.y`,
-        DY: next ? `${next("self")}.dx` : "output.dy", SKIP_DY: next ? `${next("norm1")}.dx` : null,
-      });
-    }
-    const last = `${decoder(layers, "norm3")}.y`;
     add("target", "output", "output", { Y: last });
     add("target", "matrix", "", {
-      Y: last, DZ: "output.dz", TARGET_IDS: "target.ids", DE_TARGET: "target.de", SOURCE_IDS: "source.ids",
-      DE_SOURCE: "source.de",
-    }, "source");
+      Y: last, MEMORY: memory, DZ: "output.dz", TARGET_IDS: "target.ids", DE_TARGET: "target.de",
+      SOURCE_IDS: isPair ? "source.ids" : null, DE_SOURCE: isPair ? "source.de" : null,
+    }, isPair ? "source" : "target");
     return found;
+  }
+
+  /* The sub-layers of a stack and the norms beside them: {kind, name, norm, keys}. */
+  function sublayers(stack, layers, kinds) {
+    const prefix = stack === "source" ? "encoder" : "decoder";
+    return Array.from({ length: layers }, (_, l) => kinds.map((kind, n) => {
+      const at = (name) => `${prefix}${layers === 1 ? "" : l + 1}.${name}`;
+      const name = kind !== "attention" ? at(kind) : layers === 1 ? "cross" : at("cross");
+      return { kind, name, norm: at(`norm${n + 1}`), keys: kind === "attention" ? "source" : stack };
+    })).flat();
+  }
+
+  /* Add a stack that normalizes each sum, as in the paper -> the array with its output. `end` is the gradient of that. */
+  function addPostNorm(add, steps, stack, end) {
+    add(stack, "embedding", stack, { DX: `${steps[0].name}.dx`, SKIP: `${steps[0].norm}.dx` });
+    steps.forEach(({ kind, name, norm, keys }, n) => {
+      const before = n === 0 ? `${stack}.x` : `${steps[n - 1].norm}.y`;
+      const next = steps[n + 1];
+      add(stack, kind, name, { X: before, MEMORY: "M", DY: `${norm}.dx` }, keys);
+      add(stack, "norm", norm, {
+        SKIP: before, SUBLAYER: `${name}.y`, DY: next ? `${next.name}.dx` : end, SKIP_DY: next ? `${next.norm}.dx` : null, SKIP_DX: null,
+      });
+    });
+    return `${steps.at(-1).norm}.y`;
+  }
+
+  /* Add a stack that normalizes what each sub-layer reads, and at the end once more. The sums are the inputs of the norms. */
+  function addPreNorm(add, steps, stack, end) {
+    const last = `${stack === "source" ? "encoder" : "decoder"}.norm`;
+    add(stack, "embedding", stack, { DX: `${steps[0].norm}.dx`, SKIP: null });
+    const addNorm = (norm, n, DY, SKIP_DX) => add(stack, "norm", norm, {
+      SKIP: n === 0 ? `${stack}.x` : `${steps[n - 1].norm}.x`, SUBLAYER: n === 0 ? null : `${steps[n - 1].name}.y`, DY, SKIP_DY: null, SKIP_DX,
+    });
+    steps.forEach(({ kind, name, norm, keys }, n) => {
+      const sum = `${steps[n + 1]?.norm ?? last}.dx`;
+      addNorm(norm, n, `${name}.dx`, sum);
+      add(stack, kind, name, { X: `${norm}.y`, MEMORY: "M", DY: sum }, keys);
+    });
+    addNorm(last, steps.length, end, null);
+    return `${last}.y`;
   }
 
   /* All definitions in the order in which they can be computed: {place, text, phase}. `replaced`: {kind: {symbol: line}}
      puts other lines in place of some, for the planted mistakes; `only` limits them to some places, named as in a model
      of one layer. */
-  function lines(layers, replaced = {}, only = null) {
-    const all = places(layers);
+  function lines(shape, replaced = {}, only = null) {
+    const all = places(shape);
     const symbolOf = (line) => line.match(/^\w+/)[0];
     const isChosen = ({ name }) => only === null || only.includes(name.replace(/^(encoder|decoder)\d+/, "$1"));
-    const of = (place, phase) =>
-      (KINDS[place.kind][phase] ?? []).map((line) => {
-        const other = isChosen(place) ? replaced[place.kind]?.[symbolOf(line)] : null;
-        return { place, phase, text: withoutMissingWires(other ?? line, place.wires) };
-      });
-    const memory = all.findIndex(({ name }) => name === "target");
-    const cross = all.filter(({ kind }) => kind === "attention");
+    const of = (place, phase) => {
+      const { kind, more, wires } = place;
+      const others = (isChosen(place) && replaced[kind]) || {};
+      const own = (KINDS[kind][phase] ?? []).map((line) => others[symbolOf(line)] ?? line);
+      const added = (more[phase] ?? []).map((line) => (phase === "backward" && others[symbolOf(line)]) || line);
+      return (more === ROTATION ? rotated(own, added) : [...own, ...added]).map((line) => ({ place, phase, text: withoutMissingWires(line, wires) }));
+    };
     const global = all.at(-1);
-    const decoder = all.slice(memory, -1);
+    const [source, target] = ["source", "target"].map((name) => all.slice(0, -1).filter(({ stack }) => stack === name));
+    const forward = (list) => list.flatMap((place) => of(place, "forward"));
+    const backward = (list) => [...list].reverse().flatMap((place) => of(place, "backward"));
+    const memory = source.length > 0 ? memoryLines(global, target.filter(({ kind }) => kind === "attention")) : { forward: [], backward: [] };
     return [
-      ...all.slice(0, memory).flatMap((place) => of(place, "forward")),
-      { place: { ...global, wires: { Y: all[memory - 1].name + ".y" } }, phase: "forward", text: "M[i,c] = Y[i,c]" },
-      ...decoder.flatMap((place) => of(place, "forward")),
-      ...of(all.at(-2), "backward"),
-      ...decoder.slice(0, -1).reverse().flatMap((place) => of(place, "backward")),
-      {
-        place: { ...global, wires: Object.fromEntries(cross.map(({ name }, l) => [`DM_${l}`, `${name}.dM`])) },
-        phase: "backward",
-        text: `dM[i,c] = ${cross.map((_, l) => `DM_${l}[i,c]`).join(" + ")}`,
-      },
-      ...all.slice(0, memory).reverse().flatMap((place) => of(place, "backward")),
-      ...of(global, "backward"),
+      ...forward(source), ...memory.forward, ...forward(target),
+      ...backward(target), ...memory.backward, ...backward(source), ...of(global, "backward"),
     ];
   }
 
-  function withoutMissingWires(line, wires) {
-    let text = line;
-    for (const [name, array] of Object.entries(wires)) if (array === null) text = text.replace(` + ${name}[t,c]`, "");
-    return text;
+  /* The lines of an attention, with its rotations where q and k, or dq and dk, are there. */
+  function rotated(own, rotations) {
+    const lines = own.map((line) => (/^[qk]\[/.test(line) ? line.replace("[", "_0[") : /^d(W|b|x)/.test(line) ? line.replace(/\bd([qk])\[/g, "d$1_0[") : line));
+    const after = lines.findIndex((line) => /^(k_0|dk)\[/.test(line)) + 1;
+    return [...lines.slice(0, after), ...rotations, ...lines.slice(after)];
   }
 
-  return { KINDS, WEIGHTS, places, lines };
+  /* The output of the encoder, and its gradient: the sum over all that read it. */
+  function memoryLines(global, readers) {
+    const wires = Object.fromEntries(readers.map(({ name }, l) => [`DM_${l}`, `${name}.dM`]));
+    return {
+      forward: [{ place: global, phase: "forward", text: "M[i,c] = MEMORY[i,c]" }],
+      backward: [{ place: { ...global, wires }, phase: "backward", text: `dM[i,c] = ${Object.keys(wires).map((name) => `${name}[i,c]`).join(" + ")}` }],
+    };
+  }
+
+  function withoutMissingWires(line, wires) {
+    const missing = Object.keys(wires).filter((name) => wires[name] === null);
+    const isThere = (term) => !missing.some((name) => term.includes(`${name}[`));
+    return missing.length > 0 ? line.split(" + ").filter(isThere).join(" + ") : line;
+  }
+
+  return { KINDS, POSITIONS, places, lines };
 })();

@@ -8,14 +8,15 @@
 
      sum[d](...), max[i](...)          over an index; sum[i: allowed[t,i] == 1](...) over some of its values
      1[a > 0]                          1 if true, and 0 if not; as a factor it is a strong zero: 0 times anything is 0
-     sqrt, exp, log, relu, div, mod    functions; div(a, b) and mod(a, b) are for indices
+     sqrt, exp, log, relu              functions
+     div(a, b), mod(a, b), pair(a)     for indices; pair(a) is the other one of 0 and 1, of 2 and 3, and so on
      C, D, eps                         sizes and constants
 */
 const Language = (() => {
   "use strict";
 
   const TOKEN = /\s*(?:([A-Za-z_][\w.]*)|(\d+(?:\.\d+)?(?:e[-+]?\d+)?)|(==|!=|>=|<=|[-+*/^()[\],:<>=]))/y;
-  const FUNCTIONS = new Set(["sqrt", "exp", "log", "relu", "div", "mod"]);
+  const FUNCTIONS = new Set(["sqrt", "exp", "log", "relu", "div", "mod", "pair"]);
   const PAIRS = new Set(["div", "mod"]); // functions of two arguments
   const REDUCTIONS = new Set(["sum", "max"]);
 
@@ -203,6 +204,7 @@ const Language = (() => {
       case "relu": return Math.max(0, of(node.a));
       case "div": return Math.floor(of(node.a) / of(node.b));
       case "mod": return of(node.a) % of(node.b);
+      case "pair": return of(node.a) ^ 1;
       default: return reduce(node, scope, given);
     }
   }
@@ -322,6 +324,7 @@ const Language = (() => {
         case "bracket": return keep(real(`${test(node.where)} ? 1 : 0`));
         case "div": return keep(real(`Math.floor(${emit(node.a).re} / ${emit(node.b).re})`));
         case "mod": return keep(real(`${emit(node.a).re} % ${emit(node.b).re}`));
+        case "pair": return keep(real(`${emit(node.a).re} ^ 1`));
         case "+":
         case "-": return keep(add(emit(node.a), emit(node.b), node.op));
         case "*": return keep(product(node));

@@ -8,7 +8,10 @@ globalThis.MODEL = {
 "D": 12,
 "F": 48,
 "V": 29,
-"layers": 1
+"layers": 1,
+"kind": "transformer",
+"norm": "post",
+"positions": "sinusoidal"
 },
 "norm_eps": 1e-05,
 "tokens": ["pad", "bos", "eos", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"],

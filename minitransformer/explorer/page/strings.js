@@ -139,7 +139,8 @@ const Strings = {
   /* What the letters mean; "norm.x" is the x of a norm. */
   symbols: {
     x: "input", y: "output", E: "embeddings", M: "memory", L: "loss", PE: "positions", ids: "tokens, by number", allowed: "mask",
-    q: "query", k: "key", v: "value", s: "score", p: "weight", o: "output of a head", e: "row of the embeddings",
+    q: "query", k: "key", v: "value", q_0: "query before its rotation", k_0: "key before its rotation",
+    cos: "cosine of the angle", sin: "sine of the angle, with its sign", P: "learned positions", s: "score", p: "weight", o: "output of a head", e: "row of the embeddings",
     W_q: "matrix of the queries", W_k: "matrix of the keys", W_v: "matrix of the values", W_o: "matrix of the output",
     b_q: "bias of the queries", b_k: "bias of the keys", b_v: "bias of the values", b_o: "bias of the output",
     W_1: "first matrix", b_1: "first bias", W_2: "second matrix", b_2: "second bias", a: "before ReLU", r: "after ReLU",
