@@ -154,12 +154,11 @@ const [done] = arguments;
 DRAWN = """
 const near = ([x, y], [left, top, width, height]) =>
   x > left - 3 && x < left + width + 3 && y > top - 3 && y < top + height + 3;
-const main = document.querySelector("main").getBoundingClientRect();
 const cells = [...document.querySelectorAll(".map canvas")].flatMap((map) => {
   const {left, top, width} = map.getBoundingClientRect(), name = map.dataset.array;
   return width ? Array.from({length: App.machine.get(name).size}, (_, flat) => {
     const [x, y, w, h] = Heatmap.boxOf(map, flat);
-    return {name: `${name} ${flat}`, box: [left + x - main.left, top + y - main.top, w, h]};
+    return {name: `${name} ${flat}`, box: [left + x, top + y, w, h]};
   }) : [];
 });
 const at = (point) => cells.filter(({box}) => near(point, box)).map(({name}) => name);

@@ -14,47 +14,48 @@ const Connect = (() => {
   const textOf = ({ name, flat }) => `${name} ${flat}`;
   const cellOf = (text) => ({ name: text.split(" ")[0], flat: Number(text.split(" ")[1]) });
   const content = () => document.querySelector("main.view-cell");
-  const mapOf = (name) => [...content().querySelectorAll(`canvas[data-array="${CSS.escape(name)}"]`)].find((map) => map.getClientRects().length);
+  const kindOf = ({ name }) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
 
-  /* What an element stands for: {key, own: cells, edges() -> [{from, to}]}, or null. A cell without `flat` is a whole map. */
+  /* What an element stands for: {key, own: cells, edges() -> [[from, to]]}, or null. A cell without `flat` is a whole map. */
   function meaning(target, event) {
-    const [map, number, symbol, section] = ["canvas[data-array]", "button[data-cell]", "math [data-array]", "[data-number]"].map((each) => target.closest(each));
-    if (map) return ofCell(map.dataset.array, event ? Heatmap.pointedAt(map, event) : chosenIn(map.dataset.array));
-    if (number && section) return computed([cellOf(number.dataset.cell)], cellOf(section.dataset.number));
+    const [map, number, symbol, section] = ["canvas[data-array]", "button[data-cell]", "math [data-array]", "[data-number]"]
+      .map((selector) => target.closest?.(selector));
+    if (map) return ofCell(map.dataset.array, event ? Heatmap.pointedAt(map, event) : App.cell()?.name === map.dataset.array ? App.cell().flat : null);
+    if (number && section) return ofTerms([cellOf(number.dataset.cell)], cellOf(section.dataset.number));
     if (!symbol) return null;
     const name = symbol.dataset.array;
     const to = section ? cellOf(section.dataset.number) : { name: symbol.closest(".map")?.querySelector("canvas").dataset.array ?? name, flat: null };
-    if (to.name === name) return computed([to]);
-    return computed(section ? numbersOf(section).filter((cell) => cell.name === name) : [{ name, flat: null }], to);
+    if (to.name === name) return ofTerms([to], null);
+    const cells = section && [...section.querySelectorAll(`button[data-cell^="${CSS.escape(name)} "]`)].map((each) => each.dataset.cell);
+    return ofTerms(section ? [...new Set(cells)].map(cellOf) : [{ name, flat: null }], to);
   }
 
-  function chosenIn(name) {
-    const chosen = App.cell();
-    return chosen?.name === name ? chosen.flat : null;
-  }
-
-  const computed = (own, to = null) => ({ key: JSON.stringify([own, to]), own, edges: () => (to ? own.map((from) => ({ from, to })) : []) });
-
-  /* The numbers of a derivation, each cell once. */
-  const numbersOf = (section) => [...new Set([...section.querySelectorAll("button[data-cell]")].map((each) => each.dataset.cell))].map(cellOf);
+  const ofTerms = (own, to) => ({ key: JSON.stringify([own, to]), own, edges: () => (to ? own.map((from) => [from, to]) : []) });
 
   function ofCell(name, flat) {
-    if (flat === null) return null;
     const cell = { name, flat };
-    return { key: textOf(cell), own: [cell], edges: () => [
-      ...inView(App.machine.comesFrom(name, flat)).map((from) => ({ from, to: cell })),
-      ...inView(App.machine.goesTo(name, flat)).map((to) => ({ from: cell, to })),
+    return flat === null ? null : { key: textOf(cell), own: [cell], edges: () => [
+      ...inWindow(App.machine.comesFrom(name, flat)).map((from) => [from, cell]), ...inWindow(App.machine.goesTo(name, flat)).map((to) => [cell, to]),
     ] };
   }
 
-  /* Of many cells, those that are in the window, and not behind the panel of a narrow page. */
-  const inView = (cells) => cells.filter((cell) => {
-    const box = boxOf(cell, 0, 0);
+  /* Of many cells, those that can be seen now; the panel of a narrow page covers its lower half. */
+  function inWindow(cells) {
     const bottom = window.innerWidth < 1100 ? content().querySelector(".inspector").getBoundingClientRect().top || window.innerHeight : window.innerHeight;
-    return box && box[1] >= 0 && box[1] + box[3] <= bottom;
-  }).slice(0, MOST);
+    return cells.filter((cell) => {
+      const [, y, , height] = boxOf(cell) ?? [0, -1];
+      return y >= 0 && y + height <= bottom;
+    }).slice(0, MOST);
+  }
 
-  /* --- drawing --- */
+  /* Where a cell, or a whole map, is in the window: [x, y, width, height]; null if it is not on the page, or folded. */
+  function boxOf({ name, flat }) {
+    const map = [...content().querySelectorAll(`canvas[data-array="${CSS.escape(name)}"]`)].find((each) => each.getClientRects().length);
+    if (!map) return null;
+    const { x, y, width, height } = map.getBoundingClientRect();
+    const [left, top, ...size] = flat === null ? [0, 0, width, height] : Heatmap.boxOf(map, flat);
+    return [x + left, y + top, ...size];
+  }
 
   function clear() {
     content()?.querySelector("svg.connections")?.remove();
@@ -62,81 +63,57 @@ const Connect = (() => {
     shown = "";
   }
 
-  /* Draw what is meant, unless it is there already. */
-  function show(meant) {
+  /* Draw what the pointer is on, or else what has the focus, unless it is there already. */
+  function show() {
+    const main = content();
+    const meant = main && (pointed ?? meaning(document.activeElement));
     if (meant?.key === shown) return;
     clear();
     if (!meant) return;
     shown = meant.key;
     const edges = meant.edges();
-    const main = content();
     const { left, top, width, height } = main.getBoundingClientRect();
-    const boxes = new Map([...meant.own, ...edges.flatMap(({ from, to }) => [from, to])].map((cell) => [textOf(cell), boxOf(cell, left, top)]));
+    const boxes = new Map([...meant.own, ...edges.flat()].map((cell) => [textOf(cell), boxOf(cell)]));
     const frames = [...boxes.values()].filter(Boolean).map(([x, y, w, h]) => element("rect", { x: x - 1, y: y - 1, width: w + 2, height: h + 2 }));
-    const arrows = edges.map(({ from, to }) => [boxes.get(textOf(from)), boxes.get(textOf(to)), kindOf(to.name)])
-      .filter(([from, to]) => from && to).slice(0, 2 * MOST).map(([from, to, kind]) => arrow(from, to, kind));
-    const head = (kind) => element("marker", { id: `head-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
-      element("path", { d: "M0,0 8,4 0,8z" }));
-    main.append(element("svg", { class: "connections", width, height, "aria-hidden": "true" }, element("defs", {}, head("value"), head("gradient")), frames, arrows));
-    for (const cell of meant.own) {
-      for (const number of main.querySelectorAll(`button[data-cell="${CSS.escape(textOf(cell))}"]`)) number.classList.add("lit");
-      for (const symbol of main.querySelectorAll(`math [data-array="${CSS.escape(cell.name)}"]`)) symbol.classList.add("lit");
-    }
+    const arrows = edges.map(([from, to]) => [boxes.get(textOf(from)), boxes.get(textOf(to)), kindOf(to)]).filter(([from, to]) => from && to);
+    const heads = ["value", "gradient"].map((kind) => element("marker", {
+      id: `head-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
+    }, element("path", { d: "M0,0 8,4 0,8z" })));
+    main.append(element("svg", { class: "connections", viewBox: `${left} ${top} ${width} ${height}`, width, height, "aria-hidden": "true" },
+      element("defs", {}, heads), frames, arrows.slice(0, 2 * MOST).map(arrow)));
+    const marks = meant.own.map((cell) => `button[data-cell="${CSS.escape(textOf(cell))}"], math [data-array="${CSS.escape(cell.name)}"]`);
+    for (const each of main.querySelectorAll(marks.join())) each.classList.add("lit");
   }
 
-  const kindOf = (name) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
-
-  /* Where a cell, or a whole map, is in the page: [x, y, width, height]; null if it is not to be seen. */
-  function boxOf({ name, flat }, left, top) {
-    const map = mapOf(name);
-    if (!map) return null;
-    const { x, y, width, height } = map.getBoundingClientRect();
-    const [dx, dy, w, h] = flat === null ? [0, 0, width, height] : Heatmap.boxOf(map, flat);
-    return [x - left + dx, y - top + dy, w, h];
-  }
-
-  /* A curve from the border of a box to the border of another. */
-  function arrow(from, to, kind) {
-    const middle = ([x, y, width, height]) => [x + width / 2, y + height / 2];
-    const [[x0, y0], [x1, y1]] = [middle(from), middle(to)];
-    const bend = [(x0 + x1) / 2 + (y1 - y0) / 8, (y0 + y1) / 2 - (x1 - x0) / 8];
-    const border = ([x, y], [, , width, height]) => {
-      const [dx, dy] = [bend[0] - x, bend[1] - y];
-      const part = Math.min(1, (width / 2 + 2) / Math.abs(dx), (height / 2 + 2) / Math.abs(dy));
-      return [x + dx * part, y + dy * part];
-    };
-    return element("path", { class: kind, d: `M${border([x0, y0], from)} Q${bend} ${border([x1, y1], to)}`, "marker-end": `url(#head-${kind})` });
-  }
-
-  /* --- the pointer and the focus --- */
-
-  /* Show what the pointer is on, or else what has the focus. */
-  function refresh() {
-    clearTimeout(waiting);
-    if (content()) show(pointed ?? meaning(document.activeElement));
+  /* A curve from the border of a box to the border of another, which is above or below, or in the same row. */
+  function arrow([[x, y, w, h], [toX, toY, toW, toH], kind]) {
+    const beside = Math.abs(toY - y) < Math.max(h, toH);
+    const [x0, x1] = beside ? (toX > x ? [x + w, toX] : [x, toX + toW]) : [x + w / 2, toX + toW / 2];
+    const [y0, y1] = beside ? [y + h / 2, toY + toH / 2] : toY > y ? [y + h, toY] : [y, toY + toH];
+    const bend = beside ? `${(x0 + x1) / 2},${y0} ${(x0 + x1) / 2},${y1}` : `${x0},${(y0 + y1) / 2} ${x1},${(y0 + y1) / 2}`;
+    return element("path", { class: kind, d: `M${x0},${y0} C${bend} ${x1},${y1}`, "marker-end": `url(#head-${kind})` });
   }
 
   function later() {
     clearTimeout(waiting);
-    waiting = setTimeout(refresh, REST);
+    waiting = setTimeout(show, REST);
   }
 
-  /* After the page was drawn anew. */
-  function redraw() {
-    pointed = null;
-    clear();
+  /* What was drawn may be at another place now. */
+  function again() {
+    shown = null;
     later();
   }
 
   document.addEventListener("pointermove", (event) => {
     if (!content()) return;
-    pointed = event.target.closest ? meaning(event.target, event) : null;
+    pointed = meaning(event.target, event);
     later();
   });
   document.addEventListener("pointerleave", () => { pointed = null; later(); });
   document.addEventListener("focusin", () => { pointed = null; later(); });
   document.addEventListener("focusout", later);
-  document.addEventListener("scroll", () => { shown = ""; later(); }, { passive: true });
+  document.addEventListener("scroll", again, { passive: true });
 
-  return { redraw };
+  return { redraw: () => { pointed = null; again(); } };
 })();
