@@ -68,9 +68,9 @@ function reader(place) {
   };
   const cell = (node, at) => {
     const array = machine.get(node.dataset.array), {text, sub} = Show.symbol(array.symbol);
-    const symbol = node.localName === "msub" ? node : [...node.children].find(({localName}) => localName === "msub");
+    const symbol = [node, ...node.children].find(({localName}) => localName.startsWith("msub"));
     if (!symbol) return machine.value(array.name);
-    const base = symbol.children[0].textContent.replace("^", "\\u0302").replace("^", "\\u0302");
+    const base = [0, 2].map((n) => symbol.children[n]?.textContent ?? "").join("").replaceAll("^", "\\u0302");
     if (base !== text.replaceAll(" ", "")) throw new Error(`${base} is not ${text}`);
     let nodes = list(symbol.children[1]);
     if (sub && nodes[0].textContent !== sub) throw new Error(`${nodes[0].textContent} is not ${sub}`);
@@ -142,6 +142,13 @@ def test_every_array_has_a_word(page):
         "return ['cross.dq', 'output.p', 'cross.p', 'dE'].map(name => Show.word(App.machine.get(name)))"
     )
     assert words == ["gradient of the query", "probability", "weight", "gradient of the embeddings"]
+
+
+def test_words_stand_beside_letters_in_both_views(page):
+    open_explorer(page, "view=model")
+    assert page.text("[data-place='cross'] .thumbnail.value .caption").split() == ["p", "(2,", "5,", "4)", "weight"]
+    open_explorer(page, "view=cell&cell=cross.s")
+    assert page.text("[data-row='cross.s'] .map.gradient .about") == "gradient of the score (2, 5, 4)"
 
 
 # --- connections ---

@@ -4,7 +4,7 @@ const Dom = (() => {
 
   const SVG = "http://www.w3.org/2000/svg";
   const MATH = "http://www.w3.org/1998/Math/MathML";
-  const MATH_TAGS = new Set(["math", "mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "munder", "mover", "mfrac", "msqrt"]);
+  const MATH_TAGS = new Set(["math", "mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover", "mfrac", "msqrt"]);
   const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "circle", "polyline", "marker", "defs", "title"]);
 
   /* element("button", {class: "primary", onclick: f}, "text", another element, ...). null and false are left out. */

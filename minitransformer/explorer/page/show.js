@@ -64,7 +64,6 @@ const Show = (() => {
   function base(text) {
     const one = (part) => {
       if (part.endsWith("\u0302")) return tree("mover", [mi(part[0])], [mo("^")]);
-      if (part.endsWith("*")) return tree("msup", [mi(part[0])], [mo("*")]);
       return "⟨⟩".includes(part) ? mo(part) : mi(part);
     };
     return text.match(/[⟨\u0302]/u) ? text.match(/[⟨⟩]|\S\u0302|\S/gu).map(one) : text.match(/^d(?=.)|.+/gu).map(one);
@@ -76,7 +75,8 @@ const Show = (() => {
     const letters = index.every((nodes) => nodes.length === 1 && nodes[0].tag === "mi");
     const axes = index.flatMap((nodes, n) => (n && !letters ? [mo(","), ...nodes] : nodes));
     const below = [...(sub ? [mi(sub)] : []), ...(sub && axes.length ? [{ tag: "mtext", text: "\u2005" }] : []), ...axes];
-    const node = below.length ? tree("msub", base(text), below) : row(base(text));
+    const star = text.endsWith("*");
+    const node = star ? tree("msubsup", [mi(text[0])], below, [mo("*")]) : below.length ? tree("msub", base(text), below) : row(base(text));
     const away = array.place.name !== place.name && (array.place.name || (place.name && OWN.has(array.symbol) ? Strings.cell.encoders : ""));
     return { ...(away ? row([{ tag: "mtext", text: `${away}\u00a0` }, node]) : node), array: array.name };
   }

@@ -82,7 +82,8 @@ const ModelView = (() => {
       const { shape } = machine.get(array);
       return element("span", { class: `thumbnail ${kind}` },
         Heatmap.heatmap({ name: array, values: machine.data(array), compact: true, kind, width: THUMBNAIL, label: Strings.heatmap.picture(Show.nameText(array), Strings.heatmap.shape(shape)) }),
-        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`));
+        element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`,
+          element("span", {}, kind === "value" ? Show.word(machine.get(array)) : Strings.legend.gradient)));
     };
     return element("a", { class: `box ${place.kind}`, href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
       element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),
