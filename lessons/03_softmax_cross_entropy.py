@@ -132,6 +132,9 @@ print(f"mean {L:.4f}")
 # The division by p_i cancels. What remains is what the model said, minus what the loss wanted. The mean over N tokens
 # divides this by N. In our row the letter o gets (0.697 − 1)/5 = −0.061, and the letter p gets 0.297/5 = 0.059. So the
 # right logit is pulled up by what it lacks, each wrong one is pushed down by what it took, and the sum is 0.
+#
+# [In the explorer: lower the logit of o as far as the slider goes. How large can its gradient become?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.dz[1,3]&turn=output.z[1,3])
 
 
 # %%

@@ -165,6 +165,9 @@ for width, found in variance.items():
 # typical score for D = 64, if nothing divides it. The paper names this danger: large dot products push the softmax to
 # where its gradient is extremely small.
 #
+# [In the explorer: set the score of o to 8. How much is left of the gradient of this score?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,2])
+#
 # But the danger depends on the number of keys. Let us measure, with and without the division.
 
 # %%

@@ -118,6 +118,9 @@ example = running_example()
 # goes against the gradient. It raises the score of each letter that is **better than the average I attend to**, and
 # lowers the others. The score of o goes up, and that of s a little; t and p go down. (That was guess 1.)
 #
+# [In the explorer: set the score of p to 8. What is ds of o then?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,3])
+#
 # Three facts follow:
 #
 # * **A row of ds sums to 0**: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.

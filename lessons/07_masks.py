@@ -100,6 +100,9 @@ lesson.save(figure, "numbers")
 #
 # The frame is around row 1's look at its own answer. With the mask, everything above the stairs is exactly 0.
 #
+# [In the explorer: open the mask, so that row 1 may look at the o. Which weight does bos keep?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.self.p[1,1,0]&turn=decoder.self.allowed[1,2])
+#
 # In this course a mask is an array of booleans, `allowed`, and True means *may attend*. PyTorch has both conventions:
 # True means *may attend* in `scaled_dot_product_attention`, and *ignore* in `nn.MultiheadAttention`. A mask the wrong
 # way round raises no error.

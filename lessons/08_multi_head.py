@@ -104,6 +104,9 @@ def merge(x):
 # Each head should get a part of the *features*, of all letters. It got all features, of a part of the *letters*. Head 0
 # will never see o and p, and it takes the two halves of s for two letters. (That was guess 2.)
 #
+# [In the explorer: change the entry of W_k in row 0 and column 4. Which keys move if the split is right?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=cross.k[1,2,1]&turn=cross.W_k[0,4])
+#
 # ## W_o adds what the heads found
 #
 # Each head returns its answers, o_0 and o_1 (T, D). The paper puts them side by side again and multiplies by W_o. Let

@@ -91,6 +91,9 @@ for factor in (0.8, 1.0, 1.2):
 #     x̂_0 = (1.430 − 0.625)/1.300 = 0.619           y_0 = 2.09 · 0.619 − 0.64 = 0.654
 #
 # Now move x_0 by 0.1 and look at x̂.
+#
+# [In the explorer: set x_0 to 1.53. How many of the six x̂ of the row move?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.norm3.x_hat[1,0]&turn=decoder.norm3.x[1,0])
 
 # %%
 at = "decoder.norm3"

@@ -40,6 +40,9 @@ example = running_example()
 # * **M** becomes the keys and the values of cross-attention, in *every* decoder layer: 12 uses in the paper's model.
 # * **E** embeds the source, embeds the target, and turns the decoder's output into logits. Three uses.
 #
+# [In the explorer: change one number in the row of E for the letter o. How many of the 35 logits move?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.z[1,3]&turn=E[3,0])
+#
 # This is also where hand-written backward passes go wrong, because a forgotten use raises no error. The forward pass is
 # right, all shapes are right, and the model even learns.
 #

@@ -147,6 +147,9 @@ lesson.save(figure, "numbers")
 #
 # Now let all 826 parameters take their first step. A small change of θ changes the loss by the sum of g times the
 # change. Each parameter moves by lr against the sign of its g, so the loss should change by −lr Σ_j |g_j| = −74.8 lr.
+#
+# [In the explorer: take the step with the learning rate 0.01 instead of 0.001. Does the loss fall ten times as far?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.L&turn=lr&steps=1&lr=0.001&weights=trained)
 
 
 # %%

@@ -335,6 +335,9 @@ for word, worst in by_word.items():
 # With "stop" alone we would have sent patient 4 home. A gradient check sees only the paths that its batch uses. So put
 # everything into the batch: repeated tokens, padding, sources and targets of different lengths.
 #
+# [In the explorer: with patient 4's mistake, the gradient of the letter o is wrong for "toot". And for "pop"?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=dE[3,0]&turn=word&word=toot&mistake=token-twice)
+#
 # **Your turn.** For each patient, which single bug explains the whole row, its normal numbers included? Is it in
 # something that only decoding uses? In something that depends on the length of an array? Is a number too good? Where
 # does the trail begin, and which boxes does it spare? Write down nine diagnoses, or as many as you can. The next

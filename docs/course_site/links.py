@@ -22,7 +22,7 @@ from .percent import LESSONS, ROOT
 
 FOLDERS = {"docs": "docs/contents", "lessons": "lessons/README", "lessons/exercises": "docs/exercises"}
 LESSON, NUMBER = re.compile(r"(\b[Ll]esson \d\d\b)"), re.compile(r"(\b\d\d\b)")
-SOURCE = re.compile(r'(?<=src=")([^":]+)(?=")')
+SOURCE = re.compile(r'(?<=src=")([^":#]+)(?=")')  # of pictures: that of a task has a #
 
 
 def source_page(path):

@@ -15,6 +15,11 @@ from minitransformer.cli.sit import COMMAND, EXPLORER
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS, OUTPUTS = ROOT / "lessons", ROOT / "docs" / "outputs"
 SITTING = LESSONS / "one_sitting.py"
+# a paragraph of a lesson: a task for the reader, as a link to the array of the explorer that answers it
+TASK = re.compile(
+    r"^\[(In the explorer: [^\]]+)\]\(\.\./minitransformer/(explorer)/page/(index\.html#embed=[^)]+)\)$",
+    flags=re.MULTILINE,
+)
 CELL = re.compile(r"^# %%(.*)\n", flags=re.MULTILINE)
 
 

@@ -72,6 +72,7 @@ STATES = [
     *(f"view={view}" for view in VIEWS),
     *(f"view=cell&cell={cell}" for cell in CELLS),
     f"{CELL}&{LONG_WORD}&{EDITED}",
+    "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]",
 ]
 TRAINED = ["view=train&steps=10&weights=untrained&axis=log", "view=compare&compare=E"]
 

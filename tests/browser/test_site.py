@@ -3,8 +3,9 @@
 import pytest
 
 from tests.browser import chromium
-from tests.browser.explorer import FOLDER
+from tests.browser.explorer import FOLDER, drawn
 from tests.site.conftest import site
+from tests.site.pages import Page
 
 __all__ = ["site"]  # the fixture that builds it
 pytestmark = pytest.mark.exhaustive
@@ -110,7 +111,8 @@ def test_a_link_into_a_fold_unfolds_it(page, site):
 def test_lesson_leads_to_its_numbers_in_the_explorer(page, site):
     page.open(site, LESSON)
     links = page.script(
-        "return [...document.querySelectorAll('a[href*=\"explorer/index.html#\"]')].map(a => a.getAttribute('href'))"
+        "const links = [...document.querySelectorAll('a[href*=\"explorer/index.html#view=\"]')];"
+        "return links.map(a => a.getAttribute('href'))"
     )
     assert links
     for link in links:
@@ -144,3 +146,40 @@ def test_search_finds_the_lesson_on_a_subject(page, site):
 def test_lessons_are_linked_to_the_next_one(page, site):
     page.open(site, LESSON)
     assert page.script("return document.querySelector('a.next-page').getAttribute('href')").startswith("07_masks.html")
+
+
+def test_task_of_a_lesson_runs_inside_it_in_the_colors_of_the_site(page, site):
+    page.open(site, LESSON, width=1440, over="http")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})  # frames would get them too
+    page.script("document.querySelector('div.task').scrollIntoView()")
+    frame = page.driver.find_element("css selector", "div.task iframe")
+    size = page.script("const f = arguments[0]; return [f.clientWidth, f.clientHeight]", frame)
+    for scheme in ("dark", "light"):
+        page.script("document.body.dataset.theme = arguments[0]", scheme)
+        page.driver.switch_to.frame(frame)
+        drawn(page)
+        seen = page.script(
+            "return [innerWidth, innerHeight, getComputedStyle(document.documentElement).backgroundColor]"
+        )
+        page.driver.switch_to.default_content()
+        assert seen[:2] == size
+        assert seen[2] == {"dark": "rgb(20, 23, 26)", "light": "rgb(251, 251, 249)"}[scheme]
+
+
+def test_each_array_of_the_explorer_leads_to_the_section_that_derives_it(page, site):
+    page.open(site, "explorer/index.html")
+    drawn(page)
+    links = page.script(
+        "return [...App.machine.arrays.values()].map(a => [a.name, Lessons.link(a)?.getAttribute('href') ?? ''])"
+    )
+    ids = {path.name: Page(path).ids for path in (site / "lessons").glob("*.html")}
+    assert len(links) > 200
+    for name, link in links:
+        path, _, anchor = link.removeprefix("../lessons/").partition("#")
+        assert anchor in ids.get(path, ()), (name, link)
+    page.open(site, "explorer/index.html#view=cell&cell=cross.ds[0,1,2]")
+    drawn(page)
+    assert page.text("[data-row='cross.s'] .map.gradient .lesson") == "lesson 06"
+    page.open(FOLDER, "index.html#view=cell&cell=cross.ds[0,1,2]")
+    drawn(page)
+    assert page.script("return document.querySelectorAll('.lesson').length") == 0

@@ -5,6 +5,7 @@ import re
 import matplotlib.image
 import pytest
 
+from docs.course_site.percent import TASK
 from tests.lessons.conftest import LESSONS
 
 LAST_SECTIONS = ("Exercise", "Questions", "Answers")
@@ -31,11 +32,12 @@ def halves(lesson):
 
 
 def length(text):
-    """(words of prose, lines of code) of a lesson's source; pictures are not read."""
+    """(words of prose, lines of code) of a lesson's source; pictures and tasks in the explorer are not read."""
     words = lines = 0
     for is_prose, content in cells(text):
         if is_prose:
-            words += sum(len(line.lstrip("# ").split()) for line in content if "](../plots/" not in line)
+            prose = TASK.sub("", "\n".join(line.lstrip("# ") for line in content if "](../plots/" not in line))
+            words += len(prose.split())
         else:
             lines += sum(1 for line in content if line.strip())
     return words, lines

@@ -11,7 +11,7 @@ VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "sour
 
 
 class Page(HTMLParser):
-    """A page: its ids, links, loaded files, images, folds and text."""
+    """A page: its ids, links, loaded files, frames, images, folds and text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(convert_charrefs=True)
@@ -19,6 +19,7 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.frames: list[dict[str, str]] = []
         self.images: list[dict[str, str]] = []
         self.folds: list[str] = []  # their classes
         self.folded: list[str] = []  # the text in them
@@ -39,6 +40,8 @@ class Page(HTMLParser):
             self.ids.add(attributes["id"])
         if tag == "img":
             self.images.append(attributes)
+        if tag == "iframe":
+            self.frames.append(attributes)
         if tag == "details":
             self.folds.append(attributes.get("class", ""))
         if "href" in attributes:

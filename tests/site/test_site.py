@@ -103,6 +103,18 @@ def test_lesson_leads_to_its_numbers_in_the_explorer(lesson, site, pages):
     assert linked <= numbers(load_example()).keys()
 
 
+def test_tasks_of_lessons_are_embedded_with_a_title_and_a_link(site, pages):
+    framed = {page.path: page for page in pages.values() if page.frames}
+    assert [path.stem[:2] for path in sorted(framed)] == ["03", "05", "06", "07", "08", "10", "12", "13", "15"]
+    for page in framed.values():
+        (frame,) = page.frames
+        assert frame["src"].startswith("../explorer/index.html#embed=")
+        assert frame["title"].startswith("In the explorer: ")
+        assert frame["title"] in " ".join(page.text.split())
+        assert frame["loading"] == "lazy"
+        assert frame["src"] in page.links
+
+
 def test_front_page_shows_the_path_of_one_hour_and_all_lessons(site, pages):
     links = pages[site / "index.html"].links
     assert {f"lessons/{lesson.name}.html" for lesson in LESSONS} <= set(links)

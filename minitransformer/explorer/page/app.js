@@ -7,14 +7,14 @@ const App = (() => {
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "", model: "",
-    station: 1, head: "",
+    station: 1, head: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "station", "head"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "station", "head", "embed", "turn"]); // they change no number
   const MOST_STEPS = 1000;
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
-  const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView };
+  const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView, embed: EmbedView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
   const past = []; // what each change has replaced: states without what is only display
@@ -26,7 +26,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -43,7 +43,8 @@ const App = (() => {
       const text = given.get(name);
       state[name] = text === null ? usual : NUMBERS.has(name) ? Number(text) || 0 : text;
     }
-    if (!Object.hasOwn(VIEWS, state.view)) state.view = DEFAULTS.view;
+    if (!Object.hasOwn(VIEWS, state.view) || state.view === "embed") state.view = DEFAULTS.view;
+    if (state.embed) state.view = "embed";
     if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = "";
     if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
@@ -89,11 +90,9 @@ const App = (() => {
     const before = numbersOf(state);
     Object.assign(state, changes);
     refused = null;
-    const url = link();
     const counts = differ(state, before);
     if (counts) past.push(before);
-    if (viewChanges || counts || remember) history.pushState(null, "", url);
-    else history.replaceState(null, "", url);
+    if (!state.embed) history[viewChanges || counts || remember ? "pushState" : "replaceState"](null, "", link()); // a page around it has its own
     if (!Models.use(state.model, open, withoutModel)) return;
     render();
     if (viewChanges) document.getElementById("content").focus({ preventScroll: true });
@@ -225,9 +224,9 @@ const App = (() => {
 
   /* --- cells --- */
 
-  /* The chosen cell as {name, flat}, or null. */
-  function cell() {
-    const match = /^([\w.]+)(?:\[([\d,]*)\])?$/.exec(state.cell);
+  /* The cell with this text as {name, flat}, or null. */
+  function cell(text = state.cell) {
+    const match = /^([\w.]+)(?:\[([\d,]*)\])?$/.exec(text);
     if (!match || !made.machine.arrays.has(match[1])) return null;
     const { shape } = made.machine.get(match[1]);
     if (match[2] === undefined) return { name: match[1], flat: null };
@@ -302,7 +301,7 @@ const App = (() => {
   /* --- the frame --- */
 
   /* Somebody who has just come needs no settings yet. */
-  const quiet = () => state.view === "home";
+  const quiet = () => state.view === "home" || Boolean(state.embed);
 
   function header() {
     const links = Object.entries(Strings.views).map(([view, text]) => element("a", {
@@ -419,6 +418,7 @@ const App = (() => {
     const inside = frame.contains(active);
     document.title = Strings.title(title());
     document.documentElement.lang = Strings.language;
+    document.documentElement.classList.toggle("embedded", Boolean(state.embed));
     const fresh = differs("numbers", [made, made.steps]);
     const { padding, smoothing, show } = state;
     replace(frame, [

@@ -13,12 +13,13 @@ const Heatmap = (() => {
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
      `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
      number is selected. With open(flat), a click and Enter open instead, and without select the arrow keys only move a
-     frame. summary(flat) is the text of a cell, which is also written to the element `output`. */
+     frame. summary(flat) is the text of a cell, which is also written to the element `output`. With `abreast`, heads stand
+     side by side, even if that makes them small. */
   function heatmap(given) {
     const options = { summary: (flat) => App.cellSummary(given.name, flat), ...given };
     const { name, compact = false, kind = "value" } = options;
     const array = App.machine.get(name);
-    const layout = measure(array, options.width ?? 320, compact);
+    const layout = measure(array, options.width ?? 320, compact, options.abreast);
     const canvas = Dom.element("canvas", {
       role: compact ? "img" : "application", tabindex: compact ? null : 0,
       "aria-roledescription": compact ? null : Strings.heatmap.role, class: `heatmap ${kind}`,
@@ -76,12 +77,12 @@ const Heatmap = (() => {
   }
 
   /* Where everything is: sizes of cells, and the place of each head. */
-  function measure({ shape }, width, compact) {
+  function measure({ shape }, width, compact, oneRow) {
     const heads = shape.length === 3 ? shape[0] : 1;
     const columns = shape.length ? shape.at(-1) : 1;
     const rows = shape.length >= 2 ? shape.at(-2) : 1;
     const left = compact ? 0 : 40;
-    const room = (width - left) / columns;
+    const room = ((oneRow ? (width + GAP) / heads - GAP : width) - left) / columns;
     const cellWidth = compact ? Math.min(12, room) : Math.max(2, Math.min(42, Math.floor(room * 2) / 2));
     const cellHeight = compact ? Math.max(2, Math.min(cellWidth, 8)) : Math.min(22, Math.max(2, cellWidth));
     const labels = !compact && cellWidth >= 9;

@@ -112,6 +112,18 @@ const Strings = {
     mean: "mean of the heads",
     links: { cell: "Every number", train: "Train it", break: "Break it" },
   },
+
+  lesson: (number) => `lesson ${number}`,
+
+  embed: {
+    restart: "As it was",
+    exactly: (cell) => `${cell}, any number`,
+    mayLook: (row, key) => `${row} may look at ${key}`,
+    rate: (steps) => (steps === 1 ? "Learning rate of one step of Adam" : `Learning rate of ${steps} steps of Adam`),
+    effect: (loss, moved, all) => `The loss is ${loss}.${moved ? ` ${moved} of the ${all} numbers ${moved === 1 ? "has" : "have"} changed.` : ""}`,
+    all: "All numbers in the explorer",
+  },
+
   legend: { value: "value", gradient: "gradient", negative: "negative numbers are striped" },
 
   model: {

@@ -153,7 +153,7 @@ const CellView = (() => {
       const kind = role === "gradient" ? "gradient" : "value";
       return element("div", { class: `map ${kind}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
-        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`)),
+        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", Lessons.link(machine.get(name))),
         planted(name),
         machine.isRounding(name) && element("p", { class: "note" }, Strings.cell.rounding),
         Heatmap.heatmap({
@@ -378,6 +378,12 @@ const CellView = (() => {
 
   /* --- changing a number --- */
 
+  /* The number that somebody typed, or null. */
+  function typed(text) {
+    const number = Number(text.replaceAll("−", "-").replace(",", "."));
+    return text.trim() === "" || !Number.isFinite(number) ? null : number;
+  }
+
   function setter(name, flat) {
     const { machine } = App;
     const text = Strings.cell;
@@ -392,8 +398,8 @@ const CellView = (() => {
     const problem = element("span", { class: "problem", role: "alert" });
     const field = element("input", { type: "text", inputmode: "decimal", size: 10, value: Show.number(now), "data-focus": "set" });
     const apply = () => {
-      const wanted = Number(field.value.replaceAll("−", "-").replace(",", "."));
-      if (field.value.trim() === "" || !Number.isFinite(wanted)) problem.textContent = text.invalid;
+      const wanted = typed(field.value);
+      if (wanted === null) problem.textContent = text.invalid;
       else if (field.value !== Show.number(now)) App.edit({ name, flat }, wanted - now);
     };
     return element("form", { class: "setter", onsubmit: (event) => { event.preventDefault(); apply(); } },
@@ -416,5 +422,5 @@ const CellView = (() => {
     return element("p", {}, button);
   }
 
-  return { render, key, update };
+  return { render, key, update, verdict, typed };
 })();

@@ -1,0 +1,265 @@
+"""One array of the explorer inside a lesson: it answers the lesson's task, as the library does, and is small."""
+
+import re
+
+import numpy as np
+import pytest
+
+from docs.course_site.percent import LESSONS, TASK, read_cells
+from minitransformer import functional, training
+from minitransformer.example import load_example, numbers
+from minitransformer.example.numbers import _Trace, named_weights
+from tests.browser import chromium
+from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
+from tests.browser.explorer import address, drawn, open_explorer, type_into
+
+pytestmark = pytest.mark.exhaustive
+needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
+WITH_A_TASK = ("03", "05", "06", "07", "08", "10", "12", "13", "15")
+USUAL = "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]"
+SIZES = [(280, 512), (360, 512), (650, 368), (1200, 368)]  # of the frames on the site
+WATCHED = """
+const {name, flat} = App.cell(App.state.embed);
+const {machine} = App;
+const text = document.querySelector("main").innerText;
+return {value: machine.value(name, flat ?? 0), all: [...machine.data(name)], text};
+"""
+
+CHOOSE = """
+const select = document.querySelector("main select");
+select.value = arguments[0];
+select.dispatchEvent(new Event("change"));
+"""
+
+
+def tasks():
+    """{number of a lesson: state of the explorer} of all tasks."""
+    found = {}
+    for path in sorted(LESSONS.glob("[0-9]*.py")):
+        prose = [cell.source for cell in read_cells(path.read_text("utf-8")) if cell.prose]
+        states = [match[3].partition("#")[2] for source in prose for match in TASK.finditer(source)]
+        found |= {path.name[:2]: state for state in states}
+    return found
+
+
+TASKS = tasks()
+
+
+def open_task(page, number, **size):
+    open_explorer(page, TASKS[number], **{"width": 720, "height": 368, **size})
+
+
+def watched(page):
+    page.settle()
+    return page.script(WATCHED)
+
+
+def edited(name, shape, flat, wanted, *planted):
+    """All numbers of the library if one of them is set."""
+    amount = wanted - float(np.ravel(numbers(load_example())[name])[flat])
+    with edit(name, shape, flat, amount, *planted)[3].planted():
+        return numbers(load_example())
+
+
+def test_nine_lessons_have_a_task_whose_arrays_exist():
+    assert tuple(TASKS) == WITH_A_TASK
+    names = numbers(load_example()).keys() | {"decoder.self.allowed"}
+    for state in TASKS.values():
+        arrays = re.findall(r"([\w.]+)\[", state) or ["output.L"]
+        assert set(arrays) <= names, state
+
+
+# --- the answer of each task, by the page and by the library ---
+
+
+def test_gradient_of_a_logit_is_at_most_its_share(page):
+    open_task(page, "03")
+    page.script("document.querySelector('[type=range]').focus()")
+    page.press("HOME")
+    lowest = float(page.script("return document.querySelector('[type=range]').min"))
+    z = numbers(load_example())["output.z"].copy()
+    z[1, 3] = lowest
+    _, cache = functional.cross_entropy(z, load_example().target_out[0])
+    right = functional.cross_entropy_backward(1.0, cache)[1, 3]
+    assert watched(page)["value"] == pytest.approx(right, abs=1e-12)
+    assert right == pytest.approx(-1 / 5, abs=1e-4)
+    assert "−0.200" in watched(page)["text"]
+
+
+@pytest.mark.parametrize(("number", "key"), [("05", 2), ("06", 3)])
+def test_a_sure_row_gets_nearly_no_gradient(page, number, key):
+    open_task(page, number)
+    before = watched(page)["value"]
+    type_into(page, "exactly", "8")
+    right = edited("cross.s", (2, 5, 4), 4 + key, 8, _Trace.attend, SCORES, EDITED_SCORES)["cross.ds"][0, 1, 2]
+    assert watched(page)["value"] == pytest.approx(right, abs=1e-12)
+    assert abs(right / before) < 0.03
+
+
+def test_row_that_may_look_ahead_gives_less_weight_to_bos(page):
+    open_task(page, "07")
+    assert watched(page)["value"] == pytest.approx(0.701, abs=5e-4)
+    page.click("[data-focus=turn]")
+    allowed = np.tril(np.ones((5, 5), dtype=bool))
+    allowed[1, 2] = True
+    right = numbers(load_example(), allowed={"decoder.self": allowed})["decoder.self.p"]
+    assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
+    assert right[1, 1, 0] == pytest.approx(0.351, abs=5e-4)
+
+
+def test_a_column_of_the_keys_matrix_moves_one_feature_of_one_head(page):
+    open_task(page, "08")
+    type_into(page, "exactly", "1.5")
+    values = numbers(load_example())
+    W = values["cross.W_k"].copy()
+    W[0, 4] = 1.5
+    right = (values["M"] @ W + values["cross.b_k"]).reshape(4, 2, 3).swapaxes(0, 1)
+    assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
+    assert {tuple(cell) for cell in np.argwhere(right != values["cross.k"])} == {(1, i, 1) for i in range(4)}
+    assert "4 of the 24 numbers" in watched(page)["text"]
+
+
+def test_one_feature_moves_all_six_of_its_row(page):
+    open_task(page, "10")
+    type_into(page, "exactly", "1.53")
+    values = numbers(load_example())
+    x = values["decoder.norm3.x"].copy()
+    x[1, 0] = 1.53
+    right, _ = functional.layer_norm(x, np.ones(6), np.zeros(6))
+    assert watched(page)["all"] == pytest.approx(list(right.ravel()), abs=1e-12)
+    assert "6 of the 30 numbers" in watched(page)["text"]
+
+
+def test_one_entry_of_the_shared_matrix_moves_all_logits(page):
+    open_task(page, "12")
+    type_into(page, "exactly", "0.5")
+    entry = 'state["source_embedding.tokens.E"]'
+    moved = edited("E", (7, 6), 18, 0.5, named_weights, entry, f"{entry} + SPOT")["output.z"]
+    assert watched(page)["all"] == pytest.approx(list(moved.ravel()), abs=1e-12)
+    assert (moved != numbers(load_example())["output.z"]).all()
+    assert "35 of the 35 numbers" in watched(page)["text"]
+
+
+def test_a_step_ten_times_as_long_makes_the_loss_worse(page):
+    open_task(page, "13")
+    for rate, loss in ((0.001, 0.070), (0.01, 2.15)):
+        example = load_example()
+        logits, cache = example.model.forward(example.source, example.target_in)
+        _, loss_cache = functional.cross_entropy(logits, example.target_out)
+        example.model.zero_grad()
+        example.model.backward(functional.cross_entropy_backward(1.0, loss_cache), cache)
+        training.Adam(example.model.parameters(), lr=rate).step()
+        page.script(CHOOSE, rate)
+        right = numbers(example)["output.L"]
+        assert watched(page)["value"] == pytest.approx(float(right), abs=1e-12)
+        assert right == pytest.approx(loss, abs=0.005)
+
+
+def test_lost_gradient_shows_where_the_letter_comes_twice_alone(page):
+    open_task(page, "15")
+    for word, agrees in (("toot", False), ("pop", True)):
+        type_into(page, "word", word)
+        drawn(page)
+        with MISTAKES["token-twice"].planted():
+            planted = numbers(load_example(word))["dE"]
+        assert watched(page)["all"] == pytest.approx(list(planted.ravel()), abs=1e-12)
+        assert (abs(planted - numbers(load_example(word))["dE"])[3] < 1e-12).all() == agrees
+        assert page.script("return document.querySelector('.computed .verdict').classList.contains('right')") == agrees
+
+
+# --- what it is like ---
+
+
+def test_nothing_stands_around_the_array(page):
+    open_explorer(page, USUAL)
+    seen = "return [...document.querySelectorAll(arguments[0])].filter((each) => each.getClientRects().length).length"
+    assert page.script(seen, "header, .inputs, .status, footer") == 0
+    assert page.script(seen, "canvas") == 1
+    open_explorer(page, "view=cell")
+    assert page.script(seen, "header, .inputs, .status, footer") == 4
+
+
+def test_slider_repaints_the_array_in_place(page):
+    open_explorer(page, USUAL)
+    page.script("window.kept = document.querySelector('canvas'); window.before = kept.toDataURL()")
+    page.script("document.querySelector('[type=range]').focus()")
+    page.press(*["ARROW_RIGHT"] * 3)
+    page.settle()
+    assert page.script("return kept.isConnected && kept.toDataURL() !== before")
+    assert page.script("return document.activeElement.type") == "range"
+    score = page.script("return App.machine.value('cross.s', 7)")
+    assert score == pytest.approx(0.66 + 0.03, abs=0.006)
+    assert page.script(
+        "return document.querySelector('[data-focus=exactly]').value === Show.number(arguments[0])", score
+    )
+
+
+def test_page_around_keeps_its_address_and_its_history(page):
+    open_explorer(page, USUAL)
+    before = page.script("return history.length")
+    type_into(page, "exactly", "8")
+    page.click("canvas")
+    assert (page.script("return history.length"), address(page)) == (before, USUAL)
+    page.click(".turn button")
+    assert page.script("return [App.state.edits, App.state.embed]") == ["", "cross.ds[0,1,2]"]
+    assert page.script("return App.machine.value('cross.s', 7)") == pytest.approx(0.664, abs=5e-4)
+
+
+def test_nonsense_is_refused(page):
+    open_explorer(page, USUAL)
+    type_into(page, "exactly", "much")
+    assert page.text(".turn [role=alert]") == page.script("return Strings.cell.invalid")
+    assert page.script("return App.state.edits") == ""
+
+
+def test_arrow_keys_choose_another_number_of_the_array(page):
+    open_explorer(page, USUAL)
+    page.script("document.querySelector('canvas').focus()")
+    page.press("ARROW_RIGHT")
+    assert page.text("h1") == "cross ds [head 0, p→o, p]"
+    assert page.script("return document.activeElement.dataset.array") == "cross.ds"
+
+
+def test_link_leads_to_all_numbers_with_what_was_turned(page):
+    open_explorer(page, USUAL)
+    type_into(page, "exactly", "8")
+    value = watched(page)["value"]
+    link = page.script("const a = document.querySelector('main a'); return [a.getAttribute('href'), a.target]")
+    assert link[1] == "_blank"
+    page.go(f"index.html{link[0]}")
+    drawn(page)
+    assert page.script("return [App.state.view, App.state.cell, App.state.embed]") == ["cell", "cross.ds[0,1,2]", ""]
+    assert page.script("return App.machine.value('cross.ds', 6)") == value
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_all_of_it_fits_into_its_frame(page, width, height):
+    for number, state in TASKS.items():
+        open_explorer(page, state, width=width, height=height)
+        assert page.overflow() == []
+        last = ".turn" if number == "15" and width < 620 else "html"  # a long formula: what follows can be scrolled to
+        bottom = page.script("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last)
+        assert bottom <= height, (number, width)
+
+
+@needs_axe
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("number", ["07", "13", "15"])
+def test_axe_finds_nothing_serious(page, number, dark):
+    open_task(page, number, dark=dark)
+    assert page.axe() == []
+    assert (page.lightness() < 0.3) == dark
+
+
+def test_tab_reaches_control_map_and_link(page):
+    open_explorer(page, USUAL)
+    stops = page.tab_stops()
+    assert [stop.role for stop in stops] == ["slider", "textbox", "button", "application", "link"]
+    assert all(stop.name and stop.visible for stop in stops)
+
+
+@pytest.mark.parametrize("state", ["embed=nothing.here[1]&turn=nor.here", "embed=cross.ds[9,9,9]&turn=cross.s"])
+def test_unknown_arrays_are_left_out(page, state):
+    open_explorer(page, state)
+    assert page.text("h1").startswith("cross ds [head 0")
+    assert page.script("return document.querySelectorAll('[type=range]').length") == 0
