@@ -218,8 +218,21 @@ const App = (() => {
   function compute() {
     const { model, word, answer, padding, smoothing, mistake, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, byHand, lr]);
-    if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build(), 0), { key });
+    if (made?.key !== key || made.steps > steps) {
+      made = Object.assign(trained(build(), 0), { key });
+      whenIdle(made.machine.warmUp());
+    }
     return made.advance(steps, PATIENCE);
+  }
+
+  /* Work piece by piece while the browser has nothing else to do. */
+  function whenIdle(pieces) {
+    const wait = window.requestIdleCallback ?? ((act) => setTimeout(act, 50, { timeRemaining: () => 0 }));
+    wait((deadline) => {
+      let done;
+      do ({ done } = pieces.next()); while (!done && deadline.timeRemaining() > 5);
+      if (!done) whenIdle(pieces);
+    });
   }
 
   /* --- cells --- */

@@ -224,6 +224,13 @@ const Engine = (() => {
       return im[this.get("output.L").number][0] / STEP;
     }
 
+    /* Run each formula of the complex step once, piece by piece: a browser is slow the first time, and then nobody waits. */
+    * warmUp() {
+      const [re, im] = [this.storage(), this.storage()];
+      this.copyInputs(re);
+      for (const { complex } of this.forward) yield complex()(re, im);
+    }
+
     /* The index of a cell as a tuple, and back. */
     indexOf(name, flat) {
       const { shape, strides } = this.get(name);

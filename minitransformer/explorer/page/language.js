@@ -19,6 +19,7 @@ const Language = (() => {
   const FUNCTIONS = new Set(["sqrt", "exp", "log", "relu", "div", "mod", "pair"]);
   const PAIRS = new Set(["div", "mod"]); // functions of two arguments
   const REDUCTIONS = new Set(["sum", "max"]);
+  const compiled = new Map(); // code -> function: the browser has made it fast by the time that another machine needs it
 
   function tokenize(text) {
     const tokens = [];
@@ -376,7 +377,9 @@ const Language = (() => {
     used.add(target.number);
     const arrays = [...used].map((n) => `const re${n} = re[${n}]${complex ? `, im${n} = im[${n}]` : ""};`);
     const loops = definition.indices.map(head);
-    return new Function("re", "im", ['"use strict";', ...arrays, ...loops, ...lines, "}".repeat(loops.length)].join("\n"));
+    const code = ['"use strict";', ...arrays, ...loops, ...lines, "}".repeat(loops.length)].join("\n");
+    if (!compiled.has(code)) compiled.set(code, new Function("re", "im", code));
+    return compiled.get(code);
   }
 
   return { parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, isZero, compile };
