@@ -64,3 +64,155 @@ def test_chosen_number_is_told_to_a_screen_reader_though_the_map_stays(page):
     page.script("window.line = document.querySelector('main output.unseen')")
     page.script("App.set({cell: 'cross.s[1,2,3]'})")
     assert page.script("return line.isConnected && line.textContent").startswith("cross s [head 1, o→t, p]: ")
+
+
+# --- the model runs upwards ---
+
+CENTERS = """
+return [...document.querySelectorAll(".stack")].map(stack => [...stack.querySelectorAll(".box")].map(box => {
+  const {left, top, height} = box.getBoundingClientRect();
+  return [box.dataset.place ?? "loss", top + height / 2, left];
+}));
+"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_forward_runs_upwards_though_the_elements_are_in_the_order_of_the_computation(page, width):
+    open_explorer(page, "view=model", width=width)
+    stacks = page.script(CENTERS)
+    names = [name for stack in stacks for name, _, _ in stack]
+    assert names == [*page.script("return App.machine.places.map(place => place.name).filter(Boolean)"), "loss"]
+    for stack in stacks:
+        heights = [height for _, height, _ in stack]
+        assert heights == sorted(heights, reverse=True)
+    (first, second) = ([stack[0][2], stack[0][1], stack[-1][1]] for stack in stacks)
+    if width < 700:  # the decoder goes on where the encoder ends
+        assert second[1] < first[2]
+    else:
+        assert first[0] < second[0]
+        assert first[1] == pytest.approx(second[1], abs=10)
+
+
+def test_memory_leads_from_the_top_of_the_encoder_to_cross_attention(page):
+    open_explorer(page, "view=model", width=1440)
+    start, end, encoder, cross = page.script(
+        "const path = document.querySelector('.memory .value'), matrix = path.getScreenCTM();"
+        "const at = (length) => path.getPointAtLength(length).matrixTransform(matrix);"
+        "const box = (name) => document.querySelector(`[data-place='${name}']`).getBoundingClientRect();"
+        "return [at(0), at(path.getTotalLength()), box('encoder.norm2'), box('cross')]"
+    )
+    assert start["y"] < encoder["top"]
+    assert end["x"] == pytest.approx(cross["left"], abs=1)
+    assert end["y"] == pytest.approx(cross["top"] + cross["height"] / 2, abs=1)
+
+
+# --- the play bar ---
+
+STEP = """
+const bar = document.querySelector(".play"), pale = document.querySelectorAll(".stacks .pale");
+return {name: bar.querySelector("output a")?.dataset.cell, box: document.querySelector(".box.now")?.dataset.place,
+  pale: [...pale].map(({dataset}) => dataset.array), slider: Number(bar.querySelector("input").value),
+  formula: bar.querySelector("math")?.textContent, kind: document.querySelector(".box.now")?.className,
+  picture: bar.querySelector("canvas")?.dataset.array};
+"""
+NAMES = "return App.machine.definitions.map(({name}) => name)"
+
+
+def focus_slider(page):
+    page.script("document.querySelector('.play input').focus()")
+
+
+def test_steps_are_the_arrays_in_the_order_in_which_they_are_computed(page):
+    open_explorer(page, "view=model", width=1440)
+    names = page.script(NAMES)
+    drawn = page.script("return [...document.querySelectorAll('.stacks [data-array]')].map(part => part.dataset.array)")
+    focus_slider(page)
+    page.press("HOME")
+    assert page.script(STEP)["pale"] == drawn
+    for n, name in enumerate(names):
+        page.script("document.querySelector('.play .forward').click()")
+        step = page.script(STEP)
+        assert (step["name"], step["picture"], step["slider"]) == (name, name, n + 1)
+        assert set(step["pale"]) == set(drawn) & set(names[n + 1 :])
+        place, _, symbol = name.rpartition(".")
+        assert step["box"] == (place or None)
+        if place:
+            assert set(step["kind"].split()) == {"box", "now", "gradient" if symbol.startswith("d") else "value"}
+    assert step["pale"] == []
+
+
+def test_playing_shows_one_array_after_the_other_and_changes_no_state(page):
+    open_explorer(page, "view=model", width=1440)
+    page.script("window.kept = [...document.querySelectorAll('main canvas, main a, .play button')]")
+    before = page.script("return [location.href, history.length, JSON.stringify(App.state)]")
+    page.script(
+        "window.seen = [];"
+        "new MutationObserver(() => seen.push(document.querySelector('.play output a')?.dataset.cell))"
+        ".observe(document.querySelector('.play output'), {childList: true})"
+    )
+    page.script("const speed = document.querySelector('.play select'); speed.value = '30';")
+    page.script("document.querySelector('.play select').dispatchEvent(new Event('change'))")
+    focus_slider(page)
+    page.press("SPACE")
+    page.wait("const done = arguments[0]; (function look() { seen.length > 12 ? done() : setTimeout(look, 10) })()")
+    page.press("SPACE")
+    seen = page.script("return seen.filter(Boolean)")
+    assert [name for n, name in enumerate(seen) if n == 0 or name != seen[n - 1]] == page.script(NAMES)[
+        : len(set(seen))
+    ]
+    at = page.script(STEP)["slider"]
+    page.wait("setTimeout(arguments[0], 150)")
+    assert page.script(STEP)["slider"] == at  # it has stopped
+    assert page.script(ALL_STAY)
+    assert page.script("return [location.href, history.length, JSON.stringify(App.state)]") == before
+
+
+def test_keys_step_play_and_pause(page):
+    open_explorer(page, "view=model", width=1440)
+    page.script("document.querySelector('.play .back').focus()")
+    for key, slider in (("ENTER", 189), ("ARROW_LEFT", 188), ("ARROW_LEFT", 187), ("ARROW_RIGHT", 188)):
+        page.press(key)
+        assert page.script(STEP)["slider"] == slider
+    focus_slider(page)
+    page.press("HOME", "ARROW_RIGHT", "ARROW_RIGHT")
+    assert page.script(STEP)["name"] == page.script(NAMES)[1]
+    label = "return document.querySelector('.play .start').textContent"
+    page.press("SPACE")
+    assert page.script(label) == "pause"
+    page.press("ARROW_LEFT")  # stepping ends the playing
+    assert page.script(label) == "play"
+
+
+def test_nothing_plays_by_itself_if_motion_is_not_wanted(page):
+    open_explorer(page, "view=model", width=1440, reduced_motion=True)
+    assert page.script("return document.querySelectorAll('.play .start, .play select').length") == 0
+    focus_slider(page)
+    page.press("HOME", "SPACE")
+    page.wait("setTimeout(arguments[0], 400)")
+    assert page.script(STEP)["slider"] == 0
+    page.press("ARROW_RIGHT")
+    assert page.script(STEP)["name"] == page.script(NAMES)[0]
+
+
+@pytest.mark.parametrize(("show", "phase"), [("values", "forward"), ("gradients", "backward")])
+def test_only_what_is_shown_is_played(page, show, phase):
+    open_explorer(page, f"view=model&show={show}", width=1440)
+    focus_slider(page)
+    page.press("HOME", "ARROW_RIGHT")
+    names = page.script(f"return App.machine.definitions.filter(d => d.phase === '{phase}').map(d => d.name)")
+    assert page.script(STEP)["name"] == names[0]
+    assert page.script("return Number(document.querySelector('.play input').max)") == len(names)
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_array_of_the_step_is_to_be_seen_below_the_bar(page, width):
+    open_explorer(page, "view=model", width=width, height=800)
+    for _ in range(19):
+        page.script("for (let n = 0; n < 10; n++) document.querySelector('.play .forward').click()")
+        covered = page.script(
+            "const box = document.querySelector('.box.now')?.getBoundingClientRect();"
+            "return box && (box.bottom > innerHeight"
+            " || box.top < document.querySelector('.play').getBoundingClientRect().bottom)"
+        )
+        assert not covered
+    assert page.overflow() == []

@@ -128,7 +128,7 @@ const Strings = {
 
   model: {
     title: "The whole model",
-    intro: "Numbers flow down, in blue. Gradients flow back up, in orange. Choose a box to see all of its numbers.",
+    intro: "Numbers flow up, in blue, from the tokens at the bottom to the loss at the top. Gradients flow back down, in orange. Choose a box to see all of its numbers.",
     encoder: "Encoder",
     decoder: "Decoder",
     reads: (text) => `reads ${text}`,
@@ -137,6 +137,21 @@ const Strings = {
     memory: "memory",
     toMemory: "to cross-attention",
     loss: "Loss",
+  },
+  play: {
+    title: "Play the computation",
+    before: "step back",
+    after: "step forward",
+    play: "play",
+    pause: "pause",
+    slider: "Step",
+    speed: "Speed",
+    rate: (rate) => `${rate} arrays a second`,
+    step: (n, all, name) => `${n} of ${all}: ${name}`,
+    all: (all) => `All ${all} arrays are computed. Play shows them one after the other.`,
+    none: (all) => `Nothing is computed yet. ${all} arrays are to come.`,
+    keys: "Arrow keys step, and the space key plays.",
+    stepKeys: "Arrow keys step.",
   },
   places: {
     embedding: { name: "Embedding + position", text: "A row of E for each token, times √C, plus sinusoids." },

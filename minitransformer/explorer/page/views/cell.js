@@ -45,6 +45,8 @@ const CellView = (() => {
     for (const canvas of content.querySelectorAll(".map canvas")) {
       const { array } = canvas.dataset;
       Heatmap.update(canvas, { values: App.machine.data(array), ...frames(array, chosen) }, fresh);
+      const note = fresh && canvas.parentElement.querySelector(".rounding");
+      if (note) note.hidden = !App.machine.isRounding(array);
     }
     content.querySelector(".inspector").replaceWith(inspector(chosen));
     // the map that has the focus stays, so a screen reader has to be told what is chosen now
@@ -155,7 +157,7 @@ const CellView = (() => {
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
         element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", Lessons.link(machine.get(name))),
         planted(name),
-        machine.isRounding(name) && element("p", { class: "note" }, Strings.cell.rounding),
+        role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, Strings.cell.rounding),
         Heatmap.heatmap({
           name, values: machine.data(name), kind, width, ...frames(name, chosen),
           label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),

@@ -11,24 +11,31 @@ const ModelView = (() => {
     const text = Strings.model;
     const of = (stack) => machine.places.filter(({ stack: own, kind }) => own === stack && kind !== "matrix");
     content.append(
-      element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(),
+      element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(), PlayBar.bar(),
       element("div", { class: "stacks" },
         stack(text.encoder, of("source"), "source"), stack(text.decoder, of("target"), "target")));
-    drawMemory(content.querySelector(".stacks"));
-    update(content, false);
+    write(content);
   }
 
   const key = () => [];
 
-  /* The texts and pictures that change with the numbers. */
   function update(content, fresh) {
+    if (!fresh) return;
+    for (const canvas of content.querySelectorAll(".stacks canvas")) Heatmap.update(canvas, { values: App.machine.data(canvas.dataset.array) }, true);
+    write(content);
+  }
+
+  /* What changes with the numbers, except for the pictures. */
+  function write(content) {
     const { machine } = App;
     const { reads, writes, loss } = Strings.model;
     const spell = (name) => [...machine.data(name)].map(App.tokenText).join(" ");
     content.querySelector(".source .reads").textContent = reads(spell("source.ids"));
-    content.querySelector(".target .reads").textContent = `${reads(spell("target.ids"))}; ${writes(spell("output.ids"))}`;
+    content.querySelector(".target .reads").textContent = reads(spell("target.ids"));
+    content.querySelector(".target .writes").textContent = writes(spell("output.ids"));
     content.querySelector(".loss").textContent = `${loss} L = ${Show.number(machine.loss)}`;
-    for (const canvas of fresh ? content.querySelectorAll("canvas") : []) Heatmap.update(canvas, { values: machine.data(canvas.dataset.array) }, true);
+    drawMemory(content.querySelector(".stacks"));
+    PlayBar.show();
   }
 
   function legend() {
@@ -39,7 +46,7 @@ const ModelView = (() => {
       element("li", { class: "negative" }, Strings.legend.negative));
   }
 
-  /* The boxes of one stack. A sub-layer, and the norm that adds its input again, are framed together. */
+  /* The boxes of one stack, in the order of the computation: the style sheet lets them grow from the bottom up. A sub-layer, and the norm that adds its input again, are framed together. */
   function stack(title, places, name) {
     const parts = [];
     for (let n = 0; n < places.length; n++) {
@@ -54,16 +61,15 @@ const ModelView = (() => {
       }
     }
     return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }), parts,
-      name === "target" && element("a", { class: "box loss", href: App.link({ view: "cell", cell: "output.L[]" }), "data-cell": "output.L[]" }));
+      name === "target" && [element("p", { class: "reads writes" }), element("a", { class: "box loss", "data-array": "output.L", href: App.link({ view: "cell", cell: "output.L[]" }), "data-cell": "output.L[]" })]);
   }
 
   function edge(name, note = null) {
-    const { shape } = App.machine.get(name);
-    const { symbol } = App.machine.get(name);
+    const { shape, symbol } = App.machine.get(name);
     return element("div", { class: "edge", "data-edge": name, "aria-hidden": "true" },
-      App.state.show !== "gradients" && element("span", { class: "value arrow" }, "↓"),
+      App.state.show !== "gradients" && element("span", { class: "value arrow", "data-array": name }, "↑"),
       element("span", { class: "shape" }, `${symbol} (${shape.join(", ")})`),
-      App.state.show !== "values" && element("span", { class: "gradient arrow" }, "↑"),
+      App.state.show !== "values" && element("span", { class: "gradient arrow", "data-array": App.machine.partner(name) }, "↓"),
       note && element("small", {}, note));
   }
 
@@ -85,7 +91,7 @@ const ModelView = (() => {
         element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`,
           element("span", {}, kind === "value" ? Show.word(machine.get(array)) : Strings.legend.gradient)));
     };
-    return element("a", { class: `box ${place.kind}`, href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
+    return element("a", { class: "box", href: App.link({ view: "cell", cell: full }), "data-cell": full, "data-place": place.name },
       element("span", { class: "words" }, element("strong", {}, name), element("code", {}, place.name), element("span", { class: "text" }, text)),
       element("span", { class: "thumbnails" },
         state.show !== "gradients" && picture(full, "value"),
@@ -94,6 +100,7 @@ const ModelView = (() => {
 
   /* The line from the end of the encoder to each cross-attention, where the two stacks stand side by side. */
   function drawMemory(stacks) {
+    stacks.querySelector(".memory")?.remove();
     const edge = stacks.querySelector('[data-edge="M"]');
     const from = edge.getBoundingClientRect();
     const frame = stacks.getBoundingClientRect();
@@ -106,8 +113,8 @@ const ModelView = (() => {
       const middle = (from.right - frame.left + x1) / 2 - 6;
       const path = (shift) => `M${x0},${y0 + shift} H${middle + shift} V${y1 + shift} H${x1}`;
       return [
-        App.state.show !== "gradients" && element("path", { d: path(0), class: "value" }),
-        App.state.show !== "values" && element("path", { d: path(5), class: "gradient" }),
+        App.state.show !== "gradients" && element("path", { d: path(0), class: "value", "data-array": "M" }),
+        App.state.show !== "values" && element("path", { d: path(5), class: "gradient", "data-array": "dM" }),
       ].filter(Boolean);
     });
     stacks.append(element("svg", { class: "memory", width: frame.width, height: frame.height, "aria-hidden": "true" }, lines));
