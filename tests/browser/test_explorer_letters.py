@@ -73,6 +73,16 @@ def test_a_longer_word_of_known_letters_goes_to_the_second_model(page):
     assert written(page) == "topspot"[::-1]
 
 
+def test_a_name_can_be_typed_in_the_first_view(page):
+    open_explorer(page)
+    type_word(page, "Grace")
+    assert "This model of 12,888 numbers reverses words" in page.text("h1")
+    assert page.script("return App.words(App.written())") == "ecarg"
+    page.click("[data-focus=first-model]")
+    page.settle()
+    assert "This model of 826 numbers" in page.text("h1")
+
+
 def test_upper_case_is_lowered(page):
     open_explorer(page, START)
     type_word(page, " Ada ")
@@ -127,14 +137,18 @@ def test_what_is_kept_of_one_model_is_not_shown_for_the_other(page):
         assert page.script("return Experiments.missing(Experiments.allPairs()).length") >= 80
 
 
-def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path):
+@pytest.mark.parametrize("view", ["home", "train"])
+def test_failure_to_load_is_said_and_the_small_model_stays(page, tmp_path, view):
     folder = shutil.copytree(FOLDER, tmp_path / "page")
     (folder / "letters.js").unlink()
-    open_explorer(page, START, folder=folder)
-    type_word(page, "anna")
-    assert "could not be loaded" in page.text("form.inputs")
-    assert address(page) == START
+    open_explorer(page, f"view={view}", folder=folder)
+    type_into(page, "word", "anna")
+    page.wait(WAIT.replace('"#loading"', '"script[src^=letters]"'))
+    assert "could not be loaded" in page.text("#loading")
+    assert "anna" not in address(page)
     assert page.script("return MODEL.sizes.C") == 6
+    type_into(page, "word", "pot")
+    assert page.script("return document.querySelector('#loading')") is None
     assert [problem for problem in page.problems() if "letters.js" not in problem] == []
 
 

@@ -6,7 +6,6 @@ const Models = (() => {
   const SECOND = "letters", MOST = 8; // its longest words
   const LEARNED = 4; // letters of the longest words that the running example has learned
   const found = { "": MODEL }; // name in the address -> model
-  let failed = false; // whether the last attempt to load the second model has
 
   const isReady = (name) => MODEL === found[name];
 
@@ -17,14 +16,16 @@ const Models = (() => {
     return name in found;
   }
 
+  /* A line at the lower edge says so; what went wrong stands there until the next word is typed. */
   function load(name, done, fail) {
-    document.getElementById("loading")?.remove();
+    const line = Dom.element("p", { id: "loading", role: "status" }, Strings.models.loading);
     const script = Dom.element("script", {
-      src: `${name}.js`, onload: () => { found[name] = MODEL; failed = false; done(); },
-      onerror: () => { script.remove(); failed = true; fail(); },
+      src: `${name}.js`,
+      onload: () => { found[name] = MODEL; line.remove(); done(); },
+      onerror: () => { script.remove(); line.textContent = Strings.models.failed; fail(); },
     });
-    document.body.append(Dom.element("p", { id: "loading", role: "status" }, Strings.models.loading));
-    document.head.append(script);
+    document.getElementById("loading")?.remove();
+    document.body.append(line, script);
   }
 
   /* Whether the address may name this model: a person's own run stays alone. */
@@ -33,6 +34,7 @@ const Models = (() => {
   /* What is wrong with a typed word, and otherwise what it changes in the state: {problem, changes}; null for a person's own
      run. A word that the running example has not learned goes to the second model, where the page then stays. */
   function changes(text) {
+    document.getElementById("loading")?.remove();
     if (!found[""].example) return null;
     const word = text.trim().toLowerCase();
     const odd = [...word].find((letter) => !/[a-z]/.test(letter));
@@ -43,11 +45,9 @@ const Models = (() => {
     };
   }
 
-  /* Which model is shown if it is not the first, with the way back; or that the second could not be loaded. */
+  /* Which model is shown if it is not the first, with the way back. */
   function note() {
     const text = Strings.models;
-    document.getElementById("loading")?.remove();
-    if (failed) return Dom.element("p", { class: "problem", role: "alert" }, text.failed);
     if (MODEL === found[""]) return null;
     const count = Object.values(MODEL.weights.trained).reduce((sum, rows) => sum + Engine.flatten(rows).length, 0);
     return Dom.element("p", { class: "note model" }, `${text.second(count.toLocaleString(Strings.language), MOST)} `, Dom.element("button", {
