@@ -83,6 +83,20 @@ def test_a_name_can_be_typed_in_the_first_view(page):
     assert "This model of 826 numbers" in page.text("h1")
 
 
+def test_what_is_done_while_it_loads_is_not_lost_and_loads_it_once(page):
+    open_explorer(page, START)
+    page.script("App.set({word: 'grace', model: 'letters'}); App.set({view: 'compare'})")
+    page.wait(WAIT)
+    drawn(page)
+    assert address(page) == "view=compare&word=grace&model=letters"
+    assert scripts_of(page) == 1
+    page.reload()
+    page.script("App.set({view: 'train', word: '', model: ''})")  # back before it is there, or after
+    page.settle()
+    page.wait(WAIT)
+    assert page.script("return [MODEL.sizes.C, App.machine.sizes.C]") == [6, 6]
+
+
 def test_upper_case_is_lowered(page):
     open_explorer(page, START)
     type_word(page, " Ada ")

@@ -18,6 +18,7 @@ const Models = (() => {
 
   /* A line at the lower edge says so; what went wrong stands there until the next word is typed. */
   function load(name, done, fail) {
+    if (document.querySelector(`script[src="${name}.js"]`)) return; // it is on its way, and will call done()
     const line = Dom.element("p", { id: "loading", role: "status" }, Strings.models.loading);
     const script = Dom.element("script", {
       src: `${name}.js`,
