@@ -5,8 +5,12 @@ import pytest
 
 from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example, numbers
+from minitransformer.explorer.export import model_data
+from minitransformer.explorer.folder import write_page
+from minitransformer.explorer.writing import SPECIAL, Writing
+from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.vocabulary import EOS
-from tests.browser.cases import example_of
+from tests.browser.cases import example_of, scrambled
 from tests.browser.explorer import FOLDER, VIEWS, address, open_explorer, type_into
 
 pytestmark = pytest.mark.exhaustive
@@ -153,6 +157,50 @@ def test_another_word_is_written(page):
     assert page.script(SHOWN)["written"] == list("pot")
     type_into(page, "word", "")
     assert page.text(".problem") == page.script("return Strings.input.empty")
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    """The page with a model of two layers that reads and writes tokens, each a word; and the layers' numbers."""
+    tokens = (*SPECIAL, *(f"token{n}" for n in range(20)))
+    config = TransformerConfig(len(tokens), d_model=8, num_heads=2, d_ff=8, num_layers=2, dropout=0.0)
+    model = scrambled(3, Transformer(config, seed=0, dtype=np.float64))
+    write_page(model_data(model, Writing(tokens, " ", lambda text: []), list(range(3, 18))), tmp_path / "page")
+    return tmp_path / "page"
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_long_sentences_have_room_and_their_lines_are_those_of_the_last_layer(page, sentences, width):
+    open_explorer(page, folder=sentences, width=width)
+    shown = page.script(SHOWN)
+    assert page.overflow() == []
+    assert shown["read"] == [f"token{n}" for n in range(15)] + ["end"]
+    assert "reads one text and writes another" in shown["heading"]
+    assert page.text(".side .result").endswith(page.script("return Strings.home.unchecked"))
+    assert "token written" in page.script("return document.getElementById('looks0').textContent")
+    S, T, p = page.script("""
+        const {source} = App.ids(), name = "decoder2.cross.p";
+        const machine = App.build({sequences: {source, target: App.written()}});
+        const {S, T} = machine.sizesAt(machine.get(name).place);
+        return [S, T, [...machine.data(name)]];
+    """)
+    means = np.reshape(p, (2, T, S)).mean(axis=0)[: len(shown["arcs"])]
+    np.testing.assert_allclose(shown["arcs"], means, atol=1e-12)
+
+
+def test_a_name_is_written_by_the_model_with_all_letters(page):
+    open_explorer(page)
+    type_into(page, "word", "Charlie")
+    page.wait("""
+        const done = arguments[0];
+        (function look() { document.querySelectorAll(".read li").length === 7 ? done() : setTimeout(look, 20) })();
+    """)
+    shown = page.script(SHOWN)
+    assert "".join(shown["read"]) == "charlie"
+    assert "".join(shown["written"]) == "eilrahc"
+    count = page.script("return Object.values(MODEL.weights.trained).flat(Infinity).length")
+    assert shown["heading"].startswith(f"This model of {count:,} numbers reverses words.")
+    assert page.text(".side .verdict") == page.script("return Strings.home.right")
 
 
 def test_search_engines_and_previews_have_a_description(page):

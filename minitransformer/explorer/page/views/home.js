@@ -93,7 +93,7 @@ const HomeView = (() => {
     const bars = ({ id, share }) => element("li", { style: `--share: ${100 * share}%` },
       element("span", {}, name(id)), " ", element("b", {}, text.percent(share)));
     return element("figure", { class: MODEL.separator ? "letters words" : "letters", style: `--columns: ${columns}` },
-      element("p", { class: "side" }, text.writes, " ", verdict(target)),
+      element("p", { class: "side" }, text.writes, " ", element("span", { class: "result", style: `--n: ${letters.length}` }, verdict(target))),
       element("ul", { class: "unseen" }, letters.map((letter, t) =>
         element("li", { id: `looks${t}` }, sentence(keys, letters, t), " ", all(keys, letter)))),
       element("div", { class: "across" },
