@@ -7,8 +7,8 @@ from minitransformer.decoding import greedy_decode
 from minitransformer.example import load_example, numbers
 from minitransformer.explorer.export import model_data
 from minitransformer.explorer.folder import write_page
-from minitransformer.explorer.writing import SPECIAL, Writing
-from minitransformer.models import Transformer, TransformerConfig
+from minitransformer.explorer.writing import SPECIAL, Writing, toy_writing
+from minitransformer.models import GPT, Transformer, TransformerConfig
 from minitransformer.vocabulary import EOS
 from tests.browser.cases import example_of, scrambled
 from tests.browser.explorer import FOLDER, VIEWS, address, open_explorer, type_into
@@ -186,6 +186,26 @@ def test_long_sentences_have_room_and_their_lines_are_those_of_the_last_layer(pa
     """)
     means = np.reshape(p, (2, T, S)).mean(axis=0)[: len(shown["arcs"])]
     np.testing.assert_allclose(shown["arcs"], means, atol=1e-12)
+
+
+def test_letters_of_a_gpt_look_at_those_before_them(page, tmp_path):
+    writing = toy_writing("reverse")
+    config = TransformerConfig(
+        len(writing.tokens), d_model=8, num_heads=2, d_ff=8, num_layers=2, dropout=0.0, max_len=20, norm="pre"
+    )
+    model = scrambled(3, GPT(config, seed=0, dtype=np.float64))
+    write_page(model_data(model, writing, writing.encode("stop")), tmp_path / "page")
+    open_explorer(page, folder=tmp_path / "page", width=360)
+    shown = page.script(SHOWN)
+    assert page.overflow() == []
+    assert (
+        page.script("return document.querySelector('.primary').getAttribute('href')") == "#view=cell"
+    )  # it has no tour
+    assert [bars[0].split()[0] for bars in shown["likely"]] == shown["written"]
+    assert shown["read"] == [*"stop", "end", *shown["written"][:-1]]
+    for t, weights in enumerate(shown["arcs"]):
+        assert sum(weights) == pytest.approx(1)
+        assert [weight > 0 for weight in weights] == [i < 5 + t for i in range(len(weights))]
 
 
 def test_a_name_is_written_by_the_model_with_all_letters(page):

@@ -11,6 +11,7 @@ const HomeView = (() => {
   function render(content) {
     const text = Strings.home;
     const shown = writing();
+    const hasTour = Boolean(Stations.road(App.machine)); // a GPT has none
     const figure = picture(shown);
     const key = JSON.stringify([MODEL.title, App.weights, App.state.word, shown.target]);
     figure.classList.toggle("writing", key !== written);
@@ -18,7 +19,7 @@ const HomeView = (() => {
     content.append(
       element("h1", {}, text.heading(count(), does(shown))), figure,
       element("div", { class: "go" },
-        element("a", { class: "primary", href: App.link({ view: "tour" }) }, text.start),
+        element("a", { class: "primary", href: App.link({ view: hasTour ? "tour" : "cell" }) }, hasTour ? text.start : text.links.cell),
         element("button", { type: "button", class: "again", "data-focus": "again", onclick: () => again(figure) }, text.again)),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
         App.field("word", text.another), heads(),
@@ -27,10 +28,10 @@ const HomeView = (() => {
 
   const count = () => App.machine.weights().reduce((sum, name) => sum + App.machine.get(name).size, 0).toLocaleString(Strings.language);
 
-  function does({ keys, target }) {
+  function does({ target }) {
     const text = Strings.home;
     if (!Object.hasOwn(text.tasks, MODEL.task)) {
-      const [read, write] = [App.words(keys.filter((id) => id > Engine.EOS)), App.words(target) || text.nothing];
+      const [read, write] = [App.words(App.ids().source.filter((id) => id > Engine.EOS)), App.words(target) || text.nothing];
       return read.length + write.length > LONG ? text.texts : text.unknown(read, write);
     }
     return App.weights === "untrained" ? text.untrained(text.tasks[MODEL.task][1]) : text.tasks[MODEL.task][0];
