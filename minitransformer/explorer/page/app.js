@@ -314,7 +314,7 @@ const App = (() => {
   /* --- the frame --- */
 
   /* Somebody who has just come needs no settings yet. */
-  const quiet = () => state.view === "home" || Boolean(state.embed);
+  const quiet = () => ["home", "tour"].includes(state.view) || Boolean(state.embed);
 
   function header() {
     const links = Object.entries(Strings.views).map(([view, text]) => element("a", {
@@ -323,7 +323,7 @@ const App = (() => {
     }, text));
     return element("header", { class: "top" },
       element("a", { class: "skip", href: "#content", onclick: (event) => { event.preventDefault(); document.getElementById("content").focus(); } }, Strings.skip),
-      element("div", { class: "title" }, !quiet() && element("strong", {}, title()), element("span", {}, Strings.heading)),
+      element("div", { class: "title" }, state.view !== "home" && element("strong", {}, title()), element("span", {}, Strings.heading)),
       element("nav", { "aria-label": Strings.navigation }, links));
   }
 
@@ -349,7 +349,7 @@ const App = (() => {
   }
 
   function inputs() {
-    if (quiet() || state.view === "tour") return element("form", { hidden: true });
+    if (quiet()) return element("form", { hidden: true });
     const text = Strings.input;
     const choice = (name, options, chosen = state[name]) => element("label", {}, text[name], element("select", {
       "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
@@ -436,7 +436,7 @@ const App = (() => {
     const { padding, smoothing, show } = state;
     replace(frame, [
       differs("header", [title(), link()]) && header(),
-      differs("inputs", [MODEL, quiet(), state.view === "tour", title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
+      differs("inputs", [MODEL, quiet(), title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
       status(),
       differs("content", contentKey()) && element("main", { id: "content", tabindex: -1, class: `view-${state.view}` }),
       differs("footer", [MODEL]) && footer(),

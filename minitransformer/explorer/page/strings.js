@@ -561,8 +561,7 @@ const Strings = {
     truth: (truth) => `It is: ${truth}.`,
     agree: (truth) => `So it is: ${truth}.`,
     differ: (mine, truth) => `You said: ${mine}. It is: ${truth}.`,
-    close: (mine, truth) => `You said ${mine}, and it is ${truth}: as close as one can guess.`,
-    near: (mine, truth) => `You said ${mine}, and it is ${truth}: the right sign, and about the right size.`,
+    close: (mine, truth) => `You said ${mine}, and it is ${truth}: very close.`,
     sign: (mine, truth) => `You said ${mine}: the sign is right, and the number is ${truth}.`,
     far: (mine, truth) => `You said ${mine}, and it is ${truth}.`,
     arrives: (name) => `What we have: ${name}`,
@@ -579,7 +578,7 @@ const Strings = {
       text: ({ row, right, percent, smooth }) => `In the row ${row}, the model must write “${right}”, and gives it ${percent}. The loss of the row is `
         + (smooth ? "−log of what it gives, averaged over the smoothed labels." : "−log of this."),
       ask: () => "How much is it? A probability of 100 % costs 0, and one of 50 % costs 0.69.",
-      why: () => "The logarithm asks how surprised one must be: half the probability always costs 0.69 more.",
+      why: () => "Half the probability always costs 0.69 more. The formula is −log p with the logits z in it, and their largest, m, taken out.",
     },
     logits: {
       name: "the logits", lesson: "03_softmax_cross_entropy",
@@ -663,9 +662,11 @@ const Strings = {
       number: "number", factor: "factor", value: "gradient", again: "Once more",
       times: (factor) => `× ${factor}`,
       product: (product, sum) => `The factors multiply to ${product}, which our road brings. The whole gradient, ${sum}, is the sum over all roads.`,
-      lessons: ["The lessons", "derive each of these lines: “minitransformer lesson” in a terminal lists them."],
-      broken: ["Break it", "plants a mistake in one of these lines, and asks you who will notice."],
-      sit: ["The sitting", "lets you write this way yourself, with pencil and code: “minitransformer sit” in a terminal."],
+      doors: ["The lessons", "Break it", "The sitting"],
+      lead: [
+        "derive each of these lines: “minitransformer lesson” lists them in a terminal.", "plants a mistake in such a line, and asks who will notice.",
+        "lets you write all of it yourself: “minitransformer sit” in a terminal.",
+      ],
     },
   },
 

@@ -55,11 +55,7 @@ const TourView = (() => {
   }
 
   /* Facts with numbers as people read them. */
-  function told(facts) {
-    if (typeof facts === "number") return Show.number(facts);
-    if (Array.isArray(facts)) return facts.map(told);
-    return facts instanceof Object ? Object.fromEntries(Object.entries(facts).map(([name, fact]) => [name, told(fact)])) : facts;
-  }
+  const told = (facts) => JSON.parse(JSON.stringify(facts, (_, fact) => (typeof fact === "number" ? Show.number(fact) : fact)));
 
   /* A page of the lessons, with a link where they are a part of the same site. */
   function onSite(page, text, otherwise = "strong") {
@@ -111,8 +107,8 @@ const TourView = (() => {
     const words = Strings.tour, truth = options ? right.map((option) => optionText(option, text, facts)).join(", ") : Show.number(number);
     if (guess === null) return words.truth(truth);
     if (options) return (right.includes(guess) ? words.agree : words.differ)(optionText(guess, text, facts), truth);
-    const off = Math.abs(guess - number) / (to - from), sameSign = Math.sign(guess) === Math.sign(number);
-    return words[off < 0.03 ? "close" : off < 0.12 ? "near" : sameSign ? "sign" : "far"](Show.number(guess), truth);
+    const off = Math.abs(guess - number) / (to - from), sameSign = guess * number > 0;
+    return words[off < 0.05 ? "close" : sameSign ? "sign" : "far"](Show.number(guess), truth);
   }
 
   /* What arrives, and once the guess is made, what becomes of it; the row is framed. */
@@ -131,14 +127,11 @@ const TourView = (() => {
     const text = Strings.tour.end, way = Stations.factors(road), product = way.reduce((all, { factor }) => all * factor, 1);
     const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, toCell(cell, App.cellText(cell.name, cell.flat))),
       element("td", {}, text.times(Show.number(factor))), element("td", {}, Show.number(number))));
-    const doors = [
-      [onSite("README", text.lessons[0]), text.lessons[1]], [element("a", { href: App.link({ view: "break" }) }, text.broken[0]), text.broken[1]],
-      [onSite("one_sitting", text.sit[0]), text.sit[1]],
-    ];
+    const doors = [onSite("README", text.doors[0]), element("a", { href: App.link({ view: "break" }) }, text.doors[1]), onSite("one_sitting", text.doors[2])];
     return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),
       TrainView.table([text.number, text.factor, text.value], rows),
       element("p", {}, text.product(Show.number(product), Show.number(way.at(-1).number))),
-      element("ul", {}, doors.map(([door, leads]) => element("li", {}, door, " ", leads))),
+      element("ul", {}, doors.map((door, n) => element("li", {}, door, " ", text.lead[n]))),
       element("div", { class: "onward" }, button(Strings.tour.back, () => go(END - 1)), button(text.again, () => { said.clear(); go(1); })));
   }
 
