@@ -5,7 +5,7 @@ const Stations = (() => {
 
   const NUDGES = [1, 1e-5, 1e-12];
   const RATES = [0.01, 0.1, 10]; // of one step down the gradient
-  const STEPS = 50, PATIENCE = 200; // milliseconds for so many steps
+  const STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
   const ZERO = 1e-12;
   const SIGNS = ["negative", "zero", "positive"];
   const sign = (x, zero = ZERO) => (Math.abs(x) < zero ? "zero" : x > 0 ? "positive" : "negative");
@@ -113,29 +113,28 @@ const Stations = (() => {
       return { cell: weight, before: weight.name, after: dW.name, facts: { gradient, errors }, options: NUDGES.map(String), right, play };
     },
     step({ machine }) {
-      const before = descend(0, 0).losses[0], after = RATES.map((rate) => descend(rate, 1).losses[1]);
+      const weights = "untrained" in MODEL.weights ? "untrained" : App.weights, twin = App.build({ weights });
+      const before = twin.loss, after = RATES.map((rate) => descend(twin, rate, 1)[1]);
       const count = machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0);
       const right = RATES.filter((_, n) => after[n] === Math.min(...after)).map(String);
-      const curve = (rate) => descend(rate, STEPS).losses;
+      const curve = (rate) => descend(twin, rate, STEPS);
       const tell = (rate, losses) => Strings.tour.stepped(...[rate, losses[0], losses[1], losses.at(-1), losses.length - 1].map(Show.number));
       const facts = { count, loss: before, after, lower: after.filter((loss) => loss < before).length };
       return {
-        cell: { name: "output.L", flat: 0 }, weights: start(), facts, options: RATES.map(String), right, play: { from: -3, to: 1, start: -1, tell, curve },
+        cell: { name: "output.L", flat: 0 }, weights, facts, options: RATES.map(String), right, play: { from: -3, to: 1, start: -1, tell, curve },
       };
     },
   };
 
-  const start = () => ("untrained" in MODEL.weights ? "untrained" : App.weights);
-
-  /* Steps from untrained weights, without Adam: each weight goes by -rate times its gradient. */
-  function descend(rate, steps) {
-    const step = (machine) => machine.weights().forEach((name) => {
-      const weights = machine.data(name);
-      machine.data(machine.partner(name)).forEach((g, n) => { weights[n] -= rate * g; });
-    });
-    const run = new Training.Run(App.build({ weights: start() }), { steps: 0, step(machine) { this.steps++; step(machine); } });
+  /* The losses of steps without Adam, each weight by -rate times its gradient; afterwards the weights are what they were. */
+  function descend(machine, rate, steps) {
+    const arrays = machine.weights().map((name) => [machine.data(name), machine.data(machine.partner(name)), name]);
+    const descent = { steps: 0, step() { this.steps++; arrays.forEach(([w, g]) => g.forEach((x, n) => { w[n] -= rate * x; })); } };
+    const run = new Training.Run(machine, descent);
     run.advance(steps, PATIENCE);
-    return run;
+    arrays.forEach(([w, , name]) => w.set(run.start[name]));
+    machine.run();
+    return run.losses;
   }
 
   return { road, factors, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };
