@@ -9,10 +9,11 @@ from minitransformer.explorer import page_folder
 from minitransformer.explorer.export import position_tables, sizes_of
 from minitransformer.vocabulary import EOS
 
-SCRIPTS = ("data.js", "language.js", "formulas.js", "engine.js", "mistakes.js")
+SCRIPTS = ("data.js", "language.js", "formulas.js", "engine.js", "mistakes.js", "line.js")
 BUILD = """
 function build({sizes, options, weights, PE, ids, smoothing, eps, allowed, edits}) {
-  const planted = Mistakes.list.find(({id}) => id === options.mistake)?.options ?? options;
+  const listed = Mistakes.list.find(({id}) => id === options.mistake)?.options ?? options;
+  const planted = options.line ? OwnLine.read(options.line).mistake.options : listed;
   const lengths = {S: ids.source.length, T: ids.target.length + 1};
   const machine = Engine.build(sizes, {...lengths, eps, smoothing, ...planted});
   for (const [name, flat, amount] of edits) machine.edit(name, flat, amount);

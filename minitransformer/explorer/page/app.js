@@ -7,10 +7,10 @@ const App = (() => {
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "", model: "",
-    station: 1, head: "", embed: "", turn: "",
+    line: "", station: 1, head: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "station", "head", "embed", "turn"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "line", "station", "head", "embed", "turn"]); // they change no number
   const MOST_STEPS = 1000;
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam
@@ -26,7 +26,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, trained, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -46,7 +46,6 @@ const App = (() => {
     if (!Object.hasOwn(VIEWS, state.view) || state.view === "embed") state.view = DEFAULTS.view;
     if (state.embed) state.view = "embed";
     if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = "";
-    if (state.mistake && !Mistakes.list.some(({ id }) => id === state.mistake)) state.mistake = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
     if (!["", "guessed", "skip"].includes(state.look)) state.look = "";
     state.steps = Math.max(0, Math.min(MOST_STEPS, Math.floor(state.steps)));
@@ -55,6 +54,7 @@ const App = (() => {
     state.smoothing = state.smoothing ? 0.1 : 0;
     if (!Models.isKnown(state.model)) state.model = "";
     if (!Models.use(state.model, open, withoutModel)) return false;
+    if (!planted()) state.mistake = "";
     refused = null;
     for (const name of ["word", "answer"]) {
       const why = problem(state[name]);
@@ -172,14 +172,15 @@ const App = (() => {
     const rows = Training.rowsOf(machine);
     const allRight = rows.every((row) => row.right === row.written); // then its own tokens are the given ones
     const weights = Object.fromEntries(machine.weights().map((name) => [name, machine.data(name)]));
-    made.written = { steps, ids: allRight ? target.filter((id) => id !== Engine.PAD) : decode(weights, source, mistakeOptions()) };
+    made.written = { steps, ids: allRight ? target.filter((id) => id !== Engine.PAD) : decode(weights, source, planted()?.options) };
     return made.written.ids;
   }
 
   /* --- computing --- */
 
-  function mistakeOptions(id = state.mistake) {
-    return Mistakes.list.find((mistake) => mistake.id === id)?.options ?? {};
+  /* The mistake of an id; "own" is the line that the reader has written. Undefined if there is none. */
+  function planted(id = state.mistake) {
+    return id === "own" ? OwnLine.read(state.line).mistake : Mistakes.list.find((mistake) => mistake.id === id);
   }
 
   /* The weights of the state. If nobody has chosen, training begins with the untrained ones, and what came of it is shown
@@ -196,7 +197,7 @@ const App = (() => {
     sequences ??= ids();
     const machine = Engine.build(MODEL.sizes, {
       S: sequences.source.length, T: sequences.target.length + 1, eps: MODEL.norm_eps,
-      smoothing: state.smoothing, ...mistakeOptions(mistake),
+      smoothing: state.smoothing, ...planted(mistake)?.options,
     });
     for (const { name, flat, amount } of changes) {
       const array = machine.arrays.get(name);
@@ -216,8 +217,8 @@ const App = (() => {
 
   /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
   function compute() {
-    const { model, word, answer, padding, smoothing, mistake, edits: byHand, lr, steps } = state;
-    const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, byHand, lr]);
+    const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
+    const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
     if (made?.key !== key || made.steps > steps) {
       made = Object.assign(trained(build(), 0), { key });
       whenIdle(made.machine.warmUp());
@@ -397,7 +398,7 @@ const App = (() => {
       !right && [" · ", text.predicts(predicted)],
       state.steps > 0 && [" · ", text.steps(state.steps)],
       edited > 0 && [" · ", text.edits(edited)],
-      state.mistake && element("span", { class: "planted" }, " · ", text.mistake(Strings.mistakes[state.mistake].name), " ",
+      state.mistake && element("span", { class: "planted" }, " · ", state.mistake === "own" ? Strings.line.planted(state.line) : text.mistake(Strings.mistakes[state.mistake].name), " ",
         button(text.remove, () => set({ mistake: "" }))),
       changed() && !untouched && [" ", button(text.undo, undo, past.length === 0), " ", button(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
   }

@@ -37,7 +37,7 @@ const Engine = (() => {
       const { C, H, D, F, V } = this.sizes;
       const t = this.lengths[rows];
       const i = this.lengths[keys];
-      return { ...this.sizes, T: t, S: i, t, j: t, i, h: H, d: D, c: C, f: F, w: V, g: H * D };
+      return { ...this.sizes, T: t, S: i, t, i, j: i, h: H, d: D, c: C, f: F, w: V, g: H * D };
     }
 
     addArray(place, symbol, role, shape, letters, definition = null) {

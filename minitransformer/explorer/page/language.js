@@ -21,33 +21,51 @@ const Language = (() => {
   const REDUCTIONS = new Set(["sum", "max"]);
   const compiled = new Map(); // code -> function: the browser has made it fast by the time that another machine needs it
 
+  /* What is wrong with a line, and where. */
+  class Problem extends Error {
+    constructor(text, kind, at, length, facts = {}) {
+      super(`${kind} at ${at} of ${text}`);
+      Object.assign(this, { kind, at, length, facts });
+    }
+  }
+
   function tokenize(text) {
     const tokens = [];
     TOKEN.lastIndex = 0;
-    while (TOKEN.lastIndex < text.length) {
+    for (let from = 0; from < text.length; from = TOKEN.lastIndex) {
       const match = TOKEN.exec(text);
-      if (!match) throw new Error(`cannot read the formula ${text}`);
-      const [, name, number, sign] = match;
-      tokens.push(name ? { name } : number ? { number: Number(number) } : { sign });
+      if (!match) {
+        const found = text.slice(from).trimStart();
+        throw new Problem(text, "sign", text.length - found.length, 1, { found: String.fromCodePoint(found.codePointAt(0)) });
+      }
+      const [all, name, number, sign] = match;
+      const end = from + all.length;
+      tokens.push({ name, number: number && Number(number), sign, at: end - all.trimStart().length, end });
     }
     return tokens;
   }
 
   /* The definition "target = expression" -> {symbol, index, indices, expression, text}. `index` are the expressions in
-     the brackets of the target, and `indices` the names of the loops that they need. */
-  function parse(text) {
+     the brackets of the target, and `indices` the names of the loops that they need. A name ends at `end`, its brackets
+     at `stop`, and the expression begins at `start`. In a `loose` line, a name may lack brackets, and nothing says yet
+     what it is. */
+  function parse(text, loose = false) {
     const tokens = tokenize(text);
     const bound = new Set();
     let at = 0;
     const peek = (sign) => tokens[at]?.sign === sign;
     const take = (sign) => peek(sign) && Boolean(++at);
+    const stop = () => tokens[at - 1].end;
+    function fail(kind, facts, { at: from, end } = tokens[at] ?? { at: text.length, end: text.length + 1 }) {
+      throw new Problem(text, kind, from, end - from, { found: text.slice(from, end), ...facts });
+    }
     function expect(sign) {
-      if (!take(sign)) throw new Error(`${sign} expected in ${text}`);
+      const factor = tokens[at] && (tokens[at].sign === undefined || peek("(")); // perhaps a * is missing before it
+      if (!take(sign)) fail("expected", { wanted: sign, factor });
     }
     function takeName() {
-      const name = tokens[at++]?.name;
-      if (!name) throw new Error(`a name expected in ${text}`);
-      return name;
+      if (!tokens[at]?.name) fail("name");
+      return tokens[at++].name;
     }
     const list = (read) => {
       const items = [read()];
@@ -68,30 +86,36 @@ const Language = (() => {
       if (take("-")) return { op: "negative", a: power() };
       const node = primary();
       if (!take("^")) return node;
-      const power = tokens[at++]?.number;
-      if (!Number.isInteger(power)) throw new Error(`a whole number expected after ^ in ${text}`);
-      return { op: "square", a: node, power };
+      const times = tokens[at]?.number;
+      if (!Number.isInteger(times) || times < 2 || times > 9) fail("power");
+      at++;
+      return { op: "square", a: node, power: times };
     }
     function condition() {
       const a = sum();
-      const test = tokens[at++]?.sign;
-      if (!(test in TESTS)) throw new Error(`a comparison expected in ${text}`);
+      const test = tokens[at]?.sign;
+      if (!Object.hasOwn(TESTS, test ?? "")) fail("comparison");
+      at++;
       return { test, a, b: sum() };
     }
     function reduction(op) {
-      expect("[");
+      if (!peek("[")) fail("reduction", { name: op }, tokens[at - 1]);
+      at++;
+      const first = at;
       const over = list(takeName);
-      over.forEach((name) => bound.add(name));
+      const names = tokens.slice(first, at).filter(({ name }) => name);
+      const inner = over.filter((name) => !bound.has(name)); // the others are hidden, and come back
+      inner.forEach((name) => bound.add(name));
       const where = take(":") ? condition() : null;
       expect("]");
       expect("(");
       const a = sum();
       expect(")");
-      over.forEach((name) => bound.delete(name));
-      return { op, over, where, a };
+      inner.forEach((name) => bound.delete(name));
+      return { op, over, names, where, a };
     }
     function primary() {
-      if (at === tokens.length) throw new Error(`the formula ends too early: ${text}`);
+      if (at === tokens.length) fail("early");
       if (take("(")) {
         const node = sum();
         expect(")");
@@ -105,26 +129,33 @@ const Language = (() => {
         expect("]");
         return { op: "bracket", where };
       }
-      const name = takeName();
+      const token = tokens[at];
+      const { name, end } = token;
+      if (!name) fail("value");
+      at++;
       if (REDUCTIONS.has(name)) return reduction(name);
-      if (FUNCTIONS.has(name)) {
+      if (FUNCTIONS.has(name) || peek("(")) {
+        if (!FUNCTIONS.has(name)) fail("function", { name }, token);
         expect("(");
         const parts = list(sum);
         expect(")");
-        if (parts.length !== (PAIRS.has(name) ? 2 : 1)) throw new Error(`${name} has other arguments in ${text}`);
-        return { op: name, a: parts[0], b: parts[1] };
+        if (parts.length !== (PAIRS.has(name) ? 2 : 1)) fail("function", { name }, token);
+        return { op: name, a: parts[0], b: parts[1], at: token.at, end };
       }
       if (take("[")) {
         const index = list(sum);
         expect("]");
-        return { op: "cell", name, index };
+        if (peek("(")) fail("function", { name }, token);
+        return { op: "cell", name, index, at: token.at, end, stop: stop() };
       }
+      if (loose) return { op: "name", name, at: token.at, end };
       if (bound.has(name)) return { op: "index", name };
-      if (/^[a-z]$/.test(name)) throw new Error(`${name} is no index here: ${text}`);
+      if (/^[a-z]$/.test(name)) fail("unbound", { name }, token);
       return { op: "size", name };
     }
 
     const symbol = takeName();
+    const { end } = tokens[0];
     let index = [];
     const indices = [];
     if (take("[")) {
@@ -138,10 +169,12 @@ const Language = (() => {
       index = list(sum);
       expect("]");
     }
+    const definition = { symbol, index, indices, text, end, stop: stop() };
     expect("=");
+    const start = stop();
     const expression = sum();
-    if (at !== tokens.length) throw new Error(`the formula goes on after its end: ${text}`);
-    return { symbol, index, indices, expression, text };
+    if (at !== tokens.length) expect("the end");
+    return { ...definition, start, expression };
   }
 
   const TESTS = {
@@ -270,7 +303,7 @@ const Language = (() => {
     const keep = (value) => ({ re: fresh(value.re), im: value.im && fresh(value.im) });
 
     function size(name) {
-      if (sizes[name] === undefined) throw new Error(`${name} has no size: ${definition.text}`);
+      if (!Object.hasOwn(sizes, name)) throw new Error(`${name} has no size: ${definition.text}`);
       return sizes[name];
     }
     function offset(name, index) {
@@ -382,5 +415,5 @@ const Language = (() => {
     return compiled.get(code);
   }
 
-  return { parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, isZero, compile };
+  return { Problem, parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, isZero, compile };
 })();

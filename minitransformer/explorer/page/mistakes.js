@@ -131,9 +131,12 @@ const Mistakes = (() => {
       kind: "backward",
       lines: { output: { dz: "dz[t,w] = 1[ids[t] != 0] * (p[t,w] - p_star[t,w])" } },
     },
-  ].map(({ id, kind, lines = {}, only = null, causal = true }) => ({
-    id, kind, lines, only, causal, options: { replaced: lines, only, causal },
-  }));
+  ].map(make);
+
+  /* A mistake with its options; also for a line that the reader has written. */
+  function make({ id, kind, lines = {}, only = null, causal = true }) {
+    return { id, kind, lines, only, causal, options: { replaced: lines, only, causal } };
+  }
 
   /* What a detector is run with. `right` and `wrong` build a machine and run it; they take other ids if asked. */
   function context(model, { weights, source, target, mistake = null, smoothing = 0, steps = STEPS }) {
@@ -295,5 +298,5 @@ const Mistakes = (() => {
     { id: "leak", run: leak }, { id: "padding", run: padding }, { id: "formula", run: formula },
   ];
 
-  return { list, context, detectors, differences, EXACT };
+  return { list, make, context, detectors, differences, EXACT };
 })();

@@ -157,7 +157,7 @@ const Show = (() => {
         case "*": return [[...strong(node.a, at), plain(" · "), ...strong(node.b, at)], PRODUCT];
         case "/": return [[...strong(node.a, at), plain(" / "), ...strong(node.b, at, ATOM)], PRODUCT];
         case "negative": return [[plain("−"), ...strong(node.a, at)], SUM];
-        case "square": return [[...strong(node.a, at, ATOM), plain("²")], ATOM];
+        case "square": return [[...strong(node.a, at, ATOM), plain("⁰¹²³⁴⁵⁶⁷⁸⁹"[node.power])], ATOM];
         case "bracket": {
           const holds = Language.holds(node.where, scope, at);
           return [[{ text: "1[", zero: !holds }, ...condition(node.where, at), { text: "]", zero: !holds }], ATOM];

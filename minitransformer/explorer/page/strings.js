@@ -353,6 +353,58 @@ const Strings = {
     summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${found} of ${all}.`,
   },
 
+  line: {
+    name: "Your own line",
+    planted: (line) => `Your own line is planted: ${line}.`,
+    title: "Write a line yourself",
+    task: "Can you write the line of an array so that nobody rings? Take ds, the gradient of the scores, or any other array.",
+    field: "Your line",
+    plant: "Plant it",
+    help: "A name without brackets has its usual indices: p is p[h,t,i]. A sum over the keys is sum[i](…). The line stands for all places that have such an "
+      + "array; cross.ds is one of them.",
+    begin: "Or begin with one of these, in which something is missing:",
+    yours: "your line",
+    same: "This is the line of the page itself.",
+    show: "Show the right line",
+    share: "Copy a link to this line",
+    again: "Somebody rings, so the line is wrong. Change it until nobody does.",
+    unseen: "Nobody rings, but some numbers are wrong all the same. Would you find another test?",
+    solved: (most) => `Nobody rings, and they are right: all arrays agree with those of the page's own line to within ${most}.`,
+    at: (place) => `Character ${place}:`,
+    problems: {
+      sign: ({ found }) => `“${found}” is no sign of these formulas.`,
+      name: ({ found }) => (found ? `A name belongs here, not “${found}”.` : "A name belongs here. A line begins with an array, as in ds = p*dp."),
+      value: ({ found }) => `A number, a name or a bracket belongs here, not “${found}”.`,
+      early: () => "The line ends too early. A number, a name or a bracket should follow.",
+      expected: ({ wanted, found, factor }) => {
+        if (wanted === "=") return "An = belongs here, after the name of the array, as in ds = p*dp.";
+        if (wanted === "the end") return factor ? `“${found}” cannot follow here. Is a * missing before it?` : `“${found}” cannot follow here.`;
+        return `A “${wanted}” is missing here.${factor ? " Or is it a *?" : ""}`;
+      },
+      power: () => "After ^ comes a whole number from 2 to 9.",
+      comparison: () => "A comparison belongs here: ==, !=, >, <, >= or <=.",
+      reduction: ({ name }) => `${name} must say over which index, as in ${name}[i](…).`,
+      "function": ({ name }) => `${name} is no function that can be used here. There are sqrt, exp, log and relu, and sum[i](…) and max[i](…).`,
+      long: ({ most }) => `A line has at most ${most} characters.`,
+      cost: () => "This line has too many terms: it would take the browser too long.",
+      other: () => "This line cannot be computed.",
+      target: ({ name, near }) => `No array is called ${name}.${Strings.line.near(near)}`,
+      place: ({ name, near }) => `No place is called ${name}.${Strings.line.near(near)}`,
+      fixed: ({ name, near }) => `${name} is given, and no line computes it.${Strings.line.near(near)}`,
+      left: ({ name, index }) => `The indices of ${name} are ${index}. They can be left out.`,
+      unknown: ({ name, near }) => `There is no ${name} here.${Strings.line.near(near)}`,
+      itself: ({ name }) => `${name} cannot be computed from itself.`,
+      late: ({ name, target }) => `${name} is computed after ${target}, so it is not there yet.`,
+      indices: ({ name, index, given }) => `${name} has other indices: it is ${name}${index}, and here are ${given}.`,
+      fits: ({ name, index, number }) => `This counts something else than index ${number} of ${name}${index}.`,
+      index: ({ name }) => `An index of ${name} is a letter, or h*D+d.`,
+      letter: ({ name, letters }) => `“${name}” is no index. The indices are ${letters.join(", ")}.`,
+      unbound: ({ name }) => `The index ${name} has no value here. It gets one in sum[${name}](…).`,
+      loose: ({ name, index, letter }) => `${name} means ${name}${index}, and ${letter} has no value here. Put it into sum[${letter}](…), or write other indices.`,
+    },
+    near: (name) => (name ? ` Did you mean ${name}?` : ""),
+  },
+
   mistakes: {
     "no-scale": {
       name: "No 1/√D, forward and backward",

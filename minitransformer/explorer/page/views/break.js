@@ -9,9 +9,9 @@ const BreakView = (() => {
   let arriving = ""; // the id of the heading that a link which has just been followed leads to
   let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
 
-  const nameOf = (id) => (id ? Strings.mistakes[id].name : Strings.break.none);
-  const isShown = () => !App.state.mistake || App.state.look !== "";
-  const guesses = () => (App.state.look === "guessed" ? new Set(App.state.guess.split(",").filter(Boolean)) : null);
+  const nameOf = (id) => (id === "own" ? `${Strings.line.name}: ${App.state.line}` : id ? Strings.mistakes[id].name : Strings.break.none);
+  const isShown = () => ["", "own"].includes(App.state.mistake) || App.state.look !== "";
+  const guesses = () => (App.state.look === "guessed" && App.state.mistake !== "own" ? new Set(App.state.guess.split(",").filter(Boolean)) : null);
 
   function render(content) {
     const { mistake } = App.state;
@@ -22,7 +22,8 @@ const BreakView = (() => {
       menu(),
       element("div", { class: "experiment" },
         element("h2", { id: "planted", tabindex: -1 }, nameOf(mistake)),
-        mistake ? changed(mistake) : element("p", {}, text.noneText),
+        mistake === "" && element("p", {}, text.noneText), ["", "own"].includes(mistake) && BreakLine.section(),
+        mistake === "own" ? BreakLine.changed() : mistake && changed(mistake),
         witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()),
       BreakTable.section());
     verdicts();
@@ -32,12 +33,13 @@ const BreakView = (() => {
 
   /* --- choosing a mistake --- */
 
-  /* A link that plants a mistake, and then leads to it. */
+  /* A link that plants a mistake, and then leads to it, or to the field for a line that is not written yet. */
   function plantLink(id, changes, attributes, ...children) {
-    const href = App.link({ mistake: id, cell: "", guess: "", ...changes });
+    const isThere = id === "" || App.planted(id);
+    const href = App.link({ mistake: isThere ? id : "", cell: "", guess: "", ...changes });
     const follow = () => {
-      arriving = "planted";
-      if (href === location.hash) arrive(document.getElementById("planted"));
+      arriving = isThere ? "planted" : "own";
+      if (href === location.hash) arrive(document.getElementById(arriving));
     };
     return element("a", { href, onclick: follow, ...attributes }, ...children);
   }
@@ -58,13 +60,13 @@ const BreakView = (() => {
     const text = Strings.break;
     const item = (id) => element("li", {}, plantLink(id, { look: state.look === "skip" ? "skip" : "" }, {
       "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}`,
-    }, nameOf(id)));
+    }, id === "own" ? Strings.line.name : nameOf(id)));
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
     const { mistake } = state;
     const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
     return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
-        element("ul", {}, item("")), group("forward"), group("backward")),
+        element("ul", {}, item(""), item("own")), group("forward"), group("backward")),
       element("button", { type: "button", class: "quiet", "data-focus": "to-table", onclick: () => jump(document.getElementById("all")) }, `${text.table} ↓`));
   }
 
@@ -121,6 +123,7 @@ const BreakView = (() => {
     const { state } = App;
     const text = Strings.break;
     const shown = isShown();
+    const mistakeToGuess = !["", "own"].includes(state.mistake);
     if (ticked.mistake !== state.mistake) ticked = { mistake: state.mistake, ids: new Set() };
     const look = () => App.set({ look: "guessed", guess: [...ticked.ids].join(",") });
     const again = () => App.set({ look: "", guess: "" });
@@ -131,7 +134,7 @@ const BreakView = (() => {
       !shown && element("p", { class: "buttons" },
         element("button", { type: "button", class: "primary", "data-focus": "look", onclick: look }, text.look),
         element("button", { type: "button", "data-focus": "skip", onclick: () => App.set({ look: "skip", guess: "" }) }, text.skip)),
-      shown && state.mistake && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, state.look === "guessed" ? text.guessAgain : text.guessFirst)));
+      shown && mistakeToGuess && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, state.look === "guessed" ? text.guessAgain : text.guessFirst)));
   }
 
   function guess(id) {
@@ -211,13 +214,14 @@ const BreakView = (() => {
     if (!mistake || !isShown()) return;
     if (results.some(({ rings }) => rings === undefined)) return;
     const names = results.filter(({ rings }) => rings).map(({ id }) => Strings.detectors[id].name);
-    const differing = Experiments.differences().filter(({ differs }) => differs).length;
-    const all = guesses();
-    const hits = all && results.filter(({ id, rings }) => all.has(id) && rings).length;
+    const all = Experiments.differences();
+    const differing = all.filter(({ differs }) => differs).length;
+    const ticks = guesses();
+    const hits = ticks && results.filter(({ id, rings }) => ticks.has(id) && rings).length;
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
-      element("p", { role: "status" }, all && `${text.score(all.size, hits, names.length - hits)} `, text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)),
-      element("p", {}, Strings.mistakes[mistake].moral),
-      differing === 0 && offer()), curves(results[0].losses));
+      element("p", { role: "status" }, ticks && `${text.score(ticks.size, hits, names.length - hits)} `, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)]),
+      element("p", {}, mistake === "own" ? BreakLine.moral(names.length, all) : Strings.mistakes[mistake].moral),
+      differing === 0 && mistake !== "own" && offer()), curves(results[0].losses));
   }
 
   function aboutLoss({ rings, first, number, right }, differing) {

@@ -16,19 +16,19 @@ const BreakMap = (() => {
     return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
       first < 0 ? element("p", {}, text.trailNone) : [
         element("p", {}, text.trailStart, arrayLink(all[first].name), text.trailBefore(first), text.trailAfter(wrong - 1, all.length - 1 - first)),
-        details(all, all[first].name, open)]);
+        open && !unfolded && comparison(open), details(all, all[first].name, open)]);
   }
 
-  /* All arrays, which are drawn when they are asked for, or when one of them is chosen. */
+  /* All arrays, which are drawn when they are asked for. The comparison of the chosen one is then among them. */
   function details(all, first, open) {
     const text = Strings.break;
-    const fill = (place) => place.append(element("p", { class: "note" }, text.trailHelp), chips(all, first, open));
-    const made = element("details", { open: unfolded || open !== null, ontoggle: ({ target }) => {
+    const toggle = ({ target }) => {
+      if (unfolded === target.open) return;
       unfolded = target.open;
-      if (unfolded && target.children.length === 1) fill(target);
-    } }, element("summary", { "data-focus": "trail" }, text.trailAll(all.length)));
-    if (made.open) fill(made);
-    return made;
+      App.set({});
+    };
+    return element("details", { open: unfolded, ontoggle: toggle }, element("summary", { "data-focus": "trail" }, text.trailAll(all.length)),
+      unfolded && [element("p", { class: "note" }, text.trailHelp), chips(all, first, open)]);
   }
 
   const arrayLink = (name) => element("a", { href: App.link({ cell: name }), "data-first": name }, Show.nameText(name));

@@ -5,7 +5,7 @@ const Experiments = (() => {
 
   const SLICE = 25; // ms of computing, then the page gets its turn
   const found = new Map(); // input -> Map("mistake/detector" -> result)
-  let job = null; // {input, pairs, tell, work, timer}
+  let job = null; // {input, line, pairs, tell, work, timer}
   let twins = null; // {machine, steps, right}
 
   /* --- detectors --- */
@@ -21,19 +21,25 @@ const Experiments = (() => {
     return found.get(input());
   }
 
+  const keyOf = (mistake, detector) => `${mistake === "own" ? App.state.line : mistake}/${detector}`;
+
   /* What a detector found for a mistake ("" is the right model), or null. */
-  const result = (mistake, detector) => results().get(`${mistake}/${detector}`) ?? null;
+  const result = (mistake, detector) => results().get(keyOf(mistake, detector)) ?? null;
+
+  /* The right model, the reader's own line if there is one, and all mistakes. */
+  const rows = () => ["", ...(App.planted("own") ? ["own"] : []), ...Mistakes.list.map(({ id }) => id)];
 
   const pairsOf = (mistake) => Mistakes.detectors.map(({ id }) => [mistake, id]);
-  const allPairs = () => ["", ...Mistakes.list.map(({ id }) => id)].flatMap(pairsOf);
+  const allPairs = () => rows().flatMap(pairsOf);
   const missing = (pairs) => pairs.filter((pair) => !result(...pair));
 
   /* Compute these results one after the other, and give up what was asked for before. `tell(mistake, detector, part)`
      hears how much of a result is done; it is there when `part` is 1. */
   function plan(pairs, tell) {
-    const work = job?.input === input() ? job.work : null;
+    const { line } = App.state;
+    const work = job?.input === input() && job.line === line ? job.work : null;
     stop();
-    job = { input: input(), pairs, tell, work, timer: setTimeout(compute, 0) };
+    job = { input: input(), line, pairs, tell, work, timer: setTimeout(compute, 0) };
   }
 
   function stop() {
@@ -52,7 +58,7 @@ const Experiments = (() => {
       step = work.pieces.next();
       work.done++;
     } while (!step.done && performance.now() < end);
-    if (step.done) results().set(next.join("/"), step.value);
+    if (step.done) results().set(keyOf(...next), step.value);
     job.timer = setTimeout(compute, 0);
     tell(...next, step.done ? 1 : work.done / work.count);
   }
@@ -60,9 +66,8 @@ const Experiments = (() => {
   function begin(pair) {
     const [id, name] = pair;
     const { source, target } = App.ids();
-    const mistake = Mistakes.list.find((each) => each.id === id);
     const { weights, state } = App;
-    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake, smoothing: state.smoothing });
+    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake: App.planted(id), smoothing: state.smoothing });
     const detector = Mistakes.detectors.find((each) => each.id === name);
     const pieces = detector.work ? detector.work(context) : atOnce(() => detector.run(context));
     return { pair, pieces, done: 0, count: 2 * context.steps + 1 };
@@ -128,5 +133,5 @@ const Experiments = (() => {
     });
   }
 
-  return { result, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };
+  return { result, rows, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };
 })();

@@ -10,13 +10,12 @@ const BreakTable = (() => {
 
   function section() {
     const text = Strings.break;
-    const rows = ["", ...Mistakes.list.map(({ id }) => id)];
     const head = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, text.mistake),
       Mistakes.detectors.map(({ id }) => element("th", { scope: "col", class: "turned" }, element("span", {}, Strings.detectors[id].name)))));
     const cells = (mistake) => Mistakes.detectors.map(({ id }) => element("td", { "data-result": `${mistake}/${id}` }, cell(mistake, id)));
     return element("section", { class: "all", "aria-label": text.table }, element("h2", { id: "all", tabindex: -1 }, text.table),
       element("p", { class: "intro" }, text.tableIntro(Mistakes.list.length)), element("div", { class: "controls" }, controls()),
-      element("table", {}, head, element("tbody", {}, rows.map((mistake) => element("tr", { class: mistake === App.state.mistake ? "current" : null },
+      element("table", {}, head, element("tbody", {}, Experiments.rows().map((mistake) => element("tr", { class: mistake === App.state.mistake ? "current" : null },
         element("th", { scope: "row" }, BreakView.plantLink(mistake, { look: "skip" }, { "data-focus": `row-${mistake}` }, BreakView.nameOf(mistake))), cells(mistake)))),
       element("tfoot", {}, counts())),
       element("div", { class: "summary" }, summary()));

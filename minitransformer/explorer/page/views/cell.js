@@ -409,7 +409,7 @@ const CellView = (() => {
       edited && element("button", { type: "button", onclick: () => App.edit({ name, flat }, null) }, text.undo), problem);
   }
 
-  function share() {
+  function share(label = Strings.cell.share) {
     const text = Strings.cell;
     const button = element("button", {
       type: "button", class: "quiet", onclick: async () => {
@@ -417,12 +417,12 @@ const CellView = (() => {
           await navigator.clipboard.writeText(location.href);
           button.textContent = text.copied;
         } catch {
-          window.prompt(text.share, location.href);
+          window.prompt(label, location.href);
         }
       },
-    }, text.share);
+    }, label);
     return element("p", {}, button);
   }
 
-  return { render, key, update, verdict, typed };
+  return { render, share, key, update, verdict, typed };
 })();

@@ -25,8 +25,8 @@ const CompareView = (() => {
   function side(weights) {
     const { state, machine, run } = App;
     if (weights === App.weights) return { weights, machine, steps: run.steps };
-    const { model, word, answer, padding, smoothing, mistake, edits } = state;
-    const key = JSON.stringify([model, weights, word, answer, padding, smoothing, mistake, edits]);
+    const { model, word, answer, padding, smoothing, mistake, line, edits } = state;
+    const key = JSON.stringify([model, weights, word, answer, padding, smoothing, mistake, line, edits]);
     if (other?.key !== key) other = { key, machine: App.build({ weights }) };
     return { weights, machine: other.machine, steps: 0 };
   }

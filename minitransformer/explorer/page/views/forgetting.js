@@ -35,9 +35,9 @@ const ForgettingView = (() => {
 
   /* What a model with other weights makes of a word: the loss, and what each row writes. */
   function read(source, weights) {
-    const { smoothing, mistake } = App.state;
+    const { smoothing, mistake, line } = App.state;
     const sequences = { source, target: [...source].reverse() };
-    const key = `${source.length} ${smoothing} ${mistake}`;
+    const key = `${source.length} ${smoothing} ${mistake} ${line}`;
     if (!machines.has(key)) machines.set(key, App.build({ sequences }));
     const machine = machines.get(key);
     machine.fill(weights, MODEL.PE, sequences);

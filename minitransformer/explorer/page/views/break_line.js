@@ -1,0 +1,65 @@
+/* The reader's own line: a field to write it in, what is wrong with it and where, and lines to begin with. */
+const BreakLine = (() => {
+  "use strict";
+
+  const { element } = Dom;
+  const STARTS = ["ds = p*dp", "dx = dx_hat / sigma", "dz = p - p_star", "da = dr", "dW_q = sum[t](x*q)"]; // each is wrong
+
+  const plant = (line) => App.set({ mistake: "own", line, cell: OwnLine.read(line).array, guess: "" }, { remember: true });
+
+  function section() {
+    const text = Strings.line;
+    const message = element("div", { class: "problem", role: "alert", id: "line-problem" });
+    const field = element("input", {
+      type: "text", value: App.state.line, placeholder: STARTS[0], "data-focus": "line", autocomplete: "off", spellcheck: "false", autocapitalize: "off",
+      "aria-describedby": message.id,
+    });
+    const show = (found) => {
+      field.setAttribute("aria-invalid", String(Boolean(found.problem)));
+      message.replaceChildren(...(found.problem ? explanation(found) : []));
+    };
+    const submit = (event) => {
+      event.preventDefault();
+      const found = OwnLine.read(field.value);
+      field.value = found.text;
+      if (!found.problem) return plant(found.text);
+      show(found);
+      field.focus();
+      field.setSelectionRange(found.problem.at, found.problem.at + found.problem.length);
+    };
+    if (App.state.line) show(OwnLine.read(App.state.line));
+    const starts = STARTS.filter((line) => OwnLine.read(line).mistake);
+    return element("section", { class: "own", "aria-labelledby": "own" }, element("h3", { id: "own", tabindex: -1 }, text.title), element("p", {}, text.task),
+      element("form", { class: "setter", onsubmit: submit }, element("label", {}, text.field, field), element("button", { class: "primary" }, text.plant)), message,
+      element("p", { class: "note" }, text.help),
+      element("p", { class: "starts" }, text.begin, " ", starts.map((line) => [element("button", { type: "button", "data-focus": `start-${line}`, onclick: () => plant(line) }, line), " "])));
+  }
+
+  /* A sentence, and the line with a mark at the place. */
+  function explanation({ text: line, problem: { kind, at, length, facts } }) {
+    const text = Strings.line;
+    return [element("p", {}, text.at(at + 1), " ", text.problems[kind](facts)),
+      element("p", { class: "typed", "aria-hidden": "true" }, line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
+  }
+
+  /* What is planted. The right line is shown when it is asked for, and only to those who have tried. */
+  function changed() {
+    const text = Strings.line;
+    const lines = Experiments.changedLines();
+    const row = (pieces, name, sign) => [element("dt", { class: sign === "✓" ? "good" : null }, `${sign} ${name}`), element("dd", { class: "formula" }, Dom.formula(pieces))];
+    const list = (rows) => element("dl", { class: "lines" }, rows);
+    return element("section", { class: "changed" }, CellView.share(text.share), lines.length === 0 && element("p", {}, text.same),
+      lines.map(({ names, wrong }) => list([row(wrong, text.yours, "→"), element("dd", { class: "note" }, Strings.break.inPlaces(names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean)))])),
+      lines.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show), list(lines.map(({ right }) => row(right, Strings.break.right, "✓")))));
+  }
+
+  /* What the results say about it. */
+  function moral(ringing, all) {
+    const text = Strings.line;
+    const most = all.reduce((worst, array) => Math.max(worst, array.most), 0);
+    if (ringing > 0) return text.again;
+    return most > Mistakes.EXACT ? text.unseen : text.solved(Show.number(most));
+  }
+
+  return { section, changed, moral };
+})();

@@ -1,0 +1,130 @@
+"""The reader's own line in the view of mistakes: what is wrong with it and where, who rings, and the link to share."""
+
+import json
+
+import pytest
+
+from tests.browser.explorer import address, open_explorer, type_into
+from tests.browser.test_explorer_break import ALL_SHOWN, UNTIL, results, ringing
+
+pytestmark = pytest.mark.exhaustive
+
+PROBLEMS = [  # a line with the marked part between bars, and words of the sentence
+    ("||", "begins with an array"),
+    ("ds| |", "An = belongs here"),
+    ("ds =| |", "ends too early"),
+    ("ds = p*|dpp|", "There is no dpp here. Did you mean dp?"),
+    ("ds = p*|DP|", "Did you mean dp?"),
+    ("ds = p*|alert|(1)", "alert is no function"),
+    ("ds = p*|mean|[i](dp)", "mean is no function"),
+    ("ds = |div|(p, dp)", "div is no function"),
+    ("ds = p*dp|;| alert(1)", "“;” is no sign"),
+    ("ds = p*|\N{GRINNING FACE}|", "is no sign"),
+    ("ds = p |dp|", "Is a * missing before it?"),
+    ("ds = p*dp|)|", "“)” cannot follow here."),
+    ("ds = p*(dp - dp_mean| |", "A “)” is missing here."),
+    ("ds = p*|sum|(p*dp)", "as in sum[i](…)"),
+    ("ds = p*sum[|k|](p*dp)", "“k” is no index. The indices are t, i, j, h, d, c, f, w, g."),
+    ("ds = p*sum[|constructor|](p)", "“constructor” is no index"),
+    ("ds = p*|q|", "q means q[h,t,d], and d has no value here. Put it into sum[d](…)"),
+    ("ds = p*|f|", "The index f has no value here."),
+    ("ds = p*|p[h,t]|", "it is p[h,t,i], and here are 2"),
+    ("ds = p*q[h,t,|i|]", "This counts something else than index 3 of q[h,t,d]."),
+    ("ds = p*|p[h,t+1,i]|", "An index of p is a letter, or h*D+d."),
+    ("|ds[t,h,i]| = p", "The indices of ds are [h,t,i]."),
+    ("ds = p*|dq|", "dq is computed after ds"),
+    ("ds = |ds|", "ds cannot be computed from itself."),
+    ("ds = p^|dp|", "whole number from 2 to 9"),
+    ("ds = p^|99|", "whole number from 2 to 9"),
+    ("ds = 1[p|]|", "A comparison belongs here"),
+    ("|dds| = p", "No array is called dds. Did you mean ds?"),
+    ("|dwq| = 0", "Did you mean dW_q?"),
+    ("|W_q| = 0", "W_q is given"),
+    ("|crss.ds| = p*dp", "No place is called crss. Did you mean cross?"),
+    ("|cross.dss| = p*dp", "Did you mean ds?"),
+    ("|__proto__| = p", "No array is called __proto__."),
+    ("|ds = sum[c,f,w,g](sum[c,f,w,g](1))|", "too many terms"),
+    ("ds = " + "p+" * 147 + "p|+|", "at most 300 characters"),
+]
+
+
+def test_each_problem_has_its_place_and_says_what_was_expected(page):
+    open_explorer(page, "view=break")
+    script = """return arguments[0].map((line) => {
+      const {problem: {kind, at, length, facts}} = OwnLine.read(line);
+      return [at, length, Strings.line.problems[kind](facts)];
+    });"""
+    found = page.script(script, [line.replace("|", "") for line, _ in PROBLEMS])
+    for (line, words), (at, length, said) in zip(PROBLEMS, found, strict=True):
+        assert words in said, line
+        before, marked, _ = line.split("|")
+        assert at == len(before), line
+        assert length == max(1, len(marked)), line
+
+
+def test_a_line_is_typed_planted_tested_and_shared(page):
+    open_explorer(page, "view=break", width=1440)
+    type_into(page, "line", "ds = p·dp")
+    page.wait(UNTIL, ALL_SHOWN)
+    assert ringing(results(page)) == {"falls", "complex", "rows"}
+    assert "mistake=own" in address(page)
+    assert "line=ds+=+p*dp" in address(page)
+    assert "Your own line is planted: ds = p*dp." in page.text(".status")
+    assert page.text(".comparison h4") == "cross ds: right, planted, and the difference"
+    assert page.text("[data-result='own/complex']") != "?"
+    shown = page.text(".experiment")
+    page.reload()
+    page.wait(UNTIL, ALL_SHOWN + " && document.querySelector('.moral')")
+    assert page.text(".experiment") == shown
+    type_into(page, "line", "ds = p*(dp - sum[i](p*dp))")
+    page.wait(UNTIL, ALL_SHOWN)
+    assert ringing(results(page)) == set()
+    assert page.text(".moral").startswith("What this shows\n\nNobody rings, and they are right: all arrays agree")
+    page.driver.back()
+    page.wait(UNTIL, "App.state.line === 'ds = p*dp' && " + ALL_SHOWN)
+    assert ringing(results(page)) == {"falls", "complex", "rows"}
+
+
+def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
+    open_explorer(page, "view=break&mistake=own&line=ds = p*dp")
+    type_into(page, "line", "ds = p*dpp")
+    assert page.text("#line-problem").splitlines()[0] == "Character 8: There is no dpp here. Did you mean dp?"
+    assert page.text(".typed mark") == "dpp"
+    selected = "const f = document.activeElement; return [f.value.slice(f.selectionStart, f.selectionEnd), f.ariaInvalid]"
+    assert page.script(selected) == ["dpp", "true"]
+    assert page.script("return App.state.line;") == "ds = p*dp"
+
+
+def test_the_right_line_is_shown_only_after_a_try(page):
+    open_explorer(page, "view=break")
+    page.click("[data-focus='start-ds = p*dp']")
+    page.wait(UNTIL, ALL_SHOWN)
+    assert page.script("return document.querySelector('.changed details')") is None
+    assert "✓" not in page.text(".changed")
+    type_into(page, "line", "ds = p*dp*2")
+    assert "✓ right" not in page.text(".changed")
+    page.click(".changed summary")
+    assert "✓ right" in page.text(".changed details")
+    assert page.script("return document.querySelector('.changed details dd').textContent").startswith("ds")
+
+
+@pytest.mark.parametrize("line", ["ds = p*", "alert(1)", "ds = constructor", ""])
+def test_a_link_with_a_line_that_cannot_be_planted_shows_the_right_model(page, line):
+    open_explorer(page, f"view=break&mistake=own&line={line}")
+    assert page.script("return [App.state.mistake, App.machine.definitions.length];")[0] == ""
+    assert page.script("return document.querySelector('#line-problem').childElementCount") == (2 if line else 0)
+
+
+def test_own_line_is_a_row_of_the_table_and_counts_for_no_test(page):
+    open_explorer(page, "view=break&mistake=own&line=ds = p*dp&word=o")
+    results(page)
+    rows = page.script("return [...document.querySelectorAll('.all tbody th')].map((cell) => cell.innerText)")
+    assert rows[:2] == ["No mistake: the right model", "Your own line: ds = p*dp"]
+    assert len(rows) == 16
+    page.click(".all .controls button")
+    page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length === 0")
+    listed = json.loads(page.script("return JSON.stringify(Mistakes.list.map(({id}) => id))"))
+    rings = page.script("return [...document.querySelectorAll('[data-result] .ring')].map((a) => a.dataset.focus)")
+    of_complex = [f"cell-{mistake}-complex" in rings for mistake in listed]
+    counts = page.script("return [...document.querySelectorAll('.all tfoot td')].map((cell) => Number(cell.innerText))")
+    assert counts[1] == sum(of_complex)
