@@ -22,6 +22,7 @@ from minitransformer.explorer import (
 )
 from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
+from minitransformer.explorer.pair import check_same, pair_data, pair_names
 from minitransformer.system.terminal import advanced_options
 
 DESCRIPTION = f"""\
@@ -33,10 +34,12 @@ your own, such as one that `minitransformer train reverse` has saved:
   minitransformer explore --word top
   minitransformer explore runs/reverse --word hello
   minitransformer explore runs/addition --word 12+34 --answer 47
+  minitransformer explore runs/reverse runs/reverse-2
 
 The loss compares what the model predicts with the answer. Without --answer, that is the right answer of the task, or
 what the model writes if the task has none. The page shows models as in the paper, with at most {LARGEST:,} weights, and
-words of at most {LONGEST} tokens. It also has untrained weights, the initial ones of --seed.
+words of at most {LONGEST} tokens. It also has untrained weights, the initial ones of --seed. With two runs, it has the
+weights of both instead and compares them; the models must have the same task and sizes.
 
 Of any other Transformer or GPT with full attention, the page shows the attention alone: the weights of all layers and
 heads for a sentence of at most {attention.LONGEST} tokens, and beside each weight its product with its gradient:
@@ -59,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="folder of a run, such as runs/reverse, a checkpoint or a model file (default: the running example)",
     )
+    parser.add_argument("other", metavar="RUN", nargs="?", help="another run, to compare the two")
     parser.add_argument("--word", metavar="WORD", help="what the model reads (default: an example of its task)")
     parser.add_argument("--answer", metavar="WORD", help="what the model should write (default: the right answer)")
     parser.add_argument(
@@ -80,6 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps({"title": data["title"], "answer": origin, **where}), flush=True)
 
     def ready(address: str) -> None:
+        if arguments.other is not None:
+            address += "#view=compare"
         print(f"{address} (Ctrl-C ends)", flush=True)
         done(address=address)
         if not arguments.no_browser:
@@ -110,7 +116,7 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
         word = WORD if arguments.word is None else arguments.word
         return example_data(word, arguments.answer), "the right answer" if arguments.answer is None else "your answer"
     model, metadata = load_model(arguments.run, "reverse")
-    reason = why_attention(model)
+    reason = None if arguments.other else why_attention(model)
     writing = writing_of(model, metadata)
     word = writing.example if arguments.word is None else arguments.word
     if word is None:
@@ -125,7 +131,18 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
         data = attention_data(model, writing, source, target)
         print(f"note: {reason}; so the page shows its attention alone", file=sys.stderr)
         return data, origin
-    return model_data(model, writing, source, target, seed=arguments.seed), origin
+    data = model_data(model, writing, source, target, seed=arguments.seed)
+    return (data if arguments.other is None else beside(data, arguments)), origin
+
+
+def beside(data: Data, arguments: argparse.Namespace) -> Data:
+    """The data of the first run with the weights of the other, which reads and is to write the same."""
+    names = pair_names((arguments.run, arguments.other))
+    model, metadata = load_model(arguments.other, "reverse")
+    check_model(model)
+    writing = writing_of(model, metadata)
+    check_same("tokens", data["tokens"], list(writing.tokens), names)
+    return pair_data(data, model_data(model, writing, data["source"], data["target"]), names)
 
 
 def why_attention(model: Any) -> str | None:

@@ -90,7 +90,9 @@ def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
     type_into(page, "line", "ds = p*dpp")
     assert page.text("#line-problem").splitlines()[0] == "Character 8: There is no dpp here. Did you mean dp?"
     assert page.text(".typed mark") == "dpp"
-    selected = "const f = document.activeElement; return [f.value.slice(f.selectionStart, f.selectionEnd), f.ariaInvalid]"
+    selected = (
+        "const f = document.activeElement; return [f.value.slice(f.selectionStart, f.selectionEnd), f.ariaInvalid]"
+    )
     assert page.script(selected) == ["dpp", "true"]
     assert page.script("return App.state.line;") == "ds = p*dp"
 

@@ -31,7 +31,8 @@ const context = Mistakes.context(MODEL, {weights: MODEL.weights.trained, source,
 return {
   numbers: arguments[1].map((name) => Array.from(machine.data(name))),
   rings: Mistakes.detectors.filter(({run}) => run(context).rings).map(({id}) => id),
-  changed: machine.definitions.filter(({text}, n) => text !== context.right().definitions[n].text).map(({name}) => name),
+  changed: machine.definitions.filter(({name, text}) => text !== context.right().get(name).definition.text)
+    .map(({name}) => name),
 };
 """
 
@@ -85,7 +86,9 @@ def test_a_line_is_planted_in_all_places_that_have_its_names_or_in_the_one_that_
 
 def test_an_own_line_computes_what_the_same_mistake_of_the_list_computes(engine):
     of = [{"line": "ds = p - p^2*1 - p + p*(1 - p)*dp + p^2"}, {"mistake": "softmax-entry-by-entry"}]
-    script = BUILD + "return arguments[0].map(build).map((m) => m.definitions.map(({name}) => Array.from(m.data(name))));"
+    script = (
+        BUILD + "return arguments[0].map(build).map((m) => m.definitions.map(({name}) => Array.from(m.data(name))));"
+    )
     own, listed = engine.script(script, [to_page(Case("", "", load_example(), options=options)) for options in of])
     for a, b in zip(own, listed, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
@@ -94,11 +97,13 @@ def test_an_own_line_computes_what_the_same_mistake_of_the_list_computes(engine)
 FUZZ = """
 let state = 1;
 const random = (n) => Math.floor(((state = (state * 48271) % 2147483647) / 2147483647) * n);
-const pieces = `p dp q k v ds dq x E ids[t] sum[i]( max[d]( 1[ sqrt( relu( exp( ) ] [h,t,i] [h,t,d] , * + - / ^2 ^ == > : = h t i d c 0.5 2 D
-  constructor eval arguments __proto__ toString alert(1) ; { } \\` " $ . 1e400 0 let this`.split(/\\s+/);
+const pieces = `p dp q k v ds dq x E ids[t] sum[i]( max[d]( 1[ sqrt( relu( exp( ) ] [h,t,i] [h,t,d] , * + - /
+  ^2 ^ == > : = h t i d c 0.5 2 D constructor eval arguments
+  __proto__ toString alert(1) ; { } \\` " $ . 1e400 0 let this`.split(/\\s+/);
 const kinds = {};
 for (let n = 0; n < 3000; n++) {
-  const line = "ds = " + Array.from({length: 1 + random(7)}, () => pieces[random(pieces.length)]).join(random(2) ? " " : "");
+  const parts = Array.from({length: 1 + random(7)}, () => pieces[random(pieces.length)]);
+  const line = "ds = " + parts.join(random(2) ? " " : "");
   const {problem} = OwnLine.read(line);
   kinds[problem?.kind ?? "fine"] = (kinds[problem?.kind ?? "fine"] ?? 0) + 1;
 }

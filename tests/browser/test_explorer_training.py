@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from minitransformer.example import load_example, numbers
-from minitransformer.explorer import page_folder
+from minitransformer.explorer import example_data, page_folder, write_page
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from minitransformer.training import Adam
 from minitransformer.vocabulary import BOS, EOS
+from tests.browser.explorer import VIEWS, open_explorer
 
 pytestmark = pytest.mark.exhaustive
 LETTERS = range(3, 7)
@@ -286,3 +287,18 @@ def test_one_set_of_weights_alone_is_said_plainly(page):
     shown(page, "view=compare")
     page.script("delete MODEL.weights.untrained; App.set({})")
     assert "one set of weights only" in page.text("main")
+
+
+def test_two_runs_stand_beside_each_other_under_their_names(page, tmp_path):
+    example = example_data()
+    weights = example["weights"]
+    write_page({**example, "weights": {"a": weights["trained"], "word": weights["untrained"]}}, tmp_path / "page")
+    open_explorer(page, "view=compare", folder=tmp_path / "page")
+    assert page.text("h1") == "A against word"
+    assert list(table(page))[1:] == ["a", "word"]
+    sides = page.script("return [...document.querySelectorAll('[data-side]')].map((e) => e.dataset.side)")
+    assert sides == ["a", "word"] * 2
+    assert page.text("[data-focus=weights]").split() == ["a", "word"]
+    for view in VIEWS:
+        page.script("App.set({view: arguments[0], weights: 'word', steps: 3})", view)
+        assert not re.search("undefined|NaN", page.text("main")), view

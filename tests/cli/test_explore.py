@@ -153,6 +153,19 @@ def test_write_copies_the_page_with_the_model(capsys, folder, opened):
     assert_refused(run(capsys, *arguments), "site/page is not empty: choose a new folder")
 
 
+def test_two_runs_are_compared_under_the_names_of_their_folders(served, opened, capsys, folder):
+    other = make_model("reverse")
+    other.output.E.data += 1
+    save_checkpoint(folder / "runs/again" / MODEL, other, task="reverse")
+    _, out, _ = run(capsys, "explore", "runs/reverse", "runs/again/", "--word", "hello")
+    assert out.startswith("hello → olleh (the right answer)\nhttp://127.0.0.1:5000/#view=compare ")
+    ((data, _),) = served
+    assert list(data["weights"]) == ["reverse", "again"]
+    first, second = (data["weights"][name]["E"] for name in data["weights"])
+    assert (second - first).round(6).tolist() == (0 * first + 1).tolist()
+    assert opened.wait() == ["http://127.0.0.1:5000/#view=compare"]
+
+
 @pytest.mark.parametrize("port", [0, 1023, 65536])
 def test_an_impossible_port_is_refused(port, capsys):
     assert_refused(run(capsys, "explore", "--port", port), f"--port must be from 1024 to 65535, got {port}")

@@ -61,6 +61,7 @@ def own_transformers():
     yield "nan", nan, {}
     yield "ids", Transformer(small), {}
     yield "other_task", Transformer(small), reverse
+    yield "other_size", Transformer(TransformerConfig(29, **{**SIZES, "d_ff": 5})), reverse
     yield "wide", Transformer(TransformerConfig(29, **{**SIZES, "d_ff": 8000})), reverse
 
 

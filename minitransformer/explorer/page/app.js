@@ -26,7 +26,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -181,6 +181,10 @@ const App = (() => {
   /* The mistake of an id; "own" is the line that the reader has written. Undefined if there is none. */
   function planted(id = state.mistake) {
     return id === "own" ? OwnLine.read(state.line).mistake : Mistakes.list.find((mistake) => mistake.id === id);
+  }
+
+  function weightsName(id) {
+    return Object.hasOwn(Strings.compare.weightsOf, id) ? Strings.compare.weightsOf[id] : id; // or the name of a run
   }
 
   /* The weights of the state. If nobody has chosen, training begins with the untrained ones, and what came of it is shown
@@ -352,9 +356,9 @@ const App = (() => {
   function inputs() {
     if (quiet()) return element("form", { hidden: true });
     const text = Strings.input;
-    const choice = (name, options, chosen = state[name]) => element("label", {}, text[name], element("select", {
+    const choice = (name, options, chosen = state[name], nameOf = (option) => text[option]) => element("label", {}, text[name], element("select", {
       "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
-    }, options.map((option) => element("option", { value: option, selected: option === chosen }, text[option] ?? option))));
+    }, options.map((option) => element("option", { value: option, selected: option === chosen }, nameOf(option)))));
     const padding = element("label", {}, text.padding, element("select", {
       "data-focus": "padding", onchange: (event) => set({ padding: Number(event.target.value), edits: "" }),
     }, [0, 1, 2, 3].map((n) => element("option", { value: n, selected: n === state.padding }, String(n)))));
@@ -365,7 +369,7 @@ const App = (() => {
       element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
-      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights()),
+      Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights(), weightsName),
       choice("show", ["both", "values", "gradients"]), more, Models.note());
   }
 

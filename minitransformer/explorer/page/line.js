@@ -94,7 +94,7 @@ const OwnLine = (() => {
     const usual = usualIndices(machine, place);
     const parts = [];
     let done = tree.start;
-    const fail = (node, kind, facts) => { throw new Language.Problem(text, kind, node.at, (node.end ?? node.at + 1) - node.at, { name: node.name, ...facts }); };
+    const fail = ({ name, at, end }, kind, facts) => { throw new Language.Problem(text, kind, at, end - at, { name, ...facts }); };
 
     function arrayOf(node) {
       const names = [...usual.keys(), ...Object.keys(sizes).filter((name) => !isLetter(name))];

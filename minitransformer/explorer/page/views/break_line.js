@@ -30,27 +30,32 @@ const BreakLine = (() => {
     if (App.state.line) show(OwnLine.read(App.state.line));
     const starts = STARTS.filter((line) => OwnLine.read(line).mistake);
     return element("section", { class: "own", "aria-labelledby": "own" }, element("h3", { id: "own", tabindex: -1 }, text.title), element("p", {}, text.task),
-      element("form", { class: "setter", onsubmit: submit }, element("label", {}, text.field, field), element("button", { class: "primary" }, text.plant)), message,
+      element("form", { class: "setter", onsubmit: submit },
+        element("label", {}, text.field, field), element("button", { class: "primary" }, text.plant)), message,
       element("p", { class: "note" }, text.help),
-      element("p", { class: "starts" }, text.begin, " ", starts.map((line) => [element("button", { type: "button", "data-focus": `start-${line}`, onclick: () => plant(line) }, line), " "])));
+      element("p", { class: "starts" }, text.begin, starts.map((line) => [" ",
+        element("button", { type: "button", "data-focus": `start-${line}`, onclick: () => plant(line) }, line)])));
   }
 
   /* A sentence, and the line with a mark at the place. */
   function explanation({ text: line, problem: { kind, at, length, facts } }) {
     const text = Strings.line;
     return [element("p", {}, text.at(at + 1), " ", text.problems[kind](facts)),
-      element("p", { class: "typed", "aria-hidden": "true" }, line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
+      element("p", { class: "typed", "aria-hidden": "true" },
+        line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
   }
 
   /* What is planted. The right line is shown when it is asked for, and only to those who have tried. */
   function changed() {
     const text = Strings.line;
     const lines = Experiments.changedLines();
-    const row = (pieces, name, sign) => [element("dt", { class: sign === "✓" ? "good" : null }, `${sign} ${name}`), element("dd", { class: "formula" }, Dom.formula(pieces))];
-    const list = (rows) => element("dl", { class: "lines" }, rows);
+    const row = (pieces, name, kind) => [element("dt", { class: kind }, name), element("dd", { class: "formula" }, Dom.formula(pieces))];
+    const list = (...rows) => element("dl", { class: "lines" }, rows);
+    const placesOf = (names) => Strings.break.inPlaces(names.map((name) => App.machine.get(name).place.name).filter(Boolean));
     return element("section", { class: "changed" }, CellView.share(text.share), lines.length === 0 && element("p", {}, text.same),
-      lines.map(({ names, wrong }) => list([row(wrong, text.yours, "→"), element("dd", { class: "note" }, Strings.break.inPlaces(names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean)))])),
-      lines.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show), list(lines.map(({ right }) => row(right, Strings.break.right, "✓")))));
+      lines.map(({ names, wrong }) => list(row(wrong, text.yours), element("dd", { class: "note" }, placesOf(names)))),
+      lines.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show),
+        list(lines.map(({ right }) => row(right, `✓ ${Strings.break.right}`, "good")))));
   }
 
   /* What the results say about it. */

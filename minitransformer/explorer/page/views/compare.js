@@ -1,4 +1,4 @@
-/* Trained against untrained weights, side by side, on the same input. */
+/* Two sets of weights side by side on the same input: trained and untrained, or those of two runs. */
 const CompareView = (() => {
   "use strict";
 
@@ -7,17 +7,14 @@ const CompareView = (() => {
 
   function render(content) {
     const text = Strings.compare;
-    content.append(element("h1", {}, text.title));
-    if (!("trained" in MODEL.weights && "untrained" in MODEL.weights)) {
-      content.append(element("p", { class: "intro" }, text.alone));
-      return;
-    }
-    const sides = ["trained", "untrained"].map(side);
+    const [a, b] = Object.keys(MODEL.weights);
+    if (b === undefined) return content.append(element("h1", {}, Strings.views.compare), element("p", { class: "intro" }, text.alone));
+    const sides = [a, b].map(side);
     const name = chosen(sides[0].machine);
     const partner = sides[0].machine.partner(name);
     const { show } = App.state;
     const shown = [show !== "gradients" || !partner ? name : null, show !== "values" ? partner : null].filter(Boolean);
-    content.append(element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
+    content.append(element("h1", {}, text.title(App.weightsName(a), App.weightsName(b))), element("p", { class: "intro" }, text.intro), overview(sides), picker(name, sides[0].machine),
       element("h2", {}, Show.nameText(name)), ...shown.map((each) => pair(each, sides)));
   }
 
@@ -31,7 +28,8 @@ const CompareView = (() => {
     return { weights, machine: other.machine, steps: 0 };
   }
 
-  const sideName = ({ weights, steps }) => Strings.compare.side(Strings.input[weights], steps);
+  const nameOf = ({ weights }) => App.weightsName(weights);
+  const sideName = (each) => Strings.compare.side(nameOf(each), each.steps);
 
   /* The arrays that differ most instructively: attention, probabilities, the shared matrix, and a hidden layer. */
   function suggested(machine) {
@@ -54,10 +52,10 @@ const CompareView = (() => {
       const written = Training.rowsOf(each.machine);
       return element("tr", {}, element("th", { scope: "row" }, sideName(each)), element("td", {}, Show.number(each.machine.loss)),
         element("td", {}, Show.number(Measures.mean(written.map(({ probability }) => probability)))),
-        element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", TrainView.mark(written.every((row) => row.right === row.written))));
+        element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && TrainView.mark(written.every((row) => row.right === row.written))));
     });
-    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.writes], rows),
-      element("p", { class: "note" }, text.begin, " ", sides.filter(({ steps }) => steps > 0).map((each) => text.means(Strings.input[each.weights], sideName(each)))));
+    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows),
+      element("p", { class: "note" }, "untrained" in MODEL.weights && `${text.begin} `, sides.filter(({ steps }) => steps > 0).map((each) => text.means(nameOf(each), sideName(each)))));
   }
 
   function picker(name, machine) {
@@ -91,7 +89,7 @@ const CompareView = (() => {
         name, values: machine.data(name), kind, largest, output, width,
         label: text.mapLabel(Show.nameText(name), sideName(each), Strings.heatmap.shape(shape)),
         open: (flat) => App.select({ name, flat }, { weights, steps }),
-        summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${Strings.input[one.weights]} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
+        summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${nameOf(one)} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
       });
       return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
     });
