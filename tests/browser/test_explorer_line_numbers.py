@@ -98,7 +98,7 @@ FUZZ = """
 let state = 1;
 const random = (n) => Math.floor(((state = (state * 48271) % 2147483647) / 2147483647) * n);
 const pieces = `p dp q k v ds dq x E ids[t] sum[i]( max[d]( 1[ sqrt( relu( exp( ) ] [h,t,i] [h,t,d] , * + - /
-  ^2 ^ == > : = h t i d c 0.5 2 D constructor eval arguments
+  ^2 ^ == > : = h t i d c 0.5 2 D constructor eval kind layers
   __proto__ toString alert(1) ; { } \\` " $ . 1e400 0 let this`.split(/\\s+/);
 const kinds = {};
 for (let n = 0; n < 3000; n++) {
@@ -117,3 +117,32 @@ def test_any_line_is_either_computed_or_refused_with_a_reason(engine):
     assert kinds["fine"] > 50
     assert len(kinds) >= 14
     assert "other" not in kinds  # a reason that nobody has thought of
+
+
+OTHER_MODELS = """
+const sizes = {...MODEL.sizes, H: 3, D: 2, ...arguments[0]};
+globalThis.MODEL = {...MODEL, sizes};
+const {mistake} = OwnLine.read(arguments[1]);
+const right = Engine.build(sizes, {S: 3, T: 4, eps: 1e-5});
+const wrong = Engine.build(sizes, {S: 3, T: 4, eps: 1e-5, ...mistake.options});
+const changed = wrong.definitions.filter(({name, text}) => text !== right.get(name).definition.text);
+return [mistake.only, changed.map(({name}) => name)];
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "line", "changed"),
+    [
+        ({"layers": 2}, "decoder2.cross.ds = p*dp", ["decoder2.cross.ds"]),
+        ({"layers": 2}, "da = dr", [f"{stack}{n}.ffn.da" for stack in ("decoder", "encoder") for n in (2, 1)]),
+        ({"norm": "pre"}, "ds = p*dp", ["cross.ds", "decoder.self.ds", "encoder.self.ds"]),
+        ({"kind": "gpt", "layers": 2}, "ds = p*dp", ["decoder2.self.ds", "decoder1.self.ds"]),
+        ({"positions": "rope"}, "decoder.self.dW_q = sum[t](x*dq_0)*2", ["decoder.self.dW_q"]),
+    ],
+)
+def test_a_line_is_planted_in_models_of_other_shapes(engine, shape, line, changed):
+    model = engine.script("return MODEL")
+    only, found = engine.script(OTHER_MODELS, shape, line)
+    engine.script("globalThis.MODEL = arguments[0]", model)
+    assert found == changed
+    assert sorted(only) == sorted(name.rpartition(".")[0] for name in changed)

@@ -294,7 +294,7 @@ def test_two_runs_stand_beside_each_other_under_their_names(page, tmp_path):
     weights = example["weights"]
     write_page({**example, "weights": {"a": weights["trained"], "word": weights["untrained"]}}, tmp_path / "page")
     open_explorer(page, "view=compare", folder=tmp_path / "page")
-    assert page.text("h1") == "A against word"
+    assert page.text("h1") == "Compare a with word"
     assert list(table(page))[1:] == ["a", "word"]
     sides = page.script("return [...document.querySelectorAll('[data-side]')].map((e) => e.dataset.side)")
     assert sides == ["a", "word"] * 2

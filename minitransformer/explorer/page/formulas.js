@@ -239,12 +239,12 @@ const Formulas = (() => {
   }
 
   /* All definitions in the order in which they can be computed: {place, text, phase}. `replaced`: {kind: {symbol: line}}
-     puts other lines in place of some, for the planted mistakes; `only` limits them to some places, named as in a model
-     of one layer. */
+     puts other lines in place of some, for the planted mistakes; `only` limits them to some places, by their names
+     or by those in a model of one layer. */
   function lines(shape, replaced = {}, only = null) {
     const all = places(shape);
     const symbolOf = (line) => line.match(/^\w+/)[0];
-    const isChosen = ({ name }) => only === null || only.includes(name.replace(/^(encoder|decoder)\d+/, "$1"));
+    const isChosen = ({ name }) => only === null || only.includes(name) || only.includes(name.replace(/^(encoder|decoder)\d+/, "$1"));
     const of = (place, phase) => {
       const { kind, more, wires } = place;
       const others = (isChosen(place) && replaced[kind]) || {};

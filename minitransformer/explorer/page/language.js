@@ -303,7 +303,7 @@ const Language = (() => {
     const keep = (value) => ({ re: fresh(value.re), im: value.im && fresh(value.im) });
 
     function size(name) {
-      if (!Object.hasOwn(sizes, name)) throw new Error(`${name} has no size: ${definition.text}`);
+      if (!Object.hasOwn(sizes, name) || typeof sizes[name] !== "number") throw new Error(`${name} has no size: ${definition.text}`);
       return sizes[name];
     }
     function offset(name, index) {

@@ -33,9 +33,7 @@ const OwnLine = (() => {
   function attempt(text, machine) {
     try {
       if (text.length > LONGEST) throw new Language.Problem(text, "long", LONGEST, text.length - LONGEST, { most: LONGEST });
-      const found = understand(text, machine);
-      sample(found.mistake.options);
-      return { text, ...found };
+      return { text, ...understand(text, machine) };
     } catch (error) {
       return { text, problem: error instanceof Language.Problem ? error : { kind: "other", at: 0, length: text.length, facts: {} } };
     }
@@ -45,27 +43,27 @@ const OwnLine = (() => {
   function understand(text, machine) {
     const tree = Language.parse(text, true);
     const { symbol, places } = target(tree, machine);
-    const [lines, only, problems] = [{}, [], []];
+    const [lines, wanted, problems] = [{}, [], []];
     for (const place of places) {
       try {
         (lines[place.kind] ??= {})[symbol] = complete(tree, symbol, machine, place);
-        only.push(place.name);
+        wanted.push(place);
       } catch (error) {
         if (!(error instanceof Language.Problem)) throw error;
         problems.push(error);
       }
     }
-    if (only.length === 0) throw problems.reduce((a, b) => (b.at > a.at ? b : a));
+    if (wanted.length === 0) throw problems.reduce((a, b) => (b.at > a.at ? b : a));
+    const built = sample({ replaced: lines, only: wanted.map(({ name }) => name) });
+    const isPlanted = (place) => definitionOf(built, place, symbol).text === lines[place.kind][symbol]; // some belong to no kind of place
+    const only = wanted.filter(isPlanted).map(({ name }) => name);
+    if (only.length === 0) throw new Language.Problem(text, "other", 0, tree.end);
     const { phase } = definitionOf(machine, places[0], symbol);
     const first = only.at(phase === "forward" ? 0 : -1); // that is computed
     return { array: first ? `${first}.${symbol}` : symbol, mistake: Mistakes.make({ id: "own", kind: phase, lines, only }) };
   }
 
-  /* The definitions of a place, without those that belong to no kind of place: a mistake cannot replace them. */
-  function linesOf(machine, { name, kind }) {
-    const symbols = new Set(Object.values(Formulas.KINDS[kind]).flat().map((line) => line.match(/^\w+/)[0]));
-    return machine.definitions.filter(({ place, symbol }) => place.name === name && symbols.has(symbol));
-  }
+  const linesOf = (machine, { name }) => machine.definitions.filter(({ place }) => place.name === name);
 
   const definitionOf = (machine, place, symbol) => linesOf(machine, place).find((each) => each.symbol === symbol);
 
@@ -89,7 +87,8 @@ const OwnLine = (() => {
     const sizes = machine.sizesAt(place);
     const own = definitionOf(machine, place, symbol);
     const order = machine.definitions.indexOf(own);
-    const isLetter = (name) => /^[a-z]$/.test(name) && Object.hasOwn(sizes, name);
+    const isSize = (name) => Object.hasOwn(sizes, name) && typeof sizes[name] === "number";
+    const isLetter = (name) => /^[a-z]$/.test(name) && isSize(name);
     const letters = Object.keys(sizes).filter(isLetter);
     const usual = usualIndices(machine, place);
     const parts = [];
@@ -97,7 +96,7 @@ const OwnLine = (() => {
     const fail = ({ name, at, end }, kind, facts) => { throw new Language.Problem(text, kind, at, end - at, { name, ...facts }); };
 
     function arrayOf(node) {
-      const names = [...usual.keys(), ...Object.keys(sizes).filter((name) => !isLetter(name))];
+      const names = [...usual.keys(), ...Object.keys(sizes).filter((name) => isSize(name) && !isLetter(name))];
       if (!usual.has(node.name)) fail(node, "unknown", { near: near(node.name, names) });
       const array = machine.find(place, node.name);
       if (array.definition === own) fail(node, "itself");
@@ -131,7 +130,7 @@ const OwnLine = (() => {
       const { name, end } = node;
       if (bound.has(name)) return 1;
       if (isLetter(name)) checkLetter(name, node, bound);
-      if (Object.hasOwn(sizes, name)) return 1;
+      if (isSize(name)) return 1;
       arrayOf(node);
       const index = usual.get(name);
       const loose = (index.match(/\b[a-z]\b/g) ?? []).find((letter) => !bound.has(letter));
@@ -146,7 +145,7 @@ const OwnLine = (() => {
       const whole = { ...node, end: node.stop };
       if (node.index.length !== array.shape.length) fail(whole, "indices", { index, given: node.index.length });
       node.index.forEach((part, n) => {
-        const wanted = axis(array.name === "PE" ? place : array.place, array.letters[n]);
+        const wanted = axis(array.role === "input" ? place : array.place, array.letters[n]);
         if (wanted !== axisOf(part, bound, whole)) fail({ ...whole, ...(part.at && { at: part.at, end: part.end }) }, "fits", { index, number: n + 1 });
       });
       return 1;

@@ -165,9 +165,11 @@ const Mistakes = (() => {
   const difference = (a, b) => a.reduce((worst, value, i) => Math.max(worst, sizeOf(value - b[i])), 0);
 
   /* For each array of two machines of one size, in the order of the definitions: its largest absolute difference. */
-  function differences(right, wrong) {
-    const of = (name) => difference(right.data(name), wrong.data(name));
-    return right.definitions.map(({ name, phase }) => ({ name, phase, difference: of(name) }));
+  const differences = (right, wrong) => right.definitions.map(({ name }) => compared(right, wrong, name));
+
+  function compared(right, wrong, name) {
+    const [a, b] = [right.data(name), wrong.data(name)];
+    return { name, phase: right.get(name).definition?.phase ?? "forward", difference: difference(a, b), size: a.reduce((most, x) => Math.max(most, Math.abs(x)), 0) };
   }
 
   /* Adam from the current weights, with the gradients of the machine -> the losses before, between and after the steps.
@@ -298,5 +300,5 @@ const Mistakes = (() => {
     { id: "leak", run: leak }, { id: "padding", run: padding }, { id: "formula", run: formula },
   ];
 
-  return { list, make, context, detectors, differences, EXACT };
+  return { list, make, context, detectors, differences, compared, EXACT };
 })();

@@ -367,7 +367,9 @@ const Strings = {
     share: "Copy a link to this line",
     again: "Somebody rings, so the line is wrong. Change it until nobody does.",
     unseen: "Nobody rings, but some numbers are wrong all the same. Would you find another test?",
-    solved: (most) => `Nobody rings, and they are right: all arrays agree with those of the page's own line to within ${most}.`,
+    solved: (most) => `Nobody rings, and they are right: all arrays ${most === 0 ? "are those" : `differ by at most ${Show.number(most)} from those`} of the page's own line.`,
+    model: "with your line",
+    inCell: "your own line is planted here; the page's line is: ",
     at: (place) => `Character ${place}:`,
     problems: {
       sign: ({ found }) => `“${found}” is no sign of these formulas.`,
@@ -377,7 +379,7 @@ const Strings = {
       expected: ({ wanted, found, factor }) => {
         if (wanted === "=") return "An = belongs here, after the name of the array, as in ds = p*dp.";
         if (wanted === "the end") return factor ? `“${found}” cannot follow here. Is a * missing before it?` : `“${found}” cannot follow here.`;
-        return `A “${wanted}” is missing here.${factor ? " Or is it a *?" : ""}`;
+        return factor ? `Is a * missing before “${found}”? Otherwise a “${wanted}” belongs here.` : `A “${wanted}” is missing here.`;
       },
       power: () => "After ^ comes a whole number from 2 to 9.",
       comparison: () => "A comparison belongs here: ==, !=, >, <, >= or <=.",
@@ -722,7 +724,7 @@ const Strings = {
 
   compare: {
     weightsOf: { trained: "trained", untrained: "untrained" },
-    title: (a, b) => `${a[0].toUpperCase()}${a.slice(1)} against ${b}`,
+    title: (a, b) => `Compare ${a} with ${b}`,
     alone: "This page has one set of weights only, so there is nothing to compare.",
     intro: "Two sets of weights read the same input. All other numbers follow from the weights.",
     side: (name, steps) => (steps === 0 ? name : `${name}, after ${steps} ${steps === 1 ? "step" : "steps"} of Adam`),
@@ -732,7 +734,6 @@ const Strings = {
     predicts: "predicts, row by row",
     probability: "mean probability of the right token",
     begin: "The untrained weights are random. The training of the others may have begun with other random numbers.",
-    means: (name, all) => `Below, “${name}” is short for “${all}”.`,
     worth: "Worth a look",
     all: "Any array",
     value: "Values",

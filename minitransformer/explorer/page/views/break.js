@@ -247,7 +247,7 @@ const BreakView = (() => {
     const text = Strings.break;
     const untrained = App.weights !== "untrained" && MODEL.weights.untrained;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
-      { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: text.wrongModel, class: "wrong" },
+      { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: App.state.mistake === "own" ? Strings.line.model : text.wrongModel, class: "wrong" },
     ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),
     untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }), onclick: toTests }, text.tryUntrained)));
   }

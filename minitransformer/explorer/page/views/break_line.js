@@ -63,7 +63,7 @@ const BreakLine = (() => {
     const text = Strings.line;
     const most = all.reduce((worst, array) => Math.max(worst, array.most), 0);
     if (ringing > 0) return text.again;
-    return most > Mistakes.EXACT ? text.unseen : text.solved(Show.number(most));
+    return most > Mistakes.EXACT ? text.unseen : text.solved(most);
   }
 
   return { section, changed, moral };

@@ -43,28 +43,16 @@ const BreakMap = (() => {
       if (groups.at(-1)?.place !== place || groups.at(-1).phase !== array.phase) groups.push({ place, phase: array.phase, arrays: [] });
       groups.at(-1).arrays.push(array);
     }
-    const rows = (phase) => folded(groups.filter((group) => group.phase === phase), open).map((group) => row(group, stop, first, open));
+    const rows = (phase) => groups.filter((group) => group.phase === phase).map((group) => row(group, stop, first, open));
     const pass = (phase, title, kind) => element("div", { class: `pass ${kind}` }, element("h4", {}, title), rows(phase));
     return element("div", { class: "chips", onkeydown: move },
       pass("forward", text.forwardPass, "value"), pass("backward", text.backwardPass, "gradient"));
   }
 
-  /* The same groups, with those that follow each other and have nothing wrong as one. */
-  function folded(groups, open) {
-    const rows = [];
-    for (const { place, arrays } of groups) {
-      const equal = arrays.every(({ differs, name }) => !differs && name !== open?.name);
-      if (equal && rows.at(-1)?.equal) {
-        rows.at(-1).to = place;
-        rows.at(-1).arrays.push(...arrays);
-      } else rows.push({ place, to: place, arrays: [...arrays], equal });
-    }
-    return rows;
-  }
-
-  function row({ place, to, arrays, equal }, stop, first, open) {
+  function row({ place, arrays }, stop, first, open) {
     const text = Strings.break;
-    const label = [place, ...(to === place ? [] : [to])].map((name) => name || "E, M").join(" … ");
+    const label = place || "E, M";
+    const equal = arrays.every(({ differs, name }) => !differs && name !== open?.name);
     return [
       element("div", { class: "row", role: "group", "aria-label": label }, element("code", {}, label),
         equal ? element("span", { class: "note" }, `= ${text.allEqual(arrays.length)}`)

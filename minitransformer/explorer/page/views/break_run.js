@@ -115,22 +115,12 @@ const Experiments = (() => {
   /* All arrays in the order of the computation: {name, phase, most, relative, differs, changed}. */
   function differences() {
     const [good, wrong] = [right(), App.machine];
-    const computed = wrong.definitions.map(({ name, phase }) => ({ name, phase }));
-    const masks = [...wrong.arrays.values()].filter(({ role }) => role === "mask");
-    for (const { name, place } of masks) {
-      const at = computed.findIndex((array) => wrong.get(array.name).place.name === place.name);
-      computed.splice(at, 0, { name, phase: "forward" });
+    const all = Mistakes.differences(good, wrong);
+    for (const { name, role, place } of wrong.arrays.values()) {
+      if (role === "mask") all.splice(all.findIndex((array) => wrong.get(array.name).place.name === place.name), 0, Mistakes.compared(good, wrong, name));
     }
-    return computed.map(({ name, phase }) => {
-      const [a, b] = [good.data(name), wrong.data(name)];
-      let [most, size] = [0, 0];
-      a.forEach((x, i) => {
-        const difference = Math.abs(b[i] - x);
-        most = Math.max(most, Number.isNaN(difference) ? Infinity : difference);
-        size = Math.max(size, Math.abs(x));
-      });
-      return { name, phase, most, relative: most / (size || 1), differs: most > Mistakes.EXACT, changed: isChanged(name) };
-    });
+    return all.map(({ name, phase, difference, size }) => (
+      { name, phase, most: difference, relative: difference / (size || 1), differs: difference > Mistakes.EXACT, changed: isChanged(name) }));
   }
 
   return { result, rows, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };

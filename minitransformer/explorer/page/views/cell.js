@@ -170,7 +170,7 @@ const CellView = (() => {
   function planted(name) {
     if (!App.state.mistake || !Experiments.isChanged(name)) return null;
     const text = Strings.break;
-    const right = App.machine.get(name).definition ? [text.planted, ...Dom.formula(Experiments.line(Experiments.right(), name))] : text.plantedMask;
+    const right = App.machine.get(name).definition ? [App.state.mistake === "own" ? Strings.line.inCell : text.planted, ...Dom.formula(Experiments.line(Experiments.right(), name))] : text.plantedMask;
     return element("p", { class: "formula planted" }, "✗ ", right);
   }
 

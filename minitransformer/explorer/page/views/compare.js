@@ -55,7 +55,7 @@ const CompareView = (() => {
         element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && TrainView.mark(written.every((row) => row.right === row.written))));
     });
     return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows),
-      element("p", { class: "note" }, "untrained" in MODEL.weights && `${text.begin} `, sides.filter(({ steps }) => steps > 0).map((each) => text.means(nameOf(each), sideName(each)))));
+      element("p", { class: "note" }, "untrained" in MODEL.weights && text.begin));
   }
 
   function picker(name, machine) {
