@@ -8,7 +8,7 @@ import pytest
 from docs.course_site.percent import LESSONS, TASK, read_cells
 from minitransformer import functional, training
 from minitransformer.example import load_example, numbers
-from minitransformer.example.numbers import _Trace, named_weights
+from minitransformer.example.numbers import _Trace
 from tests.browser import chromium
 from tests.browser.cases import EDITED_SCORES, MISTAKES, SCORES, edit
 from tests.browser.explorer import address, drawn, open_explorer, type_into
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.exhaustive
 needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
 WITH_A_TASK = ("03", "05", "06", "07", "08", "10", "12", "13", "15")
 USUAL = "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]"
-SIZES = [(280, 512), (360, 512), (650, 368), (1200, 368)]  # of the frames on the site
+SIZES = [(280, 512), (360, 512), (686, 320), (1200, 320)]  # of the frames on the site
 WATCHED = """
 const {name, flat} = App.cell(App.state.embed);
 const {machine} = App;
@@ -46,7 +46,7 @@ TASKS = tasks()
 
 
 def open_task(page, number, **size):
-    open_explorer(page, TASKS[number], **{"width": 720, "height": 368, **size})
+    open_explorer(page, TASKS[number], **{"width": 720, "height": 320, **size})
 
 
 def watched(page):
@@ -54,10 +54,10 @@ def watched(page):
     return page.script(WATCHED)
 
 
-def edited(name, shape, flat, wanted, *planted):
-    """All numbers of the library if one of them is set."""
-    amount = wanted - float(np.ravel(numbers(load_example())[name])[flat])
-    with edit(name, shape, flat, amount, *planted)[3].planted():
+def with_score(flat, wanted):
+    """All numbers of the library if one score of cross-attention is set."""
+    amount = wanted - float(np.ravel(numbers(load_example())["cross.s"])[flat])
+    with edit("cross.s", (2, 5, 4), flat, amount, _Trace.attend, SCORES, EDITED_SCORES)[3].planted():
         return numbers(load_example())
 
 
@@ -91,7 +91,7 @@ def test_a_sure_row_gets_nearly_no_gradient(page, number, key):
     open_task(page, number)
     before = watched(page)["value"]
     type_into(page, "exactly", "8")
-    right = edited("cross.s", (2, 5, 4), 4 + key, 8, _Trace.attend, SCORES, EDITED_SCORES)["cross.ds"][0, 1, 2]
+    right = with_score(4 + key, 8)["cross.ds"][0, 1, 2]
     assert watched(page)["value"] == pytest.approx(right, abs=1e-12)
     assert abs(right / before) < 0.03
 
@@ -133,8 +133,9 @@ def test_one_feature_moves_all_six_of_its_row(page):
 def test_one_entry_of_the_shared_matrix_moves_all_logits(page):
     open_task(page, "12")
     type_into(page, "exactly", "0.5")
-    entry = 'state["source_embedding.tokens.E"]'
-    moved = edited("E", (7, 6), 18, 0.5, named_weights, entry, f"{entry} + SPOT")["output.z"]
+    example = load_example()
+    dict(example.model.named_parameters())["source_embedding.tokens.E"].data[3, 0] = 0.5
+    moved = numbers(example)["output.z"]
     assert watched(page)["all"] == pytest.approx(list(moved.ravel()), abs=1e-12)
     assert (moved != numbers(load_example())["output.z"]).all()
     assert "35 of the 35 numbers" in watched(page)["text"]

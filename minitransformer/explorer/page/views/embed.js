@@ -28,8 +28,8 @@ const EmbedView = (() => {
       element("div", { class: "computed" }),
       element("form", { class: "turn", onsubmit: (event) => event.preventDefault() }, control(cell),
         element("button", { type: "button", class: "quiet", onclick: App.open }, Strings.embed.restart)),
-      element("div", { class: "map" }),
-      element("p", { class: "effect" }, element("span", { role: "status" }), " ", element("a", { target: "_blank" }, Strings.embed.all)));
+      element("div", { class: size > 1 && "watched" }, element("div", { class: "map" }),
+        element("p", { class: "effect" }, element("span", { role: "status" }), " ", element("a", { target: "_blank" }, Strings.embed.all))));
     if (size > 1) map(content.querySelector(".map"), name);
     update(content, false);
   }
