@@ -278,6 +278,19 @@ def test_main_arrays_come_first_and_helpers_are_folded(page):
     assert set(page.script(SHOWN)) == set(names)
 
 
+def test_fold_opens_for_the_array_that_is_chosen_and_stays_as_the_reader_left_it(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    page.script("App.set({cell: 'cross.m[0,1]'})")
+    assert {"cross.m", "cross.b_q"} <= set(page.script(SHOWN))
+    page.script("App.set({cell: 'decoder.self.s'})")  # it opened by itself, so it need not be open elsewhere
+    assert "decoder.self.m" not in page.script(SHOWN)
+    page.click(".helpers summary")
+    page.settle()
+    page.script("App.set({cell: 'cross.s'})")
+    page.settle()
+    assert "cross.m" in page.script(SHOWN)
+
+
 def test_every_array_is_shown_when_it_is_chosen(page):
     open_explorer(page, "view=cell&cell=cross.s", width=1440)
     hidden = page.script("""

@@ -247,7 +247,7 @@ const CellView = (() => {
           element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
           definition.text.includes("1[") && element("p", { class: "note" }, text.bracket))
         : element("p", {}, origin(name)),
-      ["M", "dM"].includes(symbol) && element("p", { class: "note" }, text.memory),
+      symbol === "M" && element("p", { class: "note" }, text.memory),
       amount !== undefined && element("p", { class: "note" }, role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
       further(name, flat));
@@ -277,12 +277,14 @@ const CellView = (() => {
   }
 
   function links(title, cells) {
-    const text = Strings.cell;
     return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
-      element("ul", {}, cells.slice(0, MOST_LINKS).map(({ name, flat }) => element("li", {}, element("a", {
-          href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }),
-          onclick: (event) => App.instead(event, () => follow({ name, flat })),
-        }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`)), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
+      element("ul", {}, cells.slice(0, MOST_LINKS).map(item), cells.length > MOST_LINKS && element("li", {}, Strings.cell.more(cells.length - MOST_LINKS))));
+  }
+
+  function item(cell) {
+    return element("li", {}, element("a", {
+      href: App.link({ view: "cell", cell: App.setCell(cell) }), onclick: (event) => App.instead(event, () => follow(cell)),
+    }, App.cellText(cell.name, cell.flat)), ` = ${Show.number(App.machine.value(cell.name, cell.flat))}`);
   }
 
   /* Why a gradient is 0, and the way from a gradient to the loss along the largest terms. */
@@ -298,14 +300,8 @@ const CellView = (() => {
     }
     const steps = element("ol", {});
     return element("details", {
-      class: "links path", ontoggle: (event) => { if (event.target.open && !steps.children.length) steps.append(...pathToLoss(name, flat).map(pathStep)); },
+      class: "links path", ontoggle: (event) => { if (event.target.open && !steps.children.length) steps.append(...pathToLoss(name, flat).map(item)); },
     }, element("summary", {}, text.path), element("p", {}, text.pathIntro), steps);
-  }
-
-  function pathStep({ name, flat }) {
-    return element("li", {}, element("a", {
-      href: App.link({ view: "cell", cell: App.setCell({ name, flat }) }), onclick: (event) => App.instead(event, () => follow({ name, flat })),
-    }, App.cellText(name, flat)), ` = ${Show.number(App.machine.value(name, flat))}`);
   }
 
   /* From a gradient backwards along its backward pass, to the loss: at each number the term with the largest size. Which
