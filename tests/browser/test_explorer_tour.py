@@ -1,6 +1,8 @@
 """The tour of the explorer shows the library's numbers, asks what they answer, and leads on whatever one guesses."""
 
+import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +10,12 @@ import pytest
 
 from minitransformer.course import FOLDER as LESSONS
 from minitransformer.example import load_example, numbers
+from minitransformer.explorer.export import model_data, write_data
+from minitransformer.explorer.writing import example_writing
 from minitransformer.functional import cross_entropy, cross_entropy_backward
 from minitransformer.models import Transformer
 from tests.browser import chromium
-from tests.browser.explorer import address, open_explorer
+from tests.browser.explorer import FOLDER, address, open_explorer
 
 pytestmark = pytest.mark.exhaustive
 STATIONS = ["loss", "logits", "norm", "residual", "price", "score", "query", "weight", "nudge", "step"]
@@ -296,6 +300,21 @@ def test_model_without_cross_attention_is_told_plainly(page):
         "const {machine} = App; machine.places = machine.places.filter(p => p.kind !== 'attention'); App.set({})"
     )
     assert "encoder-decoders" in page.text("main")
+
+
+def test_tour_goes_through_models_with_pre_norm_and_with_layers(page, tmp_path):
+    folder = shutil.copytree(FOLDER, tmp_path / "page")
+    config = dataclasses.replace(load_example().model.config, norm="pre", num_layers=2)
+    model = Transformer(config, seed=1, dtype=np.float64)
+    write_data(model_data(model, example_writing(), [5, 6, 3, 4], [4, 3, 6, 5]), folder / "data.js")
+    open_explorer(page, "view=tour&station=11", folder=folder, width=1440)
+    names = [cell.split("[")[0] for cell in page.script(ROAD)[-1]]
+    cross = [f"decoder2.cross.{symbol}" for symbol in ("do", "dp", "ds", "dq", "dW_q")]
+    assert names == ["output.dz", "output.dy", "decoder.norm.dx", "decoder2.norm3.dx", *cross]
+    for number in range(1, 11):
+        page.script("App.set({station: arguments[0]})", number)
+        show_me(page)
+        assert len(page.text(".ask [role=status]")) > 25
 
 
 def test_lessons_are_named_and_on_the_site_linked(page):

@@ -658,7 +658,7 @@ const Strings = {
     },
     price: {
       name: "the price", lesson: "06_attention_backward",
-      text: () => "One more norm and W_o, and the gradient stands before what attention fetched: o, the mean of the values v with the weights p. "
+      text: () => "Further back, behind W_o, the gradient stands before what attention fetched: o, the mean of the values v with the weights p. "
         + "dp is the price of looking at a letter: how the loss changes with more weight there.",
       ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key} of the source?`,
       but: () => "A price is positive where a letter leads away from the right answer, and negative where it leads to it.",
