@@ -345,10 +345,6 @@ const Strings = {
     mistake: "Mistake",
     counts: "found",
     cellLabel: (mistake, detector, verdict) => `${mistake}, ${detector}: ${verdict}`,
-    summaryOnly: (names) => `Only the comparison with the paper finds: ${names.join("; ")}.`,
-    summaryNobody: (names) => `Nobody finds, with this input and these weights: ${names.join("; ")}.`,
-    summaryLoss: (found, all) => `The loss alone finds ${found} of ${all}.`,
-    summaryBest: (name, found, all) => `The test that finds most, ${name}, finds ${found} of ${all}.`,
   },
 
   line: {

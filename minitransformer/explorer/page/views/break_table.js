@@ -17,8 +17,7 @@ const BreakTable = (() => {
       element("p", { class: "intro" }, text.tableIntro(Mistakes.list.length)), element("div", { class: "controls" }, controls()),
       element("table", {}, head, element("tbody", {}, Experiments.rows().map((mistake) => element("tr", { class: mistake === App.state.mistake ? "current" : null },
         element("th", { scope: "row" }, BreakView.plantLink(mistake, { look: "skip" }, { "data-focus": `row-${mistake}` }, BreakView.nameOf(mistake))), cells(mistake)))),
-      element("tfoot", {}, counts())),
-      element("div", { class: "summary" }, summary()));
+      element("tfoot", {}, counts())));
   }
 
   /* The button that starts, the one that stops, and how far it is. */
@@ -63,22 +62,6 @@ const BreakTable = (() => {
     }));
   }
 
-  /* What the whole table says. */
-  function summary() {
-    if (Experiments.missing(Experiments.allPairs()).length > 0) return [];
-    const text = Strings.break;
-    const rings = (mistake) => Mistakes.detectors.filter(({ id }) => Experiments.result(mistake, id).rings).map(({ id }) => id);
-    const rows = Mistakes.list.map(({ id }) => ({ name: Strings.mistakes[id].name, found: rings(id) }));
-    const by = (detector) => rows.filter(({ found }) => found.includes(detector)).length;
-    const names = (wanted) => rows.filter(({ found }) => wanted(found)).map(({ name }) => name);
-    const [only, nobody] = [names((found) => found.join() === "formula"), names((found) => found.length === 0)];
-    const best = Mistakes.detectors.map(({ id }) => id).reduce((a, b) => (by(b) > by(a) ? b : a));
-    return element("ul", {}, [
-      text.summaryLoss(by("falls"), rows.length), text.summaryBest(Strings.detectors[best].name, by(best), rows.length),
-      only.length > 0 && text.summaryOnly(only), nobody.length > 0 && text.summaryNobody(nobody),
-    ].filter(Boolean).map((line) => element("li", {}, line)));
-  }
-
   /* The button stays the same element, or a click on it could be lost. */
   function progress() {
     const place = document.querySelector(".all .controls");
@@ -102,7 +85,6 @@ const BreakTable = (() => {
     place.replaceChildren(cell(mistake, id));
     progress();
     document.querySelector(".all tfoot").replaceChildren(counts());
-    document.querySelector(".all .summary").replaceChildren(...[summary()].flat());
   }
 
   return { section, arrived, isRunning };

@@ -90,7 +90,7 @@ const WeightsView = (() => {
     const values = changes.flatMap((each) => [...each.values].map((value) => Math.abs(value) / run.adam.lr));
     const to = furthest.largest / run.adam.lr;
     return element("div", {}, element("h3", {}, text.distances),
-      Dom.histogram([{ values, class: "value" }], { label: text.distancesLabel(to.toFixed(2)), x: text.inRates, from: 0, to }));
+      Dom.histogram(values, { label: text.distancesLabel(to.toFixed(2)), x: text.inRates, from: 0, to }));
   }
 
   const cards = (run, list, common) => element("div", { class: "cards" }, list.map((change) => card(run, change, common)));
