@@ -33,12 +33,14 @@ your own, such as one that `minitransformer train reverse` has saved:
   minitransformer explore
   minitransformer explore --word top
   minitransformer explore runs/reverse --word hello
+  minitransformer explore runs/reverse-gpt --word hello
   minitransformer explore runs/addition --word 12+34 --answer 47
   minitransformer explore runs/reverse runs/reverse-2
 
 The loss compares what the model predicts with the answer. Without --answer, that is the right answer of the task, or
-what the model writes if the task has none. The page shows models as in the paper, with at most {LARGEST:,} weights, and
-words of at most {LONGEST} tokens. It also has untrained weights, the initial ones of --seed. With two runs, it has the
+what the model writes if the task has none. The page shows Transformers and GPTs with at most {LARGEST:,} weights, and
+words of at most {LONGEST} tokens. They may have several layers, pre-norm, and learned, rotary or no positions. All else
+must be as in the paper. The page also has untrained weights, the initial ones of --seed. With two runs, it has the
 weights of both instead and compares them; the models must have the same task and sizes.
 
 Of any other Transformer or GPT with full attention, the page shows the attention alone: the weights of all layers and

@@ -271,17 +271,15 @@ const App = (() => {
 
   /* The name of an index along an axis: a token, "p→o" for a row of the decoder, or a number. */
   function label(array, axis, index, short = false) {
-    const letter = array.letters[axis];
-    const { source, target } = ids();
-    const read = [Engine.BOS, ...target.filter((id) => id !== Engine.PAD), ...target.filter((id) => id === Engine.PAD)];
+    const letter = array.letters[axis], { rows, keys } = array.place, { machine } = made;
+    const read = (sequence) => tokenText(machine.data(`${sequence}.ids`)[index]);
     const cut = (text) => (short && text.length > 5 ? `${text.slice(0, 4)}…` : text);
     if (letter === "w") return cut(tokenText(index));
     if (array.role === "input") return String(index);
-    if (letter === "i") return cut(tokenText((array.place.keys === "source" ? source : read)[index]));
+    if (letter === "i") return cut(read(keys));
     if (letter !== "t") return String(index);
-    if (array.place.rows === "source") return cut(tokenText(source[index]));
-    const write = made.machine.data("output.ids")[index];
-    return cut(`${tokenText(read[index])}→${tokenText(write)}`);
+    const writes = rows === "target" && index >= machine.firstRow; // the rows of a prompt write nothing that counts
+    return cut(writes ? `${read(rows)}→${tokenText(machine.data("output.ids")[index])}` : read(rows));
   }
 
   function cellText(name, flat) {

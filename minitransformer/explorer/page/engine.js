@@ -109,6 +109,11 @@ const Engine = (() => {
       return this.data(name)[flat];
     }
 
+    /* The first row that counts in the loss: 0, unless the rows of a prompt are before it. */
+    get firstRow() {
+      return this.data("output.ids").findIndex((id) => id !== PAD);
+    }
+
     get loss() {
       return this.value("output.L");
     }
@@ -336,7 +341,7 @@ const Engine = (() => {
 
   /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. One machine
      with room for all is enough, because under the causal mask no row sees the padding after it; a planted mistake may
-     see it, and gets one machine for each length. The last rows are those that write. */
+     see it, and gets one machine for each length. */
   function greedyDecode(sizes, options, weights, PE, source, longest) {
     const make = (T) => new Machine(sizes, { ...options, S: source.length, T });
     const planted = Boolean(options.replaced) || options.causal === false;
@@ -347,7 +352,7 @@ const Engine = (() => {
       const machine = roomy ?? make(T);
       machine.fill(weights, PE, { source, target: [...written, ...Array(T - 1 - written.length).fill(PAD)] });
       machine.run(machine.forward);
-      const t = machine.lengths.target - T + written.length;
+      const t = machine.firstRow + written.length;
       const row = machine.data("output.z").slice(t * sizes.V, (t + 1) * sizes.V);
       const next = row.indexOf(Math.max(...row));
       if (next === EOS || next === PAD || next === BOS) break;

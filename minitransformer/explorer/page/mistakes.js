@@ -57,9 +57,9 @@ const Mistakes = (() => {
   /* The gradient of a token's last place, instead of the sum over all of its places. */
   const lastOf = (ids, de, n) => `1[sum[${n}: ${ids}[${n}] == w](1) > 0] * ${de}[max[${n}: ${ids}[${n}] == w](${n}),c]`;
 
-  /* {id, kind, lines, only, causal}: `kind` is "forward" or "backward", the pass that is not what it should be; `lines`
-     are {kind of place: {symbol: line}}; `only` are the places, null for all. */
-  const list = [
+  /* {id, kind, lines, only, causal, needs}: `kind` is "forward" or "backward", the pass that is not what it should be; `lines`
+     are {kind of place: {symbol: line}}; `only` are the places, null for all; `needs` is the shape that a model must have. */
+  const all = [
     {
       id: "no-scale",
       kind: "forward",
@@ -90,7 +90,7 @@ const Mistakes = (() => {
         norm: {
           dx_hat_mean: "dx_hat_mean[t] = sum[c](dy[t,c]) / C",
           dx_hat_x_hat_mean: "dx_hat_x_hat_mean[t] = sum[c](dy[t,c] * x_hat[t,c]) / C",
-          dx: "dx[t,c] = gamma[c] * (dy[t,c] - dx_hat_mean[t] - x_hat[t,c] * dx_hat_x_hat_mean[t]) / sigma[t]",
+          dx: "dx[t,c] = gamma[c] * (dy[t,c] - dx_hat_mean[t] - x_hat[t,c] * dx_hat_x_hat_mean[t]) / sigma[t] + SKIP_DX[t,c]",
         },
       },
     },
@@ -110,11 +110,20 @@ const Mistakes = (() => {
       kind: "backward",
       lines: { norm: { dy: "dy[t,c] = DY[t,c]" } },
       only: ["decoder.norm1"],
+      needs: { kind: "transformer", norm: "post" },
+    },
+    {
+      id: "residual-forgotten",
+      kind: "backward",
+      lines: { norm: { dx: "dx[t,c] = (dx_hat[t,c] - dx_hat_mean[t] - x_hat[t,c] * dx_hat_x_hat_mean[t]) / sigma[t]" } },
+      only: ["decoder.norm2"],
+      needs: { kind: "transformer", norm: "pre" },
     },
     {
       id: "memory-through-values",
       kind: "backward",
       lines: { attention: { dM: "dM[i,c] = sum[h,d](dv[h,i,d] * W_v[c,h*D+d])" } },
+      needs: { kind: "transformer" },
     },
     {
       id: "token-twice",
@@ -134,8 +143,8 @@ const Mistakes = (() => {
   ].map(make);
 
   /* A mistake with its options; also for a line that the reader has written. */
-  function make({ id, kind, lines = {}, only = null, causal = true }) {
-    return { id, kind, lines, only, causal, options: { replaced: lines, only, causal } };
+  function make({ id, kind, lines = {}, only = null, causal = true, needs = {} }) {
+    return { id, kind, lines, only, causal, needs, options: { replaced: lines, only, causal } };
   }
 
   /* What a detector is run with. `right` and `wrong` build a machine and run it; they take other ids if asked. */
@@ -231,7 +240,10 @@ const Mistakes = (() => {
     norm(machine, place, add) {
       const of = (symbol) => rows(machine, `${place.name}.${symbol}`);
       const [dx, dx_hat, x_hat, sigma] = [of("dx"), of("dx_hat"), of("x_hat"), machine.data(`${place.name}.sigma`)];
-      dx.forEach((row, t) => {
+      const around = place.wires.SKIP_DX; // what the line adds for the residual path with pre-norm
+      const skip = machine.get(`${place.name}.dx`).definition.uses.has(around) && rows(machine, around);
+      dx.forEach((whole, t) => {
+        const row = skip ? whole.map((x, c) => x - skip[t][c]) : whole;
         add(sum(row), `${place.name}.dx`);
         // without eps, dx would be orthogonal to x_hat
         const byEps = (machine.sizes.eps / sigma[t] ** 3) * dot(dx_hat[t], x_hat[t]);
@@ -261,12 +273,12 @@ const Mistakes = (() => {
 
   /* Other tokens from place t on must not move the logits of the rows up to t. */
   function leak({ source, target, wrong }) {
-    const usual = wrong().data("output.z");
+    const machine = wrong(), usual = machine.data("output.z"), { V } = machine.sizes;
     const worst = largest();
     target.forEach((_, t) => {
       const later = target.map((id, n) => (n < t || id === Engine.PAD ? id : id === 3 ? 4 : 3));
-      const machine = wrong({ source, target: later });
-      worst.add(difference(usual.subarray(0, (t + 1) * machine.sizes.V), machine.data("output.z")), "output.z");
+      const before = usual.subarray(0, (machine.firstRow + t + 1) * V);
+      worst.add(difference(before, wrong({ source, target: later }).data("output.z")), "output.z");
     });
     return worst.result();
   }
@@ -300,5 +312,8 @@ const Mistakes = (() => {
     { id: "leak", run: leak }, { id: "padding", run: padding }, { id: "formula", run: formula },
   ];
 
-  return { list, make, context, detectors, differences, compared, EXACT };
+  /* The mistakes that a model of this shape can have. */
+  const has = ({ needs }) => Object.entries(needs).every(([name, value]) => MODEL.sizes[name] === value);
+
+  return { get list() { return all.filter(has); }, make, context, detectors, differences, compared, EXACT };
 })();

@@ -152,13 +152,15 @@ const Strings = {
     stepKeys: "Arrow keys step.",
   },
   places: {
-    embedding: { name: "Embedding + position", text: "A row of E for each token, times √C, plus sinusoids." },
+    embedding: { name: "Embedding + position" },
     self: { name: "Self-attention", text: "Each token looks at the tokens of its own sequence." },
     masked: { name: "Masked self-attention", text: "Each token looks at itself and at the tokens before it." },
     attention: { name: "Cross-attention", text: "Each target token looks at the source." },
     norm: { name: "Add & norm", text: "Input plus output of the sub-layer, normalized: mean 0, variance 1." },
+    preNorm: { name: "Norm", text: "The sum so far, normalized: mean 0, variance 1." },
     ffn: { name: "Feed-forward", text: "Each token by itself: 6 features to 8, ReLU, and back." },
     output: { name: "Softmax and loss", text: "Logits with the shared matrix E, probabilities, cross-entropy." },
+    onlyMatrix: { name: "Shared matrix", text: "E is used twice: for the embeddings, and for the logits." },
     matrix: { name: "Shared matrix and memory", text: "E is used three times. M is what the encoder hands over." },
   },
   /* What the letters mean; "norm.x" is the x of a norm. */
@@ -177,6 +179,10 @@ const Strings = {
     "output.p_star": "wanted probability", "output.share": "share in the loss", "output.loss": "loss of a row",
   },
   gradientOf: (word) => `gradient of the ${word}`,
+  embedding: {
+    sinusoidal: "A row of E for each token, times √C, plus sinusoids.", learned: "A row of E for each token, times √C, plus a row of P for its position.",
+    rope: "A row of E for each token, times √C. Positions turn queries and keys, in each layer.", none: "A row of E for each token, times √C, without a position.",
+  },
   feedForward: (C, F) => `Each token by itself: ${C} features to ${F}, ReLU, and back to ${C}.`,
 
   heatmap: {
@@ -205,7 +211,9 @@ const Strings = {
     weightInitial: "A weight with its initial value: it has learned nothing yet.",
     weightSteps: (steps, initial) =>
       `A weight: it was learned here in ${steps === 1 ? "one step" : `${steps} steps`} of Adam, from its ${initial ? "initial" : "trained"} value.`,
-    origin: { ids: "An input: the number of a token.", mask: "An input: 1 if the query may look at the key, and 0 if not.", PE: "A constant: the sinusoids of this position." },
+    origin: { ids: "An input: the number of a token.", mask: "An input: 1 if the query may look at the key, and 0 if not.", PE: "A constant: the sinusoids of this position.",
+      cos: "A constant: the cosine of the angle by which two features are turned at this position.",
+      sin: "A constant: the sine of that angle, negative for the first of two features." },
     memory: "M is the encoder’s output, handed over to the decoder.",
     rows: (read, write) => `The row ${read}→${write}: the decoder reads ${read}, and is to write ${write}.`,
     bracket: "1[…] is 1 if what it says holds, and otherwise 0.",

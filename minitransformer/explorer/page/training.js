@@ -42,10 +42,10 @@ const Training = (() => {
   /* For each row that is to write a token: that token, its probability, and the most likely one. */
   function rowsOf(machine) {
     const [p, ids, V] = [machine.data("output.p"), machine.data("output.ids"), machine.sizes.V];
-    return [...ids].filter((id) => id !== Engine.PAD).map((right, t) => {
+    return [...ids].map((right, t) => {
       const row = p.subarray(t * V, (t + 1) * V);
-      return { right, probability: row[right], written: row.indexOf(Math.max(...row)) };
-    });
+      return { t, right, probability: row[right], written: row.indexOf(Math.max(...row)) };
+    }).filter(({ right }) => right !== Engine.PAD);
   }
 
   /* What the steps did to each array of weights, in the order of the model. Adam divides by the size of a gradient, plus

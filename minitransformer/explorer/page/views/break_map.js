@@ -51,7 +51,7 @@ const BreakMap = (() => {
 
   function row({ place, arrays }, stop, first, open) {
     const text = Strings.break;
-    const label = place || "E, M";
+    const label = place || (App.machine.isPair ? "E, M" : "E");
     const equal = arrays.every(({ differs, name }) => !differs && name !== open?.name);
     return [
       element("div", { class: "row", role: "group", "aria-label": label }, element("code", {}, label),

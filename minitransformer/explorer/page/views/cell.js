@@ -12,12 +12,16 @@ const CellView = (() => {
   let exponent = -5; // of h, for the nudge
   let unfolded = false; // whether the helpers are shown
 
-  const chosenCell = () => App.cell() ?? { name: "cross.s", flat: null };
+  function chosenCell() {
+    const { places } = App.machine;
+    const { name } = places.find(({ kind }) => kind === "attention") ?? places.find(({ kind }) => kind === "self");
+    return App.cell() ?? { name: `${name}.s`, flat: null };
+  }
 
   /* The array whose row shows a chosen one, and its place. */
   function shownBy({ name }) {
     const { machine } = App;
-    const array = machine.get(machine.arrays.has(name) ? name : "source.x");
+    const array = machine.get(name);
     const shown = array.role === "gradient" ? machine.partner(array.name) ?? array.name : array.name;
     return { name: shown, place: machine.places.find((each) => each.name === machine.get(shown).place.name) };
   }
@@ -93,7 +97,7 @@ const CellView = (() => {
       const first = place.kind === "matrix" ? "E" : `${place.name}.${{ embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z" }[place.kind]}`;
       return element("li", {}, element("a", {
         href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
-      }, place.name || "E, M"));
+      }, place.name || (App.machine.isPair ? "E, M" : "E")));
     });
     return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
   }
@@ -255,10 +259,10 @@ const CellView = (() => {
 
   /* What a number is that no formula computes. */
   function origin(name) {
-    const { role } = App.machine.get(name);
+    const { role, symbol } = App.machine.get(name);
     const { steps, edits } = App.state;
     const text = Strings.cell;
-    if (role !== "weight") return text.origin[role === "input" ? "PE" : role];
+    if (role !== "weight") return text.origin[role === "input" ? symbol : role];
     const initial = App.weights === "untrained";
     return steps > 0 ? text.weightSteps(steps, initial) : initial ? text.weightInitial : text.weightLearned;
   }

@@ -68,7 +68,7 @@ const CompareView = (() => {
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
     const groups = machine.places.map((place) => {
       const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name && (array.role === "value" || array.role === "weight"));
-      return own.length > 0 && element("optgroup", { label: place.name || "E, M" }, own.map((array) => option(array.name)));
+      return own.length > 0 && element("optgroup", { label: place.name || (App.machine.isPair ? "E, M" : "E") }, own.map((array) => option(array.name)));
     });
     return element("nav", { class: "picker", "aria-label": text.worth }, element("ul", {}, links),
       element("label", {}, `${text.all} `, element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));

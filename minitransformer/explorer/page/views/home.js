@@ -48,7 +48,7 @@ const HomeView = (() => {
     machine.run(machine.forward);
     const last = (kind) => [...machine.arrays.values()].findLast(({ symbol, place }) => symbol === "p" && place.rows === "target" && place.kind === kind);
     const { name, place } = last("attention") ?? last("self");
-    const first = machine.lengths.target - target.length - 1; // the row that writes the first letter: 0, unless a prompt is before it
+    const first = machine.firstRow;
     const ids = target.length ? target : [likely(machine, first)[0].id]; // if it writes nothing, the token that it ends with
     const read = machine.data(`${place.keys}.ids`).slice(0, place.keys === "source" ? source.length : first + ids.length);
     const keys = [...read].filter((id) => id !== Engine.PAD);

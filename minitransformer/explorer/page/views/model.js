@@ -13,7 +13,7 @@ const ModelView = (() => {
     content.append(
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(), PlayBar.bar(),
       element("div", { class: "stacks" },
-        stack(text.encoder, of("source"), "source"), stack(text.decoder, of("target"), "target")));
+        machine.isPair && stack(text.encoder, of("source"), "source"), stack(text.decoder, of("target"), "target")));
     write(content);
   }
 
@@ -30,11 +30,11 @@ const ModelView = (() => {
     const { machine } = App;
     const { reads, writes, loss } = Strings.model;
     const spell = (name) => [...machine.data(name)].map(App.tokenText).join(" ");
-    content.querySelector(".source .reads").textContent = reads(spell("source.ids"));
+    if (machine.isPair) content.querySelector(".source .reads").textContent = reads(spell("source.ids"));
     content.querySelector(".target .reads").textContent = reads(spell("target.ids"));
-    content.querySelector(".target .writes").textContent = writes(spell("output.ids"));
+    content.querySelector(".target .writes").textContent = writes(Training.rowsOf(machine).map(({ right }) => App.tokenText(right)).join(" "));
     content.querySelector(".loss").textContent = `${loss} L = ${Show.number(machine.loss)}`;
-    drawMemory(content.querySelector(".stacks"));
+    if (machine.isPair) drawMemory(content.querySelector(".stacks"));
     PlayBar.show();
   }
 
@@ -46,7 +46,8 @@ const ModelView = (() => {
       element("li", { class: "negative" }, Strings.legend.negative));
   }
 
-  /* The boxes of one stack, in the order of the computation: the style sheet lets them grow from the bottom up. A sub-layer, and the norm that adds its input again, are framed together. */
+  /* The boxes of one stack, in the order of the computation: the style sheet lets them grow from the bottom up. A sub-layer
+     and its norm are framed together: with post-norm, the norm that adds its input again, and with pre-norm the one that it reads. */
   function stack(title, places, name) {
     const parts = [];
     for (let n = 0; n < places.length; n++) {
@@ -54,10 +55,14 @@ const ModelView = (() => {
       if (place.kind === "embedding") parts.push(box(place), edge(`${place.name}.x`));
       else if (place.kind === "output") parts.push(box(place));
       else {
-        const norm = places[++n];
-        parts.push(element("div", { class: "sublayer" },
+        const [isPre, partner] = [place.kind === "norm", places[n + 1]];
+        const isLast = isPre && (!partner || partner.kind === "output"); // the norm after a stack
+        if (!isLast) n++;
+        parts.push(isLast ? box(place) : element("div", { class: "sublayer" },
           element("span", { class: "skip-path", "aria-hidden": "true" }, element("small", {}, Strings.model.residual)),
-          box(place), edge(`${place.name}.y`), box(norm)), n < places.length - 1 || name === "target" ? edge(`${norm.name}.y`) : edge("M", Strings.model.toMemory));
+          box(place), edge(`${place.name}.y`), box(partner)));
+        const next = places[n + 1];
+        parts.push(!next ? edge("M", Strings.model.toMemory) : edge(isPre && next.kind === "norm" ? `${next.name}.x` : `${places[n].name}.y`));
       }
     }
     return element("section", { class: `stack ${name}`, "aria-label": title }, element("h2", {}, title), element("p", { class: "reads" }), parts,
@@ -75,8 +80,9 @@ const ModelView = (() => {
 
   function describe(place) {
     const kind = place.kind === "self" && place.stack === "target" ? "masked" : place.kind;
-    const { name, text } = Strings.places[kind];
-    return { name, text: kind === "ffn" ? Strings.feedForward(MODEL.sizes.C, MODEL.sizes.F) : text };
+    const { C, F, norm, positions } = MODEL.sizes;
+    const { name, text } = Strings.places[kind === "norm" && norm === "pre" ? "preNorm" : kind === "matrix" && !App.machine.isPair ? "onlyMatrix" : kind];
+    return { name, text: kind === "ffn" ? Strings.feedForward(C, F) : kind === "embedding" ? Strings.embedding[positions] : text };
   }
 
   function box(place) {

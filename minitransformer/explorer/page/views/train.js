@@ -103,9 +103,9 @@ const TrainView = (() => {
   /* The probabilities of the right tokens, as a table with bars. */
   function answer(run) {
     const text = Strings.train;
-    const rows = run.rows.at(-1).map((now, t) => {
-      const before = run.rows[0][t];
-      const cell = { name: "output.p", flat: t * MODEL.sizes.V + now.right };
+    const rows = run.rows.at(-1).map((now, n) => {
+      const before = run.rows[0][n];
+      const cell = { name: "output.p", flat: now.t * MODEL.sizes.V + now.right };
       const isRight = now.written === now.right;
       return element("tr", {}, element("th", { scope: "row" }, App.tokenText(now.right)),
         element("td", {}, Show.number(before.probability)),
