@@ -17,7 +17,7 @@ pytestmark = pytest.mark.exhaustive
 needs_axe = pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)
 WITH_A_TASK = ("03", "05", "06", "07", "08", "10", "12", "13", "15")
 USUAL = "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]"
-SIZES = [(280, 512), (360, 512), (686, 320), (1200, 320)]  # of the frames on the site
+SIZES = [(280, 526), (360, 526), (686, 326), (1200, 326)]  # of the frames on the site
 WATCHED = """
 const {name, flat} = App.cell(App.state.embed);
 const {machine} = App;
@@ -46,7 +46,7 @@ TASKS = tasks()
 
 
 def open_task(page, number, **size):
-    open_explorer(page, TASKS[number], **{"width": 720, "height": 320, **size})
+    open_explorer(page, TASKS[number], **{"width": 720, "height": 326, **size})
 
 
 def watched(page):
