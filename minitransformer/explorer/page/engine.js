@@ -229,11 +229,11 @@ const Engine = (() => {
       return im[this.get("output.L").number][0] / STEP;
     }
 
-    /* Run each formula of the complex step once, piece by piece: a browser is slow the first time, and then nobody waits. */
+    /* Run the formulas of a nudge and of the complex step, piece by piece: a browser is slow the first time, and then nobody waits. */
     * warmUp() {
       const [re, im] = [this.storage(), this.storage()];
       this.copyInputs(re);
-      for (const { complex } of this.forward) yield complex()(re, im);
+      for (const { real, complex } of this.forward) yield [real(re), complex()(re, im)];
     }
 
     /* The index of a cell as a tuple, and back. */
