@@ -237,7 +237,7 @@ def named_weights(model: Transformer | GPT) -> Numbers:
 
 def by_lesson_names(state: Mapping[str, np.ndarray], layers: int) -> Numbers:
     """Arrays by the names of the lessons, from those by the names of the library."""
-    found = {}
+    found: Numbers = {}
     for name, value in state.items():
         names = _lesson_names(name, layers)
         found.update(zip(names, np.split(value, len(names), axis=-1), strict=True))
