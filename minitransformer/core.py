@@ -28,11 +28,15 @@ class Parameter:
     Clearing millions of gradients only to add to them would cost more than some layers, so `zero_grad` only notes
     that the gradient is zero. The array is cleared when `grad` is read, or overwritten by the first backward pass that
     uses `overwritable`. Until the first gradient there is no array.
+
+    A `frozen` parameter gets no gradient and is not trained (see `Layer.freeze`).
     """
 
     data: xp.ndarray
+    frozen: bool = False
 
-    def __init__(self, data: np.ndarray | xp.ndarray) -> None:
+    def __init__(self, data: np.ndarray | xp.ndarray, frozen: bool = False) -> None:
+        self.frozen = frozen
         self.data = to_device(data)
         if not self.data.flags.c_contiguous:
             self.data = self.data.copy()  # so that `reshape(-1)` is a view
@@ -41,7 +45,9 @@ class Parameter:
 
     @property
     def grad(self) -> xp.ndarray:
-        """The gradient, an array like `data`."""
+        """The gradient, an array like `data`; zeros, which nobody keeps, if the parameter is frozen."""
+        if self.frozen:
+            return xp.zeros_like(self.data)
         if self._grad is None:
             self._grad = xp.zeros_like(self.data)
         elif self._is_zero:
@@ -52,7 +58,7 @@ class Parameter:
     @grad.setter
     def grad(self, array: xp.ndarray) -> None:
         """Copy `array` into the gradient's own array, which may be a view into a vector of all gradients."""
-        if array is not self._grad:  # after `grad += x` it is the same array
+        if array is not self._grad and not self.frozen:  # after `grad += x` it is the same array
             self.grad[...] = array
 
     def zero_grad(self) -> None:
@@ -67,13 +73,15 @@ class Parameter:
 
     def overwritable(self) -> xp.ndarray | None:
         """The gradient's array if the gradient is zero, else None. A caller may write into it before `add_grad`."""
-        return self._grad if self._is_zero else None
+        return self._grad if self._is_zero and not self.frozen else None
 
     def add_grad(self, gradient: xp.ndarray) -> None:
-        """grad += gradient. The array `gradient` belongs to this parameter from now on.
+        """grad += gradient, unless the parameter is frozen. The array `gradient` belongs to it from now on.
 
         It may be the array that `overwritable` returned; it then already holds the whole gradient.
         """
+        if self.frozen:
+            return
         if gradient is self._grad or self._grad is None:
             self._grad, self._is_zero = gradient, False
         elif self._is_zero:
@@ -153,7 +161,25 @@ class Layer:
 
     def replica(self: AnyLayer) -> AnyLayer:
         """A copy for another thread: its parameters share their `data` with this layer and have their own gradients."""
-        return copy.deepcopy(self, {id(parameter): Parameter(parameter.data) for parameter in self.parameters()})
+        return copy.deepcopy(self, {id(own): Parameter(own.data, own.frozen) for own in self.parameters()})
+
+    def freeze(self, *names: str, frozen: bool = True) -> None:
+        """Freeze the parameters of these layers or parameters, such as "encoder" or "output.W"; without names, all.
+
+        A frozen parameter gets no gradient, and costs no time in the backward pass of a matrix product; gradients still
+        pass through its layer to the input. An optimizer that is made afterwards has no state for it, and leaves it as
+        it is. frozen=False undoes it. Raises ValueError for a name that this layer does not have.
+        """
+        uses = list(self._named_uses())
+        for name in names:
+            if not any(f"{use}.".startswith(f"{name}.") for use, _ in uses):
+                known = ", ".join(dict.fromkeys(use.partition(".")[0] for use, _ in uses))
+                raise ValueError(
+                    f"there is nothing called {name!r} to freeze in this {type(self).__name__}: it has {known}"
+                )
+        for use, parameter in uses:
+            if not names or any(f"{use}.".startswith(f"{name}.") for name in names):
+                parameter.frozen = frozen
 
     def zero_grad(self) -> None:
         """Set every gradient to zero: every training step does this before its backward pass."""

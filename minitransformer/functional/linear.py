@@ -44,7 +44,12 @@ def linear_backward(
     """(dx, dW, db) from dy (..., O); see `linear` for the derivation. dW is written into `out`, if given."""
     x, W = cache
     rows, dy_rows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (N, I), (N, O)
-    dx = (dy_rows @ W.T).reshape(x.shape)
+    dx = linear_input_backward(dy, W)
     dW = xp.matmul(rows.T, dy_rows, out=out)
     db = column_sum(dy_rows)
     return dx, dW, db
+
+
+def linear_input_backward(dy: xp.ndarray, W: xp.ndarray) -> xp.ndarray:
+    """dx (..., I) alone, from dy (..., O), where the weights W (I, O) are frozen: dx = dy W^T."""
+    return (dy.reshape(-1, dy.shape[-1]) @ W.T).reshape(*dy.shape[:-1], len(W))

@@ -80,8 +80,8 @@ class Use:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """{name: Parameter}."""
-        return dict(self.layer.named_parameters())
+        """{name: Parameter} of those that are not frozen."""
+        return {name: parameter for name, parameter in self.layer.named_parameters() if not parameter.frozen}
 
     @property
     def arrays(self) -> list[np.ndarray]:

@@ -40,7 +40,8 @@ class Embedding(Layer):
 
     def backward(self, dy: xp.ndarray, cache: EmbeddingCache) -> None:
         """dy (B, T, C) -> None: ids have no gradient; the gradient of the table is added to E.grad."""
-        embedding_backward(dy, cache, self.E.grad)
+        if not self.E.frozen:
+            embedding_backward(dy, cache, self.E.grad)
 
 
 class InputEmbedding(Layer):
@@ -97,7 +98,8 @@ class OutputProjection(Layer):
         """dlogits (B, T, V) -> dy (B, T, C). As for `functional.linear` with W = E^T, so dE = dW^T = dlogits^T y."""
         rows, dlogits_rows = y.reshape(-1, y.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])  # (N, C), (N, V)
         check_shape("dlogits", dlogits, (*y.shape[:-1], len(self.E.data)))  # before a gradient has changed
-        self._add_dE(dlogits_rows, rows)
+        if not self.E.frozen:
+            self._add_dE(dlogits_rows, rows)
         dy = (dlogits_rows @ self.E.data).reshape(y.shape)
         if self.scale != 1.0:
             dy *= self.scale

@@ -7,7 +7,7 @@ from minitransformer.backend import xp
 from minitransformer.checks import check_shape, check_width
 from minitransformer.core import Layer, Parameter
 from minitransformer.functional import linear, linear_backward
-from minitransformer.functional.linear import LinearCache
+from minitransformer.functional.linear import LinearCache, linear_input_backward
 from minitransformer.layers.initializers import xavier_uniform
 
 
@@ -39,6 +39,8 @@ class Linear(Layer):
     def backward(self, dy: xp.ndarray, cache: LinearCache) -> xp.ndarray:
         """dy (..., O) -> dx (..., I)."""
         check_shape("dy", dy, (*cache.x.shape[:-1], self.W.data.shape[1]))  # before a gradient has changed
+        if self.W.frozen and (self.b is None or self.b.frozen):
+            return linear_input_backward(dy, cache.W)
         dx, dW, db = linear_backward(dy, cache, out=self.W.overwritable())
         self.W.add_grad(dW)
         if self.b is not None:

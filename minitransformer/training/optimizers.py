@@ -31,8 +31,9 @@ class Adam:
     weight_decay > 0 is AdamW (Loshchilov and Hutter 2019; not in the paper): before each step every matrix is
     multiplied by 1 - lr weight_decay, whatever its gradient. Vectors (biases, gamma and beta) do not decay.
 
-    The parameters become views into one long vector (`weights`), so that a step is a few calls on one array. Raises
-    ValueError for betas outside [0, 1) and for a negative weight_decay.
+    The parameters become views into one long vector (`weights`), so that a step is a few calls on one array. Those that
+    are frozen are left out, and there is no state for them. Raises ValueError for betas outside [0, 1), for a negative
+    weight_decay, and if every parameter is frozen.
     """
 
     def __init__(
@@ -47,7 +48,10 @@ class Adam:
             check_rate("betas", beta)
         if not check_number("weight_decay", weight_decay) >= 0:
             raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
-        self.flat = FlatParameter(list(parameters))
+        trained = [parameter for parameter in parameters if not parameter.frozen]
+        if not trained:
+            raise ValueError("every parameter is frozen, so there is nothing to train")
+        self.flat = FlatParameter(trained)
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
         self.team = SINGLE_THREAD  # the threads that share a step
         self.t = 0  # steps taken

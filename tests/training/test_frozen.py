@@ -1,0 +1,112 @@
+"""Frozen parameters: no gradient, no state, no move, and the gradient still passes to the input."""
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Parameter
+from minitransformer.data import get_task
+from minitransformer.gradcheck import check_layer
+from minitransformer.layers import CrossEntropyLoss, Linear
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.training import Adam, DataParallel, PlainGradients, training_step
+from minitransformer.training.step import step_with
+from tests.helpers import device, host, randomize
+
+SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 2, "max_len": 16, "dropout": 0.0}
+FROZEN = ("source_embedding", "encoder.layers.0", "decoder.layers.1.cross_attention")
+
+
+def make_model(**changes):
+    model = Transformer(TransformerConfig(29, **{**SIZES, **changes}), seed=4, dtype=np.float64)
+    randomize(model, scale=0.3)
+    return model
+
+
+def gradients(model, batch):
+    """{name: gradient} of the plain loss."""
+    model.zero_grad()
+    loss_fn = CrossEntropyLoss(0.1)
+    z, cache = model.forward(*batch.inputs)
+    _, loss_cache = loss_fn.forward(z, batch.targets)
+    model.backward(loss_fn.backward(1.0, loss_cache), cache)
+    return {name: host(parameter.grad).copy() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "learned"}, {"tie_embeddings": False, "tie_output": False}])
+def test_the_gradients_of_all_others_are_as_without_freezing(changes):
+    model, batch = make_model(**changes), get_task("reverse").batch(np.random.default_rng(1), 3)
+    before = gradients(model, batch)
+    model.freeze(*FROZEN)
+    after = gradients(model, batch)
+    frozen = {name for name, parameter in model.named_parameters() if parameter.frozen}
+    assert {name for name in before if name.startswith(FROZEN)} == frozen
+    for name in before:
+        assert np.array_equal(after[name], np.zeros_like(before[name]) if name in frozen else before[name]), name
+        assert name in frozen or name.endswith(".b") or before[name].any()
+
+
+def test_nothing_is_kept_for_a_frozen_parameter_and_a_step_leaves_it_as_it_is():
+    model, batch = make_model(), get_task("reverse").batch(np.random.default_rng(1), 3)
+    model.freeze(*FROZEN)
+    before = model.state_dict()
+    optimizer = Adam(model.parameters(), weight_decay=0.1)
+    trained = sum(p.data.size for p in model.parameters() if not p.frozen)
+    assert optimizer.m.size == optimizer.v.size == optimizer.weights.size == trained < model.num_parameters()
+    for _ in range(2):
+        training_step(model, CrossEntropyLoss(), optimizer, batch)
+    after = model.state_dict()
+    for name, parameter in model.named_parameters():
+        assert parameter.frozen == np.array_equal(before[name], after[name]), name
+        assert parameter.frozen == (parameter.take_grad() is None), name
+
+
+def test_threads_leave_frozen_parameters_alone():
+    def trained(gradients_of):
+        model, loss_fn = make_model(), CrossEntropyLoss()
+        model.freeze(*FROZEN)
+        optimizer = Adam(model.parameters())
+        for seed in range(3):
+            step_with(
+                gradients_of(model, loss_fn), optimizer, get_task("reverse").batch(np.random.default_rng(seed), 8)
+            )
+        return model.state_dict()
+
+    alone, shared = trained(PlainGradients), trained(lambda model, loss_fn: DataParallel(model, loss_fn, num_threads=2))
+    start = make_model().state_dict()
+    for name, array in alone.items():
+        np.testing.assert_allclose(shared[name], array, rtol=1e-9, atol=1e-12)
+        assert np.array_equal(array, start[name]) == name.startswith(FROZEN), name
+
+
+def test_a_frozen_matrix_passes_the_gradient_on_without_a_product_for_itself(monkeypatch):
+    layer = Linear(5, 3, rng=np.random.default_rng(0), dtype=np.float64)
+    x, dy = (device(np.random.default_rng(n).standard_normal(shape)) for n, shape in ((1, (2, 4, 5)), (2, (2, 4, 3))))
+    dx = layer.backward(dy, layer.forward(x)[1])
+    layer.freeze()
+    monkeypatch.setattr("minitransformer.layers.linear.linear_backward", None)
+    assert np.array_equal(host(layer.backward(dy, layer.forward(x)[1])), host(dx))
+
+
+def test_gradcheck_checks_what_is_trained_and_the_input():
+    layer = Linear(5, 3, rng=np.random.default_rng(0), dtype=np.float64)
+    layer.freeze("W")
+    report = check_layer(layer, np.random.default_rng(1).standard_normal((2, 4, 5)))
+    assert report.passed
+    assert [check.name for check in report.checks] == ["input", "b"]
+
+
+def test_freezing_is_undone_and_kept_by_copies():
+    model = GPT(gpt_config(29, **SIZES), seed=1)
+    model.freeze()
+    assert all(parameter.frozen for parameter in model.parameters())
+    assert all(parameter.frozen for parameter in model.replica().parameters())
+    with pytest.raises(ValueError, match="every parameter is frozen"):
+        Adam(model.parameters())
+    model.freeze(frozen=False)
+    assert not any(parameter.frozen for parameter in model.parameters())
+    assert not Parameter(np.zeros(2)).frozen
+
+
+def test_a_name_that_the_model_does_not_have_is_refused():
+    with pytest.raises(ValueError, match=r"nothing called 'encoder.layers.9' .* it has .*encoder, decoder"):
+        make_model().freeze("decoder", "encoder.layers.9")
