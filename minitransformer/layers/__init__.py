@@ -10,6 +10,7 @@ from minitransformer.layers.encoder import Encoder, EncoderLayer
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.lora import LoRALinear, add_lora, lora_adapters, remove_lora
 from minitransformer.layers.losses import CrossEntropyLoss
 from minitransformer.layers.memory_attention import MemoryAttention
 from minitransformer.layers.positions import LearnedPositions, PositionalEncoding
@@ -36,6 +37,7 @@ __all__ = [
     "LayerNorm",
     "LearnedPositions",
     "Linear",
+    "LoRALinear",
     "MemoryAttention",
     "OutputProjection",
     "PositionalEncoding",
@@ -44,4 +46,7 @@ __all__ = [
     "Residual",
     "RotaryPositions",
     "SelfAttention",
+    "add_lora",
+    "lora_adapters",
+    "remove_lora",
 ]

@@ -61,6 +61,12 @@ def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, bias: bool = Tr
     return layer_problem(L.Linear(n.C, n.F, bias=bias, blocks=blocks, dtype=dtype), rng, target(n, rng, dtype))
 
 
+def lora(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """C to F features, with an addition of rank 2. W and b are frozen."""
+    layer = L.LoRALinear(L.Linear(n.C, n.F, rng=rng, dtype=dtype), rank=2, alpha=3.0)
+    return layer_problem(layer, rng, target(n, rng, dtype))
+
+
 def layer_norm(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, eps: float = 1e-5) -> Problem:
     """LayerNorm."""
     return layer_problem(L.LayerNorm(n.C, eps=eps, dtype=dtype), rng, target(n, rng, dtype))
@@ -167,6 +173,7 @@ def decoder(
 
 
 register("Linear", L.Linear, linear)
+register("LoRALinear", L.LoRALinear, lora)
 register("Linear bias=False", L.Linear, linear, bias=False)
 register("Linear blocks=3", L.Linear, linear, blocks=3)
 register("LayerNorm", L.LayerNorm, layer_norm)

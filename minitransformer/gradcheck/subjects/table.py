@@ -150,7 +150,8 @@ def layer_problem(layer: Layer, rng: np.random.Generator, inputs: dict, constant
     def function(*arrays):
         return layer.forward(*arrays, rng=make_generator(1))
 
-    return Problem(function, layer.backward, inputs, constants or {}, dict(layer.named_parameters()))
+    trained = {name: parameter for name, parameter in layer.named_parameters() if not parameter.frozen}
+    return Problem(function, layer.backward, inputs, constants or {}, trained)
 
 
 def draw(rng: np.random.Generator, dtype: DTypeLike, *shape: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray:

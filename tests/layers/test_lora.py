@@ -1,0 +1,137 @@
+"""LoRA: the derivation in loops, what is exactly 0 at first, merging to the last bit, and any Linear of any model."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import to_device, to_host
+from minitransformer.data import get_task
+from minitransformer.decoding import decoding_state, generate
+from minitransformer.layers import CrossEntropyLoss, Linear, LoRALinear, add_lora, lora_adapters, remove_lora
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.training import Adam, training_step
+from tests.helpers import device, host, random_array, randomize
+
+SIZES = {"d_model": 12, "num_heads": 2, "d_ff": 20, "num_layers": 2, "max_len": 24}
+
+
+def adapter(rank=3, alpha=1.5, I=5, O=4):
+    layer = LoRALinear(Linear(I, O, rng=np.random.default_rng(0), dtype=np.float64), rank, alpha)
+    randomize(layer, scale=1.0)
+    return layer
+
+
+def in_loops(layer, x, dy):
+    """y, dx, dA and dB of the rows x (N, I) and dy (N, O), one number at a time."""
+    W, b, A, B = (host(parameter.data) for parameter in (layer.W, layer.b, layer.A, layer.B))
+    (N, I), (r, O), s = x.shape, B.shape, 0.5  # alpha / r = 1.5 / 3
+    y, dx, dA, dB = np.zeros((N, O)), np.zeros((N, I)), np.zeros((I, r)), np.zeros((r, O))
+    for n in range(N):
+        for o in range(O):
+            y[n, o] = b[o] + sum(x[n, i] * W[i, o] for i in range(I))
+            for k in range(r):
+                for i in range(I):
+                    y[n, o] += s * x[n, i] * A[i, k] * B[k, o]
+                    dB[k, o] += s * x[n, i] * A[i, k] * dy[n, o]
+                    dA[i, k] += s * x[n, i] * B[k, o] * dy[n, o]
+                    dx[n, i] += s * A[i, k] * B[k, o] * dy[n, o]
+            dx[n] += W[:, o] * dy[n, o]
+    return y, dx, dA, dB
+
+
+def test_forward_and_backward_are_those_of_the_sums():
+    layer = adapter()
+    x, dy = random_array(np.random.default_rng(1), 2, 3, 5), random_array(np.random.default_rng(2), 2, 3, 4)
+    y, cache = layer.forward(x)
+    dx = layer.backward(dy, cache)
+    found = (host(y).reshape(6, 4), host(dx).reshape(6, 5), host(layer.A.grad), host(layer.B.grad))
+    for ours, right in zip(found, in_loops(layer, host(x).reshape(6, 5), host(dy).reshape(6, 4)), strict=True):
+        np.testing.assert_allclose(ours, right, rtol=1e-12, atol=1e-13)
+    assert not host(layer.W.grad).any()
+    assert not host(layer.b.grad).any()
+
+
+def test_at_first_the_output_is_that_of_the_base_and_only_B_has_a_gradient():
+    base = Linear(5, 4, rng=np.random.default_rng(0), dtype=np.float64)
+    x, dy = random_array(np.random.default_rng(1), 6, 5), random_array(np.random.default_rng(2), 6, 4)
+    before = host(base(x))
+    layer = LoRALinear(base, rank=2, rng=np.random.default_rng(3))
+    y, cache = layer.forward(x)
+    layer.backward(dy, cache)
+    assert np.array_equal(host(y), before)
+    assert not host(layer.A.grad).any()
+    assert host(layer.B.grad).all()
+    assert 0 < np.abs(host(layer.A.data)).max() <= 5**-0.5
+
+
+def test_another_basis_of_the_low_rank_is_the_same_function():
+    layer, other, x = adapter(), adapter(), random_array(np.random.default_rng(1), 6, 5)
+    M = np.random.default_rng(2).standard_normal((3, 3))
+    other.A.data[...] = device(host(layer.A.data) @ M)
+    other.B.data[...] = device(np.linalg.solve(M, host(layer.B.data)))
+    np.testing.assert_allclose(host(other(x)), host(layer(x)), rtol=1e-11, atol=1e-12)
+
+
+def test_merging_keeps_the_function_and_unmerging_restores_every_bit():
+    layer, x = adapter(), random_array(np.random.default_rng(1), 6, 5)
+    W, y = host(layer.W.data).copy(), host(layer(x))
+    layer.merge()
+    layer.merge()
+    np.testing.assert_allclose(host(layer(x)), y, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(host(layer.W.data), W + 0.5 * host(layer.A.data) @ host(layer.B.data), rtol=1e-13)
+    with pytest.raises(ValueError, match="merged into its matrix has no gradient"):
+        layer.backward(y, layer.forward(x)[1])
+    layer.unmerge()
+    assert np.array_equal(host(layer.W.data), W)
+    assert np.array_equal(host(layer(x)), y)
+
+
+@pytest.mark.parametrize(
+    ("names", "count"), [(["qkv"], 4), (["q", "kv"], 4), (["self_attention.sublayer.output", "expand"], 8)]
+)
+def test_adapters_go_to_every_linear_of_a_name_and_train_alone(names, count):
+    model = Transformer(TransformerConfig(29, **SIZES), seed=4, dtype=np.float64)
+    before, batch = model.state_dict(), get_task("reverse").batch(np.random.default_rng(1), 3)
+    adapters = add_lora(model, names, rank=2)
+    assert adapters == lora_adapters(model)
+    assert all(any(f".{name}".endswith(f".{end}") for end in names) for name in adapters)
+    assert len(adapters) == count
+    optimizer = Adam(model.parameters(), lr=0.01)
+    assert optimizer.weights.size == sum(each.A.data.size + each.B.data.size for each in adapters.values())
+    losses = [float(training_step(model, CrossEntropyLoss(), optimizer, batch)[0]) for _ in range(20)]
+    assert losses[-1] < losses[0]
+    after = model.state_dict()
+    assert all(np.array_equal(after[name], array) for name, array in before.items())
+    for each in adapters.values():
+        assert to_host(each.B.data).any()
+    logits = host(model(*batch.inputs))
+    remove_lora(model)
+    assert not lora_adapters(model)
+    assert model.state_dict().keys() == before.keys()
+    np.testing.assert_allclose(host(model(*batch.inputs)), logits, rtol=1e-10, atol=1e-11)
+
+
+def test_a_model_with_adapters_writes_what_the_merged_one_writes():
+    model = GPT(gpt_config(29, **SIZES), seed=1, dtype=np.float64)
+    adapters = add_lora(model, ["qkv", "output", "expand", "contract"], rank=2)
+    for each in adapters.values():
+        each.B.data[...] = to_device(np.random.default_rng(5).standard_normal(each.B.data.shape))
+    prompt = np.array([[5, 6, 7]])
+
+    def written(model):
+        state = decoding_state(model, prompt, 8)
+        return generate(state, state.prompt, 8, eos=None).ids
+
+    before = written(model)
+    remove_lora(model)
+    assert np.array_equal(written(model), before)
+    assert not np.array_equal(written(GPT(gpt_config(29, **SIZES), seed=1, dtype=np.float64)), before)
+
+
+def test_names_and_ranks_that_do_not_fit_are_refused():
+    model = GPT(gpt_config(29, **SIZES), seed=1)
+    with pytest.raises(ValueError, match=r"no Linear's name ends in 'query': .* qkv, output, expand, contract"):
+        add_lora(model, ["qkv", "query"], rank=2)
+    assert not any(parameter.frozen for parameter in model.parameters())
+    for rank in (0, 13):
+        with pytest.raises(ValueError, match=rf"rank must be from 1 to 12 for a matrix \(12, 36\), got {rank}"):
+            add_lora(model, ["qkv"], rank=rank)
