@@ -19,13 +19,15 @@ const PlayBar = (() => {
 
   function bar() {
     const text = Strings.play;
-    const button = (kind, label, act, sign = label) => element("button", { type: "button", class: kind, "aria-label": label, title: label, "data-focus": kind, onclick: act }, sign);
+    const button = (kind, label, by, sign) => element("button", {
+      type: "button", class: kind, "aria-label": label, title: label, "data-focus": kind, onclick: () => step(by),
+    }, sign);
     const moves = !isStill();
     return element("div", { class: "play", role: "group", "aria-label": text.title, onkeydown: press },
       element("div", { class: "controls" },
-        button("back", text.before, () => step(-1), "←"),
+        button("back", text.before, -1, "←"),
         moves && element("button", { type: "button", class: "primary start", "data-focus": "play", onclick: toggle }),
-        button("forward", text.after, () => step(1), "→"),
+        button("forward", text.after, 1, "→"),
         element("input", { type: "range", min: 0, "aria-label": text.slider, "data-focus": "step", oninput: (event) => goTo(Number(event.target.value)) }),
         moves && element("select", {
           "aria-label": text.speed, "data-focus": "speed", onchange: (event) => { rate = Number(event.target.value); if (timer) start(); },
@@ -117,11 +119,11 @@ const PlayBar = (() => {
     const { name, phase } = now;
     const kind = phase === "forward" ? "value" : "gradient";
     const array = machine.get(name);
-    picture.replaceChildren(Heatmap.heatmap({
-      name, values: machine.data(name), compact: true, kind, width: 120, label: Strings.heatmap.picture(Show.nameText(name), Strings.heatmap.shape(array.shape)),
-    }));
+    const label = Strings.heatmap.picture(Show.nameText(name), Strings.heatmap.shape(array.shape));
+    picture.replaceChildren(Heatmap.heatmap({ name, values: machine.data(name), compact: true, kind, width: 120, label }));
     const link = element("a", { class: `name ${kind}`, href: App.link({ view: "cell", cell: name }), "data-cell": name }, Show.nameText(name));
-    output.replaceChildren(link, ` (${array.shape.join(", ")}): ${Show.word(array)}`, element("p", { class: "formula" }, Dom.formula(Show.equation(now, machine))));
+    output.replaceChildren(link, ` (${array.shape.join(", ")}): ${Show.word(array)}`,
+      element("p", { class: "formula" }, Dom.formula(Show.equation(now, machine))));
   }
 
   return { bar, show };
