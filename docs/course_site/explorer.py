@@ -16,7 +16,9 @@ from minitransformer.example import load_example, numbers
 from .percent import ROOT, SITTING, read_outputs
 
 PAGE = ROOT / "minitransformer" / "explorer" / "page"
-HOME = '<meta name="site" content="../">\n</head>'  # tells the page that it stands among the others, and where
+SECTIONS = Path(__file__).with_name("lessons.js")
+# tells the page that it stands among the others, and where, and which section of which lesson derives an array
+HOME = '<meta name="site" content="../">\n<script src="lessons.js"></script>\n</head>'
 BOX = "in-the-explorer"
 ADDRESS = "explorer/index.html"
 # by the length of an axis, which says what it counts: row p→o of 5, key o of 4, token o of 7; otherwise the first
@@ -85,5 +87,6 @@ def copy_page(app, problem):
     """Put the explorer and the notebook of the sitting beside the pages."""
     if problem is None and PAGE.is_dir():
         copy = shutil.copytree(PAGE, Path(app.outdir) / "explorer", dirs_exist_ok=True) / "index.html"
+        shutil.copy(SECTIONS, copy.parent)
         copy.write_text(copy.read_text("utf-8").replace("</head>", HOME, 1), "utf-8")
         shutil.copy(SITTING.with_suffix(".ipynb"), Path(app.outdir) / "lessons")

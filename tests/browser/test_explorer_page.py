@@ -43,7 +43,7 @@ def test_view_opens_from_a_file_and_from_a_server(page, over, view):
 @pytest.mark.parametrize("width", [320, 360, 768, 1440])
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_is_wider_than_the_window(page, view, width):
-    trained = f"view={view}&steps=10&weights=untrained&axis=log&compare=E"
+    trained = f"view={view}&steps=10&weights=untrained&compare=E"
     for state in (f"view={view}", f"view={view}&cell=dE[3,1]&{LONG_WORD}&{EDITED}", trained):
         open_explorer(page, state, width=width)
         page.script(UNFOLD)
@@ -74,7 +74,7 @@ STATES = [
     f"{CELL}&{LONG_WORD}&{EDITED}",
     "embed=cross.ds[0,1,2]&turn=cross.s[0,1,3]",
 ]
-TRAINED = ["view=train&steps=10&weights=untrained&axis=log", "view=compare&compare=E"]
+TRAINED = ["view=train&steps=10&weights=untrained", "view=compare&compare=E"]
 
 
 @needs_axe

@@ -6,11 +6,11 @@ const App = (() => {
   const { element } = Dom;
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
-    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", order: "size", scale: "one", axis: "linear", look: "", guess: "", model: "",
+    steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
     line: "", station: 1, head: "", embed: "", turn: "",
   };
   const NUMBERS = new Set(["padding", "smoothing", "steps", "lr", "station"]);
-  const DISPLAY = new Set(["view", "cell", "show", "compare", "order", "scale", "axis", "look", "guess", "line", "station", "head", "embed", "turn"]); // they change no number
+  const DISPLAY = new Set(["view", "cell", "show", "compare", "look", "guess", "line", "station", "head", "embed", "turn"]); // they change no number
   const MOST_STEPS = 1000;
   const RATES = [...new Set([0.001, 0.003, 0.01, 0.03, 0.1, MODEL.adam.lr])].sort((a, b) => a - b);
   const PATIENCE = 150; // milliseconds that the page may be busy with steps of Adam

@@ -111,21 +111,5 @@ const Dom = (() => {
     return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, n) => Number((10 ** (from + n * step)).toPrecision(3)));
   }
 
-  /* How many numbers fall where, on an axis from `from` to `to`. Each bar has its count above it. */
-  function histogram(values, { label, x, from, to, width = chartWidth() }) {
-    const left = 6, row = 92, bottom = 20, bins = 2 * Math.floor(width / 60) + 1, step = (width - 2 * left) / bins;
-    const counts = Array(bins).fill(0);
-    for (const value of values) counts[Math.max(0, Math.min(bins - 1, Math.floor(((value - from) / (to - from || 1)) * bins)))]++;
-    const most = Math.max(...counts), height = row + bottom;
-    const parts = [element("line", { x1: left, x2: width - left, y1: row, y2: row, class: "grid" }), counts.map((count, bin) => count > 0 && [
-      element("rect", { x: left + bin * step + 1, y: row - (count / most) * (row - 44), width: step - 2, height: (count / most) * (row - 44), class: "bar value" }),
-      element("text", { x: left + (bin + 0.5) * step, y: row - (count / most) * (row - 44) - 3, "text-anchor": "middle", class: "count" }, String(count)),
-    ])];
-    const ticks = [[from, "start"], [(from + to) / 2, "middle"], [to, "end"]].map(([value, anchor]) =>
-      element("text", { x: left + ((value - from) / (to - from || 1)) * (width - 2 * left), y: height - bottom + 14, "text-anchor": anchor }, Show.exact(Number(value.toPrecision(3)))));
-    return element("figure", { class: "chart" },
-      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, parts, ticks), element("figcaption", {}, x));
-  }
-
-  return { element, formula, chart, histogram };
+  return { element, formula, chart };
 })();

@@ -46,7 +46,7 @@ const BreakTable = (() => {
   function cell(mistake, id) {
     const text = Strings.break;
     const found = Experiments.result(mistake, id);
-    if (!found) return element("span", { class: "unknown" }, element("span", { class: "hidden-text" }, text.unguessed), element("span", { "aria-hidden": "true" }, "?"));
+    if (!found) return element("span", { class: "unknown" }, element("span", { class: "unseen" }, text.unguessed), element("span", { "aria-hidden": "true" }, "?"));
     const label = text.cellLabel(BreakView.nameOf(mistake), Strings.detectors[id].name, found.rings ? text.rings : text.silent);
     return BreakView.plantLink(mistake, { look: "skip" }, {
       class: found.rings ? "ring" : "silence", "aria-label": label, title: label, "data-focus": `cell-${mistake}-${id}`,

@@ -159,7 +159,7 @@ const CellView = (() => {
       const kind = role === "gradient" ? "gradient" : "value";
       return element("div", { class: `map ${kind}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
-        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", Lessons.link(machine.get(name))),
+        element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", globalThis.Lessons?.link(machine.get(name))),
         planted(name),
         role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, Strings.cell.rounding),
         Heatmap.heatmap({

@@ -1,4 +1,4 @@
-/* Training on one word: what steps of Adam do to the loss, to the answer, to other words and to each weight. */
+/* Training on one word: what steps of Adam do to the loss, to the answer and to each weight. */
 const TrainView = (() => {
   "use strict";
 
@@ -14,7 +14,6 @@ const TrainView = (() => {
       element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
       run.steps === 0 && otherStart(),
       element("div", { class: "columns" }, curve(run), answer(run)),
-      run.steps > 0 && MODEL.example && ForgettingView.section(run),
       run.steps > 0 ? WeightsView.section(run, changes) : element("p", { class: "note" }, text.none),
     ].filter(Boolean));
   }
@@ -94,10 +93,9 @@ const TrainView = (() => {
     const label = text.curveLabel(Show.number(losses[0]), Show.number(losses.at(-1)), steps);
     return element("section", {}, element("h2", {}, text.curve),
       Dom.chart([{ values: losses, label: text.lossAxis, class: "value" }], {
-        label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis, log: App.state.axis === "log",
+        label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis,
         marks: firstRight > 0 && App.answer().origin !== "model" ? [{ at: firstRight, text: text.firstRight }] : [],
-      }),
-      choice(text.axis, "axis", ["linear", "log"], (name) => text[name]));
+      }));
   }
 
   /* The probabilities of the right tokens, as a table with bars. */
@@ -129,5 +127,5 @@ const TrainView = (() => {
       element("tbody", {}, rows));
   }
 
-  return { render, choice, table, mark };
+  return { render, table, mark };
 })();

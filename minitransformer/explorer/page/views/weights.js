@@ -8,16 +8,12 @@ const WeightsView = (() => {
   const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 
   function section(run, changes) {
-    const { state } = App;
     const text = Strings.train;
     const furthest = changes.reduce((a, b) => (b.largest > a.largest ? b : a));
-    const common = state.scale === "one" ? furthest.largest / run.adam.lr : undefined;
+    const common = furthest.largest / run.adam.lr;
     const size = ({ mean }) => Number(mean.toPrecision(3)); // after the first step, equal but for rounding
-    const ordered = state.order === "size" ? [...changes].sort((a, b) => size(b) - size(a)) : changes;
-    return element("section", {}, element("h2", {}, text.weights), summary(run, changes, furthest), reasons(run, changes), distances(run, changes, furthest),
-      element("div", { class: "steps" },
-        TrainView.choice(text.order, "order", ["size", "model"], (name) => text.orders[name]),
-        TrainView.choice(text.scale, "scale", ["one", "own"], (name) => text.scales[name])),
+    const ordered = [...changes].sort((a, b) => size(b) - size(a));
+    return element("section", {}, element("h2", {}, text.weights), summary(run, changes, furthest), reasons(run, changes),
       element("p", { class: "note" }, text.mapsIntro), cards(run, ordered.slice(0, SHOWN), common),
       element("details", {
         open: unfolded, ontoggle: (event) => {
@@ -83,14 +79,6 @@ const WeightsView = (() => {
     const same = App.state.steps === 0 || Math.abs(machine.value(gradient, flat)) < App.adam.eps;
     const cell = App.setCell({ name: gradient, flat });
     return element("a", { href: App.link({ view: "cell", cell, ...(same ? {} : { steps: 0 }) }) }, `${Strings.train.why} ${App.cellText(gradient, flat)}`);
-  }
-
-  function distances(run, changes, furthest) {
-    const text = Strings.train;
-    const values = changes.flatMap((each) => [...each.values].map((value) => Math.abs(value) / run.adam.lr));
-    const to = furthest.largest / run.adam.lr;
-    return element("div", {}, element("h3", {}, text.distances),
-      Dom.histogram(values, { label: text.distancesLabel(to.toFixed(2)), x: text.inRates, from: 0, to }));
   }
 
   const cards = (run, list, common) => element("div", { class: "cards" }, list.map((change) => card(run, change, common)));

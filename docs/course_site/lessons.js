@@ -1,6 +1,6 @@
-/* Which section of which lesson derives an array. The links stand on the site alone, where the lessons are beside this
-   page: there the page has <meta name="site">. */
-const Lessons = (() => {
+/* Which section of which lesson derives an array. Only the explorer's copy on the site has this script, because there the
+   lessons are beside it. */
+globalThis.Lessons = (() => {
   "use strict";
 
   const LINEAR = "02_linear_relu.html#follow-each-number-to-the-loss";
@@ -57,9 +57,9 @@ const Lessons = (() => {
   }
 
   function link(array) {
-    const [site, section] = [document.querySelector("meta[name=site]")?.content, sectionOf(array)];
-    return site && section && Dom.element("a", { class: "lesson", href: `${site}lessons/${section}` }, Strings.lesson(section.slice(0, 2)));
+    const section = sectionOf(array);
+    return section && Dom.element("a", { class: "lesson", href: `../lessons/${section}` }, Strings.lesson(section.slice(0, 2)));
   }
 
-  return { sectionOf, link };
+  return { link };
 })();
