@@ -89,10 +89,21 @@ def test_gradient_that_is_rounding_is_not_painted(page):
 
 def test_word_of_a_link_that_cannot_be_shown_is_named(page):
     open_explorer(page, "word=st0p")
-    assert "The link asks for “st0p”. There is no token “0”." in page.text("[role=status]")
+    assert "The link asks for “st0p”. Only the letters a to z, please" in page.text("[role=status]")
+    assert "So this is “stop”" in page.text("[role=status]")
     type_into(page, "word", "top")
     assert "The link asks" not in page.text("[role=status]")
     assert page.script("return document.title").startswith("top → pot")
+
+
+def test_link_with_a_word_of_other_letters_brings_the_model_that_reads_it(page):
+    open_explorer(page, "view=train&word=Hannah")
+    page.wait(
+        "const done = arguments[0];"
+        "(function look() { App.title() === 'hannah → hannah' ? done() : setTimeout(look, 20) })()"
+    )
+    assert "The link asks" not in page.text("[role=status]")
+    assert page.script("return App.state.model") == "letters"
 
 
 def test_changes_are_taken_back_one_by_one_and_back_returns_to_words(page):

@@ -53,11 +53,13 @@ const App = (() => {
     state.padding = Math.max(0, Math.min(3, Math.floor(state.padding)));
     state.smoothing = state.smoothing ? 0.1 : 0;
     if (!Models.isKnown(state.model)) state.model = "";
+    const typed = !state.model && problem(state.word) ? Models.changes(state.word) : null;
+    if (typed && !typed.problem) Object.assign(state, typed.changes); // a link with somebody's own word
     if (!Models.use(state.model, open, withoutModel)) return false;
     if (!planted()) state.mistake = "";
     refused = null;
     for (const name of ["word", "answer"]) {
-      const why = problem(state[name]);
+      const why = problem(state[name]) && ((name === "word" && typed?.problem) || problem(state[name]));
       if (why) [refused, state[name]] = [{ name, text: state[name], why }, ""];
     }
     return true;
