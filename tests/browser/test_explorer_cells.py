@@ -86,7 +86,8 @@ def test_order_of_rows_columns_and_heads_is_that_of_the_array(page):
 # Planting a mistake that no list of mistakes contains: the softmax's gradient without its mean
 PLANT = """
 const lines = {ds: "ds[h,t,i] = p[h,t,i] * dp[h,t,i]"};
-Mistakes.list.push({id: "planted", options: {replaced: {attention: lines, self: lines}}});
+const planted = {id: "planted", options: {replaced: {attention: lines, self: lines}}};
+Object.defineProperty(Mistakes, "list", {value: [planted]});
 Strings.mistakes = {...Strings.mistakes, planted: {name: "planted"}};
 App.set({mistake: "planted"});
 """
