@@ -126,3 +126,35 @@ def test_changes_are_taken_back_one_by_one_and_back_returns_to_words(page):
     page.settle()
     assert address(page) == "view=cell&cell=cross.s[0,1,2]"
     assert page.script("return App.title()") == "stop → pots"
+
+
+UNDO = "[...document.querySelectorAll('.status button')].find((b) => b.textContent === Strings.status.undo)"
+
+
+def test_number_is_set_to_what_is_typed_after_training_too(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]&weights=untrained&steps=12", width=1440)
+    before = page.script("return [App.losses.at(-1), App.machine.value('cross.s', 0)]")
+    type_into(page, "set", "2")
+    assert page.script("return App.machine.value('cross.s', 6)") == pytest.approx(2, abs=1e-12)
+    assert page.script("return [App.losses.at(-1), App.machine.value('cross.s', 0)]") == before
+    assert f"Loss {page.script('return Show.number(App.machine.loss)')}" in page.text("[role=status]")
+
+
+def test_undoing_the_first_step_shows_the_weights_before_it_in_every_view(page):
+    open_explorer(page, "view=train")
+    loss = page.script("return App.machine.loss")
+    page.script("App.set({ steps: 1 }); App.set({ view: 'cell' })")
+    page.script(f"{UNDO}.focus(); {UNDO}.click()")
+    assert page.script("return [App.state.steps, App.machine.loss]") == [0, loss]
+    assert page.script("return document.activeElement.textContent") != ""
+
+
+def test_focus_stays_on_undo_and_a_mistake_planted_by_a_link_can_be_taken_back(page):
+    open_explorer(page, "view=break")
+    page.click("[data-focus=plant-no-scale]")
+    page.settle()
+    page.script("App.set({ padding: 1 })")
+    page.script(f"{UNDO}.focus(); {UNDO}.click()")
+    assert page.script(f"return document.activeElement === {UNDO}")
+    page.script(f"{UNDO}.click()")
+    assert page.script("return [App.state.mistake, App.state.padding]") == ["", 0]

@@ -17,7 +17,7 @@ const App = (() => {
   const VIEWS = { home: HomeView, tour: TourView, model: ModelView, cell: CellView, train: TrainView, compare: CompareView, break: BreakView, embed: EmbedView };
   const state = { ...DEFAULTS };
   const answers = new Map(); // what the trained model writes, by model and source
-  const past = []; // what each change has replaced: states without what is only display
+  const past = []; // what each change has replaced: {numbers, chosen}, the state without what is only display, and its weights
   let refused = null; // a word of the address that cannot be shown: {name, text, why}
   let moreSettings = false; // whether they are unfolded
   let made = null; // the last run, and the key that says what it was computed from
@@ -30,7 +30,7 @@ const App = (() => {
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
-    get machine() { return made.machine; },
+    get machine() { return made.edited ?? made.machine; },
     get losses() { return made.losses; },
     get adam() { return made.adam; },
   };
@@ -67,8 +67,10 @@ const App = (() => {
 
   /* Show what the address says, as soon as its model is there. */
   function open() {
+    const before = present();
     if (!read()) return;
-    if (past.length && !differ(state, past.at(-1))) past.pop();
+    if (past.length && !differ(state, past.at(-1).numbers)) past.pop();
+    else if (differ(state, before.numbers)) past.push(before);
     render();
   }
 
@@ -83,16 +85,17 @@ const App = (() => {
 
   /* What changes numbers: words, weights, steps, edits, a mistake. */
   const numbersOf = (given) => Object.fromEntries(Object.entries(given).filter(([name]) => !DISPLAY.has(name)));
+  const present = () => ({ numbers: numbersOf(state), chosen: weights() });
   const differ = (a, b) => Object.keys(b).some((name) => a[name] !== b[name]);
 
   /* Change the state, the URL and the page. The browser's Back returns from another view, takes back what changes
      numbers, and returns if asked to `remember`. */
   function set(changes, { remember = false } = {}) {
     const viewChanges = changes.view && changes.view !== state.view;
-    const before = numbersOf(state);
+    const before = present();
     Object.assign(state, changes);
     refused = null;
-    const counts = differ(state, before);
+    const counts = differ(state, before.numbers);
     if (counts) past.push(before);
     if (!state.embed) history[viewChanges || counts || remember ? "pushState" : "replaceState"](null, "", link()); // a page around it has its own
     if (!Models.use(state.model, open, withoutModel)) return;
@@ -103,8 +106,8 @@ const App = (() => {
 
   /* Take back the last change of numbers, and stay in the view. */
   function undo() {
-    const before = past.pop();
-    set(before);
+    const { numbers, chosen } = past.pop();
+    set(weights({ ...state, ...numbers }) === chosen ? numbers : { ...numbers, weights: chosen });
     past.pop(); // this change itself
   }
 
@@ -167,7 +170,7 @@ const App = (() => {
   /* The ids that the model writes by itself, each token after its own tokens before; null if numbers other than weights
      are changed by hand, because they belong to the rows of the given answer. */
   function written() {
-    const { machine, steps } = made;
+    const [machine, { steps }] = [app.machine, made];
     if (made.written?.steps === steps) return made.written.ids;
     if (edits().some(({ name }) => machine.arrays.get(name)?.role !== "weight")) return null;
     const { source, target } = ids();
@@ -191,14 +194,14 @@ const App = (() => {
 
   /* The weights of the state. If nobody has chosen, training begins with the untrained ones, and what came of it is shown
      in all views; otherwise they are the trained ones. */
-  function weights() {
-    const usual = state.view === "train" || state.steps > 0 ? "untrained" : "trained";
-    return state.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
+  function weights(of = state) {
+    const usual = of.view === "train" || of.steps > 0 ? "untrained" : "trained";
+    return of.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
   }
 
   /* A machine for the present input, computed once: build({weights: "untrained", mistake: ""}). Other sequences have no
-     changes by hand. */
-  function build({ weights: chosen = weights(), mistake = state.mistake, sequences = null } = {}) {
+     changes by hand; without `values`, only weights, masks and other inputs have theirs. */
+  function build({ weights: chosen = weights(), mistake = state.mistake, sequences = null, values = true } = {}) {
     const changes = sequences ? [] : edits();
     sequences ??= ids();
     const machine = Engine.build(MODEL.sizes, {
@@ -207,7 +210,7 @@ const App = (() => {
     });
     for (const { name, flat, amount } of changes) {
       const array = machine.arrays.get(name);
-      if (array && array.role !== "ids" && flat < array.size) machine.edit(name, flat, amount);
+      if (array && array.role !== "ids" && flat < array.size && (values || !array.definition)) machine.edit(name, flat, amount);
     }
     machine.fill(MODEL.weights[chosen], MODEL.PE, sequences);
     machine.run();
@@ -226,10 +229,20 @@ const App = (() => {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
     if (made?.key !== key || made.steps > steps) {
-      made = Object.assign(trained(build(), 0), { key });
+      made = Object.assign(trained(build({ values: false }), 0), { key });
       whenIdle(made.machine.warmUp());
     }
-    return made.advance(steps, PATIENCE);
+    const all = made.advance(steps, PATIENCE);
+    if (all && edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
+    return all;
+  }
+
+  /* Numbers that are computed are changed after the training, which knows nothing of it. */
+  function editTrained() {
+    const { machine, steps } = made;
+    made.edited = Object.assign(build(), { steps });
+    for (const name of machine.weights()) made.edited.data(name).set(machine.data(name));
+    made.edited.run();
   }
 
   /* Work piece by piece while the browser has nothing else to do. */
@@ -384,7 +397,7 @@ const App = (() => {
   }
 
   function status() {
-    const { machine } = made;
+    const { machine } = app;
     const spell = (list) => list.map(tokenText).join(" ");
     const own = written();
     const { ids: wanted, origin } = answer();
@@ -393,7 +406,7 @@ const App = (() => {
     const right = own && String(own) === String(wanted);
     const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
-    const button = (label, onclick, disabled = false) => element("button", { type: "button", class: "quiet", disabled, onclick }, label);
+    const button = (label, onclick, disabled = false) => element("button", { type: "button", class: "quiet", disabled, onclick, "data-focus": label }, label);
     const untouched = quiet() && !refused && !changed(["word", "model"]);
     return element("p", { class: untouched ? "status unseen" : "status", role: "status" },
       refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
