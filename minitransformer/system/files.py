@@ -192,8 +192,9 @@ def write_safetensors(path: str | os.PathLike, arrays: Mapping[str, np.ndarray],
     """Write {name: array} and a header {name: text} to `path`."""
     from safetensors.numpy import save  # here, so that everything else runs without it
 
+    in_order = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # save would mix up any other
     with atomic_write(path) as partial:
-        partial.write_bytes(save(dict(arrays), metadata=dict(metadata)))
+        partial.write_bytes(save(in_order, metadata=dict(metadata)))
 
 
 def read_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -16,7 +16,14 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from minitransformer.models import Transformer, TransformerConfig
-from minitransformer.system.files import atomic_write, check_file, check_folder, checksum
+from minitransformer.system.files import (
+    atomic_write,
+    check_file,
+    check_folder,
+    checksum,
+    read_safetensors,
+    write_safetensors,
+)
 from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.training.checkpoint import BEFORE_CHECKSUMS, FORMAT
 
@@ -45,6 +52,16 @@ def test_checksum_does_not_depend_on_order_or_on_how_an_array_lies_in_memory():
 @pytest.mark.parametrize("other", OTHERS)
 def test_checksum_changes_with(other):
     assert checksum(*OTHERS[other]) != checksum(TEXTS, ARRAYS)
+
+
+def test_arrays_are_stored_as_they_are_however_they_lie_in_memory(tmp_path):
+    a = np.arange(12.0).reshape(3, 4)
+    arrays = {"transposed": a.T, "part": a[:, 1:3], "backwards": a[::-1], "scalar": np.array(2.0)}
+    write_safetensors(tmp_path / "a.safetensors", arrays, {})
+    stored, _ = read_safetensors(tmp_path / "a.safetensors")
+    for name, array in arrays.items():
+        assert stored[name].shape == array.shape
+        assert np.array_equal(stored[name], array), name
 
 
 def test_folder_that_can_be_written_is_left_as_it_was(tmp_path):
