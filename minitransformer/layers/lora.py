@@ -40,10 +40,8 @@ class LoRALinear(Linear):
     def __init__(
         self, base: Linear, rank: int, alpha: float | None = None, *, rng: np.random.Generator | None = None
     ) -> None:
+        check_place("the Linear", base, rank)
         fan_in, fan_out = base.W.data.shape
-        if not 1 <= rank <= min(fan_in, fan_out):
-            shape = (fan_in, fan_out)
-            raise ValueError(f"rank must be from 1 to {min(shape)} for a matrix {shape}, got {rank}")
         self.W, self.b = base.W, base.b
         self.freeze()
         dtype, reach = base.W.data.dtype, 1 / math.sqrt(fan_in)
@@ -100,15 +98,22 @@ def add_lora(
         adapters = add_lora(model, ["qkv", "output"], rank=4)
         optimizer = Adam(model.parameters())        # which now holds the adapters' A and B alone
 
-    More can be trained afterwards with `model.freeze("decoder.norm", frozen=False)`. Raises ValueError for a name that
-    fits no Linear, and for a rank that does not fit one.
+    The whole name of a Linear means that one alone. More can be trained afterwards with
+    `model.freeze("decoder.norm", frozen=False)`. Raises ValueError for a name that fits no Linear, for a rank that does
+    not fit one, and for a Linear that has an adapter already. In these cases the model has not changed.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    places = [(name, *place) for name, *place in linear_places(model) if ends_in(name, names)]
+    linears = list(linear_places(model))
+    known, chosen = [name for name, *_ in linears], set()
     for wanted in names:
-        if not any(ends_in(name, [wanted]) for name, *_ in places):
-            known = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name, *_ in linear_places(model)))
-            raise ValueError(f"no Linear's name ends in {wanted!r}: the last parts of their names are {known}")
+        fitting = {wanted}.intersection(known) or {name for name in known if name.endswith(f".{wanted}")}
+        if not fitting:
+            ends = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in known))
+            raise ValueError(f"no Linear's name ends in {wanted!r}: the last parts of their names are {ends}")
+        chosen |= fitting
+    places = [place for place in linears if place[0] in chosen]
+    for name, _, _, layer in places:
+        check_place(name, layer, rank)
     model.freeze()
     made: dict[int, LoRALinear] = {}
     found = {}
@@ -117,6 +122,8 @@ def add_lora(
             made[id(layer)] = LoRALinear(layer, rank, alpha, rng=rng)
             found[name] = made[id(layer)]
         put(owner, key, made[id(layer)])
+    for adapter in lora_adapters(model).values():
+        adapter.freeze("A", "B", frozen=False)  # earlier ones too
     return found
 
 
@@ -141,18 +148,25 @@ def remove_lora(model: Layer, merge: bool = True) -> None:
             put(owner, key, plain)
 
 
-def ends_in(name: str, ends: Sequence[str]) -> bool:
-    """Whether the last parts of a dotted name are those of one of `ends`."""
-    return any(f".{name}".endswith(f".{end}") for end in ends)
+def check_place(name: str, layer: Linear, rank: int) -> None:
+    """ValueError unless an adapter of this rank can be put around this Linear."""
+    shape = layer.W.data.shape
+    if isinstance(layer, LoRALinear):
+        raise ValueError(f"{name} has an adapter already: remove_lora removes it")
+    if not 1 <= rank <= min(shape):
+        raise ValueError(f"rank must be from 1 to {min(shape)} for a matrix {shape}, got {rank}")
 
 
 def linear_places(layer: Layer, path: str = "") -> Iterator[tuple[str, Any, str | int, Linear]]:
-    """(name, the layer or list that holds it, its attribute or index, the Linear) for each use of one in `layer`."""
+    """(name, the layer or list that holds it, its attribute or index, the Linear) for each use of one in `layer`.
+
+    A subclass of Linear is left out, because an adapter would replace its forward.
+    """
     for key, value in vars(layer).items():
         members = enumerate(value) if isinstance(value, list) else [(None, value)]
         for index, member in members:
             name = f"{path}{key}" if index is None else f"{path}{key}.{index}"
-            if isinstance(member, Linear):
+            if type(member) in (Linear, LoRALinear):
                 yield name, layer if index is None else value, key if index is None else index, member
             elif isinstance(member, Layer):
                 yield from linear_places(member, f"{name}.")

@@ -135,3 +135,44 @@ def test_names_and_ranks_that_do_not_fit_are_refused():
     for rank in (0, 13):
         with pytest.raises(ValueError, match=rf"rank must be from 1 to 12 for a matrix \(12, 36\), got {rank}"):
             add_lora(model, ["qkv"], rank=rank)
+
+
+def test_whatever_is_refused_leaves_the_model_as_it_was():
+    model = GPT(gpt_config(29, **{**SIZES, "d_ff": 8}), seed=1)
+    for names, rank in ((["qkv", "contract"], 9), (["qkv", "q"], 2)):
+        with pytest.raises(ValueError, match=r"rank must be from 1 to 8|ends in 'q'"):
+            add_lora(model, names, rank=rank)
+        assert not lora_adapters(model)
+        assert not any(parameter.frozen for parameter in model.parameters())
+
+
+def test_a_second_adapter_around_one_linear_is_refused_and_around_another_is_not():
+    model = GPT(gpt_config(29, **SIZES), seed=1)
+    first = add_lora(model, ["qkv"], rank=2)
+    with pytest.raises(
+        ValueError, match=r"layers\.0\.self_attention\.sublayer\.qkv has an adapter already: remove_lora"
+    ):
+        add_lora(model, ["output", "qkv"], rank=2)
+    with pytest.raises(ValueError, match="has an adapter already"):
+        LoRALinear(next(iter(first.values())), rank=2)
+    assert lora_adapters(model) == first
+    assert len(first | add_lora(model, ["output"], rank=3)) == len(lora_adapters(model)) == 4
+    trained = [name for name, parameter in model.named_parameters() if not parameter.frozen]
+    assert trained == [f"{name}.{matrix}" for name in lora_adapters(model) for matrix in "AB"]
+
+
+def test_a_whole_name_means_one_linear_although_others_end_in_it():
+    model = GPT(gpt_config(29, **SIZES), seed=1)
+    model.qkv = Linear(3, 4, rng=np.random.default_rng(0))
+    assert list(add_lora(model, ["qkv"], rank=2)) == ["qkv"]
+
+
+def test_a_subclass_of_linear_keeps_its_forward():
+    class Doubled(Linear):
+        def forward(self, x, rng=None):
+            return super().forward(2 * x)
+
+    model = GPT(gpt_config(29, **SIZES), seed=1)
+    own = model.blocks.layers[1].self_attention.sublayer.qkv = Doubled(12, 36, rng=np.random.default_rng(0))
+    assert list(add_lora(model, ["qkv"], rank=2)) == ["blocks.layers.0.self_attention.sublayer.qkv"]
+    assert model.blocks.layers[1].self_attention.sublayer.qkv is own
