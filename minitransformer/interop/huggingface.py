@@ -170,12 +170,12 @@ def _merge_copies(given, copies, wanted, theirs):
 
 def _gather(given, source, dtype=None):
     """One array of ours, in C order, from one or more of theirs. It may share memory with theirs."""
-    parts = [_numbers(name, given[name], dtype) for name in source.names]
+    parts = [checked_numbers(name, given[name], dtype) for name in source.names]
     parts = [part.T if source.transposed else part for part in parts]
     return np.ascontiguousarray(np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0])
 
 
-def _numbers(name, tensor, dtype):
+def checked_numbers(name: str, tensor: Any, dtype: DTypeLike | None) -> np.ndarray:
     """The numbers of a tensor, in `dtype` unless that is None. ValueError unless all are finite."""
     array = np.asarray(tensor)
     if array.dtype.kind != "f":

@@ -74,12 +74,12 @@ def stored_tensors(folder: str | os.PathLike[str]) -> dict[str, StoredTensor]:
     """
     weights, index = Path(folder) / WEIGHTS, Path(folder) / INDEX
     if weights.is_file() or not index.is_file():
-        return _read_header(weights)
+        return stored_in(weights)
     shard_of = _read_index(index)
     tensors: dict[str, StoredTensor] = {}
     for shard in sorted(set(shard_of.values())):
         path = _inside(index, shard)
-        for name, tensor in _read_header(path).items():
+        for name, tensor in stored_in(path).items():
             if shard_of.get(name) != shard:
                 place = f"says is in {shard_of[name]}" if name in shard_of else "does not list"
                 raise ValueError(f"{path} has the tensor {name!r}, which {INDEX} {place}")
@@ -115,7 +115,7 @@ def _inside(index, shard):
     return path
 
 
-def _read_header(path):
+def stored_in(path: Path) -> dict[str, StoredTensor]:
     """{name: StoredTensor} of one safetensors file."""
     header, start = read_safetensors_header(path)
     return {

@@ -1,0 +1,63 @@
+"""Proves that our adapters and PEFT's are one function with the same gradients, whoever saved the files.
+
+Skipped where `peft` is missing; `test_peft_reference` compares with stored values then.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from minitransformer.interop import save_adapters
+from minitransformer.interop.huggingface_adapters import their_modules
+from minitransformer.layers import add_lora
+from tests.helpers import device, host, relative_error
+from tests.oracle.huggingface_cases import CASES, draw_inputs, draw_upstream
+from tests.oracle.peft_cases import BOUND, CONFIG, TARGETS, Problem, base_of, errors_of_loading, solve_ours
+from tests.oracle.problems import assert_all_within
+
+peft = pytest.importorskip("peft")
+
+from tests.oracle.peft_modules import logits_of, solve, their_base, their_solution  # noqa: E402 - it needs peft
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+OURS = {"GPT-2": ["qkv", "output", "contract"], "BERT, hidden tokens": ["qkv", "expand", "transform"]}
+OURS["T5"] = ["qkv", "q", "kv", "output"]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_peft_saves_has_its_logits_and_gradients_in_our_model(name, tmp_path, record_property):
+    theirs, problem, solution = solve(name, seed=11)
+    theirs.save_pretrained(tmp_path)
+    errors = errors_of_loading(name, problem, solution, tmp_path)
+    assert_all_within(BOUND, errors, name, record_property)
+    written = json.loads((tmp_path / "adapter_config.json").read_text("utf8"))
+    assert written.keys() == CONFIG.keys()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_we_save_has_our_logits_and_gradients_in_theirs(name, tmp_path, record_property):
+    base, state = their_base(name, seed=12)
+    problem = Problem(state, {}, draw_inputs(CASES[name], 12), None)
+    model = base_of(name, problem)
+    adapters = add_lora(model, OURS[name], rank=3, alpha=5)
+    rng = np.random.default_rng(12)
+    for adapter in adapters.values():
+        for parameter in (adapter.A, adapter.B):
+            parameter.data[...] = device(0.4 * rng.standard_normal(parameter.data.shape))
+    save_adapters(model, tmp_path)
+    theirs = peft.PeftModel.from_pretrained(base, tmp_path, is_trainable=True).eval()
+    dy = draw_upstream(CASES[name], logits_of(name, theirs, problem.inputs).shape, problem.inputs, 12)
+    logits = solve_ours(name, model, problem._replace(dy=dy))
+    solution = their_solution(name, theirs, problem.inputs, dy)
+    errors = {"logits": relative_error(logits, solution.logits)}
+    prefix, modules = their_modules(model)
+    expected = dict(solution.gradients)
+    for own, adapter in adapters.items():
+        names = [f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in modules[own]]
+        dA = sum(expected.pop(f"{each}.lora_A.weight") for each in names)  # one A of ours is all of theirs
+        dB = np.concatenate([expected.pop(f"{each}.lora_B.weight") for each in names])
+        errors[f"{own}.A"] = relative_error(host(adapter.A.grad).T, dA)
+        errors[f"{own}.B"] = relative_error(host(adapter.B.grad).T, dB)
+    assert not expected
+    assert_all_within(BOUND, errors, name, record_property)
