@@ -150,6 +150,35 @@ def test_first_view_shows_no_loss_and_no_settings_until_something_is_changed(pag
     assert page.script("return document.querySelector('[role=status]').offsetHeight") > 20
 
 
+def test_gradient_is_explained_beside_the_button(page):
+    open_explorer(page)
+    assert page.text(".view-home > .note") == page.script("return Strings.home.gradient")
+    assert "follow one gradient home" in page.text(".primary")
+
+
+def test_other_views_begin_at_their_top(page):
+    open_explorer(page, width=360, height=400)
+    page.script("document.querySelector('.primary').scrollIntoView(); document.querySelector('.primary').click()")
+    assert page.script("return [App.state.view, window.scrollY]") == ["tour", 0]
+
+
+def test_click_into_the_field_selects_its_word(page):
+    open_explorer(page)
+    page.click("[data-focus=word]")
+    page.press("t", "o", "p", "ENTER")
+    page.settle()
+    assert address(page) == "word=top"
+
+
+def test_error_does_not_stretch_the_field(page):
+    open_explorer(page, width=1440)
+    width = "return document.querySelector('[data-focus=word]').offsetWidth"
+    before = page.script(width)
+    type_into(page, "word", "abcdefghijk")
+    assert page.text(".problem")
+    assert page.script(width) == before
+
+
 def test_another_word_is_written(page):
     open_explorer(page)
     type_into(page, "word", "top")
@@ -221,6 +250,7 @@ def test_a_name_is_written_by_the_model_with_all_letters(page):
     count = page.script("return Object.values(MODEL.weights.trained).flat(Infinity).length")
     assert shown["heading"].startswith(f"This model of {count:,} numbers reverses words.")
     assert page.text(".side .verdict") == page.script("return Strings.home.right")
+    assert f"{count:,}" in page.text(".others > div + .note")  # beside the field
 
 
 def test_search_engines_and_previews_have_a_description(page):

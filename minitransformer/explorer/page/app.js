@@ -354,7 +354,7 @@ const App = (() => {
     const message = element("span", { class: "problem", role: "alert", id: `problem-${name}` });
     const typed = element("input", {
       type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-      "aria-describedby": message.id,
+      "aria-describedby": message.id, onfocus: () => setTimeout(() => typed.select()), // after the click has put the cursor
       onchange: () => {
         const found = name === "word" ? Models.changes(typed.value) : null;
         const wrong = typed.value.trim() === "" ? text.empty : found ? found.problem : problem(typed.value);

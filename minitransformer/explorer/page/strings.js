@@ -34,7 +34,7 @@ const Strings = {
   models: {
     loading: "loading a second model, with all 26 letters …",
     failed: "The second model could not be loaded, so this is the first one still.",
-    second: (count, most) => `This is a second, larger model of ${count} numbers. It reverses words of up to ${most} of the letters a to z.`,
+    second: (count, most) => `This is a second, larger model of ${count} numbers. It reverses words of up to ${most} letters. Label smoothing taught it to give the right letter 90 %, and not more.`,
     back: "Back to the small model",
     odd: (letter) => (letter === " " ? "One word without spaces, please." : `Only the letters a to z, please: no model here has ever read “${letter}”.`),
     long: (most) => `At most ${most} letters, please: no model here has ever read a longer word.`,
@@ -105,9 +105,10 @@ const Strings = {
     all: (weights) => `All weights: ${weights}.`,
     again: "Write it again",
     another: "Try another",
-    start: "Follow one gradient home",
+    start: "See how it learns: follow one gradient home",
+    gradient: "The gradient of a number says how fast the loss grows when that number grows; the loss measures how wrong the model is.",
     attention: "Attention",
-    mean: "mean of the heads",
+    mean: "average of its heads",
     links: { cell: "Every number", train: "Train it", break: "Break it" },
   },
 

@@ -19,12 +19,18 @@ const HomeView = (() => {
     content.append(
       element("h1", {}, text.heading(count(), does(shown))), figure,
       element("div", { class: "go" },
-        element("a", { class: "primary", href: App.link({ view: hasTour ? "tour" : "cell" }) }, hasTour ? text.start : text.links.cell),
+        to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
         element("button", { type: "button", class: "again", "data-focus": "again", onclick: () => again(figure) }, text.again)),
+      element("p", { class: "note" }, text.gradient),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
-        App.field("word", text.another), heads(),
-        element("span", {}, Object.entries(text.links).map(([view, words]) => element("a", { href: App.link({ view }) }, words))), Models.note()));
+        App.field("word", text.another), Models.note(), heads(),
+        element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))));
   }
+
+  /* A link that begins at the top of the other view. */
+  const to = (view, words, kind = null) => element("a", {
+    class: kind, href: App.link({ view }), onclick: (event) => App.instead(event, () => App.set({ view })),
+  }, words);
 
   const count = () => App.machine.weights().reduce((sum, name) => sum + App.machine.get(name).size, 0).toLocaleString(Strings.language);
 
