@@ -57,6 +57,15 @@ from minitransformer.functional.layer_norm import layer_norm, layer_norm_backwar
 from minitransformer.functional.linear import linear, linear_backward
 from minitransformer.functional.masks import causal_mask, padding_mask
 from minitransformer.functional.positions import relative_buckets, rotary_tables, rows_from, sinusoidal_positions
+from minitransformer.functional.preferences import (
+    dpo,
+    dpo_backward,
+    group_advantages,
+    grpo,
+    grpo_backward,
+    token_log_probs,
+    token_log_probs_backward,
+)
 from minitransformer.functional.recurrent import gru, gru_backward, lstm, lstm_backward
 from minitransformer.functional.relative import relative_bias, relative_bias_backward
 from minitransformer.functional.rms_norm import rms_norm, rms_norm_backward
@@ -73,6 +82,8 @@ __all__ = [
     "conv1d_backward",
     "cross_entropy",
     "cross_entropy_backward",
+    "dpo",
+    "dpo_backward",
     "dropout",
     "dropout_backward",
     "elu_plus_one",
@@ -90,7 +101,10 @@ __all__ = [
     "gelu_tanh_backward",
     "glu",
     "glu_backward",
+    "group_advantages",
     "group_heads",
+    "grpo",
+    "grpo_backward",
     "gru",
     "gru_backward",
     "layer_norm",
@@ -130,5 +144,7 @@ __all__ = [
     "tanh_backward",
     "tiled_attention",
     "tiled_attention_backward",
+    "token_log_probs",
+    "token_log_probs_backward",
     "ungroup_heads",
 ]

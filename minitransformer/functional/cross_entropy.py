@@ -63,7 +63,7 @@ def _cross_entropy(logits, targets, smoothing, pad, overwrite):
     targets = targets * counts  # padding may lie outside the vocabulary
     losses = xp.empty(len(p), p.dtype)
     for rows in _blocks(p):
-        losses[rows] = _softmax_and_losses(p[rows], targets[rows], smoothing)
+        losses[rows] = softmax_and_losses(p[rows], targets[rows], smoothing)
     return xp.where(counts, losses, 0) @ share, p, share  # the loss of padding may be infinite: times 0 it is NaN
 
 
@@ -90,7 +90,7 @@ def _cross_entropy_backward(dloss, p, targets, share, smoothing, overwrite):
     return dz
 
 
-def _softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> xp.ndarray:
+def softmax_and_losses(z: xp.ndarray, targets: xp.ndarray, smoothing: float) -> xp.ndarray:
     """Turn the logits z (n, V) into softmax(z) in place, and return each row's loss (n,).
 
     -sum_i p*_i log p_i, with log p_i = z_i - log(total) and p* written out. Where the right word is nearly sure, total

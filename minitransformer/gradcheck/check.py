@@ -46,9 +46,9 @@ def randomize_parameters(layer: Layer, rng: np.random.Generator | None = None) -
         parameter.data[...] = to_device(centre + 0.5 * rng.standard_normal(parameter.data.shape))
 
 
-def masks_to_device(items: Iterable[Any]) -> list:
-    """The items, with boolean arrays on the device in use."""
-    return [to_device(item) if getattr(item, "dtype", None) == np.dtype(bool) else item for item in items]
+def constants_to_device(items: Iterable[Any]) -> list:
+    """The items, with masks and numbers on the device in use: a model takes ids on the host."""
+    return [to_device(item) if hasattr(item, "dtype") and item.dtype.kind in "bf" else item for item in items]
 
 
 def check_gradients(

@@ -72,6 +72,9 @@ def in_blocks(function):
 
 
 TARGETS = symbols.wrap(np.array([[1, 0, 2]]))  # 0 is padding
+COUNTED = np.array([[True, True, False]])
+ADVANTAGES, ANSWERS = np.array([2, -3]), np.array([[True, True, False], [True, True, True]])
+OLD, REF = np.zeros((2, 3), int), np.array([[1, -2, 3], [2, 1, -1]])
 IDS = np.array([[1, 3, 1], [0, 1, 1]])  # 1 occurs four times, 2 never
 BUCKETS = F.relative_buckets(2, 3, num_buckets=4, max_distance=3)
 TOKENS = np.array([[True, True], [False, True]])
@@ -234,6 +237,24 @@ CASES = (
         lambda logits: F.cross_entropy(logits, TARGETS),
         F.cross_entropy_backward,
         {"logits": (1, 3, 3)},
+    ),
+    Case(
+        "token_log_probs",
+        "one of which does not count",
+        lambda z: F.token_log_probs(z, TARGETS, COUNTED),
+        F.token_log_probs_backward,
+        {"z": (1, 3, 3)},
+    ),
+    Case("dpo", "", lambda w, x: F.dpo(w, x, OLD, REF, SCALE), F.dpo_backward, {"w": (2, 3), "x": (2, 3)}),
+    *(
+        Case(
+            "grpo",
+            f"clipped and not clipped, mean over {mean_over}",  # with clip = 0 the signs decide
+            lambda log_p, mean_over=mean_over: F.grpo(log_p, OLD, ADVANTAGES, ANSWERS, 0.0, REF, 0.3, mean_over),
+            F.grpo_backward,
+            {"log_p": Signed((2, 3))},
+        )
+        for mean_over in ("answers", "tokens")
     ),
     Case(
         "dropout",

@@ -18,6 +18,8 @@ from tests.algebra.names import Gradient
 from tests.algebra.pairs import Signed, variables
 
 NOT_READ = {
+    "dpo": "speaks of the margin u",
+    "grpo": "two terms, and cases in words",
     "conv1d": "a sum over the taps of the kernel",
     "elu_plus_one": "two cases in words",
     "embedding": "ids with two indices",
@@ -80,6 +82,12 @@ def cross_entropy():
     return z, np.log(cache.p[0]), {"p": cache.p[0]}
 
 
+def token_log_probs():
+    z = row("z")
+    _, cache = F.token_log_probs(z, symbols.wrap(np.array(1)), symbols.wrap(np.array(True)))
+    return z, np.log(cache.p[0]), {"p": cache.p[0]}
+
+
 def layer_norm():
     x = variables("x", (2, 3))
     _, cache = F.layer_norm(x, row("gamma"), row("beta"), eps=EPS)
@@ -114,7 +122,7 @@ def dropout():
     return x, y, {"m": [int(kept) * symbols.exact(cache.scale) for kept in cache.keep]}
 
 
-ROWS = (cross_entropy, dropout, gelu, layer_norm, relu, rms_norm, softmax, tanh)
+ROWS = (cross_entropy, dropout, gelu, layer_norm, relu, rms_norm, softmax, tanh, token_log_probs)
 
 
 def wrong_entries(make, formula, index_y, index_x):

@@ -36,6 +36,7 @@ WITHOUT_GRADIENT = {
     "alibi_slopes": "constant numbers",
     "causal_mask": "a mask of booleans",
     "erf": "computed from a rational fit, whose derivative is not that of erf; GELU's own backward takes normal_pdf",
+    "group_advantages": "numbers about answers, which the loss takes as they are",
     "padding_mask": "a mask of booleans",
     "relative_buckets": "integers",
     "rotary_tables": "a constant table",

@@ -65,6 +65,23 @@ def smoothed(logits):
     return F.cross_entropy(logits, device(np.array([[1, 3, 0], [8, 2, 2]])), smoothing=0.1)
 
 
+COUNTED = np.arange(T) < [[T], [2]]
+
+
+def log_probs(z):
+    return F.token_log_probs(z, device(np.array([[1, 3, 0], [8, 2, 2]])), device(COUNTED[:, :3]))
+
+
+def preferred(chosen, rejected):
+    return F.dpo(chosen, rejected, 0 * chosen, 0 * rejected)
+
+
+def rewarded(log_p):
+    """With a negative advantage, or with a penalty, the right loss is itself exponential."""
+    advantages = device(np.array([1.0, 2.0], log_p.dtype))
+    return F.grpo(log_p, device(np.zeros((B, T), log_p.dtype)), advantages, device(COUNTED))
+
+
 def attention(q, k, v, bias):
     return F.scaled_dot_product_attention(q, k, v, device(np.tri(T, S, 1, dtype=bool)), bias=bias)
 
@@ -112,6 +129,9 @@ PAIRS = {
     ),
     "conv1d": Pair({"x": ROWS, "W": (3, C, D), "b": (D,)}, F.conv1d, F.conv1d_backward),
     "cross_entropy": Pair({"logits": (2, 3, V)}, smoothed, F.cross_entropy_backward),
+    "token_log_probs": Pair({"z": (2, 3, V)}, log_probs, F.token_log_probs_backward),
+    "dpo": Pair({"chosen": (B, T), "rejected": (B, S)}, preferred, F.dpo_backward),
+    "grpo": Pair({"log_p": (B, T)}, rewarded, F.grpo_backward),
     "dropout": Pair({"x": ROWS}, dropped, F.dropout_backward),
     "embedding": Pair({"E": (V, C)}, lookup, lookup_backward),
     "layer_norm": Pair({"x": ROWS, "gamma": VECTOR, "beta": VECTOR}, F.layer_norm, F.layer_norm_backward),

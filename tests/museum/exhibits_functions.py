@@ -5,7 +5,7 @@ from minitransformer.exercises.planting import Exhibit
 from minitransformer.functional import gated
 from minitransformer.functional.attention import tiled
 from minitransformer.functional.attention.patterns import Pattern
-from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, _softmax_and_losses
+from minitransformer.functional.cross_entropy import _cross_entropy, _cross_entropy_backward, softmax_and_losses
 from minitransformer.functional.layer_norm import _layer_norm, _layer_norm_backward
 from minitransformer.functional.recurrent.gru import _steps as gru_steps
 from minitransformer.functional.recurrent.lstm import _steps as lstm_steps
@@ -235,7 +235,7 @@ EXHIBITS = (
     Exhibit(
         "label smoothing is spread over the other V - 1 tokens",
         "Forward and backward agree. In the paper's source the right token gets its share of eps, too.",
-        _softmax_and_losses,
+        softmax_and_losses,
         "- smoothing * mean",
         "- smoothing * (mean * z.shape[-1] - right) / (z.shape[-1] - 1)",
         also=(
@@ -253,7 +253,7 @@ EXHIBITS = (
     Exhibit(
         "the loss takes the logarithm of a probability that is zero",
         "log(softmax(z)) underflows where z - log(sum(exp(z))) does not; with smoothing every token's log is needed.",
-        _softmax_and_losses,
+        softmax_and_losses,
         "return xp.log(total) + lost / total - (1.0 - smoothing) * right - smoothing * mean",
         """uniform = row_mean(xp.log(z))[:, 0] if smoothing else 0.0
     return -(1.0 - smoothing) * xp.log(z[xp.arange(len(z)), targets]) - smoothing * uniform""",

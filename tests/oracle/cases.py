@@ -60,6 +60,9 @@ PARITY["Conv1d bias=False dilation=2"] = theirs.conv1d
 PARITY |= {f"ActivatedConv1d activation={name}": theirs.activated_conv1d for name in CONV_ACTIVATIONS}
 for smoothing, padding in product((0.0, 0.1), (False, True)):
     PARITY[f"cross_entropy smoothing={smoothing} padding={padding}"] = theirs.cross_entropy
+PARITY |= {"token_log_probs": theirs.token_log_probs, "dpo": theirs.dpo}
+for mean_over, penalty in product(("answers", "tokens"), (False, True)):
+    PARITY[f"grpo mean_over={mean_over} penalty={penalty}"] = theirs.grpo
 for mask in USUAL_MASKS:
     PARITY[f"SelfAttention mask={mask}"] = theirs.self_attention
     PARITY[f"CrossAttention mask={mask}"] = theirs.cross_attention

@@ -95,6 +95,27 @@ def cross_entropy(torch, n, switches, p, logits, targets):
     return mean_loss(torch, logits, targets, switches["smoothing"])
 
 
+def token_log_probs(torch, n, switches, p, z, targets, counted):
+    log_p = torch.log_softmax(z, dim=-1).gather(-1, targets.long()[..., None])[..., 0]
+    return log_p.masked_fill(~counted, 0)
+
+
+def dpo(torch, n, switches, p, chosen, rejected, ref_chosen, ref_rejected):
+    margins = (chosen - ref_chosen).sum(-1) - (rejected - ref_rejected).sum(-1)
+    return -torch.nn.functional.logsigmoid(0.1 * margins).mean()
+
+
+def grpo(torch, n, switches, p, log_p, old, A, counted, ref=None):
+    rho, A = torch.exp(log_p - old), A[:, None]
+    losses = -torch.minimum(rho * A, rho.clamp(0.8, 1.2) * A)
+    if ref is not None:
+        losses = losses + 0.3 * (torch.exp(ref - log_p) - (ref - log_p) - 1)
+    losses = losses * counted
+    if switches["mean_over"] == "tokens":
+        return losses.sum() / counted.sum()
+    return (losses.sum(1) / counted.sum(1)).mean()
+
+
 def mean_loss(torch, logits, targets, smoothing):
     """The mean smoothed cross-entropy over all targets that are not padding."""
     return torch.nn.functional.cross_entropy(

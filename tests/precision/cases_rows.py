@@ -8,9 +8,11 @@ from tests.precision import definitions
 from tests.precision.case import Case
 from tests.precision.running import pair
 
+REFS = ("ref_chosen", "ref_rejected")
 
-def scores(make):
-    return lambda dtype: {"scores": make(np.random.default_rng(7))}
+
+def scores(make, name="scores"):
+    return lambda dtype: {name: make(np.random.default_rng(7))}
 
 
 def softmax(words, make, units=("entry", "terms"), allowed=None, long=False):
@@ -29,6 +31,47 @@ def cross_entropy(words, make, targets, smoothing=0.0, units=("entry", "terms"),
     run = pair("cross_entropy", targets=targets, smoothing=smoothing)
     return Case(
         "cross_entropy", words, lambda dtype: {"logits": make(np.random.default_rng(8))}, run, define, units, long
+    )
+
+
+def token_log_probs(words, make, units=("entry", "terms")):
+    given = {"targets": np.array([1, 4, 6]), "counted": np.array([True, True, False])}
+
+    def define(z):
+        return definitions.token_log_probs(z, **given)
+
+    inputs = scores(make, "z")
+    return Case("token_log_probs", words, inputs, pair("token_log_probs", **given), define, units)
+
+
+def dpo(words, lead):
+    """Two pairs, the first in the right order and the second in the wrong one, by about `lead`."""
+
+    def inputs(dtype):
+        names = ("chosen", "rejected", "ref_chosen", "ref_rejected")
+        rng = np.random.default_rng(10)
+        arrays = {name: -rng.exponential(1.0, (2, 4)) for name in names}
+        arrays["chosen"][:, 0] += [lead, -lead]
+        return arrays
+
+    define = partial(definitions.dpo, beta=0.5)
+    return Case("dpo", words, inputs, pair("dpo", beta=0.5), define, ("entry", "terms"), constants=REFS)
+
+
+def grpo(words, distance):
+    """Three answers of four tokens; log rho is about `distance`."""
+    counted = np.arange(4) < [[4], [2], [3]]
+
+    def inputs(dtype):
+        rng = np.random.default_rng(11)
+        old = -rng.exponential(1.0, (3, 4))
+        log_p, ref_log_p = (old + distance * rng.standard_normal((3, 4)) for _ in range(2))
+        return {"log_p": log_p, "old_log_p": old, "advantages": np.array([1.1, 0.2, -1.3]), "ref_log_p": ref_log_p}
+
+    options = {"counted": counted, "clip": 0.2, "beta": 0.1}
+    constants, units = ("old_log_p", "advantages", "ref_log_p"), ("terms", "terms")
+    return Case(
+        "grpo", words, inputs, pair("grpo", **options), partial(definitions.grpo, **options), units, constants=constants
     )
 
 
@@ -89,6 +132,13 @@ ROWS = [
     cross_entropy("a sure wrong word", sure, [2, 3, 1]),
     cross_entropy("37,000 words", lambda rng: 3 * rng.standard_normal((1, 37000)), [5], long=True),
     cross_entropy("2,000 words, smoothing 0.1", lambda rng: rng.standard_normal((1, 2000)), [5], 0.1, long=True),
+    token_log_probs("order one", lambda rng: rng.standard_normal(SHAPE)),
+    token_log_probs("logits of 1e4", lambda rng: 1e4 + 3 * rng.standard_normal(SHAPE)),
+    token_log_probs("a sure token", sure),
+    dpo("order one", 0.5),
+    dpo("a sure preference", 80.0),
+    grpo("order one", 0.3),
+    grpo("nearly on policy", 1e-4),
     *norm("order one", lambda rng: rng.standard_normal((3, 8))),
     *norm("mean 9", lambda rng: 9 + rng.standard_normal((3, 8))),
     *norm("mean 1e4", lambda rng: 1e4 + rng.standard_normal((3, 8))),

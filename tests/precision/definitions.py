@@ -86,6 +86,37 @@ def cross_entropy(logits, targets, smoothing=0.0, pad=0):
     return as_array(total(losses) / len(losses))
 
 
+def token_log_probs(z, targets, counted):
+    """log p of each target, 0 where it does not count."""
+    log_p = empty(*targets.shape)
+    for n in np.ndindex(targets.shape):
+        log_p[n] = z[n][targets[n]] - log(total([exp(x) for x in z[n]])) if counted[n] else exact(0)
+    return log_p
+
+
+def dpo(chosen, rejected, ref_chosen, ref_rejected, beta):
+    """The mean of log(1 + exp(-u))."""
+    losses = []
+    for w, x, ref_w, ref_x in zip(chosen, rejected, ref_chosen, ref_rejected, strict=True):
+        losses.append(log(exp((total(w - ref_w) - total(x - ref_x)) * -mp.mpf(beta)) + 1))
+    return as_array(total(losses) / len(losses))
+
+
+def grpo(log_p, old_log_p, advantages, counted, clip, ref_log_p, beta):
+    """The mean over the answers of the mean over their tokens of -min(rho A, clip(rho) A) + beta (exp(d) - d - 1)."""
+    answers = []
+    for i, A in enumerate(advantages):
+        losses = []
+        for t in np.flatnonzero(counted[i]):
+            rho = exp(log_p[i, t] - old_log_p[i, t])
+            d = ref_log_p[i, t] - log_p[i, t]
+            bounded = exact(min(max(rho.value, 1 - mp.mpf(clip)), 1 + mp.mpf(clip)))
+            gains = rho * A, (rho if bounded.value == rho.value else bounded) * A
+            losses.append((exp(d) - d - 1) * mp.mpf(beta) - min(gains, key=lambda gain: gain.value))
+        answers.append(total(losses) / len(losses))
+    return as_array(total(answers) / len(answers))
+
+
 def layer_norm(x, gamma, beta, eps):
     y = empty(*x.shape)
     for row in np.ndindex(x.shape[:-1]):

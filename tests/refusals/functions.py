@@ -10,12 +10,14 @@ from minitransformer.functional import (
     cross_entropy,
     dropout,
     embedding,
+    group_advantages,
     layer_norm,
     linear,
     scaled_dot_product_attention,
     sinusoidal_positions,
     softmax,
     split_heads,
+    token_log_probs,
 )
 from minitransformer.layers import LSTM, Conv1d, Dropout, Linear, MemoryAttention, SelfAttention
 from minitransformer.models import (
@@ -137,6 +139,8 @@ ARRAYS = [
     library("cross_entropy", "a target above the vocabulary", IndexError, lambda: entropy(5 * IDS)),
     library("cross_entropy", "targets as floats", TypeError, lambda: entropy(IDS.astype(float))),
     library("cross_entropy", "smoothing above 1", ValueError, lambda: entropy(IDS, 1.5)),
+    library("token_log_probs", "counted as numbers", TypeError, lambda: token_log_probs(numbers(2, 3, 5), IDS, IDS)),
+    library("group_advantages", "a group that is not whole", ValueError, lambda: group_advantages(numbers(4), 3)),
     library("layer_norm", "a gamma of width 1", ValueError, lambda: layer_norm(numbers(2, 3), *2 * [numbers(1)])),
     library("linear", "a bias of width 1", ValueError, lambda: linear(numbers(2, 4), numbers(4, 5), numbers(1))),
     library("Linear", "an input of another width", ValueError, lambda: Linear(4, 3)(numbers(2, 5))),

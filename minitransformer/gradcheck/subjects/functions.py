@@ -181,6 +181,36 @@ def cross_entropy(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, smoothin
     return Problem(function, F.cross_entropy_backward, {"logits": draw(rng, dtype, n.B, n.T, n.V)}, constants, {})
 
 
+def token_log_probs(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """The log-probabilities of the targets that are not padding."""
+    targets, z = draw_ids(rng, n, n.T, padded=True), draw(rng, dtype, n.B, n.T, n.V)
+
+    def function(z, targets, counted):
+        return F.token_log_probs(z, to_device(targets), counted)
+
+    return Problem(function, F.token_log_probs_backward, {"z": z}, {"targets": targets, "counted": targets != 0}, {})
+
+
+def dpo(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Pairs of answers of different lengths."""
+    inputs = {"chosen": draw(rng, dtype, n.B, n.T), "rejected": draw(rng, dtype, n.B, n.S)}
+    constants = {f"ref_{name}": draw(rng, dtype, *log_p.shape) for name, log_p in inputs.items()}
+    return Problem(F.dpo, F.dpo_backward, inputs, constants, {})
+
+
+def grpo(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mean_over: str, penalty: bool) -> Problem:
+    """Ratios on both sides of both bounds, and away from them: there the loss has a kink."""
+    old, ref = (draw(rng, dtype, n.B, n.T) for _ in range(2))
+    log_p = old + rng.choice(np.array([-0.5, -0.1, 0.1, 0.5], dtype), old.shape)
+    constants = {"old": old, "A": draw(rng, dtype, n.B), "counted": draw_ids(rng, n, n.T, padded=True) != 0}
+
+    def function(log_p, old, A, counted, ref):
+        return F.grpo(log_p, old, A, counted, 0.2, ref, 0.3, mean_over)
+
+    constants["ref"] = ref if penalty else None
+    return Problem(function, F.grpo_backward, {"log_p": log_p}, constants, {})
+
+
 def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
     """The matrix is a Parameter here, because backward adds to its gradient in place."""
     E = Parameter(draw(rng, dtype, n.V, n.C))
@@ -268,3 +298,9 @@ for eps in (0.0, 0.1):
     for padding in (False, True):
         row = f"cross_entropy smoothing={eps} padding={padding}"
         register(row, F.cross_entropy, cross_entropy, smoothing=eps, padding=padding)
+register("token_log_probs", F.token_log_probs, token_log_probs)
+register("dpo", F.dpo, dpo)
+for mean_over in ("answers", "tokens"):
+    for penalty in (False, True):
+        row = f"grpo mean_over={mean_over} penalty={penalty}"
+        register(row, F.grpo, grpo, mean_over=mean_over, penalty=penalty)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.core import Layer, Parameter
-from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, masks_to_device, randomize_parameters
+from minitransformer.gradcheck.check import MAX_ENTRIES, check_gradients, constants_to_device, randomize_parameters
 from minitransformer.gradcheck.loss import as_tuple
 from minitransformer.gradcheck.report import COMPLEX_STEP, Report
 from minitransformer.gradcheck.second_order import SecondOrderReport, check_second_order
@@ -47,12 +47,12 @@ class Problem(NamedTuple):
     function: Callable[..., tuple]  # (*inputs, *constants) on the device -> (y, cache); repeats its dropout
     backward: Callable[..., Any]  # (dy, cache) -> the gradient of each input: an array, a tuple, or None for no inputs
     inputs: dict[str, np.ndarray]  # what the function is differentiated with respect to, with the parameters
-    constants: Mapping[str, np.ndarray | None]  # token ids and masks; None is no mask
+    constants: Mapping[str, np.ndarray | None]  # ids, masks, numbers; None is no mask
     parameters: dict[str, Parameter]
 
     def forward(self, *inputs: Any) -> tuple:
         """Inputs on the device -> (y, cache)."""
-        return self.function(*inputs, *masks_to_device(self.constants.values()))
+        return self.function(*inputs, *constants_to_device(self.constants.values()))
 
     def gradients(self, dy: Any, cache: Any) -> dict[str, Any]:
         """One backward pass that starts from zero -> {name: gradient}, the inputs before the parameters."""
