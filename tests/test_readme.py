@@ -9,6 +9,7 @@ from pathlib import Path
 
 import minitransformer as mt
 from minitransformer.cli import COMMANDS
+from minitransformer.interop import load_adapters
 from minitransformer.training import step
 
 ROOT = Path(__file__).parent.parent
@@ -61,15 +62,30 @@ def test_the_layer_in_the_readme_passes_as_it_says():
 
 
 def test_the_library_example_trains_saves_loads_and_generates(tmp_path, monkeypatch, capsys):
-    example = code_of((ROOT / "docs" / "library.md").read_text("utf-8"), "from pathlib import Path\n")
+    page = (ROOT / "docs" / "library.md").read_text("utf-8")
+    example = code_of(page, "from pathlib import Path\n")
     assert "steps=300" in example
     monkeypatch.chdir(tmp_path)
     (tmp_path / "README.md").write_text(README, "utf-8")
-    exec(compile(example.replace("steps=300", "steps=3"), "library.md", "exec"), {})
+    names = {}
+    exec(compile(example.replace("steps=300", "steps=3"), "library.md", "exec"), names)
     first, said = capsys.readouterr().out.split("\n", 1)
     assert re.fullmatch(r"loss \d\.\d\d -> \d\.\d\d", first)
     assert len(said.rstrip("\n")) == 40
     assert (tmp_path / "model.safetensors").exists()
+    saved = names["model"].state_dict()
+    exec(
+        compile(code_of(page, "import minitransformer as mt\nfrom minitransformer.interop"), "library.md", "exec"),
+        names,
+    )
+    tuned = names["model"].state_dict()
+    assert tuned.keys() == saved.keys()
+    changed = {name for name in tuned if not (tuned[name] == saved[name]).all()}
+    assert {"blocks.layers.1.feed_forward.norm.gamma", "blocks.layers.0.self_attention.sublayer.qkv.W"} <= changed
+    assert not {"blocks.layers.0.feed_forward.norm.gamma", "embedding.tokens.E", "blocks.norm.gamma"} & changed
+    for name, adapter in load_adapters(names["model"], "adapters").items():
+        assert adapter.B.data.any(), name
+    assert sum(path.stat().st_size for path in (tmp_path / "adapters").iterdir()) < 20_000
 
 
 def test_the_page_of_commands_names_every_command_and_no_other():
