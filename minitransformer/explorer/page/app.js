@@ -3,7 +3,7 @@
 const App = (() => {
   "use strict";
 
-  const { element } = Dom;
+  const { element, button, select: selection } = Dom;
   const DEFAULTS = {
     view: "home", cell: "", word: "", answer: "", padding: 0, smoothing: 0, weights: "", mistake: "", show: "both",
     steps: 0, lr: MODEL.adam.lr, edits: "", compare: "", look: "", guess: "", model: "",
@@ -26,7 +26,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -297,6 +297,11 @@ const App = (() => {
     return cut(writes ? `${read(rows)}→${tokenText(machine.data("output.ids")[index])}` : read(rows));
   }
 
+  /* What the place of the arrays is called that belong to the whole model. */
+  function globalName() {
+    return made.machine.isPair ? "E, M" : "E";
+  }
+
   function cellText(name, flat) {
     const array = made.machine.get(name);
     if (flat === null || array.shape.length === 0) return Show.nameText(name);
@@ -369,12 +374,9 @@ const App = (() => {
   function inputs() {
     if (quiet()) return element("form", { hidden: true });
     const text = Strings.input;
-    const choice = (name, options, chosen = state[name], nameOf = (option) => text[option]) => element("label", {}, text[name], element("select", {
-      "data-focus": name, onchange: (event) => set({ [name]: event.target.value }),
-    }, options.map((option) => element("option", { value: option, selected: option === chosen }, nameOf(option)))));
-    const padding = element("label", {}, text.padding, element("select", {
-      "data-focus": "padding", onchange: (event) => set({ padding: Number(event.target.value), edits: "" }),
-    }, [0, 1, 2, 3].map((n) => element("option", { value: n, selected: n === state.padding }, String(n)))));
+    const choice = (name, options, chosen, textOf, act = (option) => set({ [name]: option })) =>
+      element("label", {}, text[name], selection({ "data-focus": name }, options, chosen, act, textOf));
+    const padding = choice("padding", [0, 1, 2, 3], state.padding, String, (n) => set({ padding: n, edits: "" }));
     const smoothing = element("label", { class: "check" }, element("input", {
       type: "checkbox", checked: state.smoothing > 0, "data-focus": "smoothing", onchange: (event) => set({ smoothing: event.target.checked ? 0.1 : 0 }),
     }), text.smoothing);
@@ -383,7 +385,7 @@ const App = (() => {
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights(), weightsName),
-      choice("show", ["both", "values", "gradients"]), more, Models.note());
+      choice("show", ["both", "values", "gradients"], state.show, (option) => text[option]), more, Models.note());
   }
 
   /* Act after the Tab key or the click that ended the typing, which is meant for an element that goes when the page is
@@ -406,7 +408,7 @@ const App = (() => {
     const right = own && String(own) === String(wanted);
     const edited = [...machine.edits.values()].reduce((sum, { size }) => sum + size, 0);
     const text = Strings.status;
-    const button = (label, onclick, disabled = false) => element("button", { type: "button", class: "quiet", disabled, onclick, "data-focus": label }, label);
+    const quietly = (label, act, disabled = false) => button(label, act, { class: "quiet", disabled, "data-focus": label });
     const untouched = quiet() && !refused && !changed(["word", "model"]);
     return element("p", { class: untouched ? "status unseen" : "status", role: "status" },
       refused && element("span", { class: "problem" }, text.refused(refused.text, refused.why, words(ids().source.filter((id) => id > Engine.EOS))), " · "),
@@ -416,8 +418,8 @@ const App = (() => {
       state.steps > 0 && [" · ", text.steps(state.steps)],
       edited > 0 && [" · ", text.edits(edited)],
       state.mistake && element("span", { class: "planted" }, " · ", state.mistake === "own" ? Strings.line.planted(state.line) : text.mistake(Strings.mistakes[state.mistake].name), " ",
-        button(text.remove, () => set({ mistake: "" }))),
-      changed() && !untouched && [" ", button(text.undo, undo, past.length === 0), " ", button(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
+        quietly(text.remove, () => set({ mistake: "" }))),
+      changed() && !untouched && [" ", quietly(text.undo, undo, past.length === 0), " ", quietly(text.reset, () => set({ ...DEFAULTS, ...Object.fromEntries([...DISPLAY].map((name) => [name, state[name]])) }))]);
   }
 
   /* "stop → pots": what is read and what is to be written. */

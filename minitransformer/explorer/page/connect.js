@@ -14,7 +14,6 @@ const Connect = (() => {
   const textOf = ({ name, flat }) => `${name} ${flat}`;
   const cellOf = (text) => ({ name: text.split(" ")[0], flat: Number(text.split(" ")[1]) });
   const content = () => document.querySelector("main.view-cell");
-  const kindOf = ({ name }) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
 
   /* What an element stands for: {key, own: cells, edges() -> [[from, to]]}, or null. A cell without `flat` is a whole map. */
   function meaning(target, event) {
@@ -75,7 +74,7 @@ const Connect = (() => {
     const { left, top, width, height } = main.getBoundingClientRect();
     const boxes = new Map([...meant.own, ...edges.flat()].map((cell) => [textOf(cell), boxOf(cell)]));
     const frames = [...boxes.values()].filter(Boolean).map(([x, y, w, h]) => element("rect", { x: x - 1, y: y - 1, width: w + 2, height: h + 2 }));
-    const arrows = edges.map(([from, to]) => [boxes.get(textOf(from)), boxes.get(textOf(to)), kindOf(to)]).filter(([from, to]) => from && to);
+    const arrows = edges.map(([from, to]) => [boxes.get(textOf(from)), boxes.get(textOf(to)), Show.kind(to)]).filter(([from, to]) => from && to);
     const heads = ["value", "gradient"].map((kind) => element("marker", {
       id: `head-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
     }, element("path", { d: "M0,0 8,4 0,8z" })));

@@ -21,17 +21,27 @@ const Dom = (() => {
     return made;
   }
 
+  const button = (label, onclick, attributes = {}) => element("button", { type: "button", onclick, ...attributes }, label);
+  const note = (...children) => element("p", { class: "note" }, children);
+
+  /* select(attributes, options, the chosen one, act(option), textOf(option)) */
+  const select = (attributes, options, chosen, act, textOf = String) => element("select", { ...attributes, onchange: ({ target }) => act(options[target.selectedIndex]) },
+    options.map((value) => element("option", { value, selected: value === chosen }, textOf(value))));
+
+  /* A link to a number in the view Numbers, or to a whole array. */
+  function cellLink({ name, flat = null }, text = App.cellText(name, flat), changes = {}) {
+    return element("a", { href: App.link({ view: "cell", cell: App.setCell({ name, flat }), ...changes }) }, text);
+  }
+
   /* Nodes and pieces of `Show` as elements. A piece with a cell is a button that calls follow(cell). */
   function formula(pieces, follow = null) {
     if (pieces.some(({ tag }) => tag)) return [math(pieces)];
     return words(pieces.map(({ text, sub, cell, zero }) => {
       if (cell && follow) {
-        const kind = App.machine.get(cell.name).role === "gradient" ? "gradient" : "value";
         const name = App.cellText(cell.name, cell.flat);
-        return element("button", {
-          type: "button", class: `number ${kind}${zero ? " zero" : ""}`, title: name, "aria-label": `${name}: ${text}`,
-          "data-cell": `${cell.name} ${cell.flat}`, onclick: () => follow(cell),
-        }, text);
+        return button(text, () => follow(cell), {
+          class: `number ${Show.kind(cell)}${zero ? " zero" : ""}`, title: name, "aria-label": `${name}: ${text}`, "data-cell": `${cell.name} ${cell.flat}`,
+        });
       }
       return sub || zero ? element("span", { class: zero ? "symbol zero" : "symbol" }, text, sub && element("sub", {}, sub)) : text;
     }));
@@ -111,5 +121,5 @@ const Dom = (() => {
     return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, n) => Number((10 ** (from + n * step)).toPrecision(3)));
   }
 
-  return { element, formula, chart };
+  return { element, button, note, select, cellLink, formula, chart };
 })();

@@ -10,15 +10,17 @@ const Heatmap = (() => {
   const FONT = "10px system-ui, sans-serif";
   const drawn = new WeakMap(); // canvas -> {options, layout, draw}
 
-  /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, label, kind}) -> element.
-     `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
+  /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, what, label, kind}) -> element.
+     What is not given is that of the array `name`; `what` its numbers are is read in the label. `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
      number is selected. With open(flat), a click and Enter open instead, and without select the arrow keys only move a
      frame. summary(flat) is the text of a cell, which is also written to the element `output`. With `abreast`, heads stand
      side by side, even if that makes them small. */
   function heatmap(given) {
-    const options = { summary: (flat) => App.cellSummary(given.name, flat), ...given };
-    const { name, compact = false, kind = "value" } = options;
+    const { name, compact = false, open } = given;
     const array = App.machine.get(name);
+    const { kind = Show.kind(array), what = Strings.legend[kind] } = given;
+    const options = { kind, values: given.values ?? App.machine.data(name), summary: (flat) => App.cellSummary(name, flat), ...given };
+    options.label ??= Strings.heatmap[compact ? "picture" : "label"](Show.nameText(name), array.shape, what, open);
     const layout = measure(array, options.width ?? 320, compact, options.abreast);
     const canvas = Dom.element("canvas", {
       role: compact ? "img" : "application", tabindex: compact ? null : 0,
@@ -49,7 +51,7 @@ const Heatmap = (() => {
     const context = canvas.getContext("2d");
     let bare = null, framed = false;
     return (fresh = false) => {
-      const { kind = "value", label, summary, marked, selected = null } = options;
+      const { kind, label, summary, marked, selected = null } = options;
       canvas.setAttribute("aria-label", (selected === null ? "" : `${summary(selected)}. `) + label);
       const frames = [...(marked ?? []).map((flat) => [flat, "text", 1]), ...(selected === null ? [] : [[selected, "mark", 2.5]])];
       if (fresh) {
@@ -127,7 +129,7 @@ const Heatmap = (() => {
     return luminance > 0.179 ? "#000" : "#fff";
   }
 
-  function paint(context, array, layout, { values, kind = "value", compact, largest }) {
+  function paint(context, array, layout, { values, kind, compact, largest }) {
     const { ink, paper, text, faint, mark } = colors(kind);
     const { cellWidth, cellHeight, numbers } = layout;
     let most = largest ?? 0;

@@ -51,9 +51,8 @@ const Models = (() => {
     const text = Strings.models;
     if (MODEL === found[""]) return null;
     const count = Object.values(MODEL.weights.trained).reduce((sum, rows) => sum + Engine.flatten(rows).length, 0);
-    return Dom.element("p", { class: "note model" }, `${text.second(count.toLocaleString(Strings.language), MOST)} `, Dom.element("button", {
-      type: "button", class: "quiet", "data-focus": "first-model", onclick: () => App.set({ model: "", word: "", answer: "", edits: "" }, { remember: true }),
-    }, text.back));
+    return Dom.element("p", { class: "note model" }, `${text.second(count.toLocaleString(Strings.language), MOST)} `,
+      Dom.button(text.back, () => App.set({ model: "", word: "", answer: "", edits: "" }, { remember: true }), { class: "quiet", "data-focus": "first-model" }));
   }
 
   return { use, isReady, isKnown, changes, note, LEARNED };

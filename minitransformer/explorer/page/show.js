@@ -44,6 +44,9 @@ const Show = (() => {
     return (at ? `${name.slice(0, at - 1)} ` : "") + text + (sub ? `_${sub}` : "");
   }
 
+  /* Whether an array or a cell is blue or orange. */
+  const kind = ({ name }) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
+
   /* What an array is called in words, which may depend on the kind of its place: "gradient of the query". */
   function word({ symbol: name, place, role }) {
     const of = (letter) => Strings.symbols[`${place.kind}.${letter}`] ?? Strings.symbols[letter];
@@ -198,5 +201,5 @@ const Show = (() => {
     return of(definition.expression, given)[0];
   }
 
-  return { number, exact, symbol, nameText, word, named, letters, equation, numbers };
+  return { number, exact, symbol, nameText, kind, word, named, letters, equation, numbers };
 })();

@@ -189,8 +189,8 @@ const Strings = {
   heatmap: {
     role: "heat map",
     head: (h) => `head ${h}`,
-    label: (name, shape, kind) => `${name}, ${shape}, ${kind}. Arrow keys choose a number.`,
-    picture: (name, shape) => `${name}, ${shape}`,
+    label: (name, shape, what, open) => `${Strings.heatmap.picture(name, shape)}, ${what}. Arrow keys ${open ? "move, Enter opens the number" : "choose a number"}.`,
+    picture: (name, shape) => `${name}, ${Strings.heatmap.shape(shape)}`,
     shape: (shape) => (shape.length ? `shape ${shape.join(" × ")}` : "one number"),
   },
 
@@ -260,7 +260,6 @@ const Strings = {
     noneText: "Nothing is planted. A test that rings here would itself be wrong.",
     forward: "In the forward pass",
     backward: "In the backward pass",
-    start: "Choose a mistake from the list.",
 
     changed: "What is changed",
     right: "right",
@@ -276,8 +275,7 @@ const Strings = {
     guess: "Who will notice? Tick the tests that you expect to ring, then look. None may ring, too.",
     look: "Look",
     skip: "Skip guessing",
-    guessFirst: "Guess first",
-    guessAgain: "Guess again",
+    guessAgain: "Let me guess",
     rings: "rings",
     silent: "silent",
     running: "running …",
@@ -328,13 +326,8 @@ const Strings = {
     trailBefore: (count) => (count === 0 ? ", the first array of all. " : `. The ${count} arrays before it are equal. `),
     trailAfter: (wrong, count) => (count === 0 ? "It is the last array, so no other is wrong." : `Of the ${count} after it, ${wrong} ${wrong === 1 ? "is" : "are"} wrong.`),
     trailNone: "No array differs from the right one.",
-    trailAll: (count) => `All ${count} arrays`,
-    trailHelp: "All arrays in the order of the computation, forward and then backward. A wrong one has the sign ≠, and a bar for the "
-      + "size of its error. Arrow keys go from one to the next. Choose one to compare it with the right one.",
-    forwardPass: "Forward",
-    backwardPass: "Backward",
-    allEqual: (count) => (count === 1 ? "1 array, equal" : `${count} arrays, all equal`),
-    equal: "equal",
+    trailAll: (count) => (count === 1 ? "The wrong array" : `All ${count} wrong arrays`),
+    trailHelp: "Bars are sizes of errors. Arrow keys go from array to array. Choose one to compare it with the right one.",
     differsBy: (most) => `wrong by up to ${most}`,
     lineChanged: "its line is changed",
     difference: "difference",
@@ -342,8 +335,6 @@ const Strings = {
     comparePlace: "All numbers of this place",
     hint: "Choose a cell to see how it is computed, and what the complex step says. With arrow keys, Enter opens it.",
     cellValues: (cell, right, wrong, difference) => `${cell}: right ${right}, planted ${wrong}, difference ${difference}`,
-    mapLabel: (name, which) => `${name}, ${which}. Arrow keys choose a number, Enter opens it.`,
-    closeArray: "Close the comparison",
 
     table: "All mistakes, all tests",
     tableIntro: (count) => `${count} mistakes, one row each, and the right model. A bell: the test rings. A dash: it is silent.`,
@@ -584,7 +575,7 @@ const Strings = {
     mapsIntro: "The change of each weight since the start, in units of lr.",
     moreMaps: (count) => `The other ${count} arrays`,
     card: (moved, all, mean, largest) => `${moved} of ${all} moved, mean ${mean} lr, largest ${largest} lr`,
-    mapLabel: (name, shape) => `Change of ${name} in units of lr, ${shape}. Arrow keys move, Enter opens the number.`,
+    what: "change in units of lr",
     change: (cell, before, now, change, rates) => `${cell}: ${before} → ${now}, change ${change} = ${rates} lr`,
   },
 
@@ -725,6 +716,5 @@ const Strings = {
     value: "Values",
     gradient: "Gradients",
     scale: (largest) => `Both have the same colors: the darkest means ${largest} in size.`,
-    mapLabel: (name, side, shape) => `${name}, ${side}, ${shape}. Arrow keys move, Enter opens the number.`,
   },
 };

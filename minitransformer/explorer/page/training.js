@@ -73,7 +73,7 @@ const Training = (() => {
       document.addEventListener("keydown", stopByKey);
       document.body.append(element("div", { id: "working" },
         element("span", { role: "status" }, text.working), element("progress", { "aria-label": text.working }), element("span", { class: "count" }),
-        element("button", { type: "button", onclick: () => stop() }, text.stop)));
+        Dom.button(text.stop, () => stop())));
     }
     const bar = document.querySelector("#working progress");
     [bar.max, bar.value] = [all, steps];

@@ -2,7 +2,7 @@
 const BreakView = (() => {
   "use strict";
 
-  const { element } = Dom;
+  const { element, button, note } = Dom;
   const MOST_LINES = 3; // the others are folded
   const BELL = "M8 1.2a1 1 0 0 1 1 1v.5a4 4 0 0 1 3 3.9v3.2l1.6 2.4H2.4L4 9.8V6.6a4 4 0 0 1 3-3.9v-.5a1 1 0 0 1 1-1z M6.4 13.2h3.2a1.6 1.6 0 0 1-3.2 0z";
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
@@ -67,7 +67,7 @@ const BreakView = (() => {
     return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
         element("ul", {}, item(""), item("own")), group("forward"), group("backward")),
-      element("button", { type: "button", class: "quiet", "data-focus": "to-table", onclick: () => jump(document.getElementById("all")) }, `${text.table} ↓`));
+      button(`${text.table} ↓`, () => jump(document.getElementById("all")), { class: "quiet", "data-focus": "to-table" }));
   }
 
   /* --- what is changed --- */
@@ -129,12 +129,11 @@ const BreakView = (() => {
     const again = () => App.set({ look: "", guess: "" });
     return element("section", { class: "who", "aria-label": text.who }, element("h3", { id: "who", tabindex: -1 }, text.who),
       !shown && element("p", {}, text.guess),
-      (state.steps > 0 || state.edits) && element("p", { class: "note" }, text.note),
+      (state.steps > 0 || state.edits) && note(text.note),
       element("ul", { class: "detectors" }, Mistakes.detectors.map(({ id }) => element("li", { "data-detector": id }, shown ? finding(id) : guess(id)))),
       !shown && element("p", { class: "buttons" },
-        element("button", { type: "button", class: "primary", "data-focus": "look", onclick: look }, text.look),
-        element("button", { type: "button", "data-focus": "skip", onclick: () => App.set({ look: "skip", guess: "" }) }, text.skip)),
-      shown && mistakeToGuess && element("p", {}, element("button", { type: "button", class: "quiet", "data-focus": "look", onclick: again }, state.look === "guessed" ? text.guessAgain : text.guessFirst)));
+        button(text.look, look, { class: "primary", "data-focus": "look" }), button(text.skip, () => App.set({ look: "skip", guess: "" }), { "data-focus": "skip" })),
+      shown && mistakeToGuess && element("p", {}, button(text.guessAgain, again, { class: "quiet", "data-focus": "look" })));
   }
 
   function guess(id) {
@@ -164,7 +163,7 @@ const BreakView = (() => {
     return [
       element("p", { class: "head" }, element("strong", {}, name), " ", head),
       found && element("p", {}, ...numbersOf(id, found), " ", remark(id, found.rings)),
-      element("p", { class: "note" }, about),
+      note(about),
     ];
   }
 
@@ -174,7 +173,7 @@ const BreakView = (() => {
     const show = Show.number;
     const facts = { number: show(found.number) };
     if (id === "falls") Object.assign(facts, { steps: found.losses.wrong.length - 1, last: show(found.number), right: show(found.right) });
-    const link = (array) => element("a", { href: App.link({ view: "cell", cell: array }) }, Show.nameText(array));
+    const link = (name) => Dom.cellLink({ name });
     return [
       text.found[id](facts), found.rings && found.where ? [text.in, link(found.where), ". "] : ". ",
       id === "complex" && text.gradients(found.wrong.length, found.arrays.length),

@@ -32,9 +32,9 @@ const BreakLine = (() => {
     return element("section", { class: "own", "aria-labelledby": "own" }, element("h3", { id: "own", tabindex: -1 }, text.title), element("p", {}, text.task),
       element("form", { class: "setter", onsubmit: submit },
         element("label", {}, text.field, field), element("button", { class: "primary" }, text.plant)), message,
-      element("p", { class: "note" }, text.help),
+      Dom.note(text.help),
       element("p", { class: "starts" }, text.begin, starts.map((line) => [" ",
-        element("button", { type: "button", "data-focus": `start-${line}`, onclick: () => plant(line) }, line)])));
+        Dom.button(line, () => plant(line), { "data-focus": `start-${line}` })])));
   }
 
   /* A sentence, and the line with a mark at the place. */

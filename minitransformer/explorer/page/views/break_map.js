@@ -1,91 +1,73 @@
-/* All arrays in the order of the computation: which are wrong, and by how much. One of them can be compared with the
+/* The wrong arrays in the order of the computation, and by how much they are wrong. One of them can be compared with the
    right one. */
 const BreakMap = (() => {
   "use strict";
 
   const { element } = Dom;
-  let unfolded = false; // whether a person wants to see all arrays
+  let unfolded = false; // whether a person wants to see them
 
   function section() {
     const text = Strings.break;
-    const all = Experiments.differences();
-    const first = all.findIndex(({ differs }) => differs);
-    const wrong = all.filter(({ differs }) => differs).length;
-    const chosen = App.cell();
-    const open = chosen && all.some(({ name }) => name === chosen.name) ? chosen : null;
+    const all = Experiments.differences(), wrong = all.filter(({ differs }) => differs);
+    const first = all.indexOf(wrong[0]), open = App.cell();
+    const isListed = unfolded && wrong.some(({ name }) => name === open?.name);
     return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
       first < 0 ? element("p", {}, text.trailNone) : [
-        element("p", {}, text.trailStart, arrayLink(all[first].name), text.trailBefore(first), text.trailAfter(wrong - 1, all.length - 1 - first)),
-        open && !unfolded && comparison(open), details(all, all[first].name, open)]);
+        element("p", {}, text.trailStart, arrayLink(wrong[0].name), text.trailBefore(first), text.trailAfter(wrong.length - 1, all.length - 1 - first)),
+        open && !isListed && comparison(open), details(wrong, open)]);
   }
 
-  /* All arrays, which are drawn when they are asked for. The comparison of the chosen one is then among them. */
-  function details(all, first, open) {
+  /* The wrong arrays, which are drawn when they are asked for. The comparison of the chosen one is then among them. */
+  function details(wrong, open) {
     const text = Strings.break;
     const toggle = ({ target }) => {
       if (unfolded === target.open) return;
       unfolded = target.open;
       App.set({});
     };
-    return element("details", { open: unfolded, ontoggle: toggle }, element("summary", { "data-focus": "trail" }, text.trailAll(all.length)),
-      unfolded && [element("p", { class: "note" }, text.trailHelp), chips(all, first, open)]);
+    return element("details", { open: unfolded, ontoggle: toggle }, element("summary", { "data-focus": "trail" }, text.trailAll(wrong.length)),
+      unfolded && [Dom.note(text.trailHelp), chips(wrong, open)]);
   }
 
   const arrayLink = (name) => element("a", { href: App.link({ cell: name }), "data-first": name }, Show.nameText(name));
+  const placeOf = ({ name }) => App.machine.get(name).place.name;
 
-  /* The passes, the places of each, and their arrays. Only one array is a stop for the Tab key. */
-  function chips(all, first, open) {
+  /* The passes, the places of each, and their wrong arrays. Only one array is a stop for the Tab key. */
+  function chips(wrong, open) {
     const text = Strings.break;
-    const stop = open?.name ?? first;
-    const groups = [];
-    for (const array of all) {
-      const place = App.machine.get(array.name).place.name;
-      if (groups.at(-1)?.place !== place || groups.at(-1).phase !== array.phase) groups.push({ place, phase: array.phase, arrays: [] });
-      groups.at(-1).arrays.push(array);
-    }
-    const rows = (phase) => groups.filter((group) => group.phase === phase).map((group) => row(group, stop, first, open));
-    const pass = (phase, title, kind) => element("div", { class: `pass ${kind}` }, element("h4", {}, title), rows(phase));
-    return element("div", { class: "chips", onkeydown: move },
-      pass("forward", text.forwardPass, "value"), pass("backward", text.backwardPass, "gradient"));
+    const stop = (wrong.find(({ name }) => name === open?.name) ?? wrong[0]).name;
+    const pass = (phase, title, kind) => {
+      const own = wrong.filter((array) => array.phase === phase);
+      const rows = [...new Set(own.map(placeOf))].map((place) => row(place, own.filter((array) => placeOf(array) === place), stop, open));
+      return rows.length > 0 && element("div", { class: `pass ${kind}` }, element("h4", {}, title), rows);
+    };
+    return element("div", { onkeydown: move }, pass("forward", Strings.cell.forward, "value"), pass("backward", Strings.cell.backward, "gradient"));
   }
 
-  function row({ place, arrays }, stop, first, open) {
-    const text = Strings.break;
-    const label = place || (App.machine.isPair ? "E, M" : "E");
-    const equal = arrays.every(({ differs, name }) => !differs && name !== open?.name);
+  function row(place, arrays, stop, open) {
+    const label = place || App.globalName();
     return [
       element("div", { class: "row", role: "group", "aria-label": label }, element("code", {}, label),
-        equal ? element("span", { class: "note" }, `= ${text.allEqual(arrays.length)}`)
-          : element("span", { class: "arrays" }, arrays.map((array) => chip(array, stop, first, open)))),
+        element("span", { class: "arrays" }, arrays.map((array) => chip(array, stop, open)))),
       arrays.some(({ name }) => name === open?.name) && comparison(open)];
   }
 
-  function chip({ name, differs, most, relative, changed }, stop, first, open) {
+  function chip({ name, most, relative, changed }, stop, open) {
     const text = Strings.break;
-    const { symbol } = App.machine.get(name);
     const size = Math.max(12, 100 * Math.sqrt(Math.min(1, relative)));
-    const about = [Show.nameText(name), differs ? text.differsBy(Show.number(most)) : text.equal, changed && text.lineChanged].filter(Boolean).join(", ");
-    return element("button", {
-      type: "button", class: `chip${differs ? " differs" : ""}${changed ? " edited" : ""}${name === first ? " first" : ""}`, title: about, "aria-label": about,
+    const about = `${Show.nameText(name)}, ${text.differsBy(Show.number(most))}${changed ? `, ${text.lineChanged}` : ""}`;
+    return Dom.button(element("span", {}, "≠ ", ...Dom.formula([Show.symbol(App.machine.get(name).symbol)])), () => App.set({ cell: name === open?.name ? "" : name }), {
+      class: changed ? "chip edited" : "chip", title: about, "aria-label": about, style: `--size: ${size}%`,
       "aria-expanded": String(name === open?.name), tabindex: name === stop ? null : -1, "data-chip": name, "data-focus": `chip-${name}`,
-      onclick: () => App.set({ cell: name === open?.name ? "" : name }),
-    }, element("span", {}, `${differs ? "≠" : "="} `, ...Dom.formula([Show.symbol(symbol)])), differs && element("span", { class: "bar", style: `width:${size}%` }));
+    });
   }
 
   function move(event) {
-    const here = event.target.closest(".chip");
-    if (!here) return;
-    const every = [...event.currentTarget.querySelectorAll(".chip")];
-    const rows = [...event.currentTarget.querySelectorAll(".row")].map((each) => each.querySelector(".chip")).filter(Boolean);
-    const step = (list, at, by) => list[Math.max(0, Math.min(list.length - 1, at + by))];
-    const rowAt = rows.indexOf(here.closest(".row").querySelector(".chip"));
-    const to = {
-      ArrowRight: () => step(every, every.indexOf(here), 1), ArrowLeft: () => step(every, every.indexOf(here), -1),
-      ArrowDown: () => step(rows, rowAt, 1), ArrowUp: () => step(rows, rowAt, -1), Home: () => every[0], End: () => every.at(-1),
-    }[event.key]?.();
-    if (!to) return;
+    const every = [...event.currentTarget.querySelectorAll(".chip")], here = every.indexOf(event.target);
+    const to = every[{ ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: every.length - 1 }[event.key]];
+    if (here < 0 || !to) return;
     event.preventDefault();
-    here.tabIndex = -1;
+    every[here].tabIndex = -1;
     to.tabIndex = 0;
     to.focus();
   }
@@ -96,14 +78,13 @@ const BreakMap = (() => {
     const text = Strings.break;
     const [a, b] = [Experiments.right().data(name), App.machine.data(name)];
     const difference = b.map((x, i) => x - a[i]);
-    const size = (values) => values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
-    const largest = Math.max(size(a), size(b));
+    const largest = Math.max(Measures.largest(a), Measures.largest(b));
     const label = Show.nameText(name);
-    const maps = [["right", a, largest], ["wrong", b, largest], ["difference", difference, size(difference)]];
+    const maps = [["right", a, largest], ["wrong", b, largest], ["difference", difference, Measures.largest(difference)]];
     return element("div", { class: "comparison", role: "region", "aria-label": text.compare(label) },
-      element("button", { type: "button", class: "close", "aria-label": text.closeArray, onclick: () => App.set({ cell: "" }) }, "×"),
+      Dom.button("×", () => App.set({ cell: "" }), { class: "close", "aria-label": Strings.cell.close }),
       element("h4", {}, text.compare(label)),
-      flat === null ? element("p", { class: "note" }, text.hint) : cellLine(name, flat, a, b),
+      flat === null ? Dom.note(text.hint) : cellLine(name, flat, a, b),
       element("div", { class: "maps" }, maps.map(([which, values, most]) => map(name, flat, which, values, most))),
       element("p", {}, element("a", { href: App.link({ view: "cell" }) }, text.comparePlace)));
   }
@@ -115,15 +96,14 @@ const BreakMap = (() => {
 
   function map(name, flat, which, values, largest) {
     const text = Strings.break;
-    const kind = App.machine.get(name).role === "gradient" ? "gradient" : "value";
     const canvas = Heatmap.heatmap({
-      name, values, kind, width: width(), largest, selected: flat, label: text.mapLabel(Show.nameText(name), text[which]),
+      name, values, width: width(), largest, selected: flat, what: text[which],
       select: (to) => App.set({ cell: App.setCell({ name, flat: to }) }), open: (to) => App.select({ name, flat: to }),
       summary: (at) => `${App.cellText(name, at)}, ${text[which]}: ${Show.number(values[at])}`,
     });
     canvas.dataset.focus = `map-${which}`;
     canvas.dataset.which = which;
-    return element("figure", { class: `map ${kind}` }, element("figcaption", {}, text[which]), element("div", {}, canvas));
+    return element("figure", { class: `map ${Show.kind({ name })}` }, element("figcaption", {}, text[which]), element("div", {}, canvas));
   }
 
   function width() {

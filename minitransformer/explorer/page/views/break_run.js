@@ -123,5 +123,5 @@ const Experiments = (() => {
       { name, phase, most: difference, relative: difference / (size || 1), differs: difference > Mistakes.EXACT, changed: isChanged(name) }));
   }
 
-  return { result, rows, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };
+  return { input, result, rows, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };
 })();

@@ -3,10 +3,10 @@ const BreakTable = (() => {
   "use strict";
 
   const { element } = Dom;
-  let running = null; // the state that the table is being filled for
+  let running = null; // the input that the table is being filled for
 
-  const key = () => JSON.stringify([App.state.model, App.state.word, App.state.answer, App.state.padding, App.state.smoothing, App.weights]);
-  const isRunning = () => running === key() && Experiments.missing(Experiments.allPairs()).length > 0;
+  const left = () => Experiments.missing(Experiments.allPairs()).length;
+  const isRunning = () => running === Experiments.input() && left() > 0;
 
   function section() {
     const text = Strings.break;
@@ -20,27 +20,13 @@ const BreakTable = (() => {
       element("tfoot", {}, counts())));
   }
 
-  /* The button that starts, the one that stops, and how far it is. */
+  /* The button that starts or stops, and how far it is. */
   function controls() {
     const text = Strings.break;
-    const all = Experiments.allPairs().length;
-    const done = all - Experiments.missing(Experiments.allPairs()).length;
-    if (isRunning()) {
-      return [element("button", { type: "button", "data-focus": "table", onclick: stop }, text.stop),
-        element("progress", { value: done, max: all, "aria-label": text.progress }), element("span", {}, text.done(done, all))];
-    }
-    return [done < all && element("button", { type: "button", class: "primary", "data-focus": "table", onclick: start }, text.runAll(Mistakes.list.length)),
-      element("span", {}, text.done(done, all))];
-  }
-
-  function start() {
-    running = key();
-    App.set({});
-  }
-
-  function stop() {
-    running = null;
-    App.set({});
+    const all = Experiments.allPairs().length, done = all - left();
+    const button = (label, input, kind) => Dom.button(label, () => { running = input; App.set({}); }, { class: kind, "data-focus": "table" });
+    return [isRunning() ? button(text.stop, null) : done < all && button(text.runAll(Mistakes.list.length), Experiments.input(), "primary"),
+      isRunning() && element("progress", { value: done, max: all, "aria-label": text.progress }), element("span", {}, text.done(done, all))].filter(Boolean);
   }
 
   function cell(mistake, id) {
@@ -62,19 +48,12 @@ const BreakTable = (() => {
     }));
   }
 
-  /* The button stays the same element, or a click on it could be lost. */
+  /* The button stays the same element until the end, or a click on it could be lost. */
   function progress() {
-    const place = document.querySelector(".all .controls");
-    const all = Experiments.allPairs().length;
-    const done = all - Experiments.missing(Experiments.allPairs()).length;
-    if (done < all) {
-      const bar = place.querySelector("progress");
-      if (bar) bar.value = done;
-      place.querySelector("span").textContent = Strings.break.done(done, all);
-      return;
-    }
-    const focused = place.contains(document.activeElement);
-    place.replaceChildren(...controls().filter(Boolean));
+    const place = document.querySelector(".all .controls"), focused = place.contains(document.activeElement);
+    const parts = controls();
+    if (left() > 0) return parts.slice(1).forEach((part, n) => place.children[n + 1].replaceWith(part));
+    place.replaceChildren(...parts);
     if (focused) document.getElementById("all").focus({ preventScroll: true });
   }
 

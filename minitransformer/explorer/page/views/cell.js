@@ -2,7 +2,7 @@
 const CellView = (() => {
   "use strict";
 
-  const { element } = Dom;
+  const { element, button, note } = Dom;
   const MOST_LINKS = 24;
   const PATH_LENGTH = 60;
   const MAIN = { // what a place of each kind is about
@@ -97,7 +97,7 @@ const CellView = (() => {
       const first = place.kind === "matrix" ? "E" : `${place.name}.${{ embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z" }[place.kind]}`;
       return element("li", {}, element("a", {
         href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
-      }, place.name || (App.machine.isPair ? "E, M" : "E")));
+      }, place.name || App.globalName()));
     });
     return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
   }
@@ -156,15 +156,13 @@ const CellView = (() => {
     const width = mapWidth(shown.length);
     return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
       const { role, shape, definition } = machine.get(name);
-      const kind = role === "gradient" ? "gradient" : "value";
-      return element("div", { class: `map ${kind}` },
+      return element("div", { class: `map ${Show.kind({ name })}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
         element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", globalThis.Lessons?.link(machine.get(name))),
         planted(name),
         role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, Strings.cell.rounding),
         Heatmap.heatmap({
-          name, values: machine.data(name), kind, width, ...frames(name, chosen),
-          label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
+          name, width, ...frames(name, chosen),
           select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
     }));
@@ -219,11 +217,11 @@ const CellView = (() => {
       class: "inspector", tabindex: -1, "aria-label": App.cellSummary(name, flat),
       onkeydown: (event) => { if (event.key === "Escape") close(chosen); },
     },
-      element("button", { type: "button", class: "close", "aria-label": text.close, onclick: () => close(chosen) }, "×"),
+      button("×", () => close(chosen), { class: "close", "aria-label": text.close }),
       element("h2", {}, App.cellText(name, flat)),
       value && section("value", text.forward, value, flat),
       gradient && section("gradient", text.backward, gradient, flat),
-      value && !gradient && element("p", { class: "note" }, withoutGradient(value)),
+      value && !gradient && note(withoutGradient(value)),
       gradient && why(gradient, flat),
       value && witnesses(value, gradient, flat),
       value && setter(value, flat),
@@ -249,10 +247,10 @@ const CellView = (() => {
         ? element("div", { class: "derivation" },
           element("p", {}, Dom.formula([{ text: "=", form: "infix" }, ...Show.letters(definition, machine)])),
           element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
-          definition.text.includes("1[") && element("p", { class: "note" }, text.bracket))
+          definition.text.includes("1[") && note(text.bracket))
         : element("p", {}, origin(name)),
-      symbol === "M" && element("p", { class: "note" }, text.memory),
-      amount !== undefined && element("p", { class: "note" }, role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
+      symbol === "M" && note(text.memory),
+      amount !== undefined && note(role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
       definition && links(text.comesFrom, machine.comesFrom(name, flat)),
       further(name, flat));
   }
@@ -275,7 +273,7 @@ const CellView = (() => {
     const cells = machine.goesTo(name, flat);
     const users = machine.definitions.filter(({ uses }) => uses.has(name));
     const off = cells.some((cell) => machine.get(cell.name).definition.expression.op === "relu" && machine.value(cell.name, cell.flat) === 0);
-    if (cells.length) return [links(text.goesTo, cells), off && element("p", { class: "note" }, text.reluOff)];
+    if (cells.length) return [links(text.goesTo, cells), off && note(text.reluOff)];
     const reason = users.length ? text.leftOut(users.map((each) => Show.nameText(each.name)).join(", ")) : role === "gradient" ? text.toOptimizer : text.lastNumber;
     return element("p", {}, `${text.goesTo}: ${reason}`);
   }
@@ -366,7 +364,7 @@ const CellView = (() => {
       element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
       element("label", { class: "nudge" }, text.nudge, slider, size),
       element("p", {}, text.quotient, ": ", output),
-      element("p", { class: "note" }, text.nudgeHelp));
+      note(text.nudgeHelp));
   }
 
   /* How far a number is from the true derivative. */
@@ -391,10 +389,10 @@ const CellView = (() => {
     const text = Strings.cell;
     const { role } = machine.get(name);
     if (role === "ids" || name === "output.L") return null;
-    if (role === "weight" && App.state.steps > 0) return element("p", { class: "note" }, text.lockedWeights);
+    if (role === "weight" && App.state.steps > 0) return note(text.lockedWeights);
     const now = machine.value(name, flat);
     if (role === "mask") {
-      return element("p", {}, element("button", { type: "button", "data-focus": "toggle", onclick: () => App.edit({ name, flat }, now ? -1 : 1) }, `${text.set} ${now ? 0 : 1}`));
+      return element("p", {}, button(`${text.set} ${now ? 0 : 1}`, () => App.edit({ name, flat }, now ? -1 : 1), { "data-focus": "toggle" }));
     }
     const edited = App.edits().some((each) => each.name === name && each.flat === flat);
     const problem = element("span", { class: "problem", role: "alert" });
@@ -406,22 +404,20 @@ const CellView = (() => {
     };
     return element("form", { class: "setter", onsubmit: (event) => { event.preventDefault(); apply(); } },
       element("label", {}, `${text.set} `, field), element("button", {}, text.apply),
-      edited && element("button", { type: "button", onclick: () => App.edit({ name, flat }, null) }, text.undo), problem);
+      edited && button(text.undo, () => App.edit({ name, flat }, null)), problem);
   }
 
   function share(label = Strings.cell.share) {
-    const text = Strings.cell;
-    const button = element("button", {
-      type: "button", class: "quiet", onclick: async () => {
-        try {
-          await navigator.clipboard.writeText(location.href);
-          button.textContent = text.copied;
-        } catch {
-          window.prompt(label, location.href);
-        }
-      },
-    }, label);
-    return element("p", {}, button);
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(location.href);
+        made.textContent = Strings.cell.copied;
+      } catch {
+        window.prompt(label, location.href);
+      }
+    };
+    const made = button(label, copy, { class: "quiet" });
+    return element("p", {}, made);
   }
 
   return { render, share, key, update, verdict, typed };

@@ -55,7 +55,7 @@ const CompareView = (() => {
         element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && TrainView.mark(written.every((row) => row.right === row.written))));
     });
     return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows),
-      element("p", { class: "note" }, "untrained" in MODEL.weights && text.begin));
+      Dom.note("untrained" in MODEL.weights && text.begin));
   }
 
   function picker(name, machine) {
@@ -68,7 +68,7 @@ const CompareView = (() => {
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
     const groups = machine.places.map((place) => {
       const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name && (array.role === "value" || array.role === "weight"));
-      return own.length > 0 && element("optgroup", { label: place.name || (App.machine.isPair ? "E, M" : "E") }, own.map((array) => option(array.name)));
+      return own.length > 0 && element("optgroup", { label: place.name || App.globalName() }, own.map((array) => option(array.name)));
     });
     return element("nav", { class: "picker", "aria-label": text.worth }, element("ul", {}, links),
       element("label", {}, `${text.all} `, element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));
@@ -78,22 +78,20 @@ const CompareView = (() => {
 
   function pair(name, sides) {
     const text = Strings.compare;
-    const { role, shape } = sides[0].machine.get(name);
-    const kind = role === "gradient" ? "gradient" : "value";
+    const kind = Show.kind({ name });
     const largest = Math.max(...sides.map(({ machine }) => Measures.largest(machine.data(name))));
     const width = window.innerWidth >= 700 ? Math.floor((Math.min(window.innerWidth, 1500) - 80) / 2) : window.innerWidth - 44;
     const maps = sides.map((each) => {
       const { weights, machine, steps } = each;
       const output = element("output", {});
       const map = Heatmap.heatmap({
-        name, values: machine.data(name), kind, largest, output, width,
-        label: text.mapLabel(Show.nameText(name), sideName(each), Strings.heatmap.shape(shape)),
+        name, values: machine.data(name), largest, output, width, what: sideName(each),
         open: (flat) => App.select({ name, flat }, { weights, steps }),
         summary: (flat) => `${App.cellText(name, flat)}: ${sides.map((one) => `${nameOf(one)} ${Show.number(one.machine.value(name, flat))}`).join(", ")}`,
       });
       return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
     });
-    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`), element("p", { class: "note" }, text.scale(Show.number(largest))),
+    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`), Dom.note(text.scale(Show.number(largest))),
       element("div", { class: "sides" }, maps));
   }
 

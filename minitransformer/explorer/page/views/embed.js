@@ -13,7 +13,6 @@ const EmbedView = (() => {
     return { name, flat: flat ?? 0 };
   };
   const key = () => [watched().name, App.state.turn];
-  const kindOf = (name) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
 
   function render(content) {
     const { machine, state } = App;
@@ -27,7 +26,7 @@ const EmbedView = (() => {
       element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(machine.get(name))])),
       element("div", { class: "computed" }),
       element("form", { class: "turn", onsubmit: (event) => event.preventDefault() }, control(cell),
-        element("button", { type: "button", class: "quiet", onclick: App.open }, Strings.embed.restart)),
+        Dom.button(Strings.embed.restart, App.open, { class: "quiet" })),
       element("div", { class: size > 1 && "watched" }, element("div", { class: "map" }),
         element("p", { class: "effect" }, element("span", { role: "status" }), " ", element("a", { target: "_blank" }, Strings.embed.all))));
     if (size > 1) map(content.querySelector(".map"), name);
@@ -36,9 +35,7 @@ const EmbedView = (() => {
 
   function map(box, name) {
     box.append(Heatmap.heatmap({
-      name, values: App.machine.data(name), kind: kindOf(name), width: box.clientWidth - 2, abreast: true,
-      label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(App.machine.get(name).shape), Strings.legend[kindOf(name)]),
-      select: (flat) => App.set({ embed: App.setCell({ name, flat }) }),
+      name, width: box.clientWidth - 2, abreast: true, select: (flat) => App.set({ embed: App.setCell({ name, flat }) }),
     }));
   }
 
@@ -61,10 +58,10 @@ const EmbedView = (() => {
     const { machine } = App;
     const { definition } = machine.get(name);
     const x = machine.value(name, flat);
-    const of = App.state.mistake && kindOf(name) === "gradient" && machine.partner(name);
+    const of = App.state.mistake && Show.kind({ name }) === "gradient" && machine.partner(name);
     return [
       definition && element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)))),
-      element("p", { class: `result ${kindOf(name)}` }, "= ", element("strong", { title: Show.exact(x) }, Show.number(x)),
+      element("p", { class: `result ${Show.kind({ name })}` }, "= ", element("strong", { title: Show.exact(x) }, Show.number(x)),
         of && CellView.verdict(x, machine.complexStep(of, flat), 1e-9)),
     ].filter(Boolean);
   }
@@ -73,9 +70,8 @@ const EmbedView = (() => {
     const text = Strings.embed;
     if (App.state.turn === "word") return App.field("word");
     if (App.state.turn === "lr") {
-      return element("label", {}, text.rate(App.state.steps), " ", element("select", {
-        "data-focus": "turn", onchange: (event) => App.set({ lr: Number(event.target.value) }),
-      }, App.rates.map((rate) => element("option", { value: rate, selected: rate === App.state.lr }, Show.exact(rate)))));
+      const choice = Dom.select({ "data-focus": "turn" }, App.rates, App.state.lr, (lr) => App.set({ lr }), Show.exact);
+      return element("label", {}, text.rate(App.state.steps), " ", choice);
     }
     if (!cell || cell.flat === null) return null;
     return App.machine.get(cell.name).role === "mask" ? tick(cell) : slider(cell);

@@ -20,8 +20,7 @@ const HomeView = (() => {
       element("h1", {}, text.heading(count(), does(shown))), figure,
       element("div", { class: "go" },
         to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
-        element("button", { type: "button", class: "again", "data-focus": "again", onclick: () => again(figure) }, text.again)),
-      element("p", { class: "note" }, text.gradient),
+        Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })), Dom.note(text.gradient),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
         App.field("word", text.another), Models.note(), heads(),
         element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))));
@@ -142,10 +141,9 @@ const HomeView = (() => {
   function heads() {
     const { H } = MODEL.sizes;
     const text = Strings.home;
-    const options = [["", text.mean], ...Array.from({ length: H }, (_, h) => [String(h), Strings.heatmap.head(h)])];
-    const select = { "data-focus": "head", onchange: (event) => App.set({ head: event.target.value }) };
-    return H > 1 && element("label", {}, text.attention, element("select", select, options.map(([value, words]) =>
-      element("option", { value, selected: value === App.state.head }, words))));
+    const options = ["", ...Array.from({ length: H }, (_, h) => String(h))];
+    return H > 1 && element("label", {}, text.attention,
+      Dom.select({ "data-focus": "head" }, options, App.state.head, (head) => App.set({ head }), (h) => (h ? Strings.heatmap.head(h) : text.mean)));
   }
 
   return { render };

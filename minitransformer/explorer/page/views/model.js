@@ -93,7 +93,7 @@ const ModelView = (() => {
     const picture = (array, kind) => {
       const { shape } = machine.get(array);
       return element("span", { class: `thumbnail ${kind}` },
-        Heatmap.heatmap({ name: array, values: machine.data(array), compact: true, kind, width: THUMBNAIL, label: Strings.heatmap.picture(Show.nameText(array), Strings.heatmap.shape(shape)) }),
+        Heatmap.heatmap({ name: array, compact: true, width: THUMBNAIL }),
         element("span", { class: "caption" }, ...Dom.formula([Show.symbol(machine.get(array).symbol)]), ` (${shape.join(", ")})`,
           element("span", {}, kind === "value" ? Show.word(machine.get(array)) : Strings.legend.gradient)));
     };

@@ -19,19 +19,15 @@ const PlayBar = (() => {
 
   function bar() {
     const text = Strings.play;
-    const button = (kind, label, by, sign) => element("button", {
-      type: "button", class: kind, "aria-label": label, title: label, "data-focus": kind, onclick: () => step(by),
-    }, sign);
+    const button = (kind, label, by, sign) => Dom.button(sign, () => step(by), { class: kind, "aria-label": label, title: label, "data-focus": kind });
     const moves = !isStill();
     return element("div", { class: "play", role: "group", "aria-label": text.title, onkeydown: press },
       element("div", { class: "controls" },
         button("back", text.before, -1, "←"),
-        moves && element("button", { type: "button", class: "primary start", "data-focus": "play", onclick: toggle }),
+        moves && Dom.button("", toggle, { class: "primary start", "data-focus": "play" }),
         button("forward", text.after, 1, "→"),
         element("input", { type: "range", min: 0, "aria-label": text.slider, "data-focus": "step", oninput: (event) => goTo(Number(event.target.value)) }),
-        moves && element("select", {
-          "aria-label": text.speed, "data-focus": "speed", onchange: (event) => { rate = Number(event.target.value); if (timer) start(); },
-        }, RATES.map((each) => element("option", { value: each, selected: each === rate }, text.rate(each)))),
+        moves && Dom.select({ "aria-label": text.speed, "data-focus": "speed" }, RATES, rate, (each) => { rate = each; if (timer) start(); }, text.rate),
         element("small", {}, moves ? text.keys : text.stepKeys)),
       element("div", { class: "step" }, element("span", { class: "picture" }), element("output", {})));
   }
@@ -116,12 +112,10 @@ const PlayBar = (() => {
       picture.replaceChildren();
       return output.replaceChildren(none);
     }
-    const { name, phase } = now;
-    const kind = phase === "forward" ? "value" : "gradient";
+    const { name } = now;
     const array = machine.get(name);
-    const label = Strings.heatmap.picture(Show.nameText(name), Strings.heatmap.shape(array.shape));
-    picture.replaceChildren(Heatmap.heatmap({ name, values: machine.data(name), compact: true, kind, width: 120, label }));
-    const link = element("a", { class: `name ${kind}`, href: App.link({ view: "cell", cell: name }), "data-cell": name }, Show.nameText(name));
+    picture.replaceChildren(Heatmap.heatmap({ name, compact: true, width: 120 }));
+    const link = element("a", { class: `name ${Show.kind(now)}`, href: App.link({ view: "cell", cell: name }), "data-cell": name }, Show.nameText(name));
     output.replaceChildren(link, ` (${array.shape.join(", ")}): ${Show.word(array)}`,
       element("p", { class: "formula" }, Dom.formula(Show.equation(now, machine))));
   }

@@ -2,15 +2,12 @@
 const TourView = (() => {
   "use strict";
 
-  const { element } = Dom;
+  const { element, button } = Dom;
   const END = Stations.names.length + 1; // the summary
   const said = new Map(); // what was answered, for each station and state of the numbers
 
   const at = () => Math.max(1, Math.min(END, Math.floor(App.state.station)));
   const key = (n) => JSON.stringify([MODEL.title, App.run.key, App.state.steps, n]);
-  const button = (label, onclick, attributes) => element("button", { type: "button", onclick, ...attributes }, label);
-  const toCell = (cell, text, weights = App.state.weights) => element("a", { href: App.link({ view: "cell", cell: App.setCell(cell), weights }) }, text);
-  const kindOf = (name) => (App.machine.get(name).role === "gradient" ? "gradient" : "value");
 
   function render(content) {
     const road = Stations.road(App.machine);
@@ -51,7 +48,7 @@ const TourView = (() => {
       known && given.play && play(given.play),
       element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }),
         button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
-        toCell(given.cell, Strings.tour.see, given.weights), onSite(text.lesson, Strings.tour.lesson(text.lesson), "span")));
+        Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }), onSite(text.lesson, Strings.tour.lesson(text.lesson), "span")));
   }
 
   /* Facts with numbers as people read them. */
@@ -67,7 +64,7 @@ const TourView = (() => {
   function formula({ name, flat }, own, known) {
     const { machine } = App, { definition } = machine.get(name);
     if (own) return element("div", { class: "formula" }, own);
-    return element("div", { class: `formula ${kindOf(name)}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
+    return element("div", { class: `formula ${Show.kind({ name })}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
       known && element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), (cell) => App.select(cell))),
       known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat)))));
   }
@@ -113,19 +110,18 @@ const TourView = (() => {
 
   /* What arrives, and once the guess is made, what becomes of it; the row is framed. */
   function picture({ cell, before, after = cell.name }, road, known) {
-    const { machine } = App, name = known ? after : before, { shape, letters, size } = machine.get(name), kind = kindOf(name);
+    const { machine } = App, name = known ? after : before, { letters, size } = machine.get(name);
     const marked = Array.from({ length: size }, (_, flat) => flat).filter((flat) => machine.indexOf(name, flat)[letters.indexOf("t")] === road.t);
-    return element("figure", { class: kind }, element("figcaption", {}, (known ? Strings.tour.here : Strings.tour.arrives)(Show.nameText(name))),
+    return element("figure", { class: Show.kind({ name }) }, element("figcaption", {}, (known ? Strings.tour.here : Strings.tour.arrives)(Show.nameText(name))),
       element("div", { class: "map" }, Heatmap.heatmap({
-        name, values: machine.data(name), kind, marked, selected: known && size === machine.get(cell.name).size ? cell.flat : null,
+        name, marked, selected: known && size === machine.get(cell.name).size ? cell.flat : null,
         width: Math.min(460, window.innerWidth - 44), open: (flat) => App.select({ name, flat }),
-        label: Strings.heatmap.label(Show.nameText(name), Strings.heatmap.shape(shape), Strings.legend[kind]),
       })));
   }
 
   function summary(road) {
     const text = Strings.tour.end, way = Stations.factors(road), product = way.reduce((all, { factor }) => all * factor, 1);
-    const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, toCell(cell, App.cellText(cell.name, cell.flat))),
+    const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, Dom.cellLink(cell)),
       element("td", {}, text.times(Show.number(factor))), element("td", {}, Show.number(number))));
     const doors = [onSite("README", text.doors[0]), element("a", { href: App.link({ view: "break" }) }, text.doors[1]), onSite("one_sitting", text.doors[2])];
     return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),

@@ -2,7 +2,7 @@
 const TrainView = (() => {
   "use strict";
 
-  const { element } = Dom;
+  const { element, note } = Dom;
   const TWO_COLUMNS = 776; // pixels that the window needs for them
 
   function render(content) {
@@ -14,21 +14,19 @@ const TrainView = (() => {
       element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
       run.steps === 0 && otherStart(),
       element("div", { class: "columns" }, curve(run), answer(run)),
-      run.steps > 0 ? WeightsView.section(run, changes) : element("p", { class: "note" }, text.none),
+      run.steps > 0 ? WeightsView.section(run, changes) : note(text.none),
     ].filter(Boolean));
   }
 
   function controls(run) {
     const { state, set } = App;
     const text = Strings.train;
-    const button = (count) => element("button", {
-      type: "button", class: count === 1 ? "primary big" : null, "data-focus": `steps-${count}`,
-      onclick: () => set({ steps: Math.min(App.mostSteps, state.steps + count) }),
-    }, text.stepButton(count));
-    return element("div", { class: "steps" }, [1, 10, 100].map(button),
-      element("button", { type: "button", "data-focus": "steps-0", onclick: () => set({ steps: 0 }) }, text.back),
-      choice(text.rate, "lr", App.rates, (lr) => String(lr), Number),
-      run.steps >= App.mostSteps && element("p", { class: "note" }, text.most(App.mostSteps)));
+    const take = (count) => Dom.button(text.stepButton(count), () => set({ steps: Math.min(App.mostSteps, state.steps + count) }), {
+      class: count === 1 && "primary big", "data-focus": `steps-${count}`,
+    });
+    return element("div", { class: "steps" }, [1, 10, 100].map(take), Dom.button(text.back, () => set({ steps: 0 }), { "data-focus": "steps-0" }),
+      element("label", {}, text.rate, " ", Dom.select({ "data-focus": "lr" }, App.rates, state.lr, (lr) => set({ lr }))),
+      run.steps >= App.mostSteps && note(text.most(App.mostSteps)));
   }
 
   /* Training begins untrained, or where another training has ended. */
@@ -38,13 +36,6 @@ const TrainView = (() => {
     return element("p", {}, element("a", {
       href: App.link({ weights }), onclick: (event) => App.instead(event, () => App.set({ weights })),
     }, Strings.train.from[weights]));
-  }
-
-  /* A select that sets one name of the state. */
-  function choice(label, name, values, textOf, read = String) {
-    return element("label", {}, label, " ", element("select", {
-      "data-focus": name, onchange: (event) => App.set({ [name]: read(event.target.value) }),
-    }, values.map((value) => element("option", { value, selected: value === App.state[name] }, textOf(value)))));
   }
 
   /* What the numbers say: paragraphs of sentences. */
@@ -107,11 +98,11 @@ const TrainView = (() => {
       const isRight = now.written === now.right;
       return element("tr", {}, element("th", { scope: "row" }, App.tokenText(now.right)),
         element("td", {}, Show.number(before.probability)),
-        element("td", {}, element("a", { href: App.link({ view: "cell", cell: App.setCell(cell), weights: App.weights }) }, Show.number(now.probability))),
+        element("td", {}, Dom.cellLink(cell, Show.number(now.probability), { weights: App.weights })),
         element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
         element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
     });
-    return element("section", {}, element("h2", {}, text.answer(App.answer().origin)), element("p", { class: "note" }, text.answerIntro),
+    return element("section", {}, element("h2", {}, text.answer(App.answer().origin)), note(text.answerIntro),
       table([text.row, text.before, text.now, "", text.predicts], rows));
   }
 

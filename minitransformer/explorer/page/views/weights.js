@@ -14,7 +14,7 @@ const WeightsView = (() => {
     const size = ({ mean }) => Number(mean.toPrecision(3)); // after the first step, equal but for rounding
     const ordered = [...changes].sort((a, b) => size(b) - size(a));
     return element("section", {}, element("h2", {}, text.weights), summary(run, changes, furthest), reasons(run, changes),
-      element("p", { class: "note" }, text.mapsIntro), cards(run, ordered.slice(0, SHOWN), common),
+      Dom.note(text.mapsIntro), cards(run, ordered.slice(0, SHOWN), common),
       element("details", {
         open: unfolded, ontoggle: (event) => {
           unfolded = event.target.open;
@@ -27,13 +27,12 @@ const WeightsView = (() => {
     const text = Strings.train;
     const all = sum(changes, ({ values }) => values.length);
     const moved = sum(changes, (each) => each.moved.length);
-    const cell = { name: furthest.name, flat: furthest.at };
     const share = text.share(moved, all, ((100 * moved) / all).toFixed(1));
     const [least, most] = Measures.range(changes.flatMap((each) => each.moved.map((flat) => Math.abs(each.values[flat]))));
     if (least > 0.99 * most) return element("p", {}, share, " ", text.equal(Show.number(most), (most / run.adam.lr).toFixed(2)));
     return element("p", {}, share, " ",
       text.furthest(Show.number(furthest.largest), (furthest.largest / run.adam.lr).toFixed(2)),
-      element("a", { href: App.link({ view: "cell", cell: App.setCell(cell) }) }, App.cellText(cell.name, cell.flat)), ".");
+      Dom.cellLink({ name: furthest.name, flat: furthest.at }), ".");
   }
 
   /* The weights that stayed, in groups of one reason each. */
@@ -77,25 +76,23 @@ const WeightsView = (() => {
   function whyLink(machine, { name, flat }) {
     const gradient = machine.partner(name) ?? name;
     const same = App.state.steps === 0 || Math.abs(machine.value(gradient, flat)) < App.adam.eps;
-    const cell = App.setCell({ name: gradient, flat });
-    return element("a", { href: App.link({ view: "cell", cell, ...(same ? {} : { steps: 0 }) }) }, `${Strings.train.why} ${App.cellText(gradient, flat)}`);
+    return Dom.cellLink({ name: gradient, flat }, `${Strings.train.why} ${App.cellText(gradient, flat)}`, same ? {} : { steps: 0 });
   }
 
   const cards = (run, list, common) => element("div", { class: "cards" }, list.map((change) => card(run, change, common)));
 
   function card(run, { name, values, moved, mean, largest }, common) {
     const text = Strings.train;
-    const { shape } = run.machine.get(name);
     const rates = values.map((value) => value / run.adam.lr);
     const output = element("output", {});
     const map = Heatmap.heatmap({
       name, values: rates, largest: common, output, width: Math.min(306, window.innerWidth - 60),
-      label: text.mapLabel(Show.nameText(name), Strings.heatmap.shape(shape)), open: (flat) => App.select({ name, flat }),
+      what: text.what, open: (flat) => App.select({ name, flat }),
       summary: (flat) => text.change(App.cellText(name, flat), Show.number(run.start[name][flat]), Show.number(run.machine.value(name, flat)),
         Show.number(values[flat]), rates[flat].toFixed(2).replace("-", "−")),
     });
-    return element("article", { class: "card", "data-change": name }, element("h3", {}, element("a", { href: App.link({ view: "cell", cell: name }) }, Show.nameText(name))),
-      element("p", { class: "note" }, text.card(moved.length, values.length, (mean / run.adam.lr).toFixed(2), (largest / run.adam.lr).toFixed(2))),
+    return element("article", { class: "card", "data-change": name }, element("h3", {}, Dom.cellLink({ name })),
+      Dom.note(text.card(moved.length, values.length, (mean / run.adam.lr).toFixed(2), (largest / run.adam.lr).toFixed(2))),
       element("div", { class: "map value" }, map), output);
   }
 
