@@ -116,8 +116,7 @@ def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
     moved = sizes > 1e-6
     assert (moved.sum(), sizes.size) == (795, 826)
     np.testing.assert_allclose(sizes[moved], 0.01, rtol=0, atol=1e-6)
-    assert "795 of 826 weights moved by 0.0100, and lr is 0.01" in page.text(".seen")
-    assert "All of them moved equally far, by 0.0100, which is 1.00 lr." in page.text("main")
+    assert "All of them moved equally far, by 0.0100, which is 1.00 lr," in page.text("main")
 
 
 def test_weights_that_stay_are_counted_with_the_reason(page):

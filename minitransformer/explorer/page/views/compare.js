@@ -60,18 +60,14 @@ const CompareView = (() => {
 
   function picker(name, machine) {
     const text = Strings.compare;
-    const worth = suggested(machine);
-    const links = worth.slice(0, 12).map((each) => element("li", {}, element("a", {
-      href: App.link({ compare: each }), "aria-current": each === name ? "true" : null, "data-focus": `look-${each}`,
-      onclick: (event) => App.instead(event, () => App.set({ compare: each })),
-    }, Show.nameText(each))));
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
-    const groups = machine.places.map((place) => {
-      const own = [...machine.arrays.values()].filter((array) => array.place.name === place.name && (array.role === "value" || array.role === "weight"));
-      return own.length > 0 && element("optgroup", { label: place.name || App.globalName() }, own.map((array) => option(array.name)));
-    });
-    return element("nav", { class: "picker", "aria-label": text.worth }, element("ul", {}, links),
-      element("label", {}, `${text.all} `, element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));
+    const group = (label, names) => names.length > 0 && element("optgroup", { label }, names.map(option));
+    const worth = suggested(machine);
+    const others = [...machine.arrays.values()].filter((array) => ["value", "weight"].includes(array.role) && !worth.includes(array.name));
+    const groups = machine.places.map((place) =>
+      group(place.name || App.globalName(), others.filter((array) => array.place.name === place.name).map((array) => array.name)));
+    return element("p", { class: "picker" }, element("label", {}, `${text.array} `,
+      element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, group(text.worth, worth), groups)));
   }
 
   /* --- one array --- */

@@ -48,25 +48,15 @@ const TrainView = (() => {
     const low = lowest === 0 ? text.lowestAtStart : lowest < steps ? text.lowest(Show.number(losses[lowest]), lowest) : "";
     const went = text.went(Show.number(first), Show.number(now), steps);
     if (steps > 1) return [[went, low, ...rightness(run)]];
-    const [promised, sign] = firstStep(run, changes);
-    return [[went, now > first ? text.rose : "", promised, ...rightness(run)], [sign]];
+    return [[went, now > first ? text.rose : "", text.promised(Show.number(promised(run, changes))), ...rightness(run)]];
   }
 
-  /* Adam's first step, with the gradients that it was computed from: the first mean is (1 - beta_1) g. */
-  function firstStep({ adam, losses }, changes) {
-    const text = Strings.train;
-    const moved = changes.flatMap(({ name, values, moved: cells }) => {
+  /* The loss after Adam's first step, were it a straight line; the first mean is (1 - beta_1) times the gradient. */
+  function promised({ adam, losses }, changes) {
+    return changes.reduce((loss, { name, values }) => {
       const [m1] = adam.means.get(name);
-      return cells.map((i) => ({ change: Math.abs(values[i]), gradient: Math.abs(m1[i]) / (1 - adam.beta_1) }));
-    });
-    if (moved.length === 0) return ["", ""];
-    const all = changes.reduce((sum, { values }) => sum + values.length, 0);
-    const range = (list) => Measures.range(list).map(Show.number);
-    const promised = losses[0] - moved.reduce((sum, { change, gradient }) => sum + change * gradient, 0);
-    return [
-      text.promised(Show.number(promised)),
-      text.sign(moved.length, all, ...range(moved.map(({ change }) => change)), adam.lr, ...range(moved.map(({ gradient }) => gradient))),
-    ];
+      return values.reduce((sum, change, i) => sum + (change * m1[i]) / (1 - adam.beta_1), loss);
+    }, losses[0]);
   }
 
   function rightness(run) {

@@ -3,8 +3,7 @@ const WeightsView = (() => {
   "use strict";
 
   const { element } = Dom;
-  const SHOWN = 8; // arrays; the others are folded
-  let unfolded = false; // the other arrays
+  const SHOWN = 8; // arrays
   const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 
   function section(run, changes) {
@@ -14,13 +13,7 @@ const WeightsView = (() => {
     const size = ({ mean }) => Number(mean.toPrecision(3)); // after the first step, equal but for rounding
     const ordered = [...changes].sort((a, b) => size(b) - size(a));
     return element("section", {}, element("h2", {}, text.weights), summary(run, changes, furthest), reasons(run, changes),
-      Dom.note(text.mapsIntro), cards(run, ordered.slice(0, SHOWN), common),
-      element("details", {
-        open: unfolded, ontoggle: (event) => {
-          unfolded = event.target.open;
-          if (unfolded && event.target.children.length === 1) event.target.append(cards(run, ordered.slice(SHOWN), common));
-        },
-      }, element("summary", { "data-focus": "more-weights" }, text.moreMaps(ordered.length - SHOWN)), unfolded && cards(run, ordered.slice(SHOWN), common)));
+      Dom.note(text.mapsIntro), element("div", { class: "cards" }, ordered.slice(0, SHOWN).map((change) => card(run, change, common))));
   }
 
   function summary(run, changes, furthest) {
@@ -78,8 +71,6 @@ const WeightsView = (() => {
     const same = App.state.steps === 0 || Math.abs(machine.value(gradient, flat)) < App.adam.eps;
     return Dom.cellLink({ name: gradient, flat }, `${Strings.train.why} ${App.cellText(gradient, flat)}`, same ? {} : { steps: 0 });
   }
-
-  const cards = (run, list, common) => element("div", { class: "cards" }, list.map((change) => card(run, change, common)));
 
   function card(run, { name, values, moved, mean, largest }, common) {
     const text = Strings.train;
