@@ -289,14 +289,8 @@ const Strings = {
       return missed === 0 ? first : `${first} ${missed} that you did not tick ${missed === 1 ? "rings" : "ring"}, too.`;
     },
     note: "The tests start from the weights above, without your steps and changes by hand.",
-    found: {
-      falls: ({ steps, last, right }) => `Loss after ${steps} steps: ${last}; with the right model: ${right}`,
-      complex: ({ number }) => `Largest relative error: ${number}`,
-      rows: ({ number }) => `Largest error of a sum: ${number}`,
-      leak: ({ number }) => `Largest change of a logit: ${number}`,
-      padding: ({ number }) => `Largest change: ${number}`,
-      formula: ({ number }) => `Largest difference: ${number}`,
-    },
+    ends: (last, right) => `Loss at the end: ${last}; with the right model: ${right}`,
+    largest: (number) => `Largest error: ${number}`,
     in: ", in ",
     firstIn: "The first is in ",
     gradients: (wrong, all) => (wrong === 0 ? `All ${all} gradients are right.` : `${wrong} of ${all} gradients ${wrong === 1 ? "is" : "are"} wrong.`),
@@ -308,16 +302,12 @@ const Strings = {
       if (names.length === 1) return `Only one of the ${all} notices: ${names[0]}.`;
       return `${names.length} of ${all} notice: ${names.join(", ")}.`;
     },
-    lossTells: (last, right) => `The loss tells: it ends at ${last}, and with the right model at ${right}.`,
-    lossSilent: (last, right) => `The loss falls all the same, to ${last}; with the right model, to ${right}.`,
-    lossStays: (last, right) => `The loss tells nothing: it ends at ${last}, and with the right model at ${right}.`,
+    lossSilent: "The loss falls all the same.",
     tryWord: (word) => `Try it with “${word}”`,
     tryTrained: "Try it with trained weights",
     tryUntrained: "Watch it learn from untrained weights",
 
     loss: "The loss while both models learn",
-    lossLabel: (steps) => `The loss during ${steps} steps of Adam, with the right model and with the mistake`,
-    step: "step",
     rightModel: "right model",
     wrongModel: "with the mistake",
 
@@ -333,7 +323,6 @@ const Strings = {
     difference: "difference",
     compare: (name) => `${name}: right, planted, and the difference`,
     comparePlace: "All numbers of this place",
-    hint: "Choose a cell to see how it is computed, and what the complex step says. With arrow keys, Enter opens it.",
     cellValues: (cell, right, wrong, difference) => `${cell}: right ${right}, planted ${wrong}, difference ${difference}`,
 
     table: "All mistakes, all tests",
@@ -401,62 +390,52 @@ const Strings = {
     near: (name) => (name ? ` Did you mean ${name}?` : ""),
   },
 
+  /* name: what is wrong; text: how; moral: what it teaches. */
   mistakes: {
     "no-scale": {
       name: "No 1/√D, forward and backward",
-      text: "The scores are not divided by √D. The backward pass fits this forward pass, so every gradient is right.",
-      moral: "The gradients fit the wrong formula, so no test of the model against itself can find it. Something "
-        + "from outside can: a formula of the paper, or another implementation.",
+      text: "The scores are not divided by √D. The backward pass fits this forward pass.",
+      moral: "Every gradient is right, for the wrong formula. No test of the model against itself finds that; the paper does, or another implementation.",
     },
     "no-scale-backward": {
       name: "No 1/√D in the backward pass",
       text: "The forward pass divides the scores by √D, but dq and dk forget the factor.",
-      moral: "dq and dk are too large by the factor √D. Adam divides each gradient by its usual size, so a "
-        + "constant factor changes little.",
+      moral: "dq and dk are √D times too large. Adam divides each gradient by its usual size, so a constant factor changes little.",
     },
     "mask-after-softmax": {
       name: "The mask after the softmax",
       text: "Forbidden keys still count in the sum under the fraction, and are set to 0 only afterwards.",
-      moral: "The forbidden keys still count in the sum, so later tokens and padding change every weight p. And "
-        + "the backward pass belongs to another softmax.",
+      moral: "So later tokens and padding change every weight p, and the backward pass belongs to another softmax.",
     },
     "causal-mask-off": {
       name: "No causal mask",
       text: "In the decoder, each token sees the tokens after it, which it is to predict.",
-      moral: "The backward pass fits, and padding is still masked. It takes a test that asks what a position may "
-        + "know.",
+      moral: "The backward pass fits. It takes a test that asks what a position may know.",
     },
     "heads-reshaped": {
       name: "Heads split by a reshape alone",
-      text: "A reshape without a transpose gives the right shape, but a head gets features of other tokens. "
-        + "The heads are merged by the reverse of it.",
-      moral: "Splitting and merging undo each other, so every gradient is right. Which numbers meet depends on the "
-        + "length, so padding gives it away.",
+      text: "A reshape without a transpose gives the right shape, but a head gets features of other tokens.",
+      moral: "Merging undoes the split, so every gradient is right. Which numbers meet depends on the length, so padding gives it away.",
     },
     "variance-over-c-1": {
       name: "Variance divided by C − 1",
       text: "LayerNorm divides the sum of squares by C − 1 instead of C, forward and backward.",
-      moral: "Every x̂ is too small by almost the same factor, √((C − 1)/C), and the backward pass fits. No test "
-        + "of the model against itself can find it.",
+      moral: "Every x̂ is too small by almost the same factor, and the backward pass fits. No test of the model against itself can find it.",
     },
     "gamma-outside-sums": {
       name: "LayerNorm's γ outside the sums",
-      text: "The backward pass takes the two means of dy instead of γ dy, and multiplies by γ at the end. "
-        + "That is right only if all γ are equal.",
-      moral: "The line is right while all γ are equal, as they are before training. So test gradients with trained "
-        + "weights, too.",
+      text: "The backward pass takes the two means of dy instead of γ dy, and multiplies by γ at the end.",
+      moral: "That is right while all γ are equal, as they are before training. So test gradients with trained weights, too.",
     },
     "softmax-entry-by-entry": {
       name: "Softmax's gradient entry by entry",
       text: "ds = p (1 − p) dp is only the diagonal of the Jacobian: each score also moves the weights of the other keys.",
-      moral: "Each row of ds must sum to 0. This check needs no derivative, only a fact that the formula must "
-        + "fulfill.",
+      moral: "Each row of ds must sum to 0. This check needs no derivative, only a fact that the formula must fulfill.",
     },
     "keys-reshaped": {
       name: "The keys' gradient reshaped",
       text: "dk is computed transposed, and then reshaped instead of transposed back.",
-      moral: "The shape is right, so no line complains. Which numbers a reshape moves depends on the length, so "
-        + "padding changes the gradients.",
+      moral: "The shape is right. Which numbers a reshape moves depends on the length, so padding changes the gradients.",
     },
     "relu-gated-by-gradient": {
       name: "ReLU gated by the gradient",
@@ -466,55 +445,34 @@ const Strings = {
     "residual-forgotten": {
       name: "A residual's gradient forgotten",
       text: "Around cross-attention, the gradient of the residual path is never added.",
-      moral: "A gradient still arrives through the queries of cross-attention, so the layers before it learn, but "
-        + "not from the true gradient.",
+      moral: "A gradient still arrives through the queries, so the layers before it learn, but not from the true gradient.",
     },
     "memory-through-values": {
       name: "Memory's gradient through the values only",
       text: "The memory M makes keys and values. The gradient through the keys is forgotten.",
-      moral: "The encoder still gets the gradient through the values, so it learns, but not from the true "
-        + "gradient.",
+      moral: "The encoder still learns through the values, but not from the true gradient.",
     },
     "token-twice": {
       name: "One gradient for a repeated token",
       text: "If a token comes twice in a sequence, only the gradient of its last place is added to dE.",
-      moral: "A test sees only the paths that its input uses. If no token comes twice in a sequence, this line is "
-        + "right.",
+      moral: "A test sees only the paths that its input uses. If no token comes twice, this line is right.",
     },
     "mean-and-sum": {
       name: "The loss a mean, its gradient a sum",
       text: "The loss is the mean over the tokens, but dz is not divided by their number.",
-      moral: "All gradients are too large by the same factor, the number of tokens. Adam divides each gradient by "
-        + "its usual size, so its steps are the same.",
+      moral: "All gradients are too large by the number of tokens. Adam divides each by its usual size, so its steps are the same.",
     },
   },
   detectors: {
-    falls: {
-      name: "Does the loss fall?",
-      text: "100 steps of Adam from these weights. It rings if the loss ends more than 0.04 above the loss of the right model.",
-    },
-    complex: {
-      name: "Complex step",
-      text: "The derivative along one random direction for each array of weights, compared with the gradient. "
-        + "It rings if the relative error is above 1e−9.",
-    },
+    falls: { name: "Does the loss fall?", text: "100 steps of Adam. It rings if the loss ends more than 0.04 above that of the right model." },
+    complex: { name: "Complex step", text: "The derivative along a random direction for each array of weights. It rings if the relative error is above 1e−9." },
     rows: {
       name: "Sums that must be 0",
-      text: "Rows of p sum to 1; rows of ds, of dz and of a norm's dx sum to 0, as does dk over the keys; "
-        + "dx is orthogonal to x̂, except for ε. It rings above 1e−9.",
+      text: "Rows of p sum to 1; rows of ds, of dz and of a norm's dx sum to 0, as does dk over the keys; dx is orthogonal to x̂. It rings above 1e−9.",
     },
-    leak: {
-      name: "Leak test",
-      text: "Other target tokens from some position on must not change the logits before it. It rings above 1e−9.",
-    },
-    padding: {
-      name: "Padding test",
-      text: "Padding after the source or the target must not change the logits, the loss or a gradient. It rings above 1e−9.",
-    },
-    formula: {
-      name: "Comparison with the paper",
-      text: "All arrays that the forward pass computes, compared with those of the right formulas. It rings above 1e−9.",
-    },
+    leak: { name: "Leak test", text: "Later target tokens must not change the logits before them. It rings above 1e−9." },
+    padding: { name: "Padding test", text: "Padding must not change the logits, the loss or a gradient. It rings above 1e−9." },
+    formula: { name: "Comparison with the paper", text: "All arrays of the forward pass, compared with the right ones. It rings above 1e−9." },
   },
 
   train: {

@@ -170,12 +170,10 @@ const BreakView = (() => {
   /* What a test found, in words, with a link to where it was. */
   function numbersOf(id, found) {
     const text = Strings.break;
-    const show = Show.number;
-    const facts = { number: show(found.number) };
-    if (id === "falls") Object.assign(facts, { steps: found.losses.wrong.length - 1, last: show(found.number), right: show(found.right) });
+    const number = Show.number(found.number);
     const link = (name) => Dom.cellLink({ name });
     return [
-      text.found[id](facts), found.rings && found.where ? [text.in, link(found.where), ". "] : ". ",
+      id === "falls" ? text.ends(number, Show.number(found.right)) : text.largest(number), found.rings && found.where ? [text.in, link(found.where), ". "] : ". ",
       id === "complex" && text.gradients(found.wrong.length, found.arrays.length),
       id === "formula" && found.first && [text.firstIn, link(found.first), "."]].flat().filter(Boolean);
   }
@@ -215,18 +213,13 @@ const BreakView = (() => {
     const names = results.filter(({ rings }) => rings).map(({ id }) => Strings.detectors[id].name);
     const all = Experiments.differences();
     const differing = all.filter(({ differs }) => differs).length;
+    const falls = differing > 0 && !results[0].rings && results[0].number < results[0].first;
     const ticks = guesses();
     const hits = ticks && results.filter(({ id, rings }) => ticks.has(id) && rings).length;
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
-      element("p", { role: "status" }, ticks && `${text.score(ticks.size, hits, names.length - hits)} `, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", aboutLoss(results[0], differing)]),
+      element("p", { role: "status" }, ticks && `${text.score(ticks.size, hits, names.length - hits)} `, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent]),
       element("p", {}, mistake === "own" ? BreakLine.moral(names.length, all) : Strings.mistakes[mistake].moral),
       differing === 0 && mistake !== "own" && offer()), curves(results[0].losses));
-  }
-
-  function aboutLoss({ rings, first, number, right }, differing) {
-    if (differing === 0) return null;
-    const text = Strings.break;
-    return (rings ? text.lossTells : number < first ? text.lossSilent : text.lossStays)(Show.number(number), Show.number(right));
   }
 
   const toTests = () => { arriving = "who"; };
@@ -247,7 +240,7 @@ const BreakView = (() => {
     const untrained = App.weights !== "untrained" && MODEL.weights.untrained;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: App.state.mistake === "own" ? Strings.line.model : text.wrongModel, class: "wrong" },
-    ], { label: text.lossLabel(right.length - 1), x: text.step, y: "" }),
+    ], { label: text.loss, x: Strings.train.step, y: "" }),
     untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }), onclick: toTests }, text.tryUntrained)));
   }
 

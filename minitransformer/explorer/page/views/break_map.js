@@ -84,7 +84,7 @@ const BreakMap = (() => {
     return element("div", { class: "comparison", role: "region", "aria-label": text.compare(label) },
       Dom.button("×", () => App.set({ cell: "" }), { class: "close", "aria-label": Strings.cell.close }),
       element("h4", {}, text.compare(label)),
-      flat === null ? Dom.note(text.hint) : cellLine(name, flat, a, b),
+      flat !== null && cellLine(name, flat, a, b),
       element("div", { class: "maps" }, maps.map(([which, values, most]) => map(name, flat, which, values, most))),
       element("p", {}, element("a", { href: App.link({ view: "cell" }) }, text.comparePlace)));
   }
