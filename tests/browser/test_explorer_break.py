@@ -68,7 +68,7 @@ def ringing(found):
 
 def unfold_trail(page):
     page.click(".trail summary")
-    page.wait(UNTIL, "document.querySelector('.chip')")
+    page.wait(UNTIL, "document.querySelector('.chip').getClientRects().length")
 
 
 def run_all(page):
@@ -100,7 +100,7 @@ def test_bells_are_those_of_the_detectors(page, mistake):
 
 CHIPS = """
 return [...document.querySelectorAll(".chip")].map(
-  (chip) => [chip.dataset.chip, chip.innerText.trim()[0], chip.classList.contains("edited")]);
+  (chip) => [chip.dataset.chip, chip.classList.contains("edited")]);
 """
 DIFFERENCES = """
 const {weights, target, source} = {...MODEL, weights: MODEL.weights.trained};
@@ -117,9 +117,9 @@ def test_trail_begins_where_the_mistake_is(page, mistake, first):
     assert page.script("return document.querySelector('.trail [data-first]').dataset.first;") == first
     unfold_trail(page)
     chips = page.script(CHIPS)
-    wrong = [name for name, sign, _ in chips if sign == "≠"]
+    wrong = [name for name, _ in chips]
     assert wrong[0] == first
-    assert [edited for name, _, edited in chips if name == first] == [True]
+    assert [edited for name, edited in chips if name == first] == [True]
     assert sorted(wrong) == sorted(page.script(DIFFERENCES, mistake))
 
 
@@ -185,7 +185,7 @@ def test_trail_is_folded_until_asked(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
     sentence = "It begins in cross ds. The 112 arrays before it are equal. Of the 79 after it, 77 are wrong."
     assert [line for line in page.text(".trail").splitlines() if line][1:] == [sentence, "All 78 wrong arrays"]
-    assert page.script("return document.querySelectorAll('.chip').length;") == 0
+    assert page.text(".trail .pass") == ""
     unfold_trail(page)
     assert page.script("return document.querySelectorAll('.chip').length;") == 78
 
@@ -230,32 +230,16 @@ def test_list_of_mistakes_stays_folded_while_the_tests_run(page):
     assert page.script("return document.querySelector('.menu details').open;") is False
 
 
-def test_an_array_is_compared_and_leads_to_its_numbers(page):
+def test_an_array_of_the_trail_leads_to_its_numbers(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
     unfold_trail(page)
     page.click("[data-chip='cross.ds']")
-    assert page.script("return document.querySelectorAll('.comparison canvas').length;") == 3
-    page.script("document.querySelector('.comparison canvas').focus();")
-    page.press("ARROW_RIGHT", "ARROW_RIGHT")
-    assert page.script("return [App.state.view, App.state.cell];") == ["break", "cross.ds[0,0,1]"]
-    page.press("ENTER")
-    assert page.script("return [App.state.view, App.state.cell];") == ["cell", "cross.ds[0,0,1]"]
-    assert "✗" in page.text(".witnesses")
+    page.wait(UNTIL, "App.state.view === 'cell'")
+    assert page.script("return App.state.cell;") == "cross.ds"
     assert page.script("return [...document.querySelectorAll('.formula.planted')].map(p => p.parentElement.innerText);")
     page.driver.back()
     page.wait(UNTIL, "App.state.view === 'break'")
     assert page.script("return App.state.mistake;") == "softmax-entry-by-entry"
-
-
-def test_arrow_keys_go_from_array_to_array(page):
-    open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
-    unfold_trail(page)
-    page.script("document.querySelector('.chip[tabindex=\"0\"], .chip:not([tabindex])').focus();")
-    seen = []
-    for key in ["ARROW_RIGHT", "ARROW_RIGHT", "ARROW_LEFT", "END", "HOME"]:
-        page.press(key)
-        seen.append(page.script("return document.activeElement.dataset.chip;"))
-    assert seen == ["cross.dq", "decoder.norm1.dy", "cross.dy", "dE", "cross.dy"]
 
 
 def test_numbers_say_what_the_right_line_is(page):

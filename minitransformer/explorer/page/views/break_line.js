@@ -52,7 +52,7 @@ const BreakLine = (() => {
     const row = (pieces, name, kind) => [element("dt", { class: kind }, name), element("dd", { class: "formula" }, Dom.formula(pieces))];
     const list = (...rows) => element("dl", { class: "lines" }, rows);
     const placesOf = (names) => Strings.break.inPlaces(names.map((name) => App.machine.get(name).place.name).filter(Boolean));
-    return element("section", { class: "changed" }, CellView.share(text.share), lines.length === 0 && element("p", {}, text.same),
+    return element("section", { class: "changed" }, lines.length === 0 && element("p", {}, text.same),
       lines.map(({ names, wrong }) => list(row(wrong, text.yours), element("dd", { class: "note" }, placesOf(names)))),
       lines.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show),
         list(lines.map(({ right }) => row(right, `✓ ${Strings.break.right}`, "good")))));

@@ -224,8 +224,7 @@ const CellView = (() => {
       value && !gradient && note(withoutGradient(value)),
       gradient && why(gradient, flat),
       value && witnesses(value, gradient, flat),
-      value && setter(value, flat),
-      share());
+      value && setter(value, flat));
   }
 
   function withoutGradient(name) {
@@ -407,18 +406,5 @@ const CellView = (() => {
       edited && button(text.undo, () => App.edit({ name, flat }, null)), problem);
   }
 
-  function share(label = Strings.cell.share) {
-    const copy = async () => {
-      try {
-        await navigator.clipboard.writeText(location.href);
-        made.textContent = Strings.cell.copied;
-      } catch {
-        window.prompt(label, location.href);
-      }
-    };
-    const made = button(label, copy, { class: "quiet" });
-    return element("p", {}, made);
-  }
-
-  return { render, share, key, update, verdict, typed };
+  return { render, key, update, verdict, typed };
 })();

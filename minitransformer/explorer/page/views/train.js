@@ -44,11 +44,9 @@ const TrainView = (() => {
     const { losses, steps } = run;
     const [first, now] = [losses[0], losses.at(-1)];
     if (steps === 0) return [[text.guess(Show.number(first), run.adam.lr)]];
-    const lowest = losses.indexOf(Math.min(...losses));
-    const low = lowest === 0 ? text.lowestAtStart : lowest < steps ? text.lowest(Show.number(losses[lowest]), lowest) : "";
     const went = text.went(Show.number(first), Show.number(now), steps);
-    if (steps > 1) return [[went, low, ...rightness(run)]];
-    return [[went, now > first ? text.rose : "", text.promised(Show.number(promised(run, changes))), ...rightness(run)]];
+    if (steps > 1) return [[went, rightness(run)]];
+    return [[went, now > first ? text.rose : "", text.promised(Show.number(promised(run, changes))), rightness(run)]];
   }
 
   /* The loss after Adam's first step, were it a straight line; the first mean is (1 - beta_1) times the gradient. */
@@ -59,13 +57,9 @@ const TrainView = (() => {
     }, losses[0]);
   }
 
-  function rightness(run) {
-    const text = Strings.train;
-    const first = run.firstRight;
-    if (App.answer().origin === "model") return [];
-    if (first < 0) return [text.rightNever];
-    const wrongNow = run.rows.at(-1).some(({ right, written }) => right !== written);
-    return [first === 0 ? text.rightAtStart : text.rightSince(first), ...(wrongNow ? [text.wrongNow] : first < run.rows.length - 1 ? [text.rightNow] : [])];
+  function rightness({ firstRight }) {
+    if (App.answer().origin === "model") return "";
+    return firstRight < 0 ? Strings.train.rightNever : Strings.train.rightSince(firstRight);
   }
 
   function curve(run) {
