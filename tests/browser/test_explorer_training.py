@@ -90,7 +90,8 @@ def test_weights_in_a_link_hold_in_every_view(page, view, chosen):
 def test_trained_weights_can_be_trained_on(page):
     shown(page, "view=train")
     page.script(
-        "[...document.querySelectorAll('main p a')].find(a => a.innerText === Strings.train.from.trained).click()"
+        "const s = document.querySelector('[data-focus=weights]'); s.value = 'trained';"
+        "s.dispatchEvent(new Event('change'))"
     )
     press(page, 1)
     assert losses_of(page) == pytest.approx(trained_by_library(1)[1], rel=1e-9)
@@ -194,16 +195,6 @@ def test_long_training_can_be_watched_and_stopped(page):
     assert 0 < steps < 100
     assert f"steps={steps}" in page.script("return location.hash")
     assert len(losses_of(page)) == steps + 1
-
-
-def test_heat_map_of_a_change_answers_to_keys(page):
-    shown(page, "view=train&weights=trained&steps=1")
-    page.script("document.querySelector('[data-change=E] canvas').focus()")
-    page.press("HOME", "ARROW_DOWN", "ARROW_RIGHT")
-    said = page.text("[data-change=E] output")
-    assert re.fullmatch(r"E \[bos, 1\]: −0\.440 → −0\.4[35]0, change −?0\.0100 = −?1\.00 lr", said), said
-    page.press("ENTER")
-    assert page.script("return [App.state.view, App.state.cell, App.state.steps]") == ["cell", "E[1,1]", 1]
 
 
 # --- trained against untrained ---

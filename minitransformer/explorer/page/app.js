@@ -1,5 +1,5 @@
-/* The page: its state, which stands in the URL after #, the machine that belongs to the state, and the frame around
-   the views. What is shown is a function of the state alone, so that a link shows another person the same numbers. */
+/* The page: its state, which stands in the URL after #, the machine that belongs to it, and the frame around the views.
+   What is shown is a function of the state alone, so that a link shows another person the same numbers. */
 const App = (() => {
   "use strict";
 
@@ -88,8 +88,8 @@ const App = (() => {
   const present = () => ({ numbers: numbersOf(state), chosen: weights() });
   const differ = (a, b) => Object.keys(b).some((name) => a[name] !== b[name]);
 
-  /* Change the state, the URL and the page. The browser's Back returns from another view, takes back what changes
-     numbers, and returns if asked to `remember`. */
+  /* Change the state, the URL and the page. The browser's Back takes back another view, other numbers, and what it shall
+     `remember`. */
   function set(changes, { remember = false } = {}) {
     const viewChanges = changes.view && changes.view !== state.view;
     const before = present();
@@ -147,9 +147,8 @@ const App = (() => {
     return { source: [...source, ...MODEL.source_end, ...padding], target: [...target, ...padding] };
   }
 
-  /* What the model is to write, and whose answer that is: {ids, origin}. The origin "task" is the right answer by the
-     rule of the task, "own" is one that a person gave, and "model" is what the trained model writes, which nobody has
-     checked. */
+  /* What the model is to write -> {ids, origin}: "task" by the rule of the task, "own" if a person gave it, or "model" if it
+     is what the trained model writes, which nobody has checked. */
   function answer() {
     const source = state.word ? parse(state.word) : MODEL.source;
     const right = Tasks.solve(source);
@@ -167,8 +166,8 @@ const App = (() => {
   const decode = (weights, source, options = {}) =>
     Engine.greedyDecode(MODEL.sizes, { eps: MODEL.norm_eps, ...options }, weights, MODEL.PE, source, MODEL.max_length);
 
-  /* The ids that the model writes by itself, each token after its own tokens before; null if numbers other than weights
-     are changed by hand, because they belong to the rows of the given answer. */
+  /* The ids that the model writes by itself; null if numbers other than weights are changed by hand, because they belong to
+     the rows of the given answer. */
   function written() {
     const [machine, { steps }] = [app.machine, made];
     if (made.written?.steps === steps) return made.written.ids;
@@ -192,8 +191,7 @@ const App = (() => {
     return Object.hasOwn(Strings.compare.weightsOf, id) ? Strings.compare.weightsOf[id] : id; // or the name of a run
   }
 
-  /* The weights of the state. If nobody has chosen, training begins with the untrained ones, and what came of it is shown
-     in all views; otherwise they are the trained ones. */
+  /* If nobody has chosen weights, training begins with the untrained ones, and what came of it is shown in all views. */
   function weights(of = state) {
     const usual = of.view === "train" || of.steps > 0 ? "untrained" : "trained";
     return of.weights || (usual in MODEL.weights ? usual : Object.keys(MODEL.weights)[0]);
@@ -388,8 +386,7 @@ const App = (() => {
       choice("show", ["both", "values", "gradients"], state.show, (option) => text[option]), more, Models.note());
   }
 
-  /* Act after the Tab key or the click that ended the typing, which is meant for an element that goes when the page is
-     drawn anew. */
+  /* Act after the Tab key or the click that ended the typing: the page is drawn anew. */
   let pressed = false;
   window.addEventListener("pointerdown", () => { pressed = true; }, true);
   for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => { pressed = false; }, true);
@@ -475,7 +472,7 @@ const App = (() => {
     return before?.length !== key.length || key.some((each, n) => each !== before[n]);
   }
 
-  /* What the elements of a view depend on, and not only its numbers: a view without a key() is always drawn anew. */
+  /* What the elements of a view depend on; a view without a key() is always drawn anew. */
   function contentKey() {
     const { key = () => [{}] } = VIEWS[state.view];
     const { definitions, lengths } = made.machine;
@@ -483,7 +480,7 @@ const App = (() => {
     return [state.view, MODEL, state.show, state.mistake, made.structure, window.innerWidth, scheme.matches, ...key()];
   }
 
-  /* An empty content is rendered. Otherwise its elements stay, and its links, pictures and texts are brought up to date. */
+  /* An empty content is rendered; otherwise its elements stay and are brought up to date. */
   function fill(content, fresh) {
     const view = VIEWS[state.view];
     if (content.childElementCount === 0) return view.render(content);

@@ -1,9 +1,7 @@
 /* Computes every array of the model from the formulas, in float64.
 
      const machine = Engine.build(MODEL.sizes, { S: 4, T: 5, eps: 1e-5, smoothing: 0 });
-     machine.fill(weights, PE, ids);   machine.run();   machine.value("cross.p", 7);   machine.loss
-     machine.nudge("cross.s", 7, 1e-5);   machine.complexStep("cross.s", 7);
-     machine.comesFrom("cross.ds", 7);    machine.goesTo("cross.ds", 7);
+     machine.fill(weights, PE, ids);   machine.run();   machine.value("cross.p", 7);   machine.complexStep("cross.s", 7);
 */
 const Engine = (() => {
   "use strict";

@@ -11,10 +11,10 @@ const Heatmap = (() => {
   const drawn = new WeakMap(); // canvas -> {options, layout, draw}
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, what, label, kind}) -> element.
-     What is not given is that of the array `name`; `what` its numbers are is read in the label. `compact` is a picture without labels and numbers. Arrow keys and a click select; the Enter key calls `enter` once a
-     number is selected. With open(flat), a click and Enter open instead, and without select the arrow keys only move a
-     frame. summary(flat) is the text of a cell, which is also written to the element `output`. With `abreast`, heads stand
-     side by side, even if that makes them small. */
+     What is not given is that of the array `name`; `what` its numbers are is read in the label. `compact` is a picture without
+     labels and numbers. Arrow keys and a click select, and Enter calls `enter`. With open(flat), a click and Enter open instead,
+     and without select the arrow keys only move a frame. summary(flat) of a cell is also written to the element `output`. With
+     `abreast`, heads stand side by side, even if that makes them small. */
   function heatmap(given) {
     const { name, compact = false, open } = given;
     const array = App.machine.get(name);

@@ -2,9 +2,8 @@
 
      s[h,t,i] = sum[d](q[h,t,d] * k[h,i,d]) / sqrt(D)
 
-   The same line is parsed once and then used for everything: it is compiled to loops, for real and for complex numbers;
-   it is printed with letters and with numbers; and it tells which cells a cell is computed from. So what the page shows
-   is what it computes.
+   A line is parsed once, compiled to loops, printed with letters and with numbers, and asked which cells a cell is
+   computed from. So what the page shows is what it computes.
 
      sum[d](...), max[i](...)          over an index; sum[i: allowed[t,i] == 1](...) over some of its values
      1[a > 0]                          1 if true, and 0 if not; as a factor it is a strong zero: 0 times anything is 0
@@ -45,10 +44,9 @@ const Language = (() => {
     return tokens;
   }
 
-  /* The definition "target = expression" -> {symbol, index, indices, expression, text}. `index` are the expressions in
-     the brackets of the target, and `indices` the names of the loops that they need. A name ends at `end`, its brackets
-     at `stop`, and the expression begins at `start`. In a `loose` line, a name may lack brackets, and nothing says yet
-     what it is. */
+  /* "target = expression" -> {symbol, index, indices, expression, text}. `index` are the expressions in the brackets of the
+     target, and `indices` the names of the loops that they need. A name ends at `end`, its brackets at `stop`, and the
+     expression begins at `start`. In a `loose` line, a name may lack brackets. */
   function parse(text, loose = false) {
     const tokens = tokenize(text);
     const bound = new Set();
@@ -287,9 +285,8 @@ const Language = (() => {
     }
   }
 
-  /* JavaScript that fills one array: `for` loops over the indices of the definition, with one operation on each line.
-     `place(name)` gives the number of an array, its shape and strides, and whether it can be complex. The code reads
-     and writes re[number] and, if `complex`, im[number]. */
+  /* JavaScript that fills one array: loops over the indices of the definition, with one operation on each line. `place(name)`
+     gives the number of an array, its shape and strides, and whether it can be complex. */
   function compile(definition, place, sizes, complex) {
     const lines = [];
     const used = new Set();

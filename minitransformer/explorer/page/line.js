@@ -1,7 +1,6 @@
 /* A line that the reader writes, such as `ds = p*dp`: it becomes a mistake to plant, or a problem with its place.
 
-     OwnLine.read("cross.ds = p*dp")      {text, mistake: {id: "own", lines, only, options, ...}, array: "cross.ds"}
-     OwnLine.read("ds = p*dpp")           {text, problem: {kind: "unknown", at: 7, length: 3, facts}}
+     OwnLine.read("cross.ds = p*dp") -> {text, mistake, array: "cross.ds"}; of a bad line: {text, problem: {kind, at, length, facts}}
 
    A name without brackets has the indices that it has in the page's own formulas. What is planted is the line with all
    indices, which `Language` reads again: nothing else of what was typed gets into a computation. */

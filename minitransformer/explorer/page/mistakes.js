@@ -1,14 +1,7 @@
 /* Mistakes to plant in the model, and the detectors that look for them, as in lesson 15.
 
-   A mistake is a set of other formulas for some arrays, which are options of `Engine.build`:
-
-     const mistake = Mistakes.list[0];
-     const machine = Engine.build(sizes, { S, T, eps, ...mistake.options });
-
-   A detector sees only the machine with the mistake, except for "falls" and "formula", which know the right one:
-
-     const context = Mistakes.context(MODEL, { weights: MODEL.weights.trained, source, target, mistake });
-     Mistakes.detectors.map(({ id, run }) => [id, run(context)]);    // {rings, number, where, ...}
+   A mistake is a set of other formulas for some arrays: `mistake.options` are options of `Engine.build`. A detector's
+   run(context) -> {rings, number, where, ...} sees only the machine with the mistake, except for "falls" and "formula".
 */
 const Mistakes = (() => {
   "use strict";

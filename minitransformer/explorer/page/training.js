@@ -59,9 +59,8 @@ const Training = (() => {
       adam.means.get(name)?.[1].forEach((m2, i) => {
         kinds[m2 === 0 ? "still" : Math.sqrt(m2 / correction) < adam.eps ? "held" : "moved"].push(i);
       });
-      const sizes = values.map(Math.abs);
-      const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
-      return { name, values, ...kinds, largest, mean: sizes.reduce((a, b) => a + b, 0) / sizes.length, at: sizes.indexOf(largest) };
+      const largest = Measures.largest(values);
+      return { name, values, ...kinds, largest, at: values.findIndex((value) => Math.abs(value) === largest) };
     });
   }
 

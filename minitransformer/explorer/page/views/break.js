@@ -226,22 +226,19 @@ const BreakView = (() => {
 
   /* Nothing differs: another word, or other weights, for which the mistake matters. */
   function offer() {
-    const { state, weights } = App;
-    const text = Strings.break;
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
     const word = MODEL.example ? "toot" : App.words([first, first]);
-    if (state.mistake === "token-twice") return element("p", {}, element("a", { class: "offer", href: App.link({ word, answer: "", edits: "" }), onclick: toTests }, text.tryWord(word)));
-    if (weights === "trained" || !MODEL.weights.trained) return null;
-    return element("p", {}, element("a", { class: "offer", href: App.link({ weights: "trained" }), onclick: toTests }, text.tryTrained));
+    const text = Strings.break, isTwice = App.state.mistake === "token-twice";
+    if (!isTwice && (App.weights === "trained" || !MODEL.weights.trained)) return null;
+    const [changes, label] = isTwice ? [{ word, answer: "", edits: "" }, text.tryWord(word)] : [{ weights: "trained" }, text.tryTrained];
+    return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
   }
 
   function curves({ right, wrong }) {
     const text = Strings.break;
-    const untrained = App.weights !== "untrained" && MODEL.weights.untrained;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: App.state.mistake === "own" ? Strings.line.model : text.wrongModel, class: "wrong" },
-    ], { label: text.loss, x: Strings.train.step, y: "" }),
-    untrained && element("p", {}, element("a", { href: App.link({ weights: "untrained" }), onclick: toTests }, text.tryUntrained)));
+    ], { label: text.loss, x: Strings.train.step, y: "" }));
   }
 
   return { render, plantLink, nameOf, bell };

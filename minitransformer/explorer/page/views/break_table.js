@@ -14,10 +14,9 @@ const BreakTable = (() => {
       Mistakes.detectors.map(({ id }) => element("th", { scope: "col", class: "turned" }, element("span", {}, Strings.detectors[id].name)))));
     const cells = (mistake) => Mistakes.detectors.map(({ id }) => element("td", { "data-result": `${mistake}/${id}` }, cell(mistake, id)));
     return element("section", { class: "all", "aria-label": text.table }, element("h2", { id: "all", tabindex: -1 }, text.table),
-      element("p", { class: "intro" }, text.tableIntro(Mistakes.list.length)), element("div", { class: "controls" }, controls()),
+      element("p", { class: "intro" }, text.tableIntro), element("div", { class: "controls" }, controls()),
       element("table", {}, head, element("tbody", {}, Experiments.rows().map((mistake) => element("tr", { class: mistake === App.state.mistake ? "current" : null },
-        element("th", { scope: "row" }, BreakView.plantLink(mistake, { look: "skip" }, { "data-focus": `row-${mistake}` }, BreakView.nameOf(mistake))), cells(mistake)))),
-      element("tfoot", {}, counts())));
+        element("th", { scope: "row" }, BreakView.plantLink(mistake, { look: "skip" }, { "data-focus": `row-${mistake}` }, BreakView.nameOf(mistake))), cells(mistake))))));
   }
 
   /* The button that starts or stops, and how far it is. */
@@ -39,15 +38,6 @@ const BreakTable = (() => {
     }, found.rings ? BreakView.bell(true) : "–");
   }
 
-  /* How many mistakes each test has found. */
-  function counts() {
-    const text = Strings.break;
-    return element("tr", {}, element("th", { scope: "row" }, text.counts), Mistakes.detectors.map(({ id }) => {
-      const results = Mistakes.list.map((mistake) => Experiments.result(mistake.id, id));
-      return element("td", {}, results.every(Boolean) ? String(results.filter(({ rings }) => rings).length) : "");
-    }));
-  }
-
   /* The button stays the same element until the end, or a click on it could be lost. */
   function progress() {
     const place = document.querySelector(".all .controls"), focused = place.contains(document.activeElement);
@@ -63,7 +53,6 @@ const BreakTable = (() => {
     const place = document.querySelector(`[data-result="${mistake}/${id}"]`);
     place.replaceChildren(cell(mistake, id));
     progress();
-    document.querySelector(".all tfoot").replaceChildren(counts());
   }
 
   return { section, arrived, isRunning };

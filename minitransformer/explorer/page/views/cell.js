@@ -4,7 +4,6 @@ const CellView = (() => {
 
   const { element, button, note } = Dom;
   const MOST_LINKS = 24;
-  const PATH_LENGTH = 60;
   const MAIN = { // what a place of each kind is about
     embedding: ["x"], self: ["s", "p", "o"], attention: ["s", "p", "o"], norm: ["x", "y"], ffn: ["a", "r"], output: ["z", "p", "loss", "L"], matrix: ["E", "M"],
   };
@@ -288,38 +287,16 @@ const CellView = (() => {
     }, App.cellText(cell.name, cell.flat)), ` = ${Show.number(App.machine.value(cell.name, cell.flat))}`);
   }
 
-  /* Why a gradient is 0, and the way from a gradient to the loss along the largest terms. */
+  /* Why a gradient is 0. */
   function why(name, flat) {
     const { machine } = App;
     const text = Strings.cell;
-    if (machine.value(name, flat) === 0) {
-      const { definition } = machine.get(name);
-      const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
-      const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
-      return element("section", { class: "why", "data-number": `${name} ${flat}` }, element("p", {}, cancel ? text.cancel : text.zero),
-        element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
-    }
-    const steps = element("ol", {});
-    return element("details", {
-      class: "links path", ontoggle: (event) => { if (event.target.open && !steps.children.length) steps.append(...pathToLoss(name, flat).map(item)); },
-    }, element("summary", {}, text.path), element("p", {}, text.pathIntro), steps);
-  }
-
-  /* From a gradient backwards along its backward pass, to the loss: at each number the term with the largest size. Which
-     gradient a term comes from is found by leaving each one out. */
-  function pathToLoss(name, flat) {
-    const { machine } = App;
-    const path = [];
-    let at = { name, flat };
-    while (path.length < PATH_LENGTH) {
-      const before = machine.comesFrom(at.name, at.flat).filter((cell) => machine.get(cell.name).role === "gradient");
-      if (before.length === 0) break;
-      const sizes = changes(at.name, at.flat, before);
-      at = before[sizes.indexOf(Math.max(...sizes))];
-      path.push(at);
-    }
-    path.push({ name: "output.L", flat: 0 });
-    return path;
+    if (machine.value(name, flat) !== 0) return null;
+    const { definition } = machine.get(name);
+    const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
+    const cancel = changes(name, flat, machine.comesFrom(name, flat)).some((change) => change > 0);
+    return element("section", { class: "why", "data-number": `${name} ${flat}` }, element("p", {}, cancel ? text.cancel : text.zero),
+      element("p", { class: "derivation" }, ...Dom.formula(pieces, follow)));
   }
 
   /* How much a number changes if a cell that it comes from is left out, for each of `cells`. */

@@ -54,8 +54,7 @@ const CompareView = (() => {
         element("td", {}, Show.number(Measures.mean(written.map(({ probability }) => probability)))),
         element("td", { class: "written" }, written.map((row) => App.tokenText(row.written)).join(" "), " ", App.answer().origin !== "model" && TrainView.mark(written.every((row) => row.right === row.written))));
     });
-    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows),
-      Dom.note("untrained" in MODEL.weights && text.begin));
+    return element("section", { "aria-label": text.sides }, TrainView.table([text.weights, text.loss, text.probability, text.predicts], rows));
   }
 
   function picker(name, machine) {

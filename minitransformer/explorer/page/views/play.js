@@ -27,8 +27,7 @@ const PlayBar = (() => {
         moves && Dom.button("", toggle, { class: "primary start", "data-focus": "play" }),
         button("forward", text.after, 1, "→"),
         element("input", { type: "range", min: 0, "aria-label": text.slider, "data-focus": "step", oninput: (event) => goTo(Number(event.target.value)) }),
-        moves && Dom.select({ "aria-label": text.speed, "data-focus": "speed" }, RATES, rate, (each) => { rate = each; if (timer) start(); }, text.rate),
-        element("small", {}, moves ? text.keys : text.stepKeys)),
+        moves && Dom.select({ "aria-label": text.speed, "data-focus": "speed" }, RATES, rate, (each) => { rate = each; if (timer) start(); }, text.rate)),
       element("div", { class: "step" }, element("span", { class: "picture" }), element("output", {})));
   }
 

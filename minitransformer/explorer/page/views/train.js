@@ -12,7 +12,6 @@ const TrainView = (() => {
     content.append(...[
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), controls(run),
       element("div", { class: "seen" }, seen(run, changes).map((sentences) => element("p", {}, sentences.join(" ")))),
-      run.steps === 0 && otherStart(),
       element("div", { class: "columns" }, curve(run), answer(run)),
       run.steps > 0 ? WeightsView.section(run, changes) : note(text.none),
     ].filter(Boolean));
@@ -27,15 +26,6 @@ const TrainView = (() => {
     return element("div", { class: "steps" }, [1, 10, 100].map(take), Dom.button(text.back, () => set({ steps: 0 }), { "data-focus": "steps-0" }),
       element("label", {}, text.rate, " ", Dom.select({ "data-focus": "lr" }, App.rates, state.lr, (lr) => set({ lr }))),
       run.steps >= App.mostSteps && note(text.most(App.mostSteps)));
-  }
-
-  /* Training begins untrained, or where another training has ended. */
-  function otherStart() {
-    const weights = App.weights === "untrained" ? "trained" : "untrained";
-    if (!(weights in MODEL.weights)) return null;
-    return element("p", {}, element("a", {
-      href: App.link({ weights }), onclick: (event) => App.instead(event, () => App.set({ weights })),
-    }, Strings.train.from[weights]));
   }
 
   /* What the numbers say: paragraphs of sentences. */

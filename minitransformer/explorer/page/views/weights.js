@@ -3,21 +3,15 @@ const WeightsView = (() => {
   "use strict";
 
   const { element } = Dom;
-  const SHOWN = 8; // arrays
   const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 
   function section(run, changes) {
-    const text = Strings.train;
-    const furthest = changes.reduce((a, b) => (b.largest > a.largest ? b : a));
-    const common = furthest.largest / run.adam.lr;
-    const size = ({ mean }) => Number(mean.toPrecision(3)); // after the first step, equal but for rounding
-    const ordered = [...changes].sort((a, b) => size(b) - size(a));
-    return element("section", {}, element("h2", {}, text.weights), summary(run, changes, furthest), reasons(run, changes),
-      Dom.note(text.mapsIntro), element("div", { class: "cards" }, ordered.slice(0, SHOWN).map((change) => card(run, change, common))));
+    return element("section", {}, element("h2", {}, Strings.train.weights), summary(run, changes), reasons(run, changes));
   }
 
-  function summary(run, changes, furthest) {
+  function summary(run, changes) {
     const text = Strings.train;
+    const furthest = changes.reduce((a, b) => (b.largest > a.largest ? b : a));
     const all = sum(changes, ({ values }) => values.length);
     const moved = sum(changes, (each) => each.moved.length);
     const share = text.share(moved, all, ((100 * moved) / all).toFixed(1));
@@ -70,21 +64,6 @@ const WeightsView = (() => {
     const gradient = machine.partner(name) ?? name;
     const same = App.state.steps === 0 || Math.abs(machine.value(gradient, flat)) < App.adam.eps;
     return Dom.cellLink({ name: gradient, flat }, `${Strings.train.why} ${App.cellText(gradient, flat)}`, same ? {} : { steps: 0 });
-  }
-
-  function card(run, { name, values, moved, mean, largest }, common) {
-    const text = Strings.train;
-    const rates = values.map((value) => value / run.adam.lr);
-    const output = element("output", {});
-    const map = Heatmap.heatmap({
-      name, values: rates, largest: common, output, width: Math.min(306, window.innerWidth - 60),
-      what: text.what, open: (flat) => App.select({ name, flat }),
-      summary: (flat) => text.change(App.cellText(name, flat), Show.number(run.start[name][flat]), Show.number(run.machine.value(name, flat)),
-        Show.number(values[flat]), rates[flat].toFixed(2).replace("-", "−")),
-    });
-    return element("article", { class: "card", "data-change": name }, element("h3", {}, Dom.cellLink({ name })),
-      Dom.note(text.card(moved.length, values.length, (mean / run.adam.lr).toFixed(2), (largest / run.adam.lr).toFixed(2))),
-      element("div", { class: "map value" }, map), output);
   }
 
   return { section };
