@@ -3,19 +3,19 @@ const BreakView = (() => {
   "use strict";
 
   const { element, button, note } = Dom;
+  const text = Strings.break;
   const MOST_LINES = 3; // the others are folded
   const BELL = "M8 1.2a1 1 0 0 1 1 1v.5a4 4 0 0 1 3 3.9v3.2l1.6 2.4H2.4L4 9.8V6.6a4 4 0 0 1 3-3.9v-.5a1 1 0 0 1 1-1z M6.4 13.2h3.2a1.6 1.6 0 0 1-3.2 0z";
   let ticked = { mistake: "", ids: new Set() }; // guesses that are not shown yet
   let arriving = ""; // the id of the heading that a link which has just been followed leads to
   let folded = {}; // whether a person has unfolded the list of mistakes: {mistake, open}
 
-  const nameOf = (id) => (id === "own" ? `${Strings.line.name}: ${App.state.line}` : id ? Strings.mistakes[id].name : Strings.break.none);
+  const nameOf = (id) => (id === "own" ? `${Strings.line.name}: ${App.state.line}` : id ? Strings.mistakes[id].name : text.none);
   const isShown = () => ["", "own"].includes(App.state.mistake) || App.state.look !== "";
   const guesses = () => (App.state.look === "guessed" && App.state.mistake !== "own" ? new Set(App.state.guess.split(",").filter(Boolean)) : null);
 
   function render(content) {
     const { mistake } = App.state;
-    const text = Strings.break;
     const pairs = [...(isShown() ? Experiments.pairsOf(mistake) : []), ...(BreakTable.isRunning() ? Experiments.allPairs() : [])];
     content.append(
       element("div", { class: "break-head" }, element("h1", {}, text.title), element("p", { class: "intro" }, text.intro)),
@@ -57,7 +57,6 @@ const BreakView = (() => {
 
   function menu() {
     const { state } = App;
-    const text = Strings.break;
     const item = (id) => element("li", {}, plantLink(id, { look: state.look === "skip" ? "skip" : "" }, {
       "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}`,
     }, id === "own" ? Strings.line.name : nameOf(id)));
@@ -73,7 +72,6 @@ const BreakView = (() => {
   /* --- what is changed --- */
 
   function changed(id) {
-    const text = Strings.break;
     const lines = Experiments.changedLines().map(pair);
     const mask = Mistakes.list.find((each) => each.id === id).causal === false;
     return element("section", { class: "changed" }, element("p", {}, Strings.mistakes[id].text), element("h3", {}, text.changed),
@@ -88,7 +86,6 @@ const BreakView = (() => {
   }
 
   function comparison(right, wrong, places = []) {
-    const text = Strings.break;
     return element("dl", { class: "lines" },
       element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula" }, right),
       element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula" }, wrong),
@@ -121,7 +118,6 @@ const BreakView = (() => {
 
   function witnesses() {
     const { state } = App;
-    const text = Strings.break;
     const shown = isShown();
     const mistakeToGuess = !["", "own"].includes(state.mistake);
     if (ticked.mistake !== state.mistake) ticked = { mistake: state.mistake, ids: new Set() };
@@ -153,7 +149,6 @@ const BreakView = (() => {
   }
 
   function finding(id, part = 0) {
-    const text = Strings.break;
     const { name, text: about } = Strings.detectors[id];
     const found = Experiments.result(App.state.mistake, id);
     const wait = part > 0 ? [text.running, " ", element("progress", { value: part, max: 1, "aria-label": name })] : text.waiting;
@@ -169,7 +164,6 @@ const BreakView = (() => {
 
   /* What a test found, in words, with a link to where it was. */
   function numbersOf(id, found) {
-    const text = Strings.break;
     const number = Show.number(found.number);
     const link = (name) => Dom.cellLink({ name });
     return [
@@ -183,7 +177,6 @@ const BreakView = (() => {
     if (!all) return null;
     if (!all.has(id) && !rings) return null; // a box without a tick is no guess
     const right = all.has(id) && rings;
-    const text = Strings.break;
     return element("span", { class: right ? "verdict right" : "verdict wrong" }, right ? `✓ ${text.guessRight}` : `✗ ${text.guessWrong(rings)}`);
   }
 
@@ -205,7 +198,6 @@ const BreakView = (() => {
   /* The sentences that need all results, and the curves of the loss. */
   function verdicts() {
     const { mistake } = App.state;
-    const text = Strings.break;
     const results = Mistakes.detectors.map(({ id }) => ({ id, ...Experiments.result(mistake, id) }));
     const place = document.querySelector(".verdicts");
     if (!mistake || !isShown()) return;
@@ -228,14 +220,13 @@ const BreakView = (() => {
   function offer() {
     const first = App.ids().source.filter((id) => id > Engine.EOS)[0];
     const word = MODEL.example ? "toot" : App.words([first, first]);
-    const text = Strings.break, isTwice = App.state.mistake === "token-twice";
+    const isTwice = App.state.mistake === "token-twice";
     if (!isTwice && (App.weights === "trained" || !MODEL.weights.trained)) return null;
     const [changes, label] = isTwice ? [{ word, answer: "", edits: "" }, text.tryWord(word)] : [{ weights: "trained" }, text.tryTrained];
     return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
   }
 
   function curves({ right, wrong }) {
-    const text = Strings.break;
     return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
       { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: App.state.mistake === "own" ? Strings.line.model : text.wrongModel, class: "wrong" },
     ], { label: text.loss, x: Strings.train.step, y: "" }));

@@ -3,12 +3,12 @@ const BreakLine = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.line;
   const STARTS = ["ds = p*dp", "dx = dx_hat / sigma", "dz = p - p_star", "da = dr", "dW_q = sum[t](x*q)"]; // each is wrong
 
   const plant = (line) => App.set({ mistake: "own", line, cell: OwnLine.read(line).array, guess: "" }, { remember: true });
 
   function section() {
-    const text = Strings.line;
     const message = element("div", { class: "problem", role: "alert", id: "line-problem" });
     const field = element("input", {
       type: "text", value: App.state.line, placeholder: STARTS[0], "data-focus": "line", autocomplete: "off", spellcheck: "false", autocapitalize: "off",
@@ -39,7 +39,6 @@ const BreakLine = (() => {
 
   /* A sentence, and the line with a mark at the place. */
   function explanation({ text: line, problem: { kind, at, length, facts } }) {
-    const text = Strings.line;
     return [element("p", {}, text.at(at + 1), " ", text.problems[kind](facts)),
       element("p", { class: "typed", "aria-hidden": "true" },
         line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
@@ -47,7 +46,6 @@ const BreakLine = (() => {
 
   /* What is planted. The right line is shown when it is asked for, and only to those who have tried. */
   function changed() {
-    const text = Strings.line;
     const lines = Experiments.changedLines();
     const row = (pieces, name, kind) => [element("dt", { class: kind }, name), element("dd", { class: "formula" }, Dom.formula(pieces))];
     const list = (...rows) => element("dl", { class: "lines" }, rows);
@@ -60,7 +58,6 @@ const BreakLine = (() => {
 
   /* What the results say about it. */
   function moral(ringing, all) {
-    const text = Strings.line;
     const most = all.reduce((worst, array) => Math.max(worst, array.most), 0);
     if (ringing > 0) return text.again;
     return most > Mistakes.EXACT ? text.unseen : text.solved(most);

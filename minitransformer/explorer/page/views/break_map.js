@@ -3,10 +3,10 @@ const BreakMap = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.break;
   let unfolded = false; // whether a person wants to see all of them
 
   function section() {
-    const text = Strings.break;
     const all = Experiments.differences(), wrong = all.filter(({ differs }) => differs);
     const first = all.indexOf(wrong[0]);
     return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
@@ -28,7 +28,6 @@ const BreakMap = (() => {
 
   /* An array with a bar for the size of its error. */
   function chip({ name, most, relative, changed }) {
-    const text = Strings.break;
     const about = `${Show.nameText(name)}, ${text.differsBy(Show.number(most))}${changed ? `, ${text.lineChanged}` : ""}`;
     return element("a", {
       class: changed ? "chip edited" : "chip", href: App.link({ view: "cell", cell: name }), title: about, "aria-label": about, "data-chip": name,

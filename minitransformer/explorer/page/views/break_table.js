@@ -3,13 +3,13 @@ const BreakTable = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.break;
   let running = null; // the input that the table is being filled for
 
   const left = () => Experiments.missing(Experiments.allPairs()).length;
   const isRunning = () => running === Experiments.input() && left() > 0;
 
   function section() {
-    const text = Strings.break;
     const head = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, text.mistake),
       Mistakes.detectors.map(({ id }) => element("th", { scope: "col", class: "turned" }, element("span", {}, Strings.detectors[id].name)))));
     const cells = (mistake) => Mistakes.detectors.map(({ id }) => element("td", { "data-result": `${mistake}/${id}` }, cell(mistake, id)));
@@ -21,7 +21,6 @@ const BreakTable = (() => {
 
   /* The button that starts or stops, and how far it is. */
   function controls() {
-    const text = Strings.break;
     const all = Experiments.allPairs().length, done = all - left();
     const button = (label, input, kind) => Dom.button(label, () => { running = input; App.set({}); }, { class: kind, "data-focus": "table" });
     return [isRunning() ? button(text.stop, null) : done < all && button(text.runAll(Mistakes.list.length), Experiments.input(), "primary"),
@@ -29,7 +28,6 @@ const BreakTable = (() => {
   }
 
   function cell(mistake, id) {
-    const text = Strings.break;
     const found = Experiments.result(mistake, id);
     if (!found) return element("span", { class: "unknown" }, element("span", { class: "unseen" }, text.unguessed), element("span", { "aria-hidden": "true" }, "?"));
     const label = text.cellLabel(BreakView.nameOf(mistake), Strings.detectors[id].name, found.rings ? text.rings : text.silent);

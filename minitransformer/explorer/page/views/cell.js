@@ -3,6 +3,7 @@ const CellView = (() => {
   "use strict";
 
   const { element, button, note } = Dom;
+  const text = Strings.cell;
   const MOST_LINKS = 24;
   const MAIN = { // what a place of each kind is about
     embedding: ["x"], self: ["s", "p", "o"], attention: ["s", "p", "o"], norm: ["x", "y"], ffn: ["a", "r"], output: ["z", "p", "loss", "L"], matrix: ["E", "M"],
@@ -88,7 +89,7 @@ const CellView = (() => {
   function rowsOf(place) {
     if (place.rows !== "target" || place.kind === "matrix") return null;
     const [read, write = Engine.EOS] = App.ids().target.filter((id) => id !== Engine.PAD);
-    return element("p", { class: "note rows" }, Strings.cell.rows(App.tokenText(read), App.tokenText(write)));
+    return element("p", { class: "note rows" }, text.rows(App.tokenText(read), App.tokenText(write)));
   }
 
   function placesList(current) {
@@ -98,7 +99,7 @@ const CellView = (() => {
         href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
       }, place.name || App.globalName()));
     });
-    return element("nav", { class: "places", "aria-label": Strings.cell.places }, element("ul", {}, links));
+    return element("nav", { class: "places", "aria-label": text.places }, element("ul", {}, links));
   }
 
   /* The arrays of a place in groups: what it is about, what that is made of, and, folded, the helpers on the way. */
@@ -107,7 +108,6 @@ const CellView = (() => {
     const main = own.filter(isMain);
     const others = own.filter((array) => !isMain(array) && !isHelper(array));
     const group = (title, list) => list.length > 0 && element("section", {}, element("h2", {}, title), list.map((array) => row(array, chosen)));
-    const text = Strings.cell;
     const of = (role) => others.filter((array) => array.role === role);
     return [group(text.main, main), group(text.values, of("value")), group(text.weights, of("weight")), group(text.masks, of("mask")), fold(place, chosen)];
   }
@@ -133,7 +133,7 @@ const CellView = (() => {
     const { length } = rowsAt(place).filter(isHelper);
     if (length === 0) return null;
     const made = element("details", { class: "helpers", ontoggle: () => made.open && openFold(made) },
-      element("summary", { onclick: () => { unfolded = !made.open; } }, element("h2", {}, Strings.cell.all(length)), element("small", {}, Strings.cell.allAbout)),
+      element("summary", { onclick: () => { unfolded = !made.open; } }, element("h2", {}, text.all(length)), element("small", {}, text.allAbout)),
       element("div", {}));
     if (unfolded || foldHolds(chosen)) openFold(made);
     return made;
@@ -159,7 +159,7 @@ const CellView = (() => {
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
         element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", globalThis.Lessons?.link(machine.get(name))),
         planted(name),
-        role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, Strings.cell.rounding),
+        role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, text.rounding),
         Heatmap.heatmap({
           name, width, ...frames(name, chosen),
           select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
@@ -204,7 +204,6 @@ const CellView = (() => {
   /* --- one number --- */
 
   function inspector(chosen) {
-    const text = Strings.cell;
     if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
     const { machine } = App;
     const { name, flat } = chosen;
@@ -227,7 +226,6 @@ const CellView = (() => {
   }
 
   function withoutGradient(name) {
-    const text = Strings.cell;
     if (name === "output.L") return text.noGradientLoss;
     return ["ids", "mask", "input"].includes(App.machine.get(name).role) ? text.noGradientInput : text.noGradient;
   }
@@ -235,7 +233,6 @@ const CellView = (() => {
   function section(kind, title, name, flat) {
     const { machine } = App;
     const { definition, role, symbol } = machine.get(name);
-    const text = Strings.cell;
     const x = machine.value(name, flat);
     const index = machine.indexOf(name, flat).map((i) => [{ tag: "mn", text: String(i) }]);
     const amount = App.edits().find((each) => each.name === name && each.flat === flat)?.amount;
@@ -257,7 +254,6 @@ const CellView = (() => {
   function origin(name) {
     const { role, symbol } = App.machine.get(name);
     const { steps, edits } = App.state;
-    const text = Strings.cell;
     if (role !== "weight") return text.origin[role === "input" ? symbol : role];
     const initial = App.weights === "untrained";
     return steps > 0 ? text.weightSteps(steps, initial) : initial ? text.weightInitial : text.weightLearned;
@@ -267,7 +263,6 @@ const CellView = (() => {
   function further(name, flat) {
     const { machine } = App;
     const { role } = machine.get(name);
-    const text = Strings.cell;
     const cells = machine.goesTo(name, flat);
     const users = machine.definitions.filter(({ uses }) => uses.has(name));
     const off = cells.some((cell) => machine.get(cell.name).definition.expression.op === "relu" && machine.value(cell.name, cell.flat) === 0);
@@ -278,7 +273,7 @@ const CellView = (() => {
 
   function links(title, cells) {
     return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
-      element("ul", {}, cells.slice(0, MOST_LINKS).map(item), cells.length > MOST_LINKS && element("li", {}, Strings.cell.more(cells.length - MOST_LINKS))));
+      element("ul", {}, cells.slice(0, MOST_LINKS).map(item), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
   }
 
   function item(cell) {
@@ -290,7 +285,6 @@ const CellView = (() => {
   /* Why a gradient is 0. */
   function why(name, flat) {
     const { machine } = App;
-    const text = Strings.cell;
     if (machine.value(name, flat) !== 0) return null;
     const { definition } = machine.get(name);
     const pieces = Show.numbers(definition, machine, machine.givenOf(name, flat));
@@ -319,7 +313,6 @@ const CellView = (() => {
 
   function witnesses(name, gradient, flat) {
     const { machine } = App;
-    const text = Strings.cell;
     if (["ids", "mask"].includes(machine.get(name).role) || name === "output.L") return null;
     const claimed = gradient ? machine.value(gradient, flat) : null;
     const complex = machine.complexStep(name, flat);
@@ -347,7 +340,6 @@ const CellView = (() => {
   function verdict(found, right, tolerance) {
     const error = Math.abs(found - right);
     const agrees = error <= tolerance * Math.max(Math.abs(right), 1e-6);
-    const text = Strings.cell;
     return element("span", { class: `verdict ${agrees ? "right" : "wrong"}` }, agrees ? ` ✓ ${text.agrees}` : ` ✗ ${text.off(Show.number(error))}`,
       agrees && error > 0 ? element("small", {}, ` (${text.off(Show.number(error))})`) : null);
   }
@@ -362,7 +354,6 @@ const CellView = (() => {
 
   function setter(name, flat) {
     const { machine } = App;
-    const text = Strings.cell;
     const { role } = machine.get(name);
     if (role === "ids" || name === "output.L") return null;
     if (role === "weight" && App.state.steps > 0) return note(text.lockedWeights);

@@ -3,10 +3,10 @@ const CompareView = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.compare;
   let other = null; // {key, machine}: the machine with the weights that the page does not show
 
   function render(content) {
-    const text = Strings.compare;
     const [a, b] = Object.keys(MODEL.weights);
     if (b === undefined) return content.append(element("h1", {}, Strings.views.compare), element("p", { class: "intro" }, text.alone));
     const sides = [a, b].map(side);
@@ -29,7 +29,7 @@ const CompareView = (() => {
   }
 
   const nameOf = ({ weights }) => App.weightsName(weights);
-  const sideName = (each) => Strings.compare.side(nameOf(each), each.steps);
+  const sideName = (each) => text.side(nameOf(each), each.steps);
 
   /* The arrays that differ most instructively: attention, probabilities, the shared matrix, and a hidden layer. */
   function suggested(machine) {
@@ -47,7 +47,6 @@ const CompareView = (() => {
   /* --- what is above the arrays --- */
 
   function overview(sides) {
-    const text = Strings.compare;
     const rows = sides.map((each) => {
       const written = Training.rowsOf(each.machine);
       return element("tr", {}, element("th", { scope: "row" }, sideName(each)), element("td", {}, Show.number(each.machine.loss)),
@@ -58,7 +57,6 @@ const CompareView = (() => {
   }
 
   function picker(name, machine) {
-    const text = Strings.compare;
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
     const group = (label, names) => names.length > 0 && element("optgroup", { label }, names.map(option));
     const worth = suggested(machine);
@@ -72,7 +70,6 @@ const CompareView = (() => {
   /* --- one array --- */
 
   function pair(name, sides) {
-    const text = Strings.compare;
     const kind = Show.kind({ name });
     const largest = Math.max(...sides.map(({ machine }) => Measures.largest(machine.data(name))));
     const width = window.innerWidth >= 700 ? Math.floor((Math.min(window.innerWidth, 1500) - 80) / 2) : window.innerWidth - 44;

@@ -4,12 +4,12 @@ const HomeView = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.home;
   const COLUMN = 100; // units of the picture that a letter is wide
   const MOST_LIKELY = 3, LONG = 30; // texts that a heading has no room for
   let written = ""; // what has been written before the reader's eyes: it moves once
 
   function render(content) {
-    const text = Strings.home;
     const shown = writing();
     const hasTour = Boolean(Stations.road(App.machine)); // a GPT has none
     const figure = picture(shown);
@@ -34,7 +34,6 @@ const HomeView = (() => {
   const count = () => App.machine.weights().reduce((sum, name) => sum + App.machine.get(name).size, 0).toLocaleString(Strings.language);
 
   function does({ target }) {
-    const text = Strings.home;
     if (!Object.hasOwn(text.tasks, MODEL.task)) {
       const [read, write] = [App.words(App.ids().source.filter((id) => id > Engine.EOS)), App.words(target) || text.nothing];
       return read.length + write.length > LONG ? text.texts : text.unknown(read, write);
@@ -77,7 +76,6 @@ const HomeView = (() => {
   /* --- the picture, which runs upwards --- */
 
   function picture({ keys, letters, target }) {
-    const text = Strings.home;
     const columns = Math.max(keys.length, letters.length, 1), height = 130 + 15 * Math.min(columns, 9);
     const x = (n, all) => (n + (columns - all + 1) / 2) * COLUMN;
     const arcs = letters.map(({ looks }, t) => element("g", { style: `--n: ${t}` }, looks.map((p, i) => {
@@ -111,20 +109,18 @@ const HomeView = (() => {
   }
 
   const tileClass = (id) => (name(id).length > 2 ? "tile long" : "tile");
-  const unit = () => Strings.home.units[MODEL.separator ? 1 : 0];
-  const name = (id) => Strings.home.special[id] ?? App.tokenText(id);
+  const unit = () => text.units[MODEL.separator ? 1 : 0];
+  const name = (id) => text.special[id] ?? App.tokenText(id);
 
   function sentence(keys, letters, t) {
     const { id, looks } = letters[t];
     const i = looks.indexOf(Math.max(...looks));
-    const text = Strings.home;
     return text.looks(unit(), name(id), text.ordinal(t, letters.length), text.percent(looks[i]), name(keys[i]), text.ordinal(i, keys.length));
   }
 
-  const all = (keys, { looks }) => Strings.home.all(looks.map((p, i) => `${name(keys[i])} ${Strings.home.percent(p)}`).join(", "));
+  const all = (keys, { looks }) => text.all(looks.map((p, i) => `${name(keys[i])} ${text.percent(p)}`).join(", "));
 
   function verdict(target) {
-    const text = Strings.home;
     const right = Tasks.solve(App.ids().source.filter((id) => id > Engine.EOS));
     const word = element("strong", {}, App.words(target) || text.nothing);
     if (!right) return [word, ": ", element("span", {}, text.unchecked)];
@@ -140,7 +136,6 @@ const HomeView = (() => {
 
   function heads() {
     const { H } = MODEL.sizes;
-    const text = Strings.home;
     const options = ["", ...Array.from({ length: H }, (_, h) => String(h))];
     return H > 1 && element("label", {}, text.attention,
       Dom.select({ "data-focus": "head" }, options, App.state.head, (head) => App.set({ head }), (h) => (h ? Strings.heatmap.head(h) : text.mean)));

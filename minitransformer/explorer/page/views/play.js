@@ -4,6 +4,7 @@ const PlayBar = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.play;
   const RATES = [2, 8, 30]; // arrays a second
   let at = null; // how many arrays are computed; null is the graph as it is without the bar
   let rate = 8;
@@ -18,7 +19,6 @@ const PlayBar = (() => {
   }
 
   function bar() {
-    const text = Strings.play;
     const button = (kind, label, by, sign) => Dom.button(sign, () => step(by), { class: kind, "aria-label": label, title: label, "data-focus": kind });
     const moves = !isStill();
     return element("div", { class: "play", role: "group", "aria-label": text.title, onkeydown: press },
@@ -97,7 +97,6 @@ const PlayBar = (() => {
 
   function describe(place, all, now) {
     const { machine } = App;
-    const text = Strings.play;
     const slider = place.querySelector("input");
     Object.assign(slider, { max: all.length, value: at ?? all.length });
     const none = at === null ? text.all(all.length) : text.none(all.length);

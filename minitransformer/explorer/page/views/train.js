@@ -3,11 +3,11 @@ const TrainView = (() => {
   "use strict";
 
   const { element, note } = Dom;
+  const text = Strings.train;
   const TWO_COLUMNS = 776; // pixels that the window needs for them
 
   function render(content) {
     const { run } = App;
-    const text = Strings.train;
     const changes = Training.changes(run);
     content.append(...[
       element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), controls(run),
@@ -19,7 +19,6 @@ const TrainView = (() => {
 
   function controls(run) {
     const { state, set } = App;
-    const text = Strings.train;
     const take = (count) => Dom.button(text.stepButton(count), () => set({ steps: Math.min(App.mostSteps, state.steps + count) }), {
       class: count === 1 && "primary big", "data-focus": `steps-${count}`,
     });
@@ -30,7 +29,6 @@ const TrainView = (() => {
 
   /* What the numbers say: paragraphs of sentences. */
   function seen(run, changes) {
-    const text = Strings.train;
     const { losses, steps } = run;
     const [first, now] = [losses[0], losses.at(-1)];
     if (steps === 0) return [[text.guess(Show.number(first), run.adam.lr)]];
@@ -49,11 +47,10 @@ const TrainView = (() => {
 
   function rightness({ firstRight }) {
     if (App.answer().origin === "model") return "";
-    return firstRight < 0 ? Strings.train.rightNever : Strings.train.rightSince(firstRight);
+    return firstRight < 0 ? text.rightNever : text.rightSince(firstRight);
   }
 
   function curve(run) {
-    const text = Strings.train;
     const { losses, steps, firstRight } = run;
     const label = text.curveLabel(Show.number(losses[0]), Show.number(losses.at(-1)), steps);
     return element("section", {}, element("h2", {}, text.curve),
@@ -65,7 +62,6 @@ const TrainView = (() => {
 
   /* The probabilities of the right tokens, as a table with bars. */
   function answer(run) {
-    const text = Strings.train;
     const rows = run.rows.at(-1).map((now, n) => {
       const before = run.rows[0][n];
       const cell = { name: "output.p", flat: now.t * MODEL.sizes.V + now.right };
@@ -84,7 +80,7 @@ const TrainView = (() => {
 
   /* Whether tokens are those of the answer; nothing if nobody has checked that. */
   const mark = (isRight) => App.answer().origin !== "model" && element("span", { class: `verdict ${isRight ? "right" : "wrong"}` }, element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"),
-    element("span", { class: "unseen" }, isRight ? Strings.train.right : Strings.train.wrong));
+    element("span", { class: "unseen" }, isRight ? text.right : text.wrong));
 
   function table(headings, rows) {
     return element("table", { class: "facts" },

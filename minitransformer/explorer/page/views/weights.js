@@ -3,14 +3,14 @@ const WeightsView = (() => {
   "use strict";
 
   const { element } = Dom;
+  const text = Strings.train;
   const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 
   function section(run, changes) {
-    return element("section", {}, element("h2", {}, Strings.train.weights), summary(run, changes), reasons(run, changes));
+    return element("section", {}, element("h2", {}, text.weights), summary(run, changes), reasons(run, changes));
   }
 
   function summary(run, changes) {
-    const text = Strings.train;
     const furthest = changes.reduce((a, b) => (b.largest > a.largest ? b : a));
     const all = sum(changes, ({ values }) => values.length);
     const moved = sum(changes, (each) => each.moved.length);
@@ -24,7 +24,6 @@ const WeightsView = (() => {
 
   /* The weights that stayed, in groups of one reason each. */
   function reasons(run, changes) {
-    const text = Strings.train;
     const stayed = changes.flatMap((each) => [...each.held, ...each.still].map((flat) => ({ name: each.name, flat })));
     if (stayed.length === 0) return null;
     const held = sum(changes, (each) => each.held.length);
@@ -63,7 +62,7 @@ const WeightsView = (() => {
   function whyLink(machine, { name, flat }) {
     const gradient = machine.partner(name) ?? name;
     const same = App.state.steps === 0 || Math.abs(machine.value(gradient, flat)) < App.adam.eps;
-    return Dom.cellLink({ name: gradient, flat }, `${Strings.train.why} ${App.cellText(gradient, flat)}`, same ? {} : { steps: 0 });
+    return Dom.cellLink({ name: gradient, flat }, `${text.why} ${App.cellText(gradient, flat)}`, same ? {} : { steps: 0 });
   }
 
   return { section };
