@@ -162,21 +162,16 @@ def test_guesses_are_judged(page):
     shown = results(page)
     remarks = {detector: [sign for sign in "✓✗" if sign in text] for detector, (_, text) in shown.items()}
     assert remarks == {detector: [] for detector in DETECTORS} | {"complex": ["✓"], "rows": ["✗"], "leak": ["✗"]}
-    said = "Of the 2 that you ticked, 1 rings. 1 that you did not tick rings, too. 2 of 6 notice: Complex step, "
-    assert said in page.text(".moral")
+    assert "2 of 6 notice: Complex step, " in page.text(".moral")
     page.reload()
     assert results(page) == shown
 
 
-@pytest.mark.parametrize(
-    ("mistake", "said"),
-    [("no-scale-backward", "You ticked none, and 1 rings."), ("token-twice", "You ticked none, and none rings.")],
-)
-def test_a_box_without_a_tick_is_no_guess(page, mistake, said):
+@pytest.mark.parametrize("mistake", ["no-scale-backward", "token-twice"])
+def test_a_box_without_a_tick_is_no_guess(page, mistake):
     open_view(page, f"&mistake={mistake}")
     page.click("[data-focus=look]")
     assert ["✓" in text for _, text in results(page).values()] == [False] * 6
-    assert page.text(".moral [role=status]").startswith(said)
 
 
 def test_trail_is_folded_until_asked(page):

@@ -81,7 +81,7 @@ def test_a_line_is_typed_planted_tested_and_shared(page):
     type_into(page, "line", "ds = p*(dp - sum[i](p*dp))")
     page.wait(UNTIL, ALL_SHOWN)
     assert ringing(results(page)) == set()
-    assert page.text(".moral").startswith("What this shows\n\nNobody rings, and they are right: all arrays ")
+    assert page.text(".moral").startswith("What this shows\n\nNobody rings, and they are right: no array ")
     page.driver.back()
     page.wait(UNTIL, "App.state.line === 'ds = p*dp' && " + ALL_SHOWN)
     assert ringing(results(page)) == {"falls", "complex", "rows"}

@@ -1,6 +1,5 @@
 /* Connects what stands for the same number: a cell of a heat map, a number of a derivation, and a symbol of a formula. While
-   the pointer or the focus is on one of them, the others are marked, and arrows lead from the cells that a number is
-   computed from to its own cell, and from there to the cells that are computed from it. */
+   the pointer or the focus is on one of them, the others are marked, and arrows lead to its cell and away from it. */
 const Connect = (() => {
   "use strict";
 

@@ -132,7 +132,7 @@ const Engine = (() => {
     }
 
     /* weights {name: nested lists or Float64Array}; PE, or {cos, sin} or {}; and ids {source, target} without bos, eos;
-       padding may follow. In a GPT, the rows of the prompt write nothing that counts, and there is no mask of padding. */
+       padding may follow. In a GPT, the rows of the prompt do not count, and there is no mask of padding. */
     fill(weights, PE, ids) {
       const put = (name, values) => this.data(name).set(flatten(values).slice(0, this.get(name).size));
       for (const [name, array] of this.arrays) if (array.role === "weight") put(name, weights[name]);
@@ -155,8 +155,7 @@ const Engine = (() => {
       for (const [name, { definition }] of this.arrays) if (!definition) this.applyEdits(name, this.re);
     }
 
-    /* Add `amount` to a number each time that it is computed, or filled in; 0 takes the edit back. So gradients pass an
-       edited number as they pass any sum. */
+    /* Add `amount` to a number each time that it is computed, or filled in, so that gradients pass it; 0 takes the edit back. */
     edit(name, flat, amount) {
       if (!this.edits.has(name)) this.edits.set(name, new Map());
       if (amount) this.edits.get(name).set(flat, amount);
@@ -227,7 +226,7 @@ const Engine = (() => {
       return im[this.get("output.L").number][0] / STEP;
     }
 
-    /* Run the formulas of a nudge and of the complex step, piece by piece: a browser is slow the first time, and then nobody waits. */
+    /* Run the formulas of a nudge and of the complex step, piece by piece: a browser is slow the first time. */
     * warmUp() {
       const [re, im] = [this.storage(), this.storage()];
       this.copyInputs(re);
@@ -279,8 +278,7 @@ const Engine = (() => {
         this.targetsOf(definition, this.get(name), flat).map((target) => ({ name: definition.name, flat: target })));
     }
 
-    /* The cells that a definition computes from a cell. Most of its indices follow from the place where the cell stands in
-       the formula, so that few have to be tried. */
+    /* The cells that a definition computes from a cell. Most of its indices follow from where the cell stands in the formula. */
     targetsOf(definition, array, flat) {
       const { expression, indices, sizes, scope, place } = definition;
       const found = new Set();
@@ -337,9 +335,8 @@ const Engine = (() => {
     }
   }
 
-  /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. One machine
-     with room for all is enough, because under the causal mask no row sees the padding after it; a planted mistake may
-     see it, and gets one machine for each length. */
+  /* What a model writes, if it takes the most likely token each time -> ids without eos, at most `longest`. A planted mistake
+     may see padding, and gets a machine for each length; without one, a machine with room for all is enough. */
   function greedyDecode(sizes, options, weights, PE, source, longest) {
     const make = (T) => new Machine(sizes, { ...options, S: source.length, T });
     const planted = Boolean(options.replaced) || options.causal === false;

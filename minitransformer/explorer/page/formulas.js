@@ -1,8 +1,7 @@
 /* The Transformer, written as one formula for each array, forward and backward.
 
-   This is the only place where the model is written: the engine compiles these lines, the page shows them, and the tests
-   compare what they compute with the library. The letters are those of lessons/NOTATION.md. A name is local to its
-   place; `wires` says which array of another place is meant by a name in capitals.
+   The engine compiles these lines, and the page shows them. The letters are those of lessons/NOTATION.md. A name is local
+   to its place; `wires` says which array of another place is meant by a name in capitals.
 
      t    tokens of the sequence that the place belongs to, and queries        h    heads        c    features
      i    keys: tokens of the source, or in self-attention of the same one     d    features of a head
@@ -176,7 +175,7 @@ const Formulas = (() => {
 
   /* The places of a model in the order of its forward pass: {name, kind, stack, rows, keys, wires, weights, more}. `rows`
      and `keys` are "source" or "target". A wire that is null is left out of its sum, and `more` are lines that this kind of
-     positions adds. The shape of the model is in MODEL.sizes; a "gpt" is a decoder alone, without cross-attention. */
+     positions adds. A "gpt" is a decoder alone, without cross-attention. */
   function places({ layers, kind = "transformer", norm = "post", positions = "sinusoidal" }) {
     const found = [];
     const add = (stack, place, name, wires, keys = stack) => found.push({
@@ -239,8 +238,7 @@ const Formulas = (() => {
   }
 
   /* All definitions in the order in which they can be computed: {place, text, phase}. `replaced`: {kind: {symbol: line}}
-     puts other lines in place of some, for the planted mistakes; `only` limits them to some places, by their names
-     or by those in a model of one layer. */
+     are planted mistakes; `only` limits them to some places, by their names or by those in a model of one layer. */
   function lines(shape, replaced = {}, only = null) {
     const all = places(shape);
     const symbolOf = (line) => line.match(/^\w+/)[0];

@@ -3,7 +3,7 @@
      OwnLine.read("cross.ds = p*dp") -> {text, mistake, array: "cross.ds"}; of a bad line: {text, problem: {kind, at, length, facts}}
 
    A name without brackets has the indices that it has in the page's own formulas. What is planted is the line with all
-   indices, which `Language` reads again: nothing else of what was typed gets into a computation. */
+   indices, which `Language` reads again. */
 const OwnLine = (() => {
   "use strict";
 

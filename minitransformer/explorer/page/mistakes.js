@@ -19,7 +19,7 @@ const Mistakes = (() => {
   }
 
   /* Heads that are split by a reshape alone: the numbers of x W, row by row, fill one head after another. So the entry
-     (h, n, d) of `length` tokens is number (h length + n) D + d of x W, and number n C + g of x W is in this head: */
+     (h, n, d) of `length` tokens is number (h length + n) D + d of x W. */
   function reshapedHeads() {
     const number = (n, length) => `(h*${length}+${n})*D+d`;
     const row = (n, length) => `div(${number(n, length)},C)`;
@@ -174,8 +174,7 @@ const Mistakes = (() => {
     return { name, phase: right.get(name).definition?.phase ?? "forward", difference: difference(a, b), size: a.reduce((most, x) => Math.max(most, Math.abs(x)), 0) };
   }
 
-  /* Adam from the current weights, with the gradients of the machine -> the losses before, between and after the steps.
-     It yields after each step, so that a page can do other things in between. */
+  /* Adam from the current weights -> the losses before, between and after the steps. It yields after each step. */
   function* train(machine, { adam, steps }) {
     const [losses, optimizer] = [[machine.loss], new Engine.Adam(adam)];
     for (; losses.length <= steps; losses.push(machine.run())) yield optimizer.step(machine);
@@ -198,8 +197,8 @@ const Mistakes = (() => {
     };
   }
 
-  /* One random direction for each array of weights: the derivative along it, by a complex step and by the gradient.
-     `arrays` are all of them in the order of the backward pass, and `wrong` those whose gradients are wrong. */
+  /* The derivative along one random direction for each array of weights, by a complex step and by the gradient; `wrong` are the
+     arrays whose gradients are. */
   function complex(context) {
     const machine = context.wrong();
     const random = randomNumbers();

@@ -1,5 +1,5 @@
-/* The models of the page: that of data.js and, for words that the running example does not know, a second one with all 26
-   letters. Its script replaces MODEL. It is loaded when it is needed, by a tag: fetch fails in a page from the disk. */
+/* The models of the page: that of data.js and, for words that the running example does not know, a second one, whose script
+   replaces MODEL. It is loaded by a tag when it is needed: fetch fails in a page from the disk. */
 const Models = (() => {
   "use strict";
 
@@ -32,8 +32,8 @@ const Models = (() => {
   /* Whether the address may name this model: a person's own run stays alone. */
   const isKnown = (name) => name === "" || (name === SECOND && Boolean(found[""].example));
 
-  /* What is wrong with a typed word, and otherwise what it changes in the state: {problem, changes}; null for a person's own
-     run. A word that the running example has not learned goes to the second model, where the page then stays. */
+  /* What is wrong with a typed word, or what it changes in the state: {problem, changes}; null for a person's own run. A word
+     that the running example has not learned goes to the second model, where the page then stays. */
   function changes(text) {
     document.getElementById("loading")?.remove();
     if (!found[""].example) return null;

@@ -209,8 +209,7 @@ const Strings = {
     weightSteps: (steps, initial) =>
       `A weight: it was learned here in ${steps === 1 ? "one step" : `${steps} steps`} of Adam, from its ${initial ? "initial" : "trained"} value.`,
     origin: { ids: "An input: the number of a token.", mask: "An input: 1 if the query may look at the key, and 0 if not.", PE: "A constant: the sinusoids of this position.",
-      cos: "A constant: the cosine of the angle by which two features are turned at this position.",
-      sin: "A constant: the sine of that angle, negative for the first of two features." },
+      cos: "A constant: the cosine of the angle by which two features are turned here.", sin: "A constant: the sine of that angle." },
     memory: "M is the encoder’s output, handed over to the decoder.",
     rows: (read, write) => `The row ${read}→${write}: the decoder reads ${read}, and is to write ${write}.`,
     bracket: "1[…] is 1 if what it says holds, and otherwise 0.",
@@ -233,10 +232,10 @@ const Strings = {
     set: "Set it to",
     apply: "Apply",
     undo: "Undo",
-    lockedWeights: "Weights can be changed by hand before the first step of training.",
+    lockedWeights: "Weights can be changed by hand before training.",
     zero: "This gradient is exactly 0, because each of its terms has a factor that is exactly 0:",
     cancel: "This gradient is exactly 0, because its terms cancel:",
-    noGradient: "The backward pass needs no gradient of it: it is a step on the way, or it depends on no weight.",
+    noGradient: "The backward pass needs no gradient of it.",
     noGradientInput: "The backward pass needs no gradient of it: training changes weights, not inputs.",
     noGradientLoss: "All gradients are derivatives of this number.",
     invalid: "This is not a number.",
@@ -273,11 +272,6 @@ const Strings = {
     unguessed: "not run yet",
     guessRight: "You ticked it.",
     guessWrong: (rings) => (rings ? "You did not tick it." : "You ticked it."),
-    score: (ticked, hits, missed) => {
-      if (ticked === 0) return `You ticked none, and ${missed === 0 ? "none rings" : missed === 1 ? "1 rings" : `${missed} ring`}.`;
-      const first = `Of the ${ticked} that you ticked, ${hits} ${hits === 1 ? "rings" : "ring"}.`;
-      return missed === 0 ? first : `${first} ${missed} that you did not tick ${missed === 1 ? "rings" : "ring"}, too.`;
-    },
     note: "The tests start from the weights above, without your steps and changes by hand.",
     ends: (last, right) => `Loss at the end: ${last}; with the right model: ${right}`,
     largest: (number) => `Largest error: ${number}`,
@@ -332,7 +326,7 @@ const Strings = {
     show: "Show the right line",
     again: "Somebody rings, so the line is wrong. Change it until nobody does.",
     unseen: "Nobody rings, but some numbers are wrong all the same. Would you find another test?",
-    solved: (most) => `Nobody rings, and they are right: all arrays ${most === 0 ? "are those" : `differ by at most ${Show.number(most)} from those`} of the page's own line.`,
+    solved: (most) => `Nobody rings, and they are right: no array differs by more than ${Show.number(most)} from that of the page's own line.`,
     model: "with your line",
     inCell: "your own line is planted here; the page's line is: ",
     at: (place) => `Character ${place}:`,

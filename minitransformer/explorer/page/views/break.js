@@ -206,10 +206,8 @@ const BreakView = (() => {
     const all = Experiments.differences();
     const differing = all.filter(({ differs }) => differs).length;
     const falls = differing > 0 && !results[0].rings && results[0].number < results[0].first;
-    const ticks = guesses();
-    const hits = ticks && results.filter(({ id, rings }) => ticks.has(id) && rings).length;
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
-      element("p", { role: "status" }, ticks && `${text.score(ticks.size, hits, names.length - hits)} `, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent]),
+      element("p", { role: "status" }, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent]),
       element("p", {}, mistake === "own" ? BreakLine.moral(names.length, all) : Strings.mistakes[mistake].moral),
       differing === 0 && mistake !== "own" && offer()), curves(results[0].losses));
   }

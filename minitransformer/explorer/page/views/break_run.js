@@ -1,5 +1,5 @@
-/* What the view "Break it" knows about mistakes: what the detectors found, computed in pieces so that the page stays
-   responsive, and how the machine with the mistake differs from the right one. */
+/* What the detectors found, computed in pieces so that the page stays responsive, and how the machine with the mistake
+   differs from the right one. */
 const Experiments = (() => {
   "use strict";
 
@@ -10,7 +10,7 @@ const Experiments = (() => {
 
   /* --- detectors --- */
 
-  /* The part of the state that all results depend on, except for the mistake. */
+  /* What all results depend on, except for the mistake. */
   function input() {
     const { model, word, answer, padding, smoothing } = App.state;
     return JSON.stringify([model, word, answer, padding, smoothing, App.weights]);
@@ -33,8 +33,7 @@ const Experiments = (() => {
   const allPairs = () => rows().flatMap(pairsOf);
   const missing = (pairs) => pairs.filter((pair) => !result(...pair));
 
-  /* Compute these results one after the other, and give up what was asked for before. `tell(mistake, detector, part)`
-     hears how much of a result is done; it is there when `part` is 1. */
+  /* Compute these results one after the other, and no others; `tell(mistake, detector, part)` hears how much of one is done. */
   function plan(pairs, tell) {
     const { line } = App.state;
     const work = job?.input === input() && job.line === line ? job.work : null;
