@@ -2,7 +2,14 @@
 
 from minitransformer.course import FOLDER
 from minitransformer.exercises.exercise import load
-from tests.museum import NUMPY, exhibits_decoding, exhibits_functions, exhibits_layers, exhibits_training
+from tests.museum import (
+    NUMPY,
+    exhibits_decoding,
+    exhibits_functions,
+    exhibits_layers,
+    exhibits_preferences,
+    exhibits_training,
+)
 
 PATIENTS = load(FOLDER / "patients.py").PATIENTS  # of lesson 15
 SOURCES = {  # of those that were published
@@ -18,6 +25,7 @@ SOURCES = {  # of those that were published
 EXHIBITS = (
     *(patient._replace(source=SOURCES[patient.name]) for patient in PATIENTS if patient.name in SOURCES),
     *exhibits_functions.EXHIBITS,
+    *exhibits_preferences.EXHIBITS,
     *exhibits_layers.EXHIBITS,
     *exhibits_decoding.EXHIBITS,
     *exhibits_training.EXHIBITS,
