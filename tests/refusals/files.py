@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from minitransformer.data import load_bible, load_pairs, load_text
+from minitransformer.interop import load_adapters, save_adapters
 from minitransformer.interop.huggingface import load_huggingface
+from minitransformer.layers import add_lora
 from minitransformer.tokenizers import load_tokenizer, tokenizer_from_dict
 from minitransformer.training import load_checkpoint, save_checkpoint
 from tests.refusals.cases import Case, command, library
@@ -232,6 +234,9 @@ FROM_THE_LIBRARY = [
     library("load_huggingface", "two tensors of one name", ValueError, lambda: load_huggingface("twice")),
     library("load_huggingface", "a missing shard", FileNotFoundError, lambda: load_huggingface("shard")),
     library("load_huggingface", "a shard outside the folder", ValueError, lambda: load_huggingface("outside")),
+    library("add_lora", "a name that fits no layer", ValueError, lambda: add_lora(gpt(), ["query"], rank=2)),
+    library("save_adapters", "a model without adapters", ValueError, lambda: save_adapters(gpt(), "adapters")),
+    library("load_adapters", "is missing", FileNotFoundError, lambda: load_adapters(gpt(), "adapters")),
     library("Tokenizer.decode", "an id outside the vocabulary", IndexError, lambda: TOKENIZER.decode([999])),
     library("Tokenizer.encode", "bytes", TypeError, lambda: TOKENIZER.encode(b"1")),
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
