@@ -5,7 +5,7 @@ const Dom = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const MATH = "http://www.w3.org/1998/Math/MathML";
   const MATH_TAGS = new Set(["math", "mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover", "mfrac", "msqrt"]);
-  const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "circle", "polyline", "marker", "defs", "title"]);
+  const SVG_TAGS = new Set(["svg", "path", "line", "rect", "text", "g", "polyline", "marker", "defs", "title"]);
 
   /* element("button", {class: "primary", onclick: f}, "text", another element, ...). null and false are left out. */
   function element(tag, attributes = {}, ...children) {
@@ -69,9 +69,8 @@ const Dom = (() => {
 
   const chartWidth = () => Math.max(240, Math.min(600, window.innerWidth - 44));
 
-  /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ...; `log` is for the vertical axis, and marks are
-     [{at, text}] at steps. */
-  function chart(series, { label, x, y, width = chartWidth(), height = 220, log = false, marks = [] }) {
+  /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ...; `log` is for the vertical axis. */
+  function chart(series, { label, x, y, width = chartWidth(), height = 220, log = false }) {
     const left = 52, bottom = 34, top = 22, right = 12;
     const last = Math.max(1, ...series.map(({ values }) => values.length - 1));
     const finite = series.flatMap(({ values }) => values.filter((value) => Number.isFinite(value) && (value > 0 || !log)));
@@ -90,18 +89,11 @@ const Dom = (() => {
       .map((n) => text(Show.number(n), { x: xOf(n), y: height - bottom + 16, "text-anchor": "middle" }));
     const lines = series.map(({ values, class: kind }) => {
       const points = values.map((value, n) => [xOf(n), yOf(Number.isFinite(value) ? value : most)]);
-      return [
-        element("polyline", { class: `line ${kind}`, points: points.map((point) => point.join(",")).join(" ") }),
-        points.length <= 25 && points.map(([cx, cy]) => element("circle", { cx, cy, r: 3, class: `dot ${kind}` })),
-      ];
+      return element("polyline", { class: `line ${kind}`, points: [...points, points.at(-1)].join(" ") });
     });
-    const flags = marks.map(({ at, text: words }) => [
-      element("line", { x1: xOf(at), x2: xOf(at), y1: top, y2: height - bottom, class: "mark" }),
-      text(words, { x: xOf(at) + (at > last / 2 ? -4 : 4), y: top + 10, "text-anchor": at > last / 2 ? "end" : "start" }),
-    ]);
     const names = series.map(({ label: name, class: kind }) => element("li", { class: kind }, name));
     return element("figure", { class: "chart" },
-      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps, lines, flags,
+      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps, lines,
         text(x, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), text(y, { x: 4, y: 12 })),
       series.length > 1 && element("ul", { class: "legend" }, names));
   }

@@ -39,14 +39,14 @@ const Heatmap = (() => {
     return canvas;
   }
 
-  /* Draw a map again with other options, such as `selected`; its numbers are painted again only if they are `fresh`. */
+  /* Draw a map with other options; its numbers are painted again only if they are `fresh`. */
   function update(canvas, changes, fresh = false) {
     const { options, draw } = drawn.get(canvas);
     Object.assign(options, changes);
     draw(fresh);
   }
 
-  /* -> draw(fresh). A picture without frames is kept, because frames move often and painting the numbers takes long. */
+  /* -> draw(fresh). A picture without frames is kept, because painting the numbers takes long. */
   function drawer(canvas, array, layout, options, scale) {
     const context = canvas.getContext("2d");
     let bare = null, framed = false;
@@ -287,7 +287,7 @@ const Heatmap = (() => {
     });
   }
 
-  /* The cell of a map that the pointer is on, or null; and where a cell is on its map: [x, y, width, height]. */
+  /* The cell that the pointer is on, or null; and where a cell is on its map: [x, y, width, height]. */
   const pointedAt = (canvas, event) => cellAt(drawn.get(canvas).layout, event);
   function boxOf(canvas, flat) {
     const { layout } = drawn.get(canvas);

@@ -195,8 +195,8 @@ const Language = (() => {
     for (let i = from; i < to; i++) yield* tuples(rest, sizes, { ...given, [first]: i }, fixed);
   }
 
-  /* The values that indices must have so that the parts of an index are those of a cell, as far as they can be read off:
-     from [t,h*D+d] and (1, 5) t = 1, h = 1 and d = 2 if D is 3. */
+  /* The values that indices must have in a cell, as far as they can be read off: from [t,h*D+d] and (1, 5) t = 1, h = 1 and
+     d = 2 if D is 3. */
   function solve(parts, cell, sizes) {
     const fixed = {};
     parts.forEach((part, axis) => {
@@ -266,8 +266,8 @@ const Language = (() => {
     return node.op === "/" && isZero(node.a, scope, given);
   }
 
-  /* Calls found(name, index) for each cell that the value of a node is computed from. A strong zero hides the cells
-     that it is multiplied with. With `fixed`, sums and maxima are visited for these values of their indices alone. */
+  /* Calls found(name, index) for each cell that the value of a node is computed from. A strong zero hides what it is multiplied
+     with. With `fixed`, sums and maxima are visited for these values of their indices alone. */
   function visitCells(node, scope, given, found, fixed = {}) {
     const visit = (part, at = given) => visitCells(part, scope, at, found, fixed);
     if (node.op === "cell") {

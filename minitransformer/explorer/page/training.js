@@ -48,8 +48,8 @@ const Training = (() => {
     }).filter(({ right }) => right !== Engine.PAD);
   }
 
-  /* What the steps did to each array of weights, in the order of the model. Adam divides by the size of a gradient, plus
-     eps: a weight is `still` if its gradients were all exactly 0, and `held` if their size is below eps. */
+  /* What the steps did to each array of weights: a weight is `still` if its gradients were all exactly 0, and `held` if their
+     size is below Adam's eps. */
   function changes(run) {
     const { adam, start, machine } = run;
     const correction = 1 - adam.beta_2 ** adam.steps;

@@ -65,8 +65,7 @@ const BreakView = (() => {
     const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
     return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
-        element("ul", {}, item(""), item("own")), group("forward"), group("backward")),
-      button(`${text.table} ↓`, () => jump(document.getElementById("all")), { class: "quiet", "data-focus": "to-table" }));
+        element("ul", {}, item(""), item("own")), group("forward"), group("backward")));
   }
 
   /* --- what is changed --- */
@@ -189,7 +188,6 @@ const BreakView = (() => {
       const bar = place.querySelector("progress");
       if (part < 1 && bar) bar.value = part;
       else place.replaceChildren(...finding(id, part).filter(Boolean));
-      place.classList.toggle("fresh", part === 1);
       if (part === 1) verdicts();
     }
     BreakTable.arrived(mistake, id, part);

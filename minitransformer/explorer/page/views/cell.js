@@ -41,7 +41,6 @@ const CellView = (() => {
     Connect.redraw();
   }
 
-  /* Another number of the same place, or other numbers in the same arrays. */
   function update(content, fresh) {
     const chosen = chosenCell();
     if (foldHolds(chosen)) openFold(content.querySelector(".helpers"));
@@ -53,7 +52,7 @@ const CellView = (() => {
       if (note) note.hidden = !App.machine.isRounding(array);
     }
     content.querySelector(".inspector").replaceWith(inspector(chosen));
-    // the map that has the focus stays, so a screen reader has to be told what is chosen now
+    // for a screen reader: the map that has the focus stays
     content.querySelector("output.unseen").textContent = summary(chosen);
     bringIntoView(content, chosen);
     Connect.redraw();
@@ -73,7 +72,7 @@ const CellView = (() => {
     if (link.right > line.right) list.scrollLeft += link.left - line.left - (line.width - link.width) / 2;
   }
 
-  /* Scroll only if the array is not to be seen; the panel covers the lower half of a narrow page. */
+  /* Scroll only if the array is not to be seen. */
   function bringIntoView(content, chosen) {
     const map = (of) => content.querySelector(`canvas[data-array="${CSS.escape(of)}"]`);
     const rectangle = (map(chosen.name) ?? map(shownBy(chosen).name))?.getBoundingClientRect();
@@ -85,7 +84,6 @@ const CellView = (() => {
 
   const heading = (place) => `${ModelView.describe(place).name}${place.name ? ` (${place.name})` : ""}`;
 
-  /* What the name of a row of the decoder says, with the second row as an example. */
   function rowsOf(place) {
     if (place.rows !== "target" || place.kind === "matrix") return null;
     const [read, write = Engine.EOS] = App.ids().target.filter((id) => id !== Engine.PAD);
@@ -102,7 +100,7 @@ const CellView = (() => {
     return element("nav", { class: "places", "aria-label": text.places }, element("ul", {}, links));
   }
 
-  /* The arrays of a place in groups: what it is about, what that is made of, and, folded, the helpers on the way. */
+  /* The arrays of a place in groups. */
   function arrays(place, chosen) {
     const own = rowsAt(place);
     const main = own.filter(isMain);
@@ -120,7 +118,7 @@ const CellView = (() => {
 
   const isMain = ({ symbol, place }) => (MAIN[place.kind] ?? []).includes(symbol);
 
-  /* Copies of other arrays, steps on the way to the next line, biases, inputs, and what only the backward pass needs. */
+  /* Copies, steps on the way, biases, inputs, and what only the backward pass needs. */
   function isHelper(array) {
     const { symbol, role, definition } = array;
     return !isMain(array) && (["gradient", "ids", "input"].includes(role) || STEPS.has(symbol) || /^b_/.test(symbol) || definition?.expression.op === "cell");
@@ -184,7 +182,6 @@ const CellView = (() => {
 
   const toMap = ({ name }) => document.querySelector(`canvas[data-array="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
 
-  /* Choose a cell and keep the keyboard where it is: on the map, or in the panel. */
   function choose(cell) {
     App.select(cell);
     toMap(cell);
@@ -346,7 +343,6 @@ const CellView = (() => {
 
   /* --- changing a number --- */
 
-  /* The number that somebody typed, or null. */
   function typed(text) {
     const number = Number(text.replaceAll("−", "-").replace(",", "."));
     return text.trim() === "" || !Number.isFinite(number) ? null : number;

@@ -31,17 +31,11 @@ const CompareView = (() => {
   const nameOf = ({ weights }) => App.weightsName(weights);
   const sideName = (each) => text.side(nameOf(each), each.steps);
 
-  /* The arrays that differ most instructively: attention, probabilities, the shared matrix, and a hidden layer. */
-  function suggested(machine) {
-    const of = (kind, symbol) => machine.places.filter((place) => place.kind === kind).map((place) => `${place.name}.${symbol}`);
-    return [...of("attention", "p"), ...of("self", "p"), "output.p", "E", ...of("attention", "s"), ...of("ffn", "r"), ...of("attention", "b_k")];
-  }
-
   function chosen(machine) {
     const array = machine.arrays.get(App.state.compare);
     const name = array?.role === "gradient" ? machine.partner(array.name) : array?.name;
     const role = name && machine.get(name).role;
-    return role === "value" || role === "weight" ? name : suggested(machine)[0];
+    return role === "value" || role === "weight" ? name : `${(machine.places.find(({ kind }) => kind === "attention") ?? machine.places.find(({ kind }) => kind === "self")).name}.p`;
   }
 
   /* --- what is above the arrays --- */
@@ -59,12 +53,11 @@ const CompareView = (() => {
   function picker(name, machine) {
     const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
     const group = (label, names) => names.length > 0 && element("optgroup", { label }, names.map(option));
-    const worth = suggested(machine);
-    const others = [...machine.arrays.values()].filter((array) => ["value", "weight"].includes(array.role) && !worth.includes(array.name));
+    const others = [...machine.arrays.values()].filter((array) => ["value", "weight"].includes(array.role));
     const groups = machine.places.map((place) =>
       group(place.name || App.globalName(), others.filter((array) => array.place.name === place.name).map((array) => array.name)));
     return element("p", { class: "picker" }, element("label", {}, `${text.array} `,
-      element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, group(text.worth, worth), groups)));
+      element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));
   }
 
   /* --- one array --- */
@@ -83,7 +76,7 @@ const CompareView = (() => {
       });
       return element("div", { class: `side ${kind}`, "data-side": weights }, element("h4", {}, sideName(each)), element("div", { class: "map" }, map), output);
     });
-    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`), Dom.note(text.scale(Show.number(largest))),
+    return element("section", { class: "pair-of-maps" }, element("h3", {}, text[kind], ` ${Show.nameText(name)}`),
       element("div", { class: "sides" }, maps));
   }
 

@@ -1,5 +1,4 @@
-/* The first minute: the letters that the model reads, the letters that it writes by itself, and arcs between them that
-   are as thick as the written letter looks at the letter read. */
+/* The first minute: the letters that the model reads, those that it writes by itself, and arcs as thick as it looks. */
 const HomeView = (() => {
   "use strict";
 

@@ -1,5 +1,5 @@
-/* The bar that plays the computation in the graph of the model: its arrays light up in the order in which they are
-   computed, and those that are still to come are pale. Only classes and one picture change. */
+/* The bar that plays the computation in the graph of the model: its arrays light up in the order of the computation, and
+   those that are still to come are pale. */
 const PlayBar = (() => {
   "use strict";
 

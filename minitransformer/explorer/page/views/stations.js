@@ -57,8 +57,8 @@ const Stations = (() => {
     cell, number: value(machine, cell), factor: n === 0 ? value(machine, cell) : slope(machine, way[n - 1], cell),
   }));
 
-  /* {cell, before, after}: the number, and the arrays that are shown before and after the guess; `facts` for the texts; and
-     what is asked: `options` with those that are `right`, or a `number` between two others. */
+  /* {cell, before, after}: the number, and the arrays before and after the guess; `facts` for the texts; and what is asked:
+     `options` with those that are `right`, or a `number` between two others. */
   const ALL = {
     loss({ machine, rows, t, cell, at, right }) {
       const number = at("output.loss", t), facts = { right, percent: Strings.tour.percent(rows[t].probability), smooth: machine.sizes.smoothing > 0 };

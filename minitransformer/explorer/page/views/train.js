@@ -51,12 +51,11 @@ const TrainView = (() => {
   }
 
   function curve(run) {
-    const { losses, steps, firstRight } = run;
+    const { losses, steps } = run;
     const label = text.curveLabel(Show.number(losses[0]), Show.number(losses.at(-1)), steps);
     return element("section", {}, element("h2", {}, text.curve),
       Dom.chart([{ values: losses, label: text.lossAxis, class: "value" }], {
         label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis,
-        marks: firstRight > 0 && App.answer().origin !== "model" ? [{ at: firstRight, text: text.firstRight }] : [],
       }));
   }
 
@@ -72,7 +71,7 @@ const TrainView = (() => {
         element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
         element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
     });
-    return element("section", {}, element("h2", {}, text.answer(App.answer().origin)), note(text.answerIntro),
+    return element("section", {}, element("h2", {}, text.answer(App.answer().origin)),
       table([text.row, text.before, text.now, "", text.predicts], rows));
   }
 
