@@ -61,6 +61,16 @@ def test_the_layer_in_the_readme_passes_as_it_says():
     assert verdict in printed.getvalue()
 
 
+def test_the_example_of_rewards_runs_and_reports(capsys):
+    code = code_of((ROOT / "docs" / "preferences.md").read_text("utf-8"), "import numpy as np\n")
+    for steps in ("range(200)", "range(100)"):
+        assert steps in code
+        code = code.replace(steps, "range(2)")
+    exec(compile(code, "preferences.md", "exec"), {})
+    report = r"{}: \d+\.\d% of the sums are right, \d+\.\d% if the answer is drawn\n"
+    assert re.fullmatch(report.format("before") + report.format("after"), capsys.readouterr().out)
+
+
 def test_the_library_example_trains_saves_loads_and_generates(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "library.md").read_text("utf-8")
     example = code_of(page, "from pathlib import Path\n")
