@@ -81,6 +81,18 @@ def test_factors_of_the_way_are_the_slopes_of_the_library(page):
     assert page.script("return Show.number(arguments[0])", np.prod(expected)) in page.text("main")
 
 
+@pytest.mark.parametrize(
+    "state", ["", "weights=untrained", "word=tos", "word=oliver&model=letters", "word=anna&model=letters"]
+)
+def test_road_brings_a_part_of_the_gradient_with_its_sign(page, state):
+    open_station(page, 11, state)
+    page.wait("const done = arguments[0]; (function look() { App.run ? done() : setTimeout(look, 20) })()")
+    factors = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
+    gradient = page.script("return App.machine.value(...Object.values(Stations.road(App.machine).dW))")
+    assert np.prod(factors) * gradient > 0
+    assert "outweigh" not in page.text("main")
+
+
 def test_following_the_way_changes_no_number(page):
     open_station(page, 11)
     before = "return [...App.machine.arrays.keys()].map(name => [...App.machine.data(name)])"
@@ -151,14 +163,14 @@ def test_nudge_agrees_with_the_gradient(page):
     assert page.script(GIVEN, "nudge")["right"] == [["1", "0.00001", "1e-12"][int(np.argmin(errors))]]
     assert errors[1] < 1e-6 * abs(gradient) < errors[0]
     show_me(page)
-    assert page.text(".play output").count(page.script("return Show.number(arguments[0])", gradient)) == 2
+    assert page.text(".trial output").count(page.script("return Show.number(arguments[0])", gradient)) == 2
     move_slider(page, 0)
-    assert page.text(".play output").count(page.script("return Show.number(arguments[0])", gradient)) == 1
+    assert page.text(".trial output").count(page.script("return Show.number(arguments[0])", gradient)) == 1
 
 
 def move_slider(page, value):
     script = (
-        "const s = document.querySelector('.play input'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"
+        "const s = document.querySelector('.trial input'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"
     )
     page.script(script, value)
 
@@ -187,11 +199,11 @@ def test_last_step_lowers_the_loss_as_in_the_library(page):
     assert expected[1][1] < expected[0][1] < expected[0][0] < expected[2][1]  # a step that is too large raises it
     show_me(page)
     last = page.script("return arguments[0].map(Show.number)", [expected[1][0], expected[1][1], descended(0.1, 50)[-1]])
-    assert page.text(".play output") == "η = 0.100: the loss goes from {} to {} in one step, and to {} in 50.".format(
+    assert page.text(".trial output") == "η = 0.100: the loss goes from {} to {} in one step, and to {} in 50.".format(
         *last
     )
     move_slider(page, 1)
-    assert page.script("return Show.number(arguments[0])", expected[2][1]) in page.text(".play output")
+    assert page.script("return Show.number(arguments[0])", expected[2][1]) in page.text(".trial output")
 
 
 # --- guesses ---
@@ -222,7 +234,7 @@ def test_every_guess_gets_an_answer_and_leads_on(page, state):
             assert not any(word in text for word in ("undefined", "NaN", "null", "[object"))
             assert not page.script("return document.querySelector('[data-focus=next]').disabled")
             if "options" in given and guess < count:
-                assert said.startswith("So it is" if given["options"][guess] in given["right"] else "You said")
+                assert said.startswith("Right" if given["options"][guess] in given["right"] else "You said")
     page.click("[data-focus=next]")
     assert "The way home" in page.text("main h2")
 
@@ -236,6 +248,83 @@ def test_numbers_are_shown_after_the_guess_only(page):
     page.click(".ask button")
     assert value in page.text(".formula")
     assert value in page.text(".ask [role=status]")
+
+
+PICTURES = "return [...document.querySelectorAll('.pictures canvas')].map(canvas => canvas.dataset.array)"
+
+
+@pytest.mark.parametrize(
+    ("number", "given", "asked"),
+    [
+        (1, ["output.p"], "output.loss"),
+        (4, ["decoder.norm3.dx"], "decoder.norm2.dy"),
+        (5, ["cross.do", "cross.v"], "cross.dp"),
+        (6, ["cross.p", "cross.dp"], "cross.ds"),
+        (7, ["cross.ds", "cross.k"], "cross.dq"),
+        (8, ["cross.x", "cross.dq"], "cross.dW_q"),
+    ],
+)
+def test_question_shows_what_it_needs_and_an_empty_grid_for_its_answer(page, number, given, asked):
+    open_station(page, number)
+    ink = "const c = [...document.querySelectorAll('.pictures canvas')].at(-1), found = new Set(); "
+    ink += (
+        "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.forEach((x) => found.add(x)); return found.size"
+    )
+    assert page.script(PICTURES) == [*given, asked]
+    empty = page.script(ink)
+    label = "return [...document.querySelectorAll('.pictures canvas')].at(-1).getAttribute('aria-label')"
+    cell = "const {cell: {name, flat}} = Stations.at(arguments[0], Stations.road(App.machine))"
+    value = page.script(f"{cell}; return Show.number(App.machine.value(name, flat))", STATIONS[number - 1])
+    assert value not in page.script(label)
+    show_me(page)
+    assert page.script(PICTURES) == [*given, asked]
+    assert page.script(ink) > empty
+    assert value in page.script(label)
+
+
+def test_map_shows_where_the_gradient_is_and_what_it_has_passed(page):
+    open_explorer(page, "view=tour", width=1440)
+    here = []
+    for number in range(1, 11):
+        page.script("App.set({station: arguments[0]})", number)
+        assert len(page.script("return [...document.querySelectorAll('.where li')]")) == 8
+        passed = "return document.querySelectorAll('.where .passed').length"
+        here.append(
+            (page.script("return document.querySelector('.where [aria-current]')?.innerText"), page.script(passed))
+        )
+    assert here == [
+        *[("Softmax and loss", 0)] * 2, ("Add & norm", 1), ("Add & norm", 3), *[("Cross-attention", 4)] * 5, (None, 8)
+    ]  # fmt: skip
+
+
+def test_first_station_says_what_a_gradient_is_and_where_home_is(page):
+    open_station(page, 1)
+    assert "how fast the loss grows when that number grows" in page.text(".station .intro")
+    assert "cross W_q [2, 0]" in page.text(".station .intro")
+    assert page.text(".formula p") == "loss = −log p"
+    assert not page.script("return document.querySelector('.station details .formula').checkVisibility()")
+    show_me(page)
+    assert "= −log 0.697" in page.text(".formula")
+    open_station(page, 1, "smoothing=0.1")  # it is not −log p then
+    assert page.script("return document.querySelectorAll('.station details').length") == 0
+
+
+def test_mean_of_the_prices_is_written_out_with_its_weights(page):
+    get = numbers(load_example())
+    show = "return Show.number(arguments[0])"
+    open_station(page, 6)
+    ask = page.text(".ask").replace("(", "").replace(")", "")
+    for p, dp in zip(get["cross.p"][0, 1], get["cross.dp"][0, 1], strict=True):
+        assert f"{page.script(show, p)} · {page.script(show, dp)}" in ask
+    assert f"= {page.script(show, (get['cross.p'] * get['cross.dp'])[0, 1].sum())}." in ask
+
+
+def test_end_leads_to_training_and_to_mistakes_first(page):
+    open_station(page, 11)
+    doors = page.script(
+        "return [...document.querySelectorAll('main li a')].map(a => a.hash).filter(h => !h.includes('tour'))"
+    )
+    assert [door.split("&")[0] for door in doors] == ["#view=train", "#view=break"]
 
 
 # --- how one goes on ---

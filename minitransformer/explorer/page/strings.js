@@ -501,26 +501,38 @@ const Strings = {
     signs: { negative: "negative", zero: "zero", positive: "positive" },
     estimate: "My estimate",
     truth: (truth) => `It is: ${truth}.`,
-    agree: (truth) => `So it is: ${truth}.`,
+    agree: (truth) => `Right: ${truth}.`,
     differ: (mine, truth) => `You said: ${mine}. It is: ${truth}.`,
     close: (mine, truth) => `You said ${mine}, and it is ${truth}: very close.`,
     sign: (mine, truth) => `You said ${mine}: the sign is right, and the number is ${truth}.`,
     far: (mine, truth) => `You said ${mine}, and it is ${truth}.`,
-    arrives: (name) => `What we have: ${name}`,
-    here: (name) => `What we have now: ${name}`,
+    here: (name, word) => `${name}, ${word}`,
+    asked: (name, word) => `Asked, in the frame: ${name}, ${word}`,
+    labels: (row) => `${row}: this row has read what is left of the arrow, and must write what is right of it. bos: start; eos: end. Stripes: negative.`,
+    map: "Where the gradient is",
+    direction: "The decoder. Forward runs upwards; the gradient comes down.",
+    details: "As the model computes it, from the logits z",
+    indices: { h: "head", t: "row", i: "letter that is read", c: "feature", d: "feature of a head", f: "hidden feature", w: "letter that may be written" },
     set: "This is my estimate", show: "Show me", back: "Back", next: "Next", see: "See it in the Numbers view", play: "Try others",
-    lesson: (file) => `Lesson ${file.replace("_", ": ").replaceAll("_", " ")}`,
-    percent: (p) => `${(100 * p).toFixed(0)} %`,
+    lesson: (file) => `lesson ${file.slice(0, 2)}, on ${Strings.tour.lessons[file]}`,
+    lessons: {
+      "01_derivatives": "derivatives", "02_linear_relu": "linear layers", "03_softmax_cross_entropy": "softmax and cross-entropy",
+      "06_attention_backward": "attention’s backward pass", "10_layer_norm": "layer norm", "11_residuals": "residuals", "13_adam_noam": "optimizers",
+    },
+    percent: (p) => `${(100 * p).toFixed(1)} %`,
     quotient: (h, quotient, gradient) => `h = ${h}: the quotient is ${quotient}, and the gradient ${gradient}.`,
     stepped: (rate, before, one, last, steps) => `η = ${rate}: the loss goes from ${before} to ${one} in one step, and to ${last} in ${steps}.`,
     letter: (token, n) => `“${token}” (letter ${n})`,
 
     loss: {
       name: "the loss", lesson: "03_softmax_cross_entropy",
+      intro: ({ home }) => "The gradient of a number says how fast the loss grows when that number grows; dz means dLoss/dz. "
+        + `We follow one gradient from the loss back to a weight. That weight is home: ${home}, which helps to make the queries of cross-attention.`,
+      short: ({ p }) => ["loss = −log p", `= −log ${p}`],
       text: ({ row, right, percent, smooth }) => `In the row ${row}, the model must write “${right}”, and gives it ${percent}. The loss of the row is `
         + (smooth ? "−log of what it gives, averaged over the smoothed labels." : "−log of this."),
       ask: () => "How much is it? A probability of 100 % costs 0, and one of 50 % costs 0.69.",
-      why: () => "Half the probability always costs 0.69 more. The formula is −log p with the logits z in it, and their largest, m, taken out.",
+      why: () => "Half the probability always costs 0.69 more.",
     },
     logits: {
       name: "the logits", lesson: "03_softmax_cross_entropy",
@@ -535,7 +547,7 @@ const Strings = {
       text: () => "E turns dz into a gradient of the row. Then the norm takes two means away from it: of dx̂, and of dx̂ times x̂.",
       ask: ({ C, before }) => `The ${C} numbers of dx̂ in this row have the sum ${before}. What is the sum of those of dx?`,
       but: ({ before }) => `It is ${before} on arrival, so it is a fair thought that something is left.`,
-      why: ({ after }, [right]) => (right === "zero" ? "To add the same to all features moves only their mean, and the norm takes the mean away."
+      why: ({ after }, [right]) => (right === "zero" ? "Adding the same to all features only moves their mean, and the norm takes the mean away."
         : `It is ${after}. With the right formula it would be 0: a mistake must be planted.`),
     },
     residual: {
@@ -548,16 +560,19 @@ const Strings = {
     },
     price: {
       name: "the price", lesson: "06_attention_backward",
-      text: () => "Further back, behind W_o, the gradient stands before what attention fetched: o, the mean of the values v with the weights p. "
-        + "dp is the price of looking at a letter: how the loss changes with more weight there.",
+      text: () => "Further back, behind W_o, the gradient reaches what attention fetched: o, the mean of the values v, weighted by the attention weights p. "
+        + "dp is the price of looking at a letter: how the loss changes with more weight there, and no less elsewhere.",
       ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key} of the source?`,
       but: () => "A price is positive where a letter leads away from the right answer, and negative where it leads to it.",
-      why: ({ price }, [right]) => `dp is ${price}: more weight there ${{ negative: "lowers", zero: "does not change", positive: "raises" }[right]} the loss.`,
+      why: ({ price }, [right]) => `dp is ${price}: more weight there, by itself, `
+        + `${{ negative: "lowers", zero: "does not change", positive: "raises" }[right]} the loss.`,
     },
     score: {
       name: "the score", lesson: "06_attention_backward",
-      text: () => "The weights of a row have the sum 1: more for one letter is less for the others. So the softmax compares each price with the mean price.",
-      ask: ({ key, p, dp, mean }) => `${key} has p = ${p} and dp = ${dp}, and the mean price is ${mean}. What is ds, the gradient of its score?`,
+      text: () => "The weights in a row sum to 1, so more for one letter means less for the others. So the softmax compares each price with the "
+        + "mean of the prices, weighted by p. A letter with weight 0 cannot change anything: hence the factor p.",
+      ask: ({ key, p, dp, mean, terms }) => `${key} has p = ${p} and dp = ${dp}. The mean, weighted by p, is ${terms} = ${mean}. `
+        + "What is ds, the gradient of its score?",
       why: ({ alone, below, p }) => (alone ? "There is one letter only. It has all the weight, whatever its score is."
         : `The price is ${below ? "below" : "above"} the mean, and ds is the difference times p = ${p}.`),
     },
@@ -586,7 +601,7 @@ const Strings = {
       ask: () => "Which h gives the quotient that is closest to the gradient?",
       options: { 1: "h = 1", 0.00001: "h = 0.00001", "1e-12": "h = 10⁻¹²" },
       but: () => "A large h does stand out from rounding, and a small one does keep to the straight line.",
-      why: ({ errors }) => `The three are off by ${errors[0]}, ${errors[1]} and ${errors[2]}: first by the curve of the loss, at last by rounding.`,
+      why: ({ errors }) => `The three are off by ${errors[0]}, ${errors[1]} and ${errors[2]}. A large h meets the curve of the loss, a small one rounding.`,
     },
     step: {
       name: "a step", lesson: "13_adam_noam",
@@ -595,7 +610,7 @@ const Strings = {
       ask: ({ loss }) => `The loss is ${loss}. Which step size η lowers it most?`,
       options: { 0.01: "η = 0.01", 0.1: "η = 0.1", 10: "η = 10" },
       but: ({ lower }) => `A short step is safe, and a long one brave; here the loss falls with ${lower} of the three.`,
-      why: ({ after }) => `They lead to ${after[0]}, ${after[1]} and ${after[2]}. A gradient speaks of its own place, and a step that is too long leaves it.`,
+      why: ({ after }) => `They lead to ${after[0]}, ${after[1]} and ${after[2]}. A gradient holds near its own weights only, and a long step leaves them.`,
     },
     end: {
       name: "home",
@@ -603,10 +618,12 @@ const Strings = {
       text: (count) => `${count} numbers on one road from the loss to a weight. Each is the one above it times a factor, plus what other roads bring.`,
       number: "number", factor: "factor", value: "gradient", again: "Once more",
       times: (factor) => `× ${factor}`,
-      product: (product, sum) => `The factors multiply to ${product}, which our road brings. The whole gradient, ${sum}, is the sum over all roads.`,
-      doors: ["The lessons", "Break it", "The sitting"],
+      product: (product, sum, agrees) => `The factors multiply to ${product}: this one road brings so much. `
+        + `The whole gradient, ${sum}, is the sum over all roads${agrees ? "." : ", and the others outweigh this one."}`,
+      doors: ["The lessons", "The sitting"],
       lead: [
-        "derive each of these lines: “minitransformer lesson” lists them in a terminal.", "plants a mistake in such a line, and asks who will notice.",
+        "repeats such steps until the model can write.", "plants a mistake in such a line, and asks who will notice.",
+        "derive each of these lines: “minitransformer lesson” lists them in a terminal.",
         "lets you write all of it yourself: “minitransformer sit” in a terminal.",
       ],
     },

@@ -10,7 +10,7 @@ const HomeView = (() => {
 
   function render(content) {
     const shown = writing();
-    const hasTour = Boolean(Stations.road(App.machine)); // a GPT has none
+    const hasTour = Boolean(Stations.places(App.machine)); // a GPT has none
     const figure = picture(shown);
     const key = JSON.stringify([MODEL.title, App.weights, App.state.word, shown.target]);
     figure.classList.toggle("writing", key !== written);

@@ -37,8 +37,9 @@ const TourView = (() => {
       document.querySelector("[data-focus=next]").focus({ preventScroll: true });
     };
     return element("article", { class: "station" },
-      element("h2", { tabindex: -1 }, Strings.tour.at(at(), END - 1, text.name)), element("p", { class: "sentence" }, text.text(facts)),
-      formula(given.cell, text.formula, known), given.before && picture(given, road, known),
+      element("h2", { tabindex: -1 }, Strings.tour.at(at(), END - 1, text.name)),
+      text.intro && element("p", { class: "sentence intro" }, text.intro(facts)), element("p", { class: "sentence" }, text.text(facts)),
+      formula(given.cell, text.formula, known, given.short && text.short(facts)), given.before && pictures(given, known, facts.row),
       element("section", { class: "ask", "aria-label": Strings.tour.question }, element("p", {}, text.ask(facts)),
         !known && element("div", { class: "buttons" }, given.options
           ? given.options.map((option) => button(optionText(option, text, facts), () => answer(option), { class: "choice" })) : estimate(given, answer),
@@ -48,25 +49,46 @@ const TourView = (() => {
       known && given.play && play(given.play),
       element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }),
         button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
-        Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }), onSite(text.lesson, Strings.tour.lesson(text.lesson), "span")));
+        Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }), onSite(text.lesson, Strings.tour.lesson(text.lesson))),
+      map(given));
+  }
+
+  /* The decoder, from the loss at its top downwards: what the gradient has passed, and where it is. A step concerns all. */
+  function map({ cell, weights }) {
+    const { machine } = App, places = machine.places.filter(({ stack, kind }) => stack === "target" && kind !== "matrix").reverse();
+    const here = weights ? places.length : places.findIndex(({ name }) => name === machine.get(cell.name).place.name);
+    return element("section", { class: "where", "aria-label": Strings.tour.map }, element("p", { class: "note" }, Strings.tour.direction),
+      element("ol", {}, places.map((place, n) => element("li", { class: n < here ? "passed" : null, "aria-current": n === here ? "step" : null },
+        ModelView.describe(place).name))));
   }
 
   /* Facts with numbers as people read them. */
   const told = (facts) => JSON.parse(JSON.stringify(facts, (_, fact) => (typeof fact === "number" ? Show.number(fact) : fact)));
 
   /* A page of the lessons, with a link where they are a part of the same site. */
-  function onSite(page, text, otherwise = "strong") {
+  function onSite(page, text) {
     const site = document.querySelector("meta[name=site]")?.content;
-    return element(site ? "a" : otherwise, { href: site && `${site}lessons/${page}.html` }, text);
+    return element(site ? "a" : "span", { href: site && `${site}lessons/${page}.html` }, text);
   }
 
   /* The line of the engine, with letters, and with numbers once the guess is made. */
-  function formula({ name, flat }, own, known) {
-    const { machine } = App, { definition } = machine.get(name);
+  function formula({ name, flat }, own, known, short) {
+    const { machine } = App, { definition } = machine.get(name), { details } = Strings.tour;
     if (own) return element("div", { class: "formula" }, own);
-    return element("div", { class: `formula ${Show.kind({ name })}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
+    const result = () => known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat))));
+    const long = element("div", { class: `formula ${Show.kind({ name })}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
       known && element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), (cell) => App.select(cell))),
-      known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat)))));
+      result(), element("p", { class: "note" }, words(name)));
+    return short ? [element("div", { class: "formula value" }, element("p", {}, short[0]), known && element("p", {}, short[1]), result()),
+      element("details", {}, element("summary", {}, details), long)] : long;
+  }
+
+  /* What the letters of a line mean, indices at last. */
+  function words(name) {
+    const { machine } = App, arrays = [name, ...machine.get(name).definition.uses].map((each) => machine.get(each)), { indices } = Strings.tour;
+    const letters = [...new Set(arrays.flatMap(({ letters: own }) => own))].filter((letter) => letter in indices);
+    const named = arrays.map((array) => [Show.nameText(array.symbol), Show.word(array)]).filter(([, word]) => word);
+    return [...named, ...letters.map((letter) => [letter, indices[letter]])].map((pair) => pair.join(": ")).join(" · ");
   }
 
   const optionText = (option, text, facts) => facts.names?.[option] ?? text.options?.[option] ?? Strings.tour.signs[option];
@@ -94,7 +116,7 @@ const TourView = (() => {
       const { step, lossAxis } = Strings.train;
       if (curve) chart.replaceChildren(Dom.chart([{ values, class: "value" }], { label: output.textContent, x: step, y: lossAxis, log: true, height: 180 }));
     });
-    return element("div", { class: "play" }, element("label", {}, Strings.tour.play, " ", input), output, chart);
+    return element("div", { class: "trial" }, element("label", {}, Strings.tour.play, " ", input), output, chart);
   }
 
   const isWrong = ({ options, right }, guess) => options && guess !== null && !right.includes(guess);
@@ -108,14 +130,18 @@ const TourView = (() => {
     return words[off < 0.05 ? "close" : sameSign ? "sign" : "far"](Show.number(guess), truth);
   }
 
-  /* What arrives, and once the guess is made, what becomes of it; the row is framed. */
-  function picture({ cell, before, after = cell.name }, road, known) {
-    const { machine } = App, name = known ? after : before, { letters, size } = machine.get(name);
-    const marked = Array.from({ length: size }, (_, flat) => flat).filter((flat) => machine.indexOf(name, flat)[letters.indexOf("t")] === road.t);
-    return element("figure", { class: Show.kind({ name }) }, element("figcaption", {}, (known ? Strings.tour.here : Strings.tour.arrives)(Show.nameText(name))),
+  /* What the question needs, framed, and the array of the answer: before the guess it is an empty grid. */
+  function pictures({ cell, before }, known, row) {
+    const isAsked = !before.some(({ name }) => name === cell.name), hidden = !known && { values: [], summary: (flat) => App.cellText(cell.name, flat) };
+    return element("div", { class: "pictures" }, before.map(({ name, marked }) => picture(name, { marked })),
+      isAsked && picture(cell.name, { selected: cell.flat, ...hidden }), element("p", { class: "note" }, Strings.tour.labels(row)));
+  }
+
+  function picture(name, options) {
+    const text = Strings.tour[options.values ? "asked" : "here"];
+    return element("figure", { class: Show.kind({ name }) }, element("figcaption", {}, text(Show.nameText(name), Show.word(App.machine.get(name)))),
       element("div", { class: "map" }, Heatmap.heatmap({
-        name, marked, selected: known && size === machine.get(cell.name).size ? cell.flat : null,
-        width: Math.min(460, window.innerWidth - 44), open: (flat) => App.select({ name, flat }),
+        name, width: Math.min(460, window.innerWidth - 44), abreast: window.innerWidth < 900, open: (flat) => App.select({ name, flat }), ...options,
       })));
   }
 
@@ -123,11 +149,12 @@ const TourView = (() => {
     const text = Strings.tour.end, way = Stations.factors(road), product = way.reduce((all, { factor }) => all * factor, 1);
     const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, Dom.cellLink(cell)),
       element("td", {}, text.times(Show.number(factor))), element("td", {}, Show.number(number))));
-    const doors = [onSite("README", text.doors[0]), element("a", { href: App.link({ view: "break" }) }, text.doors[1]), onSite("one_sitting", text.doors[2])];
+    const door = (view) => element("a", { href: App.link({ view }) }, Strings.views[view]);
+    const doors = [door("train"), door("break"), onSite("README", text.doors[0]), onSite("one_sitting", text.doors[1])];
     return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),
       TrainView.table([text.number, text.factor, text.value], rows),
-      element("p", {}, text.product(Show.number(product), Show.number(way.at(-1).number))),
-      element("ul", {}, doors.map((door, n) => element("li", {}, door, " ", text.lead[n]))),
+      element("p", {}, text.product(...[product, way.at(-1).number].map(Show.number), product * way.at(-1).number >= 0)),
+      element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
       element("div", { class: "onward" }, button(Strings.tour.back, () => go(END - 1)), button(text.again, () => { said.clear(); go(1); })));
   }
 
