@@ -246,7 +246,7 @@ const Strings = {
     intro: "A model with a mistake usually runs, and even learns. Plant one, guess which tests notice it, and see where the wrong numbers begin.",
     list: "Mistakes",
     none: "No mistake: the right model",
-    noneText: "Nothing is planted. A test that rings here would itself be wrong.",
+    noneText: "A test that rings here would itself be wrong.",
     forward: "In the forward pass",
     backward: "In the backward pass",
 
@@ -451,7 +451,7 @@ const Strings = {
 
   train: {
     title: "Train on one example",
-    intro: "Adam changes the weights so that this one answer costs less. Watch what else changes.",
+    intro: "Adam changes the weights so that this one answer costs less.",
     stepButton: (count) => (count === 1 ? "One step of Adam" : `${count} steps`),
     back: "Back to the start",
     rate: "Learning rate lr",
