@@ -63,7 +63,7 @@ def linear(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, bias: bool = Tr
 
 def lora(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
     """C to F features, with an addition of rank 2. W and b are frozen."""
-    layer = L.LoRALinear(L.Linear(n.C, n.F, rng=rng, dtype=dtype), rank=2, alpha=3.0)
+    layer = L.LoRALinear(L.Linear(n.C, n.F, rng=rng, dtype=dtype), rank=min(2, n.C, n.F), alpha=3.0)
     return layer_problem(layer, rng, target(n, rng, dtype))
 
 
