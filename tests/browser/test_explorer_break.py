@@ -254,3 +254,14 @@ def test_view_is_accessible_at_every_width(page, width, dark, fragment):
     assert page.overflow() == []
     assert page.axe() == []
     assert [stop for stop in page.tab_stops() if not (stop.visible and stop.name)] == []
+
+
+def test_list_of_mistakes_ends_above_the_table(page):
+    open_view(page, "&mistake=softmax-entry-by-entry&look=skip", width=1440)
+    results(page)
+    page.script("window.scrollTo(0, 800)")
+    overlap = (
+        "const [menu, table] = ['.menu > details', '.all'].map(s => document.querySelector(s).getBoundingClientRect());"
+        "return [menu.bottom <= table.top, table.top < innerHeight];"
+    )
+    assert page.script(overlap) == [True, True]

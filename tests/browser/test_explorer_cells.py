@@ -331,7 +331,7 @@ def test_number_can_be_typed_and_the_change_undone(page, cell, typed, number):
     assert page.text("[role=status]") != status
     assert "1 number changed by hand" in page.text("[role=status]")
     assert page.script(LOSS) != loss
-    assert page.script("return `The loss is now ${Show.number(App.machine.loss)}.`") in page.text("section.value")
+    assert page.script("return `: loss 0.111 → ${Show.number(App.machine.loss)}.`") in page.text("section.value")
     for witness in page.script(
         "return [...document.querySelectorAll('.witnesses .verdict')].map(each => each.className)"
     ):
@@ -363,7 +363,7 @@ def test_what_is_not_a_number_is_refused(page, typed):
     before = address(page)
     type_into(page, "set", typed)
     assert address(page) == before
-    assert page.text(".setter [role=alert]") == "This is not a number."
+    assert page.text(".setter [role=alert]") == "That is not a number."
 
 
 def test_apply_without_a_change_changes_nothing(page):
@@ -377,7 +377,7 @@ def test_apply_without_a_change_changes_nothing(page):
 def test_mask_can_be_turned_off_and_on_again(page):
     open_explorer(page, "view=cell&cell=cross.allowed[1,2]", width=1440)
     loss = page.script(LOSS)
-    assert page.text("[data-focus=toggle]") == "Set it to 0"
+    assert page.text("[data-focus=toggle]") == "Set allowed to 0"
     page.click("[data-focus=toggle]")
     assert page.script("return ['allowed', 'p', 'ds'].map(symbol => App.machine.value(`cross.${symbol}`, 6))") == [
         0,
@@ -387,7 +387,7 @@ def test_mask_can_be_turned_off_and_on_again(page):
     assert "1 number changed by hand" in page.text("[role=status]")
     assert page.script(LOSS) != loss
     assert page.script("return document.activeElement.dataset.focus") == "toggle"
-    assert page.text("[data-focus=toggle]") == "Set it to 1"
+    assert page.text("[data-focus=toggle]") == "Set allowed to 1"
     page.press("ENTER")
     assert page.script(LOSS) == loss
     assert "by hand" not in page.text("[role=status]")
@@ -483,3 +483,19 @@ def test_longest_word_fits(page):
     type_into(page, "word", "stopstop")
     assert page.script("return App.machine.get('cross.p').shape") == [2, 9, 8]
     assert page.overflow() == []
+
+
+def test_panel_stays_as_it_is_when_its_number_is_changed(page):
+    open_explorer(page, "view=cell&cell=cross.s[0,1,2]", width=1440)
+    page.script("document.querySelectorAll('.inspector details')[1].open = true")
+    page.script("document.querySelector('.setter input').value = '2.5'")
+    page.script("document.querySelector('[data-focus=apply]').focus()")
+    page.settle()
+    place = "const top = (s) => Math.round(document.querySelector(s).getBoundingClientRect().top);"
+    place += " return [top('canvas[data-array=\\'cross.s\\']'), top('.setter')]"
+    before = page.script(place)
+    page.press("ENTER")
+    page.settle()
+    assert page.script("return App.edits().length") == 1
+    assert page.script(place) == before
+    assert page.script("return document.querySelectorAll('.inspector details[open]').length") == 1

@@ -1,6 +1,7 @@
 """The reader's own line in the view of mistakes: what is wrong with it and where, who rings, and the link to share."""
 
 import json
+import re
 
 import pytest
 
@@ -16,23 +17,23 @@ PROBLEMS = [  # a line with the marked part between bars, and words of the sente
     ("ds =| |", "ends too early"),
     ("ds = p*|dpp|", "There is no dpp here. Did you mean dp?"),
     ("ds = p*|DP|", "Did you mean dp?"),
-    ("ds = p*|alert|(1)", "alert is no function"),
-    ("ds = p*|mean|[i](dp)", "mean is no function"),
-    ("ds = |div|(p, dp)", "div is no function"),
-    ("ds = p*dp|;| alert(1)", "“;” is no sign"),
-    ("ds = p*|\N{GRINNING FACE}|", "is no sign"),
+    ("ds = p*|alert|(1)", "alert is not available here; use sqrt,"),
+    ("ds = p*|mean|[i](dp)", "mean is not available here; use dp_mean or sum[i](…)."),
+    ("ds = |div|(p, dp)", "div is not available here"),
+    ("ds = p*dp|;| alert(1)", "“;” means nothing"),
+    ("ds = p*|\N{GRINNING FACE}|", "means nothing in these formulas"),
     ("ds = p |dp|", "Is a * missing before it?"),
     ("ds = p*dp|)|", "“)” cannot follow here."),
     ("ds = p*(dp - dp_mean| |", "A “)” is missing here."),
     ("ds = p*sum[i](p |dp|)", "Is a * missing before “dp”? Otherwise a “)” belongs here."),
     ("ds = p*|sum|(p*dp)", "as in sum[i](…)"),
-    ("ds = p*sum[|k|](p*dp)", "“k” is no index. The indices are t, i, j, h, d, c, f, w, g."),
-    ("ds = p*sum[|constructor|](p)", "“constructor” is no index"),
+    ("ds = p*sum[|k|](p*dp)", "“k” is not an index. The indices are t, i, j, h, d, c, f, w, g."),
+    ("ds = p*sum[|constructor|](p)", "“constructor” is not an index"),
     ("ds = p*|q|", "q means q[h,t,d], and d has no value here. Put it into sum[d](…)"),
     ("ds = p*|kind|", "There is no kind here."),
     ("ds = p*|f|", "The index f has no value here."),
     ("ds = p*|p[h,t]|", "it is p[h,t,i], and here are 2"),
-    ("ds = p*q[h,t,|i|]", "This counts something else than index 3 of q[h,t,d]."),
+    ("ds = p*q[h,t,|i|]", "This counts something other than index 3 of q[h,t,d]."),
     ("ds = p*|p[h,t+1,i]|", "An index of p is a letter, or h*D+d."),
     ("|ds[t,h,i]| = p", "The indices of ds are [h,t,i]."),
     ("ds = p*|dq|", "dq is computed after ds"),
@@ -81,10 +82,24 @@ def test_a_line_is_typed_planted_tested_and_shared(page):
     type_into(page, "line", "ds = p*(dp - sum[i](p*dp))")
     page.wait(UNTIL, ALL_SHOWN)
     assert ringing(results(page)) == set()
-    assert page.text(".moral").startswith("What this shows\n\nNobody rings, and they are right: no array ")
+    assert page.text(".moral").startswith("What this shows\n\nNo test rings, and rightly so: no array ")
     page.driver.back()
     page.wait(UNTIL, "App.state.line === 'ds = p*dp' && " + ALL_SHOWN)
     assert ringing(results(page)) == {"falls", "complex", "rows"}
+
+
+def test_a_small_difference_is_said_the_same_everywhere(page):
+    open_explorer(page, "view=break&mistake=own&line=ds = 1.0000000001*p*(dp - dp_mean)", width=1440)
+    page.wait(UNTIL, ALL_SHOWN + " && document.querySelector('.moral')")
+    assert "1.0000000001" in page.script("return document.querySelector('.changed math').textContent")
+    sizes = [re.search(r"more than (1\.14e−10)", page.text(part)) for part in (".moral", ".trail")]
+    assert all(sizes)
+    for part in (".moral", ".trail"):
+        assert "That is still a difference, but below 1e−9" in page.text(part)
+    page.click(".own summary")
+    page.settle()
+    assert "dp_mean[h,t]" in page.text(".own details")
+    assert "dq" not in page.text(".own details")  # it comes later
 
 
 def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
@@ -97,6 +112,7 @@ def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
     )
     assert page.script(selected) == ["dpp", "true"]
     assert page.script("return App.state.line;") == "ds = p*dp"
+    assert "the last line that could be read: ds = p*dp." in page.text("#line-problem")
 
 
 def test_the_right_line_is_shown_only_after_a_try(page):

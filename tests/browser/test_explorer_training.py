@@ -123,8 +123,8 @@ def test_first_step_moves_each_weight_with_a_gradient_by_lr(page):
 def test_weights_that_stay_are_counted_with_the_reason(page):
     shown(page, "view=train&weights=trained&steps=1")
     said = page.text("main")
-    assert "18 of these are biases of keys" in said  # 6 in each of three attentions
-    assert "13 of these belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
+    assert "18 are biases of keys" in said  # 6 in each of three attentions
+    assert "13 belong to hidden units" in said  # one unit: 6 + 6 weights and a bias
     page.script("[...document.querySelectorAll('main li a')].at(-1).click()")
     page.settle()
     assert page.script("return App.machine.value(App.cell().name, App.cell().flat)") == 0
@@ -135,7 +135,7 @@ def test_word_of_one_letter_leaves_its_attention_no_choice(page):
     shown(page, "view=train&word=t&weights=trained&steps=1")
     said = page.text("main")
     both = 2 * (2 * 36 + 6)  # W_q, W_k and b_q, in the encoder's self-attention and in cross-attention
-    assert f"{both} of these belong to an attention that can look at one token only" in said
+    assert f"{both} belong to an attention that can look at one token only" in said
     assert "another reason" not in said
 
 
@@ -250,7 +250,7 @@ def test_steps_of_training_are_compared_too(page):
 def test_one_set_of_weights_alone_is_said_plainly(page):
     shown(page, "view=compare")
     page.script("delete MODEL.weights.untrained; App.set({})")
-    assert "one set of weights only" in page.text("main")
+    assert "only one set of weights" in page.text("main")
 
 
 def test_two_runs_stand_beside_each_other_under_their_names(page, tmp_path):

@@ -75,7 +75,7 @@ const Connect = (() => {
     const frames = [...boxes.values()].filter(Boolean).map(([x, y, w, h]) => element("rect", { x: x - 1, y: y - 1, width: w + 2, height: h + 2 }));
     const arrows = edges.map(([from, to]) => [boxes.get(textOf(from)), boxes.get(textOf(to)), Show.kind(to)]).filter(([from, to]) => from && to);
     const heads = ["value", "gradient"].map((kind) => element("marker", {
-      id: `head-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
+      id: `head-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto",
     }, element("path", { d: "M0,0 8,4 0,8z" })));
     main.append(element("svg", { class: "connections", viewBox: `${left} ${top} ${width} ${height}`, width, height, "aria-hidden": "true" },
       element("defs", {}, heads), frames, arrows.slice(0, 2 * MOST).map(arrow)));
@@ -83,11 +83,12 @@ const Connect = (() => {
     for (const each of main.querySelectorAll(marks.join())) each.classList.add("lit");
   }
 
-  /* A curve from the border of a box to the border of another, which is above or below, or in the same row. */
+  /* A curve from the border of a box to the border of another, which is above or below. In the same row, it goes along the
+     border above the numbers. */
   function arrow([[x, y, w, h], [toX, toY, toW, toH], kind]) {
     const beside = Math.abs(toY - y) < Math.max(h, toH);
     const [x0, x1] = beside ? (toX > x ? [x + w, toX] : [x, toX + toW]) : [x + w / 2, toX + toW / 2];
-    const [y0, y1] = beside ? [y + h / 2, toY + toH / 2] : toY > y ? [y + h, toY] : [y, toY + toH];
+    const [y0, y1] = beside ? [y, toY] : toY > y ? [y + h, toY] : [y, toY + toH];
     const bend = beside ? `${(x0 + x1) / 2},${y0} ${(x0 + x1) / 2},${y1}` : `${x0},${(y0 + y1) / 2} ${x1},${(y0 + y1) / 2}`;
     return element("path", { class: kind, d: `M${x0},${y0} C${bend} ${x1},${y1}`, "marker-end": `url(#head-${kind})` });
   }

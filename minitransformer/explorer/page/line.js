@@ -34,6 +34,7 @@ const OwnLine = (() => {
       if (text.length > LONGEST) throw new Language.Problem(text, "long", LONGEST, text.length - LONGEST, { most: LONGEST });
       return { text, ...understand(text, machine) };
     } catch (error) {
+      if (error.kind === "function") Object.assign(error.facts, meansAt(text));
       return { text, problem: error instanceof Language.Problem ? error : { kind: "other", at: 0, length: text.length, facts: {} } };
     }
   }
@@ -65,6 +66,24 @@ const OwnLine = (() => {
   const linesOf = (machine, { name }) => machine.definitions.filter(({ place }) => place.name === name);
 
   const definitionOf = (machine, place, symbol) => linesOf(machine, place).find((each) => each.symbol === symbol);
+
+  /* What a line may be written with: [its array, the arrays that are there by then, sizes and constants]. */
+  function names(typed) {
+    const machine = sample();
+    const name = tidy(typed).match(/^[\w.]*/)[0];
+    const own = machine.definitions.findLast((each) => [each.symbol, each.name].includes(name)) ?? machine.definitions.findLast(({ symbol }) => symbol === "ds");
+    const order = machine.definitions.indexOf(own);
+    const isWire = (each) => own.place.name !== "" && Object.hasOwn(own.place.wires, each);
+    const isThere = (each) => !isWire(each) && machine.definitions.indexOf(machine.find(own.place, each).definition) < order;
+    const arrays = [...usualIndices(machine, own.place)].filter(([each]) => isThere(each)).map((pair) => pair.join(""));
+    return [own.symbol, arrays, Object.keys(own.sizes).filter((each) => typeof own.sizes[each] === "number" && !/^[a-z]$|layers/.test(each))];
+  }
+
+  /* What there is in place of a function `mean`. */
+  function meansAt(text) {
+    const arrays = names(text)[1].map((each) => each.split("[")[0]);
+    return { means: arrays.filter((each) => each.endsWith("_mean")), letter: text.match(/\[(\w)\]/)?.[1] ?? "i" };
+  }
 
   /* The array on the left, and the places that have a line for it. */
   function target({ symbol: name, text, end }, machine) {
@@ -201,5 +220,5 @@ const OwnLine = (() => {
     return row[b.length];
   }
 
-  return { read, tidy };
+  return { read, tidy, names };
 })();

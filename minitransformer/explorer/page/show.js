@@ -88,7 +88,7 @@ const Show = (() => {
   function letters({ place, expression }, machine) {
     function of(node) {
       switch (node.op) {
-        case "number": return [[{ tag: "mn", text: number(node.value) }], ATOM];
+        case "number": return [[{ tag: "mn", text: exact(node.value) }], ATOM]; // as it was typed
         case "size": return [[mi(SYMBOLS[node.name] ?? node.name)], ATOM];
         case "index": return [[mi(node.name)], ATOM];
         case "cell": return [[named(machine.find(place, node.name), node.index.map((part) => of(part)[0]), place)], ATOM];
@@ -141,7 +141,7 @@ const Show = (() => {
     let depth = 0;
     function of(node, at) {
       switch (node.op) {
-        case "number":
+        case "number": return [[plain(exact(node.value))], ATOM];
         case "size":
         case "index": return [[plain(number(value(node, at)))], ATOM];
         case "cell": {

@@ -63,7 +63,7 @@ const BreakView = (() => {
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
     const { mistake } = state;
     const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
-    return element("nav", { class: "menu", "aria-label": text.list },
+    return element("nav", { class: "menu", "aria-label": text.list }, // which ends above the table, and the list in it sticks so far
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
         element("ul", {}, item(""), item("own")), group("forward"), group("backward")));
   }

@@ -33,6 +33,8 @@ const BreakLine = (() => {
       element("form", { class: "setter", onsubmit: submit },
         element("label", {}, text.field, field), element("button", { class: "primary" }, text.plant)), message,
       Dom.note(text.help),
+      element("details", { class: "links", ontoggle: ({ target }) => { target.lastChild.textContent = text.namesOf(...OwnLine.names(field.value)); } },
+        element("summary", { "data-focus": "names" }, text.names), element("p", {})),
       element("p", { class: "starts" }, text.begin, starts.map((line) => [" ",
         Dom.button(line, () => plant(line), { "data-focus": `start-${line}` })])));
   }
@@ -41,7 +43,8 @@ const BreakLine = (() => {
   function explanation({ text: line, problem: { kind, at, length, facts } }) {
     return [element("p", {}, text.at(at + 1), " ", text.problems[kind](facts)),
       element("p", { class: "typed", "aria-hidden": "true" },
-        line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length))];
+        line.slice(0, at), element("mark", {}, line.slice(at, at + length) || "\u00a0"), line.slice(at + length)),
+      App.state.mistake === "own" && element("p", {}, text.last(App.state.line))].filter(Boolean);
   }
 
   /* What is planted. The right line is shown when it is asked for, and only to those who have tried. */
@@ -58,7 +61,7 @@ const BreakLine = (() => {
 
   /* What the results say about it. */
   function moral(ringing, all) {
-    const most = all.reduce((worst, array) => Math.max(worst, array.most), 0);
+    const most = Measures.largest(all.map((array) => array.most));
     if (ringing > 0) return text.again;
     return most > Mistakes.EXACT ? text.unseen : text.solved(most);
   }

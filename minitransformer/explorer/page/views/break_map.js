@@ -10,7 +10,7 @@ const BreakMap = (() => {
     const all = Experiments.differences(), wrong = all.filter(({ differs }) => differs);
     const first = all.indexOf(wrong[0]);
     return element("section", { class: "trail", "aria-label": text.trail }, element("h3", {}, text.trail),
-      first < 0 ? element("p", {}, text.trailNone) : [
+      first < 0 ? element("p", {}, text.trailNone(Measures.largest(all.map(({ most }) => most)))) : [
         element("p", {}, text.trailStart, element("span", { "data-first": wrong[0].name }, Dom.cellLink(wrong[0])),
           text.trailBefore(first), text.trailAfter(wrong.length - 1, all.length - 1 - first)),
         element("details", { open: unfolded, ontoggle: ({ target }) => { unfolded = target.open; } },

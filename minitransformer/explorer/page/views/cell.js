@@ -51,11 +51,24 @@ const CellView = (() => {
       const note = fresh && canvas.parentElement.querySelector(".rounding");
       if (note) note.hidden = !App.machine.isRounding(array);
     }
-    content.querySelector(".inspector").replaceWith(inspector(chosen));
+    const same = replaceInspector(content.querySelector(".inspector"), inspector(chosen));
     // for a screen reader: the map that has the focus stays
     content.querySelector("output.unseen").textContent = summary(chosen);
-    bringIntoView(content, chosen);
+    if (!same) bringIntoView(content, chosen);
     Connect.redraw();
+  }
+
+  /* What was unfolded stays so; while the number is the same one, nothing scrolls -> whether it is. */
+  function replaceInspector(old, made) {
+    const open = [...old.querySelectorAll("details[open]")].map(({ dataset }) => dataset.fold);
+    const placeOf = (panel) => panel.querySelector(".setter")?.getBoundingClientRect().top ?? 0;
+    const [{ scrollTop }, before, isUsed] = [old, placeOf(old), old.contains(document.activeElement)];
+    old.replaceWith(made);
+    for (const each of made.querySelectorAll("details")) each.open = open.includes(each.dataset.fold);
+    const same = old.dataset.cell === made.dataset.cell;
+    if (same) made.scrollTop = scrollTop;
+    if (same && isUsed) made.scrollTop += placeOf(made) - before; // the field stays where it is
+    return same;
   }
 
   const summary = ({ name, flat }) => (flat === null ? "" : App.cellSummary(name, flat));
@@ -156,13 +169,20 @@ const CellView = (() => {
       return element("div", { class: `map ${Show.kind({ name })}` },
         element("p", { class: "formula" }, Dom.formula(definition ? Show.equation(definition, machine) : [Show.named(array)])),
         element("p", { class: "about" }, Show.word(machine.get(name)), element("small", {}, ` (${shape.join(", ")})`), " ", globalThis.Lessons?.link(machine.get(name))),
-        planted(name),
+        planted(name), role === "mask" && forbids(machine.get(name)),
         role === "gradient" && element("p", { class: "note rounding", hidden: !machine.isRounding(name) }, text.rounding),
         Heatmap.heatmap({
           name, width, ...frames(name, chosen),
           select: (flat) => choose({ name, flat }), enter: () => document.querySelector(".inspector").focus(),
         }));
     }));
+  }
+
+  /* What a mask is for, and how to see what happens without it. */
+  function forbids({ place: { rows, keys } }) {
+    const causal = rows === "target" && keys === "target";
+    return note(text.forbids(causal), causal && [" ", text.without,
+      element("a", { href: App.link({ view: "break", mistake: "causal-mask-off", cell: "", look: "", guess: "" }) }, Strings.mistakes["causal-mask-off"].name)]);
   }
 
   /* What a planted mistake changes in an array's line. */
@@ -209,7 +229,7 @@ const CellView = (() => {
     const value = role === "gradient" ? partner : name;
     const gradient = role === "gradient" ? name : partner;
     return element("aside", {
-      class: "inspector", tabindex: -1, "aria-label": App.cellSummary(name, flat),
+      class: "inspector", tabindex: -1, "aria-label": App.cellSummary(name, flat), "data-cell": `${name} ${flat}`,
       onkeydown: (event) => { if (event.key === "Escape") close(chosen); },
     },
       button("×", () => close(chosen), { class: "close", "aria-label": text.close }),
@@ -239,11 +259,11 @@ const CellView = (() => {
         ? element("div", { class: "derivation" },
           element("p", {}, Dom.formula([{ text: "=", form: "infix" }, ...Show.letters(definition, machine)])),
           element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), follow)),
-          definition.text.includes("1[") && note(text.bracket))
+          /\W1\[/.test(definition.text) && note(text.bracket))
         : element("p", {}, origin(name)),
       symbol === "M" && note(text.memory),
-      amount !== undefined && note(role === "mask" ? text.editedMask(Show.number(machine.loss)) : text.edited(Show.number(amount), Show.number(machine.loss))),
-      definition && links(text.comesFrom, machine.comesFrom(name, flat)),
+      amount !== undefined && note(text.edited(role !== "mask" && Show.number(amount), Show.number(machine.nudge(name, flat, -amount)), Show.number(machine.loss))),
+      definition && links(text.comesFrom, machine.comesFrom(name, flat), kind),
       further(name, flat));
   }
 
@@ -263,13 +283,13 @@ const CellView = (() => {
     const cells = machine.goesTo(name, flat);
     const users = machine.definitions.filter(({ uses }) => uses.has(name));
     const off = cells.some((cell) => machine.get(cell.name).definition.expression.op === "relu" && machine.value(cell.name, cell.flat) === 0);
-    if (cells.length) return [links(text.goesTo, cells), off && note(text.reluOff)];
+    if (cells.length) return [links(text.goesTo, cells, role), off && note(text.reluOff)];
     const reason = users.length ? text.leftOut(users.map((each) => Show.nameText(each.name)).join(", ")) : role === "gradient" ? text.toOptimizer : text.lastNumber;
     return element("p", {}, `${text.goesTo}: ${reason}`);
   }
 
-  function links(title, cells) {
-    return element("details", { class: "links" }, element("summary", {}, `${title} (${cells.length})`),
+  function links(title, cells, kind) {
+    return element("details", { class: "links", "data-fold": `${kind} ${title}` }, element("summary", {}, `${title} (${cells.length})`),
       element("ul", {}, cells.slice(0, MOST_LINKS).map(item), cells.length > MOST_LINKS && element("li", {}, text.more(cells.length - MOST_LINKS))));
   }
 
@@ -311,6 +331,7 @@ const CellView = (() => {
   function witnesses(name, gradient, flat) {
     const { machine } = App;
     if (["ids", "mask"].includes(machine.get(name).role) || name === "output.L") return null;
+    const symbol = Show.nameText(machine.get(name).symbol);
     const claimed = gradient ? machine.value(gradient, flat) : null;
     const complex = machine.complexStep(name, flat);
     const output = element("output", {});
@@ -322,13 +343,13 @@ const CellView = (() => {
     };
     const size = element("span", {});
     const slider = element("input", {
-      type: "range", min: -12, max: 0, step: 0.5, value: exponent, "aria-label": text.nudge,
+      type: "range", min: -12, max: 0, step: 0.5, value: exponent, "aria-label": text.nudge(symbol),
       oninput: () => { exponent = Number(slider.value); show(); },
     });
     show();
     return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
       element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
-      element("label", { class: "nudge" }, text.nudge, slider, size),
+      element("label", { class: "nudge" }, text.nudge(symbol), slider, size),
       element("p", {}, text.quotient, ": ", output),
       note(text.nudgeHelp));
   }
@@ -350,12 +371,13 @@ const CellView = (() => {
 
   function setter(name, flat) {
     const { machine } = App;
-    const { role } = machine.get(name);
+    const { role, symbol } = machine.get(name);
+    const label = text.set(Show.nameText(symbol));
     if (role === "ids" || name === "output.L") return null;
     if (role === "weight" && App.state.steps > 0) return note(text.lockedWeights);
     const now = machine.value(name, flat);
     if (role === "mask") {
-      return element("p", {}, button(`${text.set} ${now ? 0 : 1}`, () => App.edit({ name, flat }, now ? -1 : 1), { "data-focus": "toggle" }));
+      return element("p", {}, button(`${label} ${now ? 0 : 1}`, () => App.edit({ name, flat }, now ? -1 : 1), { "data-focus": "toggle" }));
     }
     const edited = App.edits().some((each) => each.name === name && each.flat === flat);
     const problem = element("span", { class: "problem", role: "alert" });
@@ -366,7 +388,7 @@ const CellView = (() => {
       else if (field.value !== Show.number(now)) App.edit({ name, flat }, wanted - now);
     };
     return element("form", { class: "setter", onsubmit: (event) => { event.preventDefault(); apply(); } },
-      element("label", {}, `${text.set} `, field), element("button", {}, text.apply),
+      element("label", {}, `${label} `, field), element("button", { "data-focus": "apply" }, text.apply),
       edited && button(text.undo, () => App.edit({ name, flat }, null)), problem);
   }
 

@@ -11,9 +11,11 @@ const ModelView = (() => {
     const text = Strings.model;
     const of = (stack) => machine.places.filter(({ stack: own, kind }) => own === stack && kind !== "matrix");
     content.append(
-      element("h1", {}, text.title), element("p", { class: "intro" }, text.intro), legend(), PlayBar.bar(),
-      element("div", { class: "stacks" },
-        machine.isPair && stack(text.encoder, of("source"), "source"), stack(text.decoder, of("target"), "target")));
+      element("h1", {}, text.title), PlayBar.bar(),
+      element("div", { class: "stacks" }, // above the encoder, which is the shorter one, there is room for words
+        element("div", { class: "beside" }, element("div", { class: "head" }, element("p", { class: "intro" }, text.intro), legend()),
+          machine.isPair && stack(text.encoder, of("source"), "source")),
+        stack(text.decoder, of("target"), "target")));
     write(content);
   }
 

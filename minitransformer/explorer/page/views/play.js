@@ -5,9 +5,9 @@ const PlayBar = (() => {
 
   const { element } = Dom;
   const text = Strings.play;
-  const RATES = [2, 8, 30]; // arrays a second
+  const RATES = [2, 4, 8, 30]; // arrays a second
   let at = null; // how many arrays are computed; null is the graph as it is without the bar
-  let rate = 8;
+  let rate = 2; // slow enough to read what is said of each
   let timer = 0;
 
   const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -22,7 +22,7 @@ const TrainView = (() => {
     const take = (count) => Dom.button(text.stepButton(count), () => set({ steps: Math.min(App.mostSteps, state.steps + count) }), {
       class: count === 1 && "primary big", "data-focus": `steps-${count}`,
     });
-    return element("div", { class: "steps" }, [1, 10, 100].map(take), Dom.button(text.back, () => set({ steps: 0 }), { "data-focus": "steps-0" }),
+    return element("div", { class: "steps" }, [1, 10, 50, 100].map(take), Dom.button(text.back, () => set({ steps: 0 }), { "data-focus": "steps-0" }),
       element("label", {}, text.rate, " ", Dom.select({ "data-focus": "lr" }, App.rates, state.lr, (lr) => set({ lr }))),
       run.steps >= App.mostSteps && note(text.most(App.mostSteps)));
   }

@@ -32,7 +32,7 @@ const WeightsView = (() => {
     const groups = { keys: [], hidden: [], single: [], rest: [] };
     const unmoved = new Map(changes.filter(({ name }) => name.endsWith(".b_1")).map(({ name, still: units }) => [run.machine.get(name).place.name, new Set(units)]));
     for (const cell of stayed) groups[reason(run.machine, cell, unmoved)].push(cell);
-    return element("div", {}, element("p", {}, [held > 0 && text.held(held, Show.number(most)), " ", still > 0 && text.still(still)]),
+    return element("div", {}, element("p", {}, [held > 0 && text.held(held, Show.number(most)), " ", still > 0 && text.still(still), " ", text.stayed(stayed.length)]),
       element("ul", {}, Object.entries(groups).filter(([, cells]) => cells.length > 0).map(([kind, cells]) =>
         element("li", {}, `${text.reasons[kind](cells.length)} `, whyLink(run.machine, cells[0])))));
   }
