@@ -335,7 +335,7 @@ def test_number_that_goes_nowhere_says_why(page):
     assert "encoder.ffn da, where it is left out" in said(page, off.replace(".a", ".dr"))
     assert "where it is left out" not in said(page, on.replace(".a", ".dr"))
     assert "decoder.self m, decoder.self n, decoder.self p, where it is left out" in said(page, "decoder.self.s[0,0,1]")
-    assert "a result, for the optimizer to use" in said(page, "cross.dW_q[0,0]")
+    assert "the optimizer. It is a final result." in said(page, "cross.dW_q[0,0]")
     assert "the backward pass starts from it" in said(page, "output.L[]")
 
 
