@@ -58,16 +58,15 @@ const CellView = (() => {
     Connect.redraw();
   }
 
-  /* What was unfolded stays so; while the number is the same one, nothing scrolls -> whether it is. */
+  /* What was unfolded stays so; while the number is the same one, its field stays in the window -> whether it is. */
   function replaceInspector(old, made) {
     const open = [...old.querySelectorAll("details[open]")].map(({ dataset }) => dataset.fold);
-    const placeOf = (panel) => panel.querySelector(".setter")?.getBoundingClientRect().top ?? 0;
-    const [{ scrollTop }, before, isUsed] = [old, placeOf(old), old.contains(document.activeElement)];
+    const [{ scrollTop }, isUsed] = [old, old.contains(document.activeElement)];
     old.replaceWith(made);
     for (const each of made.querySelectorAll("details")) each.open = open.includes(each.dataset.fold);
     const same = old.dataset.cell === made.dataset.cell;
     if (same) made.scrollTop = scrollTop;
-    if (same && isUsed) made.scrollTop += placeOf(made) - before; // the field stays where it is
+    if (same && isUsed) made.querySelector(".setter")?.scrollIntoView({ block: "nearest" }); // what is said above it may be longer now
     return same;
   }
 
