@@ -355,9 +355,11 @@ const App = (() => {
     const given = name === "word" ? source.slice(0, source.length - MODEL.source_end.length - state.padding) : target;
     const value = words(given.filter((id) => id !== Engine.PAD));
     const message = element("span", { class: "problem", role: "alert", id: `problem-${name}` });
+    let fresh = false; // whether the field has the focus since the last click
     const typed = element("input", {
       type: "text", value, size: Math.max(8, Math.min(24, value.length + 2)), "data-focus": name, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
-      "aria-describedby": message.id, onfocus: () => setTimeout(() => typed.select()), // after the click has put the cursor
+      "aria-describedby": message.id, onfocus: () => { typed.select(); fresh = true; },
+      onclick: () => { if (fresh) typed.select(); fresh = false; }, // the click has put the cursor
       onchange: () => {
         const found = name === "word" ? Models.changes(typed.value) : null;
         const wrong = typed.value.trim() === "" ? text.empty : found ? found.problem : problem(typed.value);

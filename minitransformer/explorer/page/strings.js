@@ -505,6 +505,7 @@ const Strings = {
     progress: "Stations",
     at: (n, all, name) => `${n} of ${all}: ${name}`,
     question: "Question",
+    first: "Answer first, or press “Show me”.",
     signs: { negative: "negative", zero: "zero", positive: "positive" },
     estimate: "My estimate",
     truth: (truth) => `It is: ${truth}.`,
@@ -539,11 +540,11 @@ const Strings = {
       text: ({ row, right, percent, smooth }) => `In the row ${row}, the model must write “${right}”, and gives it ${percent}. The loss of the row is `
         + (smooth ? "−log of what it gives, averaged over the smoothed labels." : "−log of this."),
       ask: () => "How much is it? A probability of 100 % costs 0, and one of 50 % costs 0.69.",
-      why: () => "Half the probability always costs 0.69 more.",
+      why: () => "Halving the probability always costs 0.69 more.",
     },
     logits: {
       name: "the logits", lesson: "03_softmax_cross_entropy",
-      text: () => "Softmax and −log have a short derivative together: what the model says minus what is right, times the share of this row in the mean.",
+      text: () => "Softmax and −log have a short derivative together: what the model says minus what is right, times the share of this row in the mean loss (1 over the number of rows).",
       ask: ({ right }) => `What is the sign of dz for the right letter, “${right}”?`,
       but: () => "It is positive for letters that should become less likely, and near 0 once the model is sure.",
       why: ({ p, goal }, [right]) => `p = ${p}, and it should be ${goal}. Descent goes against the gradient, so this logit `
@@ -551,7 +552,8 @@ const Strings = {
     },
     norm: {
       name: "the norm", lesson: "10_layer_norm",
-      text: () => "E turns dz into a gradient of the row. Then the norm takes two means away from it: of dx̂, and of dx̂ times x̂.",
+      text: () => "Forward, each row was compared with the rows of E, so E turns dz back into a gradient of the row. The norm had taken the row’s mean and size away; "
+        + "backward it takes two means away, that of dx̂ and that of dx̂ times x̂.",
       ask: ({ C, before }) => `The ${C} numbers of dx̂ in this row have the sum ${before}. What is the sum of those of dx?`,
       but: ({ before }) => `It is ${before} on arrival, so it is a fair thought that something is left.`,
       why: ({ after }, [right]) => (right === "zero" ? "Adding the same to all features only moves their mean, and the norm takes the mean away."
@@ -625,7 +627,7 @@ const Strings = {
       text: (count) => `${count} numbers on one road from the loss to a weight. Each is the one above it times a factor, plus what other roads bring.`,
       number: "number", factor: "factor", value: "gradient", again: "Once more",
       times: (factor) => `× ${factor}`,
-      product: (product, sum, agrees) => `The factors multiply to ${product}: this one road brings so much. `
+      product: (product, sum, agrees) => `The factors multiply to ${product}: that is what this one road brings. `
         + `The whole gradient, ${sum}, is the sum over all roads${agrees ? "." : ", and the others outweigh this one."}`,
       doors: ["The lessons", "The sitting"],
       lead: [

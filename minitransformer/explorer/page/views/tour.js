@@ -49,6 +49,7 @@ const TourView = (() => {
       known && given.play && play(given.play),
       element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }),
         button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
+        !known && element("span", { class: "note" }, Strings.tour.first),
         Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }), onSite(text.lesson, Strings.tour.lesson(text.lesson))),
       map(given));
   }
