@@ -86,8 +86,8 @@ const BreakView = (() => {
 
   function comparison(right, wrong, places = []) {
     return element("dl", { class: "lines" },
-      element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula" }, right),
-      element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula" }, wrong),
+      element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula", "aria-label": text.right }, right),
+      element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula", "aria-label": text.wrong }, wrong),
       places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
   }
 
