@@ -234,3 +234,11 @@ def test_functions_without_inputs_are_checked_by_their_parameters():
     assert names(report.checks) == ["table"]
     forgetful = lambda dy, cache: table.grad.__setitem__(ids, dy)  # noqa: E731 - loses the token that comes twice
     assert not check_gradients(lambda: (table.data[ids], None), forgetful, {}, {"table": table}).passed
+
+
+def test_gradcheck_checks_what_is_trained_and_the_input():
+    layer = Linear(5, 3, rng=np.random.default_rng(0), dtype=np.float64)
+    layer.freeze("W")
+    report = check_layer(layer, np.random.default_rng(1).standard_normal((2, 4, 5)))
+    assert report.passed
+    assert [check.name for check in report.checks] == ["input", "b"]
