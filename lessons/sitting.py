@@ -169,7 +169,7 @@ def examine(function: Callable[..., Any], task: Task) -> list[Verdict]:
 
 
 def swapped_outputs(outputs: Any, task: Task) -> tuple[str, ...]:
-    """The names of two outputs that were returned in each other's place, or () if there are none."""
+    """The names of two outputs that the return statement swaps, or () if it swaps none."""
     for (a, first), (b, second) in combinations(zip(task.right, outputs, strict=True), 2):
         if is_right(first, task.right[b]) and is_right(second, task.right[a]):
             return a, b

@@ -138,7 +138,7 @@ def make_data(arguments: argparse.Namespace) -> tuple[Data, str]:
 
 
 def beside(data: Data, arguments: argparse.Namespace) -> Data:
-    """The data of the first run with the weights of the other, which reads and is to write the same."""
+    """The first run's data, with the second run's weights instead of untrained ones. Both get one source and answer."""
     names = pair_names((arguments.run, arguments.other))
     model, metadata = load_model(arguments.other, "reverse")
     check_model(model)

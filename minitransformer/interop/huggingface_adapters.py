@@ -3,8 +3,9 @@
     save_adapters(model, "adapters")     # a few kB: the model that they belong to is not in there
     load_adapters(model, "adapters")     # into that model without adapters
 
-PEFT stores both matrices transposed, lora_A (r, I) and lora_B (O, r), also for GPT-2, whose own are (I, O). Where their
-model has several matrices for one of ours, such as query, key and value, ours is exactly theirs too:
+PEFT stores both matrices transposed, lora_A (r, I) and lora_B (O, r), also for GPT-2, whose own are (I, O). A Linear
+here may join several matrices of the Hugging Face model, such as query, key and value. The conversion is exact all the
+same:
 
     saved     three adapters with the same A, each with its part of B = [B_q | B_k | B_v]
     loaded    that again, if all A are equal; else A = [A_q | A_k | A_v] and B = diag(B_q, B_k, B_v), of rank 3r
@@ -105,9 +106,9 @@ def base_parameters(model: Layer) -> dict[str, Parameter]:
 
 
 def their_modules(model: Layer) -> tuple[str, dict[str, list[str]]]:
-    """What their names begin with, and {name of a Linear of ours: the modules of theirs that are side by side in it}.
+    """The prefix of the names in a Hugging Face model, and for each Linear here the modules there that it joins.
 
-    If no model of theirs has just these weights, the names are ours.
+    If no Hugging Face model has exactly these weights, there is no prefix, and each Linear keeps its own name.
     """
     kind = next((kind for kind, cls in MODELS.items() if type(model) is cls), "")
     table = TABLES[kind](model.config, **getattr(model, "options", {})) if kind else {}  # type: ignore[attr-defined]
@@ -150,7 +151,7 @@ def read_pairs(path: Path) -> dict[str, dict[str, StoredTensor]]:
 
 
 def join(pairs: list[dict[str, StoredTensor] | None], W: Parameter, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """A (I, R) and B (R, O) of one adapter of ours, from those of the modules side by side in W; None is 0."""
+    """One adapter's A (I, R) and B (R, O), from those of the modules that W joins; a module with None adds nothing."""
     (fan_in, fan_out), dtype = W.data.shape, W.data.dtype
     given = [(i, pair) for i, pair in enumerate(pairs) if pair]
     A = np.zeros((fan_in, len(given), r), dtype)

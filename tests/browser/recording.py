@@ -59,7 +59,7 @@ def stacks_of(model):
 
 
 def sequences(example):
-    """What the model reads and what it is to write, as the recipes make their batches; padding at the end stays."""
+    """The inputs and targets, arranged as in the recipes' batches; padding at the end stays."""
     if not isinstance(example.model, GPT):
         return (example.source, example.target_in), example.target_out
     batch = prompted(Batch(*example[2:]))

@@ -41,7 +41,7 @@ class Shifted(FullAttention):
 
 
 def example(model):
-    """What a model reads, and what it is to write."""
+    """Inputs and targets for a model."""
     ids = np.random.default_rng(0).integers(3, 29, 9)
     if isinstance(model, GPT):
         return (ids[None, :8],), np.array([[PAD, PAD, PAD, *ids[4:]]])

@@ -24,7 +24,7 @@ GPT2_NAME = "base_model.model.transformer.h.0.attn.c_attn.lora_"
 
 
 def base(kind):
-    """A model of theirs, by its name in FILES, or one that they do not have."""
+    """A model that Hugging Face has, by its name in FILES, or one that it lacks."""
     if kind in FILES:
         return model_from_huggingface(make_state(kind), FILES[kind], dtype=np.float64)
     model, config = {

@@ -15,7 +15,7 @@ from tests.oracle.huggingface_cases import CASES, config_file
 PATH = Path(__file__).parents[1] / "reference" / "peft.safetensors"
 BOUND = 1e-12  # on every relative error; the worst measured is 2e-13
 R, ALPHA = 2, 3
-# the name of a case of theirs, and target_modules: matrices that are one in both models, and some of queries and values
+# the name of a case, and PEFT's target_modules: matrices that are one in both models, and some of queries and values
 TARGETS = {
     "GPT-2": ["c_attn", "c_proj", "c_fc"],
     "BERT, hidden tokens": ["query", "value", "dense"],

@@ -55,7 +55,7 @@ def test_what_we_save_has_our_logits_and_gradients_in_theirs(name, tmp_path, rec
     expected = dict(solution.gradients)
     for own, adapter in adapters.items():
         names = [f"base_model.model.{prefix if 'cls.' not in each else ''}{each}" for each in modules[own]]
-        dA = sum(expected.pop(f"{each}.lora_A.weight") for each in names)  # one A of ours is all of theirs
+        dA = sum(expected.pop(f"{each}.lora_A.weight") for each in names)  # the modules share one A here
         dB = np.concatenate([expected.pop(f"{each}.lora_B.weight") for each in names])
         errors[f"{own}.A"] = relative_error(host(adapter.A.grad).T, dA)
         errors[f"{own}.B"] = relative_error(host(adapter.B.grad).T, dB)

@@ -147,7 +147,7 @@ const App = (() => {
     return { source: [...source, ...MODEL.source_end, ...padding], target: [...target, ...padding] };
   }
 
-  /* What the model is to write -> {ids, origin}: "task" by the rule of the task, "own" if a person gave it, or "model" if it
+  /* What the model should write -> {ids, origin}: "task" by the rule of the task, "own" if a person gave it, or "model" if it
      is what the trained model writes, which nobody has checked. */
   function answer() {
     const source = state.word ? parse(state.word) : MODEL.source;
