@@ -207,8 +207,8 @@ def compare(name: str, got: Any, task: Task) -> Verdict:
     mistakes = [mistake for mistake in task.mistakes if mistake.output == name and explains(mistake, got, task)]
     for mistake in mistakes:
         lines += [f"  = {mistake.name}", f"  -> {mistake.question}"]
-    if got.shape != right.shape:
-        lines[1:] = lines[1:] or [f"  {shape_clue(got, right, output)}"]
+    if not mistakes and got.shape != right.shape:
+        lines.append(f"  {shape_clue(got, right, output)}")
     elif not mistakes:
         sizes = {letter: float(SIZES[letter]) for letter in SIZES}
         clues = (ratio_clue(got, right, RATIOS, sizes), transpose_clue(got, right, output))

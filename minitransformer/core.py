@@ -171,15 +171,17 @@ class Layer:
         it is. frozen=False undoes it. Raises ValueError for a name that this layer does not have.
         """
         uses = list(self._named_uses())
+        chosen = [] if names else [parameter for _, parameter in uses]
         for name in names:
-            if not any(f"{use}.".startswith(f"{name}.") for use, _ in uses):
+            found = [parameter for use, parameter in uses if f"{use}.".startswith(f"{name}.")]
+            if not found:
                 known = ", ".join(dict.fromkeys(use.partition(".")[0] for use, _ in uses))
                 raise ValueError(
                     f"there is nothing called {name!r} to freeze in this {type(self).__name__}: it has {known}"
                 )
-        for use, parameter in uses:
-            if not names or any(f"{use}.".startswith(f"{name}.") for name in names):
-                parameter.frozen = frozen
+            chosen += found
+        for parameter in chosen:
+            parameter.frozen = frozen
 
     def zero_grad(self) -> None:
         """Set every gradient to zero: every training step does this before its backward pass."""

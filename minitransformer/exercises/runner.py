@@ -61,14 +61,8 @@ def check(exercise: Exercise, path: Path, limit: float = LIMIT) -> tuple[list[Di
             return [diagnosis_from(row) for row in found["diagnoses"]], found["printed"]
         except subprocess.TimeoutExpired:
             return failed(exercise, f"it was stopped after {limit} s: is there a loop that never ends?"), ""
-        except (
-            OSError,
-            ValueError,
-            TypeError,
-            LookupError,
-            RecursionError,
-        ):  # no answer that `main` wrote
-            pass
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            pass  # no answer that `main` wrote
     how = f"by a signal ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
     said = one_line(errors.last_line)[-SHOWN_OF_ERROR:]
     return failed(exercise, f"its process ended {how} before the check was done. {said}"), ""

@@ -17,8 +17,8 @@ class LoRACache(NamedTuple):
     """The cache of `LoRALinear`; None for the addition while it is merged."""
 
     linear: LinearCache
-    down: LinearCache | None  # x A
-    up: LinearCache | None  # (x A) B
+    down: LinearCache | None  # of x A
+    up: LinearCache | None  # of h B
 
 
 class LoRALinear(Linear):
@@ -27,11 +27,11 @@ class LoRALinear(Linear):
     W and b are those of `base`, which are frozen. A is drawn as PEFT draws it, uniformly within 1 / sqrt(I), and B is
     0, so at first y is what it was.
 
-    Forward    h_nk = sum_i x_ni A_ik      y_no = (x W + b)_no + s sum_k h_nk B_ko
-    Chain      dB_ko = s sum_n h_nk dy_no      dh_nk = s sum_o dy_no B_ko      dA_ik = sum_n x_ni dh_nk
-               dx_ni = sum_o dy_no W_io + sum_k dh_nk A_ik
+    Forward    h_nk = s sum_i x_ni A_ik      y_no = (x W + b)_no + sum_k h_nk B_ko
+    Chain      dB_ko = sum_n h_nk dy_no      dh_nk = sum_o dy_no B_ko      dA_ik = s sum_n x_ni dh_nk
+               dx_ni = sum_o dy_no W_io + s sum_k dh_nk A_ik
                as matrices: dB = s (x A)^T dy, dA = s x^T (dy B^T), dx = dy W^T + s (dy B^T) A^T
-    Remember   x, x A, and the matrices
+    Remember   x, h, and the matrices; s stands where the arrays are narrow
     Check      while B is 0, dA is exactly 0 and dB is not; two adapters with A, B and A M, M^-1 B are one function
 
     Raises ValueError for a rank below 1 or above I or O.
@@ -57,8 +57,9 @@ class LoRALinear(Linear):
         if self.before is not None:
             return y, LoRACache(cache, None, None)
         h, down = linear(x, self.A.data)
+        h *= self.s
         addition, up = linear(h, self.B.data)
-        y += self.s * addition
+        y += addition
         return y, LoRACache(cache, down, up)
 
     def backward(self, dy: xp.ndarray, cache: LoRACache) -> xp.ndarray:  # type: ignore[override]
@@ -66,7 +67,8 @@ class LoRALinear(Linear):
         if cache.down is None or cache.up is None:
             raise ValueError("an adapter that is merged into its matrix has no gradient: unmerge it to train")
         dx = super().backward(dy, cache.linear)
-        dh, dB, _ = linear_backward(self.s * dy, cache.up)
+        dh, dB, _ = linear_backward(dy, cache.up)
+        dh *= self.s
         dx_down, dA, _ = linear_backward(dh, cache.down)
         self.B.add_grad(dB)
         self.A.add_grad(dA)
