@@ -31,8 +31,10 @@ def click_on(page, array, x, y):
     page.settle()  # a page that has become shorter scrolls, and a map that is cut has its middle elsewhere
     page.script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     width, height = page.script("return [arguments[0].offsetWidth, arguments[0].offsetHeight]", canvas)
-    moves = ActionChains(page.driver, duration=0)
-    moves.move_to_element_with_offset(canvas, round(x - width / 2), round(y - height / 2)).click().perform()
+    offset = round(x - width / 2), round(y - height / 2)
+    ActionChains(page.driver, duration=0).move_to_element_with_offset(canvas, *offset).perform()
+    page.settle()  # what the page says of the cell under the pointer has its place before the click is aimed
+    ActionChains(page.driver, duration=0).move_to_element_with_offset(canvas, *offset).click().perform()
     page.settle()
 
 
