@@ -48,6 +48,7 @@ GROUPS = {
         "init": "copy the lessons and exercises to a folder of your own",
     },
     "Train and use": {
+        "evaluate": "find the perplexity of a language model on a text",
         "summary": "show the layers, shapes and parameters of a model",
         "devices": "list the available devices: the CPU, and NVIDIA GPUs",
     },
@@ -62,7 +63,7 @@ GROUPS = {
 COMMANDS = tuple(name for group in GROUPS.values() for name in group)
 # the commands that draw random numbers, and those that compute on a GPU, too; `train` has a --seed of its own
 WITH_SEED = ("generate", "explore", "gradcheck", "sharpness")
-WITH_BACKEND = ("train", "generate", "translate", "gradcheck", "sharpness", "bench", "experiment")
+WITH_BACKEND = ("train", "generate", "translate", "evaluate", "gradcheck", "sharpness", "bench", "experiment")
 
 # errors that bad input or the system causes; they get one line and exit status 2
 INPUT_ERRORS = (

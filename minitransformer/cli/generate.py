@@ -244,11 +244,11 @@ def choose_tokens(arguments: argparse.Namespace) -> Greedy | Sampling:
     return Sampling(np.random.default_rng(arguments.seed), temperature, top_k, top_p)
 
 
-def encode(tokenizer: Tokenizer, text: str) -> np.ndarray:
+def encode(tokenizer: Tokenizer, text: str, name: str = "the prompt") -> np.ndarray:
     """The ids of a prompt, or of a part of it. Raises ValueError, which names the characters that are unknown."""
     if isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
         unknown = dict.fromkeys(character for character in text if character not in tokenizer.characters)
         if unknown:
             names = ", ".join(map(repr, unknown))
-            raise ValueError(f"the prompt has characters that the training text did not have: {names}")
+            raise ValueError(f"{name} has characters that the training text did not have: {names}")
     return tokenizer.encode(text)

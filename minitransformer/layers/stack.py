@@ -80,6 +80,12 @@ class LayerStack(Layer):
             x, cache_norm = self.norm.forward(x)
         return x, StackCache(caches, cache_norm)
 
+    def __call__(self, x: xp.ndarray, *context: Any, **options: Any) -> xp.ndarray:
+        """As `forward`, without the caches: those of one layer are dropped before the next one makes its own."""
+        for layer in self.layers:
+            x = layer(x, *context, **options)
+        return x if self.norm is None else self.norm(x)
+
     def backward(self, dy: xp.ndarray, cache: StackCache) -> Any:
         """dy (B, T, C) -> dx (B, T, C)."""
         if self.norm is not None:

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "gradcheck": ["relu"],
     "bench": ["tiny"],
     "generate": ["x"],
+    "evaluate": ["x", "--text", "y"],
     "sharpness": ["x"],
     "translate": ["x", "y"],
     "init": ["course"],

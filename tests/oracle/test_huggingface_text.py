@@ -1,8 +1,13 @@
 """Text that `transformers` generates from a folder equals ours, and the files that it saves become the same weights."""
 
+import json
+import math
+
 import pytest
 
+from minitransformer.evaluation import strided_windows, windowed_loss
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer, load_text_model
+from tests.cli.run import run
 from tests.tokenizers.texts import TEXTS
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -71,3 +76,40 @@ def test_bfloat16_tensors_in_memory_are_converted_as_torch_does(folder):
         model = transformers.GPT2LMHeadModel.from_pretrained(folder).to(torch.bfloat16)
     ours = model_from_huggingface(model.state_dict(), model.config.to_dict())
     assert (ours.embedding.tokens.E.data == model.transformer.wte.weight.detach().float().numpy()).all()
+
+
+@pytest.mark.parametrize(("max_length", "stride"), [(64, 32), (64, 64), (50, 7), (64, 63), (64, 2)])
+def test_perplexity_equals_that_of_the_example_in_their_documentation(folder, max_length, stride, tmp_path, capsys):
+    text = "".join(TEXTS.values())[:900]
+    (tmp_path / "my.txt").write_text(text, "utf8")
+    options = ("--max-length", max_length, "--stride", stride, "--json")
+    status, out, _ = run(capsys, "evaluate", folder, "--text", tmp_path / "my.txt", *options)
+    with quiet():
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder).double().eval()
+        ids = transformers.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt").input_ids
+    theirs = their_perplexity(model, ids, max_length, stride)
+    ours = load_huggingface(folder, dtype="float64")
+    nats = windowed_loss(ours, ids[0].numpy(), strided_windows(ids.shape[1], max_length, stride))
+    assert math.exp(nats) == pytest.approx(theirs, rel=1e-9)
+    assert status == 0
+    assert json.loads(out.splitlines()[-1])["nats"] == pytest.approx(math.log(theirs), rel=1e-6)  # in float32
+
+
+def their_perplexity(model, ids, max_length, stride):
+    """The loop of "Perplexity of fixed-length models" in the documentation of transformers."""
+    total, count, previous_end = 0.0, 0, 0
+    for begin in range(0, ids.shape[1], stride):
+        end = min(begin + max_length, ids.shape[1])
+        new = end - previous_end
+        window = ids[:, begin:end]
+        labels = window.clone()
+        labels[:, :-new] = -100
+        with torch.no_grad():
+            logits = model(window).logits  # their own loss would round these to float32
+        loss = torch.nn.functional.cross_entropy(logits[0, :-1], labels[0, 1:], ignore_index=-100)
+        terms = (labels != -100).sum().item() - 1  # the labels are shifted inside
+        total, count = total + loss.item() * terms, count + terms
+        previous_end = end
+        if end == ids.shape[1]:
+            break
+    return math.exp(total / count)

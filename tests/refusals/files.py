@@ -125,6 +125,23 @@ PROMPTS = [
 ]
 
 
+def perplexity(wrong, path, text, *options):
+    """A case of a model that is to predict a text."""
+    return command("evaluate", wrong, "evaluate", path, "--text", text, *options)
+
+
+PERPLEXITIES = [
+    perplexity("a model that translates", "translator.safetensors", "my.txt"),
+    perplexity("a model without a tokenizer", "mute.safetensors", "my.txt"),
+    perplexity("a text that is missing", "gpt.safetensors", "missing.txt"),
+    perplexity("a text that is empty", "gpt.safetensors", "empty.txt"),
+    perplexity("a character that the model lacks", "gpt.safetensors", "config.json"),
+    perplexity("a window longer than the model reads", "gpt.safetensors", "my.txt", "--max-length", 10**6),
+    perplexity("a window of one token", "gpt.safetensors", "my.txt", "--max-length", 1),
+    perplexity("a stride of 1", "gpt.safetensors", "my.txt", "--stride", 1),
+]
+
+
 def sharpness(wrong, path, *options):
     """A case of the eigenvalues of a model."""
     return command("sharpness", wrong, "sharpness", path, *options)
@@ -242,4 +259,4 @@ FROM_THE_LIBRARY = [
     Case("save_checkpoint", "a full disk", call=lambda: save_checkpoint("m", gpt()), raises=OSError, patch=disk_full),
 ]
 
-CASES = [*TEXTS, *MODELS, *PROMPTS, *EIGENVALUES, *TRANSLATIONS, *PAGES, *FROM_THE_LIBRARY]
+CASES = [*TEXTS, *MODELS, *PROMPTS, *PERPLEXITIES, *EIGENVALUES, *TRANSLATIONS, *PAGES, *FROM_THE_LIBRARY]

@@ -1,0 +1,88 @@
+"""`minitransformer evaluate`: the perplexity of a language model on a text."""
+
+import argparse
+import math
+from typing import Any
+
+from minitransformer.checks import check_integer
+from minitransformer.cli.generate import encode
+from minitransformer.cli.saved import load_model
+from minitransformer.evaluation import strided_windows, windowed_loss
+from minitransformer.interop import is_huggingface_folder, load_text_model
+from minitransformer.models import GPT
+from minitransformer.recipes.run import to_json_line
+from minitransformer.system.files import read_text
+from minitransformer.system.progress import tqdm
+from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
+
+DESCRIPTION = """\
+Print how well a language model predicts a text: its perplexity, the exponential of the mean loss of a token. With a
+perplexity of 20 it is as unsure of the next token as if it chose among 20 that are equally likely.
+
+  minitransformer evaluate path/to/gpt2 --text wiki.txt        a GPT-2 saved by Hugging Face
+  minitransformer evaluate runs/shakespeare --text sonnets.txt
+  minitransformer evaluate path/to/gpt2 --text wiki.txt --stride 1024      fast, and a higher perplexity
+
+A model reads only so many tokens at a time, and predicts a token better the more of the text before it has been read.
+So the windows overlap: each begins --stride tokens after the one before, and only the tokens that are new in it count.
+A smaller stride gives every token more to read before it, and takes longer. The windows, and the weights with which
+their losses are averaged, are those of the example in Hugging Face's documentation.
+
+Models with different tokenizers cannot be compared by their perplexity, because the tokens of one may be ten times as
+long as those of another. Bits per character can be: the bits that the model needs for the whole text, by its length.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of a run, a checkpoint, a model file or a folder of a GPT-2")
+    parser.add_argument("--text", metavar="FILE", required=True, help="the text, in UTF-8")
+    parser.add_argument(
+        "--max-length", type=int, metavar="N", help="tokens in a window (default: as many as the model reads)"
+    )
+    parser.add_argument(
+        "--stride", type=int, metavar="N", help="tokens from one window to the next (default: half of a window)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compute the loss window by window, and print what it means."""
+    model, tokenizer = open_model(arguments.run)
+    longest = model.config.max_len
+    max_length = check_integer("--max-length", longest if arguments.max_length is None else arguments.max_length, 2)
+    if max_length > longest:
+        raise ValueError(
+            f"--max-length must be at most {longest:,}, the tokens that this model reads, got {max_length}"
+        )
+    stride = max(2, max_length // 2) if arguments.stride is None else arguments.stride
+    text = read_text(arguments.text)
+    ids = encode(tokenizer, text, "the text")
+    windows = strided_windows(len(ids), max_length, stride)
+    with tqdm(windows, unit="window", disable=None) as progress:
+        nats = windowed_loss(model, ids, progress)
+    bits = nats / math.log(2) * len(ids) / len(text)
+    result: dict[str, Any] = {"tokens": len(ids), "characters": len(text), "windows": len(windows), "nats": nats}
+    result |= {"perplexity": math.exp(nats) if nats < 700 else math.inf, "bits_per_character": bits}
+    print(
+        f"{'text':<20} {len(text):,} characters, {len(ids):,} tokens",
+        f"{'windows':<20} {len(windows):,}, of at most {max_length:,} tokens, {stride:,} apart",
+        f"{'loss':<20} {nats:.4f} nats per token",
+        f"{'perplexity':<20} {result['perplexity']:.6g}",
+        f"{'bits per character':<20} {bits:.4f}",
+        sep="\n",
+    )
+    if arguments.json:
+        print(to_json_line(result))
+    return 0
+
+
+def open_model(run: str) -> tuple[GPT, Tokenizer]:
+    """A language model and its tokenizer. Raises ValueError for any other model."""
+    if is_huggingface_folder(run):
+        loaded = load_text_model(run)
+        return loaded.model, loaded.tokenizer
+    model, metadata = load_model(run, "shakespeare")
+    if not isinstance(model, GPT) or "tokenizer" not in metadata:
+        kind = f"a {type(model).__name__}" + ("" if "tokenizer" in metadata else " without a tokenizer")
+        raise ValueError(f"{run} is {kind}, and evaluate takes language models: GPTs with a tokenizer")
+    return model, tokenizer_from_dict(metadata["tokenizer"])

@@ -1,0 +1,74 @@
+"""The loss on a text that is longer than a model reads: in overlapping windows, of which only new tokens count.
+
+The windows and their weights are those of the example in Hugging Face's documentation, "Perplexity of fixed-length
+models", so that the perplexities can be compared. There a window's weight is the number of its new tokens minus 1, and
+so it is here: that is the number that the first window scores, because nothing predicts its first token, while later
+windows score one token more than their weight says.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from minitransformer.backend import to_device
+from minitransformer.checks import check_batch_of_ids, check_integer
+from minitransformer.functional import causal_mask, cross_entropy
+from minitransformer.layers.losses import most_logits
+from minitransformer.models.gpt import GPT
+
+
+class Window(NamedTuple):
+    """Tokens `start` to `end` of a text, of which those from `new` on were in no earlier window."""
+
+    start: int
+    new: int
+    end: int
+
+
+def strided_windows(length: int, max_length: int, stride: int) -> list[Window]:
+    """Windows of `max_length` tokens, a `stride` apart, over a text of `length` tokens; the last one may be shorter.
+
+    Raises ValueError for a text of fewer than 2 tokens, and unless 2 <= stride <= max_length: with a stride of 1 every
+    window but the first would have the weight 0.
+    """
+    if length < 2:
+        raise ValueError(f"the text must have at least 2 tokens, got {length}: nothing predicts the first one")
+    if not 2 <= check_integer("stride", stride) <= check_integer("max_length", max_length):
+        raise ValueError(f"stride must be from 2 to the length of a window, {max_length}, got {stride}")
+    last = max(0, -(-(length - max_length) // stride))  # the number of the first window that reaches the end
+    ends = [0, *(min(i * stride + max_length, length) for i in range(last + 1))]
+    return [Window(i * stride, ends[i], ends[i + 1]) for i in range(last + 1)]
+
+
+def windowed_loss(model: GPT, ids: np.ndarray, windows: Iterable[Window]) -> float:
+    """Mean cross-entropy in nats of a text's ids (T,) in `windows`; its exponential is the perplexity.
+
+    No caches are kept, and logits are made for new tokens alone, a block at a time. Every id counts, also that of PAD.
+    Raises IndexError or ValueError for ids or windows that the model cannot read, and for a loss that is not finite.
+    """
+    total, weights = 0.0, 0
+    for start, new, end in windows:
+        weight = end - new - 1
+        total += weight * _loss(model, ids[start:end], end - max(new, start + 1)) if weight else 0.0
+        weights += weight
+    if not math.isfinite(total):
+        raise ValueError(
+            f"the model computes NaN or infinity: its weights are too large for {model.output.E.data.dtype}"
+        )
+    return total / weights
+
+
+def _loss(model, ids, count):
+    """The mean loss of the last `count` of ids (T,)."""
+    check_batch_of_ids("ids", ids[None], model.config.vocab_size, model.config.max_len)
+    total, size = 0.0, max(1, most_logits() // model.config.vocab_size)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported above
+        mask = causal_mask(len(ids)) if model.config.needs_causal_mask else None
+        y = model.blocks(model.embedding(ids[None]), mask)[0, -count - 1 : -1]
+        for rows in (slice(first, first + size) for first in range(0, count, size)):
+            targets = ids[-count:][rows]
+            loss, _ = cross_entropy(model.output(y[rows]), to_device(targets), pad=-1, overwrite=True)
+            total += float(loss) * len(targets)
+    return total / count
