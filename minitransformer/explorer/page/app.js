@@ -114,7 +114,7 @@ const App = (() => {
   /* --- tokens --- */
 
   function tokenText(id) {
-    const text = MODEL.tokens[id] ?? "?";
+    const text = (isFirst() && Strings.home.special[id]) || (MODEL.tokens[id] ?? "?");
     return text === " " ? "␣" : text;
   }
 
@@ -286,13 +286,13 @@ const App = (() => {
   function label(array, axis, index, short = false) {
     const letter = array.letters[axis], { rows, keys } = array.place, { machine } = made;
     const read = (sequence) => tokenText(machine.data(`${sequence}.ids`)[index]);
-    const cut = (text) => (short && text.length > 5 ? `${text.slice(0, 4)}…` : text);
+    const cut = (text, most = 5) => (short && text.length > most ? `${text.slice(0, most - 1)}…` : text);
     if (letter === "w") return cut(tokenText(index));
     if (array.role === "input") return String(index);
     if (letter === "i") return cut(read(keys));
     if (letter !== "t") return String(index);
     const writes = rows === "target" && index >= machine.firstRow; // the rows of a prompt write nothing that counts
-    return cut(writes ? `${read(rows)}→${tokenText(machine.data("output.ids")[index])}` : read(rows));
+    return writes ? cut(`${read(rows)}→${tokenText(machine.data("output.ids")[index])}`, isFirst() ? 7 : 5) : cut(read(rows));
   }
 
   /* What the place of the arrays is called that belong to the whole model. */
@@ -335,7 +335,8 @@ const App = (() => {
   /* --- the frame --- */
 
   /* Somebody who has just come needs no settings yet. */
-  const quiet = () => ["home", "tour"].includes(state.view) || Boolean(state.embed);
+  const isFirst = () => ["home", "tour"].includes(state.view);
+  const quiet = () => isFirst() || Boolean(state.embed);
 
   function header() {
     const links = Object.entries(Strings.views).map(([view, text]) => element("a", {

@@ -12,12 +12,11 @@ const Heatmap = (() => {
 
   /* heatmap({name, values, select(flat), enter(), selected, summary(flat), compact, width, what, label, kind}) -> element.
      What is not given is that of the array `name`; `what` its numbers are is read in the label. `compact` is a picture without
-     labels and numbers. Arrow keys and a click select, and Enter calls `enter`. With open(flat), a click and Enter open instead,
+     labels and numbers. Another `array` may stand for a part of it. Arrow keys and a click select, and Enter calls `enter`. With open(flat), a click and Enter open instead,
      and without select the arrow keys only move a frame. summary(flat) of a cell is also written to the element `output`. With
      `abreast`, heads stand side by side, even if that makes them small. */
   function heatmap(given) {
-    const { name, compact = false, open } = given;
-    const array = App.machine.get(name);
+    const { name, compact = false, open, array = App.machine.get(name) } = given;
     const { kind = Show.kind(array), what = Strings.legend[kind] } = given;
     const options = { kind, values: given.values ?? App.machine.data(name), summary: (flat) => App.cellSummary(name, flat), ...given };
     options.label ??= Strings.heatmap[compact ? "picture" : "label"](Show.nameText(name), array.shape, what, open);

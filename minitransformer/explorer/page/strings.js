@@ -96,7 +96,7 @@ const Strings = {
     unchecked: "not checked",
     likely: "the most likely",
     percent: (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`),
-    legend: (unit) => `The thicker a line, the more the written ${unit} looks at the ${unit} that was read. Choose a written ${unit} to see its weights.`,
+    legend: (unit) => `The thicker a line, the more a written ${unit} looks at one that was read. Choose one to see its weights.`,
     arcs: (unit) => `How much each written ${unit} looks at each ${unit} that was read`,
     ordinal: (n, all) => (n === all - 1 && n > 0 ? "last" : ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"][n] ?? `${n + 1}th`),
     looks: (unit, letter, place, percent, at, where) => `${letter}, the ${place} ${unit} written, looks ${percent} at ${at}, the ${where} ${unit} read.`,
@@ -104,7 +104,7 @@ const Strings = {
     again: "Write it again",
     another: "Try another",
     start: "See how it learns: follow one gradient home",
-    gradient: "The gradient of a number says how fast the loss grows when that number grows; the loss measures how wrong the model is.",
+    gradient: "The gradient of a number: how fast the loss (how wrong the model is) grows with it.",
     attention: "Attention",
     mean: "average of its heads",
     links: { cell: "Every number", train: "Train it", break: "Break it" },
@@ -171,7 +171,7 @@ const Strings = {
     mu: "mean", sigma: "standard deviation", x_hat: "normalized input", gamma: "gain", beta: "shift",
     m: "largest score of a row", n: "sum under the fraction", dp_mean: "mean of dp, weighted by p",
     dx_hat_mean: "mean of the row", dx_hat_x_hat_mean: "mean of the products with x̂",
-    "embedding.x": "embedding plus position", "norm.x": "input plus sub-layer", "norm.y": "normalized output",
+    "embedding.x": "embedding plus position", "norm.x": "input of the norm", "norm.y": "normalized output",
     "output.y": "decoder’s output", "output.z": "logit", "output.m": "largest logit of a row", "output.p": "probability",
     "output.p_star": "wanted probability", "output.share": "share in the loss", "output.loss": "loss of a row",
   },
@@ -505,81 +505,79 @@ const Strings = {
     progress: "Stations",
     at: (n, all, name) => `${n} of ${all}: ${name}`,
     question: "Question",
-    first: "Answer first, or press “Show me”.",
+    first: "Answer first.",
     signs: { negative: "negative", zero: "zero", positive: "positive" },
     estimate: "My estimate",
     truth: (truth) => `It is: ${truth}.`,
     agree: (truth) => `Right: ${truth}.`,
     differ: (mine, truth) => `You said: ${mine}. It is: ${truth}.`,
     close: (mine, truth) => `You said ${mine}, and it is ${truth}: very close.`,
-    sign: (mine, truth) => `You said ${mine}: the sign is right, and the number is ${truth}.`,
-    far: (mine, truth) => `You said ${mine}, and it is ${truth}.`,
-    here: (name, word) => `${name}, ${word}`,
-    asked: (name, word) => `Asked, in the frame: ${name}, ${word}`,
-    labels: (row) => `${row}: this row has read what is left of the arrow, and must write what is right of it. bos: start; eos: end. Stripes: negative.`,
+    here: (name, word, head) => `${name}, ${word}${head ? `, ${head}` : ""}`,
+    asked: (...what) => `Asked, in the frame: ${Strings.tour.here(...what)}`,
     map: "Where the gradient is",
-    direction: "The decoder. Forward runs upwards; the gradient comes down.",
-    details: "As the model computes it, from the logits z",
+    direction: "The decoder, which writes: forward is up, backward down.",
     indices: { h: "head", t: "row", i: "letter that is read", c: "feature", d: "feature of a head", f: "hidden feature", w: "letter that may be written" },
-    set: "This is my estimate", show: "Show me", back: "Back", next: "Next", see: "See it in the Numbers view", play: "Try others",
-    lesson: (file) => `lesson ${file.slice(0, 2)}, on ${Strings.tour.lessons[file]}`,
-    lessons: {
-      "01_derivatives": "derivatives", "02_linear_relu": "linear layers", "03_softmax_cross_entropy": "softmax and cross-entropy",
-      "06_attention_backward": "attention’s backward pass", "10_layer_norm": "layer norm", "11_residuals": "residuals", "13_adam_noam": "optimizers",
-    },
-    percent: (p) => `${(100 * p).toFixed(1)} %`,
-    quotient: (h, quotient, gradient) => `h = ${h}: the quotient is ${quotient}, and the gradient ${gradient}.`,
-    stepped: (rate, before, one, last, steps) => `η = ${rate}: the loss goes from ${before} to ${one} in one step, and to ${last} in ${steps}.`,
+    set: "This is my estimate", show: "Show me", back: "Back", next: "Next", see: "See it in the Numbers view",
     letter: (token, n) => `“${token}” (letter ${n})`,
+    take: (count) => (count === 1 ? "Take one step" : `Take ${count}`),
+    taken: (n, first, now) => (n === 0 ? `No step yet: the loss is ${first}.` : `After ${n} ${n === 1 ? "step" : "steps"}, the loss has gone from ${first} to ${now}.`),
+    likely: "How likely each right letter is (✓: the most likely one)",
 
-    loss: {
-      name: "the loss", lesson: "03_softmax_cross_entropy",
-      intro: ({ home }) => "The gradient of a number says how fast the loss grows when that number grows; dz means dLoss/dz. "
-        + `We follow one gradient from the loss back to a weight. That weight is home: ${home}, which helps to make the queries of cross-attention.`,
+    learning: {
+      name: "learning", lesson: "13_adam_noam", formula: "each number ← the number − 0.1 · its gradient",
+      text: ({ count, fresh }) => `${fresh ? "Here the same model has learned nothing yet. " : ""}The loss says how wrong it is; a gradient, how fast the loss grows when a number grows. `
+        + `So in one step, each of its ${count} numbers moves a little against its gradient.`,
+      ask: ({ word }) => `Take a step, and a few more. How many does it need until it writes “${word}”?`,
+      options: { few: "up to 10", some: "11 to 50", more: "more than 50" },
+      why: ({ n, steps, count }) => `After ${n ? `${n}, each right letter is the most likely one` : `${steps}, it still does not write it`}. `
+        + `But where do gradients come from? We follow one home, to one of the ${count} numbers: it helps to decide which letter the model looks at.`,
+    },
+    forward: {
+      name: "forward", lesson: "03_softmax_cross_entropy",
       short: ({ p }) => ["loss = −log p", `= −log ${p}`],
-      text: ({ row, right, percent, smooth }) => `In the row ${row}, the model must write “${right}”, and gives it ${percent}. The loss of the row is `
-        + (smooth ? "−log of what it gives, averaged over the smoothed labels." : "−log of this."),
-      ask: () => "How much is it? A probability of 100 % costs 0, and one of 50 % costs 0.69.",
+      text: ({ row, read, right }) => `First forward, with the trained model. It works in rows, one for each letter to be written. The row ${row} has read “${read}” and must write “${right}”: how likely is that?`,
+      captions: ({ C, head, heads, read, right, percent }) => [
+        `1. “${read}” and its place become ${C} numbers: the row`, `2. Attention (here ${head} of ${heads}): how much it looks at each letter read, to fetch numbers there`,
+        "3. The row a few sums later, with what was fetched", "4. The row times each letter’s row in a table E, added up: its logit z", `5. Softmax makes them probabilities p: “${right}” has ${percent}`,
+      ],
+      ask: ({ smooth, rows }) => `The loss of the row is −log p${smooth ? ", averaged over the smoothed labels" : ""}; the loss of the model is the mean over its ${rows} rows. `
+        + "How much is it here? 100 % costs 0, and 50 % costs 0.69.",
       why: () => "Halving the probability always costs 0.69 more.",
     },
     logits: {
       name: "the logits", lesson: "03_softmax_cross_entropy",
-      text: () => "Softmax and −log have a short derivative together: what the model says minus what is right, times the share of this row in the mean loss (1 over the number of rows).",
+      text: ({ rows }) => `Now backward. dz is the gradient of a logit z. It is what the model says, minus what is right, times 1/${rows}: the share of the row in the mean.`,
       ask: ({ right }) => `What is the sign of dz for the right letter, “${right}”?`,
-      but: () => "It is positive for letters that should become less likely, and near 0 once the model is sure.",
-      why: ({ p, goal }, [right]) => `p = ${p}, and it should be ${goal}. Descent goes against the gradient, so this logit `
+      but: () => "It is positive for letters that should become less likely.",
+      why: ({ p, goal }, [right]) => `p = ${p}, and it should be ${goal}. A step goes against the gradient, so this logit `
         + `${{ negative: "rises", zero: "stays", positive: "falls" }[right]}.`,
     },
     norm: {
       name: "the norm", lesson: "10_layer_norm",
-      text: () => "Forward, each row was compared with the rows of E, so E turns dz back into a gradient of the row. The norm had taken the row’s mean and size away; "
-        + "backward it takes two means away, that of dx̂ and that of dx̂ times x̂.",
-      ask: ({ C, before }) => `The ${C} numbers of dx̂ in this row have the sum ${before}. What is the sum of those of dx?`,
-      but: ({ before }) => `It is ${before} on arrival, so it is a fair thought that something is left.`,
-      why: ({ after }, [right]) => (right === "zero" ? "Adding the same to all features only moves their mean, and the norm takes the mean away."
+      short: ({ C }) => [`x̂ = (x − mean of the ${C} x) / size`, "dx = (dx̂ − mean of dx̂ − x̂ · mean of dx̂ x̂) / size"],
+      text: ({ C }) => `Before a row is compared with E, a norm gives its ${C} numbers x the mean 0 and one size: they become x̂. E turns dz into dx̂, the gradients of x̂, and the norm turns these into dx.`,
+      ask: ({ C, before }) => `The ${C} numbers dx̂ sum to ${before}. What do the ${C} numbers dx sum to?`,
+      why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} x, and their mean grows by 1 as well: x̂ stays, and so does the loss. What changes nothing has the gradient 0.`
         : `It is ${after}. With the right formula it would be 0: a mistake must be planted.`),
     },
     residual: {
       name: "the residual", lesson: "11_residuals",
-      text: () => "The row went through the feed-forward network, and around it. Each road brings a gradient back, and where roads meet, gradients add.",
+      text: () => "Before that, the row went through a small network (feed-forward) and around it, and both were added. Each road brings a gradient back, and where roads meet, gradients add.",
       ask: () => "Which road brings more of this number?",
       options: { around: "the one around", equal: "both the same", through: "the one through the network" },
-      but: () => "It is a fair thought: the road around is never shut, and the other can be the wider one, where its weights are large.",
-      why: ({ around, through }) => `Around it come ${around}, and through it ${through}. If the network brought nothing, the first would still arrive whole.`,
+      why: ({ around, through }) => `Around it come ${around}, and through it ${through}. Even if the network brought nothing, the first would arrive whole.`,
     },
     price: {
       name: "the price", lesson: "06_attention_backward",
-      text: () => "Further back, behind W_o, the gradient reaches what attention fetched: o, the mean of the values v, weighted by the attention weights p. "
-        + "dp is the price of looking at a letter: how the loss changes with more weight there, and no less elsewhere.",
-      ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key} of the source?`,
-      but: () => "A price is positive where a letter leads away from the right answer, and negative where it leads to it.",
+      text: () => "Now attention. It had fetched o: the numbers v of each letter, times the weight p with which the row looks there. So dp is the price of looking: how the loss changes with more weight there.",
+      ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key}?`,
+      but: () => "A price is positive where a letter leads away from the right answer.",
       why: ({ price }, [right]) => `dp is ${price}: more weight there, by itself, `
         + `${{ negative: "lowers", zero: "does not change", positive: "raises" }[right]} the loss.`,
     },
     score: {
       name: "the score", lesson: "06_attention_backward",
-      text: () => "The weights in a row sum to 1, so more for one letter means less for the others. So the softmax compares each price with the "
-        + "mean of the prices, weighted by p. A letter with weight 0 cannot change anything: hence the factor p.",
+      text: () => "The weights p are a softmax of scores s, so they sum to 1: more for one letter is less for the others. What counts is how far a price is from the mean price, times p.",
       ask: ({ key, p, dp, mean, terms }) => `${key} has p = ${p} and dp = ${dp}. The mean, weighted by p, is ${terms} = ${mean}. `
         + "What is ds, the gradient of its score?",
       why: ({ alone, below, p }) => (alone ? "There is one letter only. It has all the weight, whatever its score is."
@@ -587,53 +585,51 @@ const Strings = {
     },
     query: {
       name: "the query", lesson: "06_attention_backward",
-      text: () => "A score is a query times a key. So each letter pulls at the query along its own key, as hard as its ds says.",
+      text: () => "A score is a query q (what the row looks for) times a key k (what the letter offers). So each letter pulls at the query along its key, as hard as its ds says.",
       ask: () => "Which letter pulls hardest at this number of the query?",
       options: { none: "none" },
-      but: ({ names, pulls }, guess) => (guess === "none" ? "Their pulls do cancel if all keys are alike."
+      but: ({ names, pulls }, guess) => (guess === "none" ? "Some do pull."
         : `${names[guess]} pulls with ${pulls[guess].pull}: its ds is ${pulls[guess].ds}, and its key has ${pulls[guess].k} here.`),
       why: ({ pulls }, [right]) => (right === "none" ? "All ds of the row are 0."
         : `The pull is ${pulls[right].pull}: ds = ${pulls[right].ds} times k = ${pulls[right].k}, divided by √D.`),
     },
     weight: {
       name: "the weight", lesson: "02_linear_relu",
-      text: () => "One W_q made the queries of all rows, so its gradient is a sum over rows: what went in, x, times what came back, dq.",
-      ask: ({ rows }) => `How many of the ${rows} rows add something to the gradient of this one weight?`,
+      text: ({ home }) => `Home. Each query is its row x times one table of numbers, W_q, and ours is W_q[${home}]. It serves all rows, so its gradient is a sum over them: what went in, x, times what came back, dq.`,
+      ask: ({ rows }) => `How many of the ${rows} rows add something to the gradient of this one number?`,
       options: { none: "none", one: "only one", more: "more than one" },
-      but: () => "We did follow one row. All of them used this weight, but a row whose dq is 0 adds nothing.",
+      but: () => "A row adds something unless its dq is 0.",
       why: ({ count, rows, row, own, sum }) => `${count} of ${rows}: ${row} adds ${own}, and the sum is ${sum}.`,
     },
     nudge: {
       name: "a witness", lesson: "01_derivatives",
       formula: "dW ≈ (L(W + h) − L(W − h)) / 2h",
-      text: ({ gradient }) => `Is ${gradient} right? Ask the forward pass alone: add h to this one weight, subtract it, and see how the loss changes.`,
+      text: ({ gradient }) => `Is ${gradient} right? Ask the forward pass alone: add h to this one number, subtract it, and see how the loss L changes.`,
       ask: () => "Which h gives the quotient that is closest to the gradient?",
       options: { 1: "h = 1", 0.00001: "h = 0.00001", "1e-12": "h = 10⁻¹²" },
-      but: () => "A large h does stand out from rounding, and a small one does keep to the straight line.",
       why: ({ errors }) => `The three are off by ${errors[0]}, ${errors[1]} and ${errors[2]}. A large h meets the curve of the loss, a small one rounding.`,
     },
     step: {
       name: "a step", lesson: "13_adam_noam",
       formula: "L(w − η dw)",
-      text: ({ count }) => `Now from the beginning, with untrained weights: all ${count} of them take one step against their gradients.`,
-      ask: ({ loss }) => `The loss is ${loss}. Which step size η lowers it most?`,
+      text: ({ count }) => `At the start, all ${count} numbers w took steps against their gradients dw. The size of a step was η = 0.1: was that a good one?`,
+      ask: ({ loss }) => `The loss was ${loss}. With which size does one step lower it most?`,
       options: { 0.01: "η = 0.01", 0.1: "η = 0.1", 10: "η = 10" },
-      but: ({ lower }) => `A short step is safe, and a long one brave; here the loss falls with ${lower} of the three.`,
       why: ({ after }) => `They lead to ${after[0]}, ${after[1]} and ${after[2]}. A gradient holds near its own weights only, and a long step leaves them.`,
     },
     end: {
       name: "home",
       title: "The way home",
-      text: (count) => `${count} numbers on one road from the loss to a weight. Each is the one above it times a factor, plus what other roads bring.`,
+      text: (count) => `${count} numbers on one road from the loss home. Each is the one above it times a factor, plus what other roads bring.`,
       number: "number", factor: "factor", value: "gradient", again: "Once more",
       times: (factor) => `× ${factor}`,
-      product: (product, sum, agrees) => `The factors multiply to ${product}: that is what this one road brings. `
+      product: (product, sum, agrees) => `The factors multiply to ${product}, what this one road brings. `
         + `The whole gradient, ${sum}, is the sum over all roads${agrees ? "." : ", and the others outweigh this one."}`,
       doors: ["The lessons", "The sitting"],
       lead: [
         "repeats such steps until the model can write.", "plants a mistake in such a line, and asks who will notice.",
-        "derive each of these lines: “minitransformer lesson” lists them in a terminal.",
-        "lets you write all of it yourself: “minitransformer sit” in a terminal.",
+        "derive each of these lines (in a terminal: “minitransformer lesson”).",
+        "lets you write all of it yourself (“minitransformer sit”).",
       ],
     },
   },

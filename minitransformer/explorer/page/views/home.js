@@ -3,7 +3,7 @@ const HomeView = (() => {
   "use strict";
 
   const { element } = Dom;
-  const text = Strings.home;
+  const text = Strings.home, name = (id) => App.tokenText(id);
   const COLUMN = 100; // units of the picture that a letter is wide
   const MOST_LIKELY = 3, LONG = 30; // texts that a heading has no room for
   let written = ""; // what has been written before the reader's eyes: it moves once
@@ -16,10 +16,10 @@ const HomeView = (() => {
     figure.classList.toggle("writing", key !== written);
     written = key;
     content.append(
-      element("h1", {}, text.heading(count(), does(shown))), figure,
+      element("h1", {}, text.heading(count(), does(shown))), figure, Dom.note(text.gradient),
       element("div", { class: "go" },
         to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
-        Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })), Dom.note(text.gradient),
+        Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })),
       element("form", { class: "others", "aria-label": Strings.input.legend, onsubmit: (event) => event.preventDefault() },
         App.field("word", text.another), Models.note(), heads(),
         element("span", {}, Object.entries(text.links).map(([view, words]) => to(view, words)))));
@@ -109,7 +109,6 @@ const HomeView = (() => {
 
   const tileClass = (id) => (name(id).length > 2 ? "tile long" : "tile");
   const unit = () => text.units[MODEL.separator ? 1 : 0];
-  const name = (id) => text.special[id] ?? App.tokenText(id);
 
   function sentence(keys, letters, t) {
     const { id, looks } = letters[t];

@@ -5,7 +5,7 @@ const Stations = (() => {
 
   const NUDGES = [1, 1e-5, 1e-12];
   const RATES = [0.01, 0.1, 10]; // of one step down the gradient
-  const STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
+  const FEW = 10, STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
   const ZERO = 1e-12;
   const SIGNS = ["negative", "zero", "positive"];
   const sign = (x, zero = ZERO) => (Math.abs(x) < zero ? "zero" : x > 0 ? "positive" : "negative");
@@ -68,29 +68,37 @@ const Stations = (() => {
 
   const slopes = (machine, way) => way.slice(1).reduce((all, cell, n) => all * slope(machine, way[n], cell), 1);
 
-  /* {cell, before}: the number, and the parts of arrays that the question needs; `facts` for the texts; and what is asked:
-     `options` with those that are `right`, or a `number` between two others. */
+  /* {cell, before}: the number, and the arrays that the question needs, or the parts of them with the `first` indices; `facts`
+     for the texts; and what is asked: `options` with those that are `right`, or a `number` between two others. */
   const ALL = {
-    loss({ machine, rows, t, cell, part, at, dW, right }) {
+    learning() {
+      const { weights, twin, cell } = beginning(), run = descend(twin, RATES[1], STEPS), n = run.firstRight;
+      const facts = { fresh: weights === "untrained", count: count(twin), word: App.words(App.answer().ids), n: n < 0 ? null : n, steps: run.steps };
+      return { cell, weights, facts, options: ["few", "some", "more"], right: [n < 0 ? "more" : n > FEW ? "some" : "few"], run };
+    },
+    forward({ machine, cross, rows, t, h, C, cell, at, right }) {
       const number = at("output.loss", t), p = rows[t].probability, short = Math.abs(number + Math.log(p)) < ZERO;
-      const facts = { right, p, percent: Strings.tour.percent(p), smooth: machine.sizes.smoothing > 0, home: App.cellText(machine.partner(dW.name), dW.flat) };
-      const before = [part("output.p", t, rows[t].right)];
+      const facts = { right, p, percent: Strings.home.percent(p), smooth: machine.sizes.smoothing > 0, rows: rows.length, C, head: Strings.heatmap.head(h), heads: machine.sizes.H, read: App.tokenText(machine.value("target.ids", t)) };
+      const before = [["target.x", t], [`${cross}.p`, h, t], ["output.y", t], ["output.z", t], ["output.p", t]].map(([name, ...first]) => ({ name, first }));
+      before.at(-1).marked = [cell("output.p", t, rows[t].right).flat];
       return { cell: cell("output.loss", t), before, short, facts, number, from: 0, to: Math.max(4, Math.ceil(1.2 * number)) };
     },
-    logits({ machine, way: [dz], right }) {
-      const [p, goal] = ["output.p", "output.p_star"].map((name) => machine.value(name, dz.flat));
-      return { cell: dz, before: [{ name: "output.p", marked: [dz.flat] }], facts: { right, p, goal }, options: SIGNS, right: [sign(value(machine, dz))] };
+    logits({ machine, rows, t, way: [dz], right }) {
+      const [p, goal] = ["output.p", "output.p_star"].map((name) => machine.value(name, dz.flat)), facts = { right, p, goal, rows: rows.length };
+      return { cell: dz, before: [{ name: "output.p", first: [t], marked: [dz.flat] }], facts, options: SIGNS, first: [t], right: [sign(value(machine, dz))] };
     },
     norm({ last, C, t, part, at, way: [, , cell] }) {
       const [before, after] = [`${last}.dx_hat`, cell.name].map((name) => range(C).map((c) => at(name, t, c)));
       const sum = (list) => list.reduce((a, b) => a + b), rounding = ZERO * (1 + Measures.largest(after));
       const facts = { C, before: sum(before), after: sum(after) };
-      return { cell, before: [part(`${last}.dx_hat`, t, null)], facts, options: SIGNS, right: [sign(facts.after, rounding)] };
+      const right = sign(facts.after, rounding);
+      return { cell, before: [{ name: `${last}.dx_hat`, first: [t] }], short: right === "zero", first: [t], facts, options: SIGNS, right: [right] };
     },
-    residual({ machine, way: [, , road, cell] }) {
+    residual({ machine, t, way: [, , road, cell] }) {
       const around = value(machine, road), through = value(machine, cell) - around, [a, b] = [around, through].map(Math.abs);
       const right = Math.abs(a - b) <= 0.1 * Math.max(a, b) ? "equal" : a > b ? "around" : "through";
-      return { cell, before: [{ name: road.name, marked: [road.flat] }], facts: { around, through }, options: ["around", "equal", "through"], right: [right] };
+      const before = [{ name: road.name, first: [t], marked: [road.flat] }], options = ["around", "equal", "through"];
+      return { cell, before, first: [t], facts: { around, through }, options, right: [right] };
     },
     price({ machine, cross, dp, t, h, i, part, key, right }) {
       const price = value(machine, dp), before = [part(`${cross}.do`, h, t, null), part(`${cross}.v`, h, i, null)];
@@ -116,7 +124,7 @@ const Stations = (() => {
     weight({ machine, cross, rows, dq, dW, t, h, q, x, part, at }) {
       const terms = rows.map((_, n) => at(`${cross}.x`, n, x) * at(dq.name, h, n, q));
       const count = terms.filter((term) => Math.abs(term) > ZERO).length;
-      const facts = { rows: rows.length, count, own: terms[t], sum: value(machine, dW) };
+      const facts = { home: machine.indexOf(dW.name, dW.flat).join(", "), rows: rows.length, count, own: terms[t], sum: value(machine, dW) };
       const before = [part(`${cross}.x`, null, x), part(dq.name, h, null, q)];
       return { cell: dW, before, facts, options: ["none", "one", "more"], right: [["none", "one"][count] ?? "more"] };
     },
@@ -125,24 +133,24 @@ const Stations = (() => {
       const quotient = (h) => (machine.nudge(weight.name, dW.flat, h) - machine.nudge(weight.name, dW.flat, -h)) / (2 * h);
       const errors = NUDGES.map((h) => Math.abs(quotient(h) - gradient));
       const right = NUDGES.filter((_, n) => errors[n] === Math.min(...errors)).map(String);
-      const play = { from: -12, to: 0, start: -5, tell: (h) => Strings.tour.quotient(...[h, quotient(h), gradient].map(Show.number)) };
-      return { cell: weight, before: [{ name: weight.name, marked: [weight.flat] }], facts: { gradient, errors }, options: NUDGES.map(String), right, play };
+      return { cell: weight, before: [{ name: weight.name, marked: [weight.flat] }], facts: { gradient, errors }, options: NUDGES.map(String), right };
     },
-    step({ machine }) {
-      const weights = "untrained" in MODEL.weights ? "untrained" : App.weights, twin = App.build({ weights });
-      const before = twin.loss, after = RATES.map((rate) => descend(twin, rate, 1)[1]);
-      const count = machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0);
+    step() {
+      const { weights, twin, cell } = beginning(), after = RATES.map((rate) => descend(twin, rate, 1).losses[1]);
       const right = RATES.filter((_, n) => after[n] === Math.min(...after)).map(String);
-      const curve = (rate) => descend(twin, rate, STEPS);
-      const tell = (rate, losses) => Strings.tour.stepped(...[rate, losses[0], losses[1], losses.at(-1), losses.length - 1].map(Show.number));
-      const facts = { count, loss: before, after, lower: after.filter((loss) => loss < before).length };
-      return {
-        cell: { name: "output.L", flat: 0 }, weights, facts, options: RATES.map(String), right, play: { from: -3, to: 1, start: -1, tell, curve },
-      };
+      const facts = { count: count(twin), loss: twin.loss, after };
+      return { cell, weights, facts, options: RATES.map(String), right };
     },
   };
 
-  /* The losses of steps without Adam, each weight by -rate times its gradient; afterwards the weights are what they were. */
+  function beginning() {
+    const weights = "untrained" in MODEL.weights ? "untrained" : App.weights;
+    return { weights, twin: App.build({ weights }), cell: { name: "output.L", flat: 0 } };
+  }
+
+  const count = (machine) => machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0);
+
+  /* Steps without Adam, each weight by -rate times its gradient; afterwards the weights are what they were. */
   function descend(machine, rate, steps) {
     const arrays = machine.weights().map((name) => [machine.data(name), machine.data(machine.partner(name)), name]);
     const descent = { steps: 0, step() { this.steps++; arrays.forEach(([w, g]) => g.forEach((x, n) => { w[n] -= rate * x; })); } };
@@ -150,7 +158,7 @@ const Stations = (() => {
     run.advance(steps, PATIENCE);
     arrays.forEach(([w, , name]) => w.set(run.start[name]));
     machine.run();
-    return run.losses;
+    return run;
   }
 
   return { places, road, factors, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };

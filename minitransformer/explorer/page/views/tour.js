@@ -38,21 +38,24 @@ const TourView = (() => {
     };
     return element("article", { class: "station" },
       element("h2", { tabindex: -1 }, Strings.tour.at(at(), END - 1, text.name)),
-      text.intro && element("p", { class: "sentence intro" }, text.intro(facts)), element("p", { class: "sentence" }, text.text(facts)),
-      formula(given.cell, text.formula, known, given.short && text.short(facts)), given.before && pictures(given, known, facts.row),
+      element("p", { class: "sentence" }, text.text(facts)),
+      formula(given.cell, text.formula, known, given.short ? text.short(facts) : null), given.before && pictures(given, known, text, facts, road.h),
+      given.run && steps(given.run, known),
       element("section", { class: "ask", "aria-label": Strings.tour.question }, element("p", {}, text.ask(facts)),
         !known && element("div", { class: "buttons" }, given.options
           ? given.options.map((option) => button(optionText(option, text, facts), () => answer(option), { class: "choice" })) : estimate(given, answer),
         button(Strings.tour.show, () => answer(null), { class: "quiet" })),
         element("p", { role: "status" }, known && [element("strong", {}, verdict(given, guess, text, facts)),
-          isWrong(given, guess) && ` ${text.but(facts, guess)}`, ` ${text.why(facts, given.right)}`])),
-      known && given.play && play(given.play),
-      element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }),
-        button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
-        !known && element("span", { class: "note" }, Strings.tour.first),
-        Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }), onSite(text.lesson, Strings.tour.lesson(text.lesson))),
-      map(given));
+          given.options && guess !== null && !given.right.includes(guess) && text.but && ` ${text.but(facts, guess)}`, ` ${text.why(facts, given.right)}`])),
+      element("p", { class: "note others" }, Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }),
+        onSite(text.lesson, Strings.lesson(text.lesson.slice(0, 2)))),
+      onward(button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
+        !known && element("span", { class: "note" }, Strings.tour.first)),
+      !given.run && map(given));
   }
+
+  /* The way back and on, which stays where it is. */
+  const onward = (...parts) => element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }), parts);
 
   /* The decoder, from the loss at its top downwards: what the gradient has passed, and where it is. A step concerns all. */
   function map({ cell, weights }) {
@@ -74,14 +77,11 @@ const TourView = (() => {
 
   /* The line of the engine, with letters, and with numbers once the guess is made. */
   function formula({ name, flat }, own, known, short) {
-    const { machine } = App, { definition } = machine.get(name), { details } = Strings.tour;
+    const { machine } = App, { definition } = machine.get(name);
     if (own) return element("div", { class: "formula" }, own);
-    const result = () => known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat))));
-    const long = element("div", { class: `formula ${Show.kind({ name })}` }, element("p", {}, Dom.formula(Show.equation(definition, machine))),
-      known && element("p", {}, "= ", ...Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), (cell) => App.select(cell))),
-      result(), element("p", { class: "note" }, words(name)));
-    return short ? [element("div", { class: "formula value" }, element("p", {}, short[0]), known && element("p", {}, short[1]), result()),
-      element("details", {}, element("summary", {}, details), long)] : long;
+    const lines = short ?? [Dom.formula(Show.equation(definition, machine)), known && ["= ", Dom.formula(Show.numbers(definition, machine, machine.givenOf(name, flat)), (cell) => App.select(cell))]];
+    return element("div", { class: `formula ${Show.kind({ name })}` }, element("p", {}, lines[0]), known && element("p", {}, lines[1]),
+      known && element("p", {}, "= ", element("strong", {}, Show.number(machine.value(name, flat)))), !short && element("p", { class: "note" }, words(name)));
   }
 
   /* What the letters of a line mean, indices at last. */
@@ -94,56 +94,63 @@ const TourView = (() => {
 
   const optionText = (option, text, facts) => facts.names?.[option] ?? text.options?.[option] ?? Strings.tour.signs[option];
 
-  /* A slider, and what is to be shown beside it. */
-  function slider(attributes, show) {
-    const input = element("input", { type: "range", oninput: () => show(Number(input.value)), ...attributes });
-    show(Number(input.value));
-    return input;
-  }
-
   function estimate({ from, to }, answer) {
-    const output = element("output", {});
-    const input = slider({ min: from, max: to, step: (to - from) / 100, value: (from + to) / 2, class: "choice", "aria-label": Strings.tour.estimate },
-      (x) => { output.textContent = Show.number(x); });
-    return [input, output, button(Strings.tour.set, () => answer(Number(input.value)))];
-  }
-
-  /* Powers of 10, with the loss after each step if there is a curve. */
-  function play({ from, to, start, tell, curve }) {
-    const output = element("output", {}), chart = element("div", {});
-    const input = slider({ min: from, max: to, step: 0.25, value: start, "aria-label": Strings.tour.play }, (exponent) => {
-      const x = 10 ** exponent, values = curve?.(x);
-      output.textContent = tell(x, values);
-      const { step, lossAxis } = Strings.train;
-      if (curve) chart.replaceChildren(Dom.chart([{ values, class: "value" }], { label: output.textContent, x: step, y: lossAxis, log: true, height: 180 }));
+    const output = element("output", {}), show = () => { output.textContent = Show.number(Number(input.value)); };
+    const input = element("input", {
+      type: "range", min: from, max: to, step: (to - from) / 100, value: (from + to) / 2, class: "choice", "aria-label": Strings.tour.estimate, oninput: show,
     });
-    return element("div", { class: "trial" }, element("label", {}, Strings.tour.play, " ", input), output, chart);
+    show();
+    return [element("strong", {}, output), element("span", { class: "note ends" }, Show.exact(from), input, Show.exact(to)),
+      button(Strings.tour.set, () => answer(Number(input.value)))];
   }
 
-  const isWrong = ({ options, right }, guess) => options && guess !== null && !right.includes(guess);
+  /* One step for each press: the loss, and how likely each right letter is. */
+  function steps({ losses, rows, steps: most, firstRight }, known) {
+    const text = Strings.tour, { step, lossAxis } = Strings.train, taken = key("steps"), output = element("output", {}), chart = element("div", {}), bars = element("ol", { class: "likely" });
+    const show = (n) => {
+      said.set(taken, n);
+      output.textContent = text.taken(n, Show.number(losses[0]), Show.number(losses[n]));
+      bars.replaceChildren(...rows[n].map(({ probability: p, right, written }) => element("li", { style: `--share: ${100 * p}%` },
+        element("span", {}, App.tokenText(right), " ", TrainView.mark(right === written)), element("b", {}, Strings.home.percent(p)))));
+      chart.replaceChildren(Dom.chart([{ values: losses.slice(0, n + 1), class: "value" }], { label: output.textContent, x: step, y: lossAxis, height: 180 }));
+    };
+    const take = (count) => button(text.take(count), () => show(Math.min(most, said.get(taken) + count)), { class: count === 1 && "primary" });
+    show(Math.max(said.get(taken) ?? 0, known ? firstRight : 0));
+    return [element("div", { class: "trial" }, element("div", { class: "buttons" }, [1, 10].map(take)), output),
+      element("div", { class: "pictures trial" }, element("figure", {}, element("figcaption", {}, text.likely), bars), chart)];
+  }
 
   /* How far a guess goes. */
   function verdict({ options, right, number, from, to }, guess, text, facts) {
     const words = Strings.tour, truth = options ? right.map((option) => optionText(option, text, facts)).join(", ") : Show.number(number);
     if (guess === null) return words.truth(truth);
     if (options) return (right.includes(guess) ? words.agree : words.differ)(optionText(guess, text, facts), truth);
-    const off = Math.abs(guess - number) / (to - from), sameSign = guess * number > 0;
-    return words[off < 0.05 ? "close" : sameSign ? "sign" : "far"](Show.number(guess), truth);
+    return words[Math.abs(guess - number) < 0.05 * (to - from) ? "close" : "differ"](Show.number(guess), truth);
   }
 
   /* What the question needs, framed, and the array of the answer: before the guess it is an empty grid. */
-  function pictures({ cell, before }, known, row) {
-    const isAsked = !before.some(({ name }) => name === cell.name), hidden = !known && { values: [], summary: (flat) => App.cellText(cell.name, flat) };
-    return element("div", { class: "pictures" }, before.map(({ name, marked }) => picture(name, { marked })),
-      isAsked && picture(cell.name, { selected: cell.flat, ...hidden }), element("p", { class: "note" }, Strings.tour.labels(row)));
+  function pictures({ cell, before, first }, known, { captions }, facts, h) {
+    const { here, asked } = Strings.tour, { machine } = App, { place } = machine.get(cell.name);
+    const isAsked = !before.some(({ name }) => name === cell.name);
+    const caption = (name, own = here) => {
+      const array = machine.get(name);
+      return own(Show.nameText(array.place === place ? array.symbol : name), Show.word(array), array.letters[0] === "h" && Strings.heatmap.head(h));
+    };
+    return element("div", { class: "pictures" }, before.map((given, n) => picture(given, captions ? captions(facts)[n] : caption(given.name), h)),
+      isAsked && picture({ name: cell.name, first, selected: cell.flat, isHidden: !known }, caption(cell.name, known ? here : asked), h),
+      element("p", { class: "note" }, Strings.legend.negative));
   }
 
-  function picture(name, options) {
-    const text = Strings.tour[options.values ? "asked" : "here"];
-    return element("figure", { class: Show.kind({ name }) }, element("figcaption", {}, text(Show.nameText(name), Show.word(App.machine.get(name)))),
-      element("div", { class: "map" }, Heatmap.heatmap({
-        name, width: Math.min(460, window.innerWidth - 44), abreast: window.innerWidth < 900, open: (flat) => App.select({ name, flat }), ...options,
-      })));
+  /* An array, or the part of it with the `first` indices; of heads, one is shown. */
+  function picture({ name, first, marked = [], selected = null, isHidden }, caption, h) {
+    const whole = App.machine.get(name), start = first ?? (whole.shape.length > 2 ? [h] : []), offset = App.machine.offsetOf(name, start);
+    const [shape, letters] = [whole.shape, whole.letters].map((list) => list.slice(start.length)), size = shape.reduce((a, b) => a * b, 1);
+    const summary = (flat) => App[isHidden ? "cellText" : "cellSummary"](name, flat + offset);
+    return element("figure", { class: Show.kind({ name }) }, element("figcaption", {}, caption), element("div", { class: "map" }, Heatmap.heatmap({
+      name, array: { ...whole, shape, letters, size }, values: isHidden ? [] : App.machine.data(name).subarray(offset, offset + size),
+      marked: marked.map((flat) => flat - offset).filter((flat) => flat >= 0 && flat < size), selected: selected === null ? null : selected - offset, summary,
+      width: Math.min(460, window.innerWidth - 44), open: (flat) => App.select({ name, flat: flat + offset }),
+    })));
   }
 
   function summary(road) {
@@ -156,7 +163,7 @@ const TourView = (() => {
       TrainView.table([text.number, text.factor, text.value], rows),
       element("p", {}, text.product(...[product, way.at(-1).number].map(Show.number), product * way.at(-1).number >= 0)),
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
-      element("div", { class: "onward" }, button(Strings.tour.back, () => go(END - 1)), button(text.again, () => { said.clear(); go(1); })));
+      onward(button(text.again, () => { said.clear(); go(1); })));
   }
 
   /* Left and right lead to the neighbors, and Enter onwards; from an open question, to the question. */
