@@ -31,22 +31,25 @@ class PairCorpus(NamedTuple):
         return digest.hexdigest()
 
 
-def load_pairs(path: str | os.PathLike, swap: bool = False) -> PairCorpus:
-    """The pairs in the file at `path`, see `read_pairs`. A hash of its source decides whether a pair is held out.
+def load_pairs(pairs: str | os.PathLike | Iterable[Pair], swap: bool = False) -> PairCorpus:
+    """Pairs, or those in a file at this path (see `read_pairs`). A hash of its source decides whether one is held out.
 
     With `swap`, the second column is the source. Pairs with the same source are on the same side, and a pair that is
-    added to the file moves no other. Raises what `read_pairs` raises, and ValueError for a file with too few pairs to
-    hold any out.
+    added moves no other. Repeated pairs are left out. Raises what `read_pairs` raises, and ValueError for too few pairs
+    to hold any out.
     """
+    if isinstance(pairs, str | os.PathLike):
+        found, there = read_pairs(pairs), f"{pairs} has"
+    else:
+        found, there = list(dict.fromkeys((tidy(first), tidy(second)) for first, second in pairs)), "there are"
     parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
-    for first, second in read_pairs(path):
+    for first, second in found:
         pair = (second, first) if swap else (first, second)
         share = int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
         held_out = "test" if share < TEST_SHARE else "validation" if share < TEST_SHARE + VALIDATION_SHARE else "train"
         parts[held_out].append(pair)
     if not all(parts.values()):
-        count = sum(map(len, parts.values()))
-        raise ValueError(f"{path} has too few pairs to train on, to validate on and to test on, got {count}")
+        raise ValueError(f"{there} too few pairs to train on, to validate on and to test on, got {len(found)}")
     return PairCorpus(**parts)
 
 

@@ -1,14 +1,33 @@
 """Sentence pairs as batches of ids: pairs of about the same length together, as many as a number of tokens allows."""
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from minitransformer.checks import check_integer
-from minitransformer.data.pairs import Pair, PairCorpus
+from minitransformer.data.pairs import Pair, PairCorpus, load_pairs
 from minitransformer.data.tasks import Batch, pad_rows
-from minitransformer.tokenizers import Tokenizer
+from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
+from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.vocabulary import BOS, EOS, PAD
+
+MAX_LEN = 256  # tokens: longer sentences are left out
+
+
+def shared_tokenizer(corpus: PairCorpus, vocab_size: int | None = None) -> BytePairTokenizer:
+    """Byte pairs of both languages, as many as fit the text if there is no `vocab_size`.
+
+    No merge has a digit: each digit is a token, so that "422", which was never seen, is made of what was.
+    """
+    text = "\n".join(sentence for pair in corpus.train for sentence in pair)
+    return BytePairTokenizer.train(re.sub(r" ?\d+", "\n", text), vocab_size or fitting_vocab_size(len(text)))
+
+
+def fitting_vocab_size(characters: int) -> int:
+    """A merge for every 2,000 characters of the text, at most 4,000 tokens."""
+    return min(4000, SMALLEST + characters // 2000)
 
 
 class EncodedPairs:
@@ -54,9 +73,10 @@ class EncodedPairs:
 
 
 class TranslationTask:
-    """Batches of sentence pairs, in a new random order in every epoch.
+    """Batches of sentence pairs, padded, with bos and eos, in a new random order in every epoch.
 
-    Raises ValueError if no training, validation or test pair has at most `max_len` tokens on both sides.
+    `from_pairs` makes one of a file, or of two lists. Raises ValueError if no training, validation or test pair has at
+    most `max_len` tokens on both sides.
     """
 
     def __init__(self, corpus: PairCorpus, tokenizer: Tokenizer, max_len: int) -> None:
@@ -66,6 +86,15 @@ class TranslationTask:
         for name, part in (("train", self.train), ("validate", self.validation), ("test", self.test)):
             if not len(part):
                 raise ValueError(f"no pair to {name} on has at most {max_len} tokens on both sides")
+
+    @classmethod
+    def from_pairs(cls, pairs: str | os.PathLike | Iterable[Pair], vocab_size: int | None = None) -> "TranslationTask":
+        """The task of a file of pairs, or of pairs such as zip(sources, targets, strict=True).
+
+        See `load_pairs` for what is held out, and for its errors, and `shared_tokenizer` for the tokens.
+        """
+        corpus = load_pairs(pairs)
+        return cls(corpus, shared_tokenizer(corpus, vocab_size), MAX_LEN)
 
     def epoch(self, rng: np.random.Generator, size: int) -> Iterator[Batch]:
         """All training pairs once, in random batches of at most `size` tokens on each side."""

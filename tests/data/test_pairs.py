@@ -92,6 +92,15 @@ def test_a_line_without_two_sentences_is_refused_with_its_number(line, tmp_path)
         read_pairs(path)
 
 
+def test_pairs_in_memory_are_those_of_a_file_that_has_them(tmp_path):
+    sources, targets = zip(*many_pairs(500), strict=True)
+    untidy = [*zip(sources, (f" {target}\t" for target in targets), strict=True), (sources[0], targets[0])]
+    assert load_pairs(untidy) == loaded(tmp_path, many_pairs(500))
+    assert load_pairs(iter(untidy), swap=True) == load_pairs(write(tmp_path, lines_of(many_pairs(500))), swap=True)
+    with pytest.raises(ValueError, match=r"^there are too few pairs to .+, got 2$"):
+        load_pairs([("ja", "yes"), ("ja ", "yes"), ("nein", "no")])
+
+
 @pytest.mark.parametrize(("data", "count"), [("", 0), ("\ufeff", 0), ("\n\n", 0), ("ja\tyes\nnein\tno\n", 2)])
 def test_too_few_pairs_to_hold_any_out_are_refused(data, count, tmp_path):
     path = write(tmp_path, data)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data import PairCorpus, TranslationTask
-from minitransformer.data.translation import EncodedPairs
+from minitransformer.data.translation import EncodedPairs, fitting_vocab_size
 from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.vocabulary import BOS, EOS, PAD
 
@@ -225,6 +225,24 @@ def test_the_parts_of_a_corpus_stay_apart():
     assert task.validation.pairs == [("3 4", "5"), ("6", "7")]
     assert task.test.pairs == [("8", "9 9")]
     assert task.sha256 == PairCorpus(task.train.pairs, task.validation.pairs, task.test.pairs).sha256
+
+
+NUMBERS = [(f"Das sind {i} Ziegen, {i} Kühe.", f"These are {i} goats, {i} cows.") for i in range(400, 900)]
+
+
+def test_every_digit_of_ones_own_pairs_is_a_token_and_words_are_merged():
+    tokenizer = TranslationTask.from_pairs(NUMBERS, vocab_size=400).tokenizer
+    written = [tokenizer.tokens[id] for id in tokenizer.encode("These are 422 goats, x٤٥")]
+    assert written[:8] == ["These", " are", " ", "4", "2", "2", " goats", ","]
+    assert not any(any(map(str.isdigit, token)) for token in tokenizer.tokens if len(token) > 1 and "\\" not in token)
+    assert tokenizer.decode(tokenizer.encode("These are 422 goats, x٤٥")) == "These are 422 goats, x٤٥"
+
+
+def test_a_longer_text_has_more_tokens_but_not_too_many():
+    """Without merges there are 3 special tokens and 256 bytes. The German and English of the Bible are 8 million."""
+    sizes = [fitting_vocab_size(characters) for characters in (0, 1_999, 2_000, 250_000, 8_093_183)]
+    assert sizes == [259, 259, 260, 384, 4000]
+    assert TranslationTask.from_pairs(NUMBERS).tokenizer.vocab_size == 259 + 29_946 // 2000
 
 
 def test_real_text_comes_back_from_a_batch():
