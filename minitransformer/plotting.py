@@ -7,6 +7,7 @@ import logging
 import math
 import sys
 import textwrap
+import warnings
 from collections.abc import Sequence
 from os import PathLike
 from types import ModuleType
@@ -58,7 +59,8 @@ def pyplot() -> ModuleType:
 def save_figure(figure: "Figure", path: str | PathLike[str]) -> None:
     """Write `figure` to `path` as a PNG without a date in it, and close it, except in a notebook, which shows it."""
     try:
-        with atomic_write(path) as partial:
+        with atomic_write(path) as partial, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # the font shows a box instead
             figure.savefig(partial, format="png", metadata={"Software": None}, bbox_inches="tight")
     finally:
         if not IN_NOTEBOOK:
@@ -176,6 +178,24 @@ def plot_attention(
     save_figure(figure, path)
 
 
+def plot_samples(samples: Sequence[Any], path: str | PathLike[str], title: str) -> None:
+    """Draw a panel for each of the `samples` (weights (T, S), queries, keys), with the names of `plot_attention`."""
+    rows, columns = _grid(len(samples), per_row=2)
+    tall, wide = (max(len(each[side]) for each in samples) for side in (1, 2))
+    cell = min(0.165, 5.0 / max(tall, wide))  # all lengths are in inches
+    width, height = max(columns * (cell * wide + 1.0), 4.2), max(rows * (cell * tall + 0.8) + 0.6, 2.8)
+    figure, axes = pyplot().subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False)
+    for axis, (weights, queries, keys) in zip(axes.flat, samples, strict=False):
+        image = _draw_weights(axis, weights, [*map(shorten, queries)], [*map(shorten, keys)], cell)
+    for axis in axes.flat[len(samples) :]:
+        axis.set_visible(False)
+    figure.colorbar(image, ax=axes, label="attention weight", shrink=min(1.0, 2.0 / height))
+    figure.supxlabel("token attended to", fontsize=9)
+    figure.supylabel("token to be written", fontsize=9)
+    figure.suptitle(wrap(title, width))
+    save_figure(figure, path)
+
+
 def _draw_weights(axis: Any, weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], cell: float) -> Any:
     """The weights (T, S) of one head, in cells of `cell` inches -> the image. Without `queries` the rows have no names.
 
@@ -244,6 +264,11 @@ def _grid(panels: int, per_row: int) -> tuple[int, int]:
     """(rows, columns) for so many panels, at most `per_row` in a row and as many in each as possible."""
     rows = math.ceil(panels / max(1, per_row))
     return rows, math.ceil(panels / rows)
+
+
+def readable(text: str, space: str = "\u2581") -> str:
+    """A token as the label of a row or column: with a mark for a space, and "\\n" for a line break."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace(" ", space)
 
 
 def shorten(name: str, longest: int = 12) -> str:

@@ -62,6 +62,13 @@ def draw_any_attention(path, seed=0, heads=4, queries=tuple("cba"), keys=tuple("
     plotting.plot_attention(weights, queries, keys, path, title)
 
 
+def draw_samples(path, *sizes):
+    """Panels of so many queries and keys."""
+    samples = [(shares(1, T, S, T)[0], ["the", "goat", "▁$"][:T] + ["I"] * (T - 3), ["Zie", "ge"][:S] + ["▁"] * (S - 2))
+               for T, S in sizes]  # fmt: skip
+    plotting.plot_samples(samples, path, "Where tokens look in some sentences that nobody has read")
+
+
 DRAWN = {
     "training": draw_training,
     "training, 1 step": partial(draw_training, steps=1),
@@ -77,6 +84,9 @@ DRAWN = {
     "attention, 60 tokens": partial(draw_any_attention, queries=["eos"] * 60, keys=["bos"] * 60),
     "attention, 1 token": partial(draw_any_attention, heads=2, queries=["W"], keys=["W"]),
     "attention, 1 to 30": partial(draw_any_attention, heads=5, queries=["W"], keys=["W"] * 30),
+    "samples": lambda path: draw_samples(path, (1, 4), (3, 6), (5, 2), (7, 9), (2, 3)),
+    "samples, 1 of 1 token": lambda path: draw_samples(path, (1, 1)),
+    "samples of sentences": lambda path: draw_samples(path, *[(28, 30), (12, 9)] * 5),
     "attention, long tokens": partial(
         draw_any_attention,
         heads=3,

@@ -71,6 +71,16 @@ def test_the_example_of_rewards_runs_and_reports(capsys):
     assert re.fullmatch(report.format("before") + report.format("after"), capsys.readouterr().out)
 
 
+def test_the_script_that_reads_roman_numerals_is_short_and_learns(capsys):
+    code = code_of((ROOT / "docs" / "translation.md").read_text("utf-8"), "import itertools\n")
+    assert len([line for line in code.splitlines() if line]) <= 12
+    assert code.count("steps=800") == 2
+    names = {}
+    exec(compile(code.replace("steps=800", "steps=3"), "translation.md", "exec"), names)
+    assert re.match(r"\d+ of 107 are right: LXXXIII is ", capsys.readouterr().out)
+    assert ("MCMLXXXVII", "1987") in names["task"].train.pairs
+
+
 def test_the_library_example_trains_saves_loads_and_generates(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "library.md").read_text("utf-8")
     example = code_of(page, "from pathlib import Path\n")

@@ -11,7 +11,7 @@ from minitransformer.cli import Parser, add_common_arguments
 from minitransformer.recipes import RECIPES, Recipe
 from minitransformer.recipes.options import add_option, add_options, option_name
 from minitransformer.recipes.processes import check_launched
-from minitransformer.recipes.run import choose_options, new_run, no_such_option, resumed_run
+from minitransformer.recipes.run import new_run, no_such_option, resumed_run
 from minitransformer.training.parallel.connect import connect, join
 from minitransformer.training.parallel.faults import check_same
 
@@ -28,7 +28,8 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train shakespeare --text my.txt --steps 500
   minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
-  minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation
+  minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation;
+                                                     the defaults then fit the size of the file
   minitransformer train shakespeare --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.resume is None:
         recipe = RECIPES[arguments.recipe]
-        opened = new_run(recipe, choose_options(recipe, recipe.defaults, given))
+        opened = new_run(recipe, given)
     else:
         opened = resumed_run(arguments.resume, given)
     with opened as training:

@@ -4,7 +4,6 @@ import argparse
 import itertools
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,7 +48,6 @@ ATTENTION = {  # what --attention draws, as in figures 3 to 5 of the paper: its 
 }
 SHOWN = 10  # characters that a note names
 TITLE = 80  # characters of the translation in the title of the figure
-SPACE = "\u2581"  # stands for a space at the beginning of a token
 
 
 class Translator(NamedTuple):
@@ -252,7 +250,7 @@ def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 def draw_attention(translator: Translator, translation: Translation, arguments: argparse.Namespace) -> None:
     """Draw where each head of one layer looks: in cross-attention for each token of the translation in the source."""
-    from minitransformer.plotting import plot_attention, shorten
+    from minitransformer.plotting import plot_attention, readable, shorten
 
     model, tokens = translator.model, translator.tokenizer.tokens
     source = encode_source(translator.tokenizer, tidy(arguments.sentences[0]), model.config.max_len)
@@ -266,12 +264,5 @@ def draw_attention(translator: Translator, translation: Translation, arguments: 
     text = readable(shorten(sentence, TITLE), space=" ").replace("$", r"\$")  # $ would begin a formula
     name, query = ATTENTION[kind]
     title = f"{name}, layer {layer} of {len(layers)}: {text}"
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # the font shows a box instead
-        plot_attention(to_host(layers[layer - 1][0]), queries, keys, arguments.attention, title, query)
+    plot_attention(to_host(layers[layer - 1][0]), queries, keys, arguments.attention, title, query)
     print(f"saved {arguments.attention}", file=sys.stderr)
-
-
-def readable(text: str, space: str = SPACE) -> str:
-    """A token as the label of a row or column: with a mark for a space, and "\\n" for a line break."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text).replace(" ", space)

@@ -50,15 +50,6 @@ def score(translations: Sequence[str], references: Sequence[str]) -> Scores:
     return Scores(bleu.score, interval, CHRF().corpus_score(translations, [references]).score, signature)
 
 
-def sentence_scores(translations: Sequence[str], references: Sequence[str]) -> list[float]:
-    """BLEU of each sentence alone, without the orders of n-grams that it is too short for."""
-    from sacrebleu.metrics import BLEU
-
-    metric = BLEU(effective_order=True)
-    pairs = zip(translations, references, strict=True)
-    return [metric.sentence_score(translation, [reference]).score for translation, reference in pairs]
-
-
 def bleu_by_length(
     sources: Sequence[str], translations: Sequence[str], references: Sequence[str], buckets: int = BUCKETS
 ) -> list[LengthScore]:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.pairs import tidy
 from minitransformer.example.model import LETTERS, WORD
+from minitransformer.plotting import readable
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 from minitransformer.vocabulary import EOS, PAD, SPECIAL_TOKENS
 
 SPECIAL = tuple(token.strip("<>") for token in SPECIAL_TOKENS)  # pad, bos, eos
-SPACE = "\u2581"  # stands for a space inside a token
 QUESTIONS = {  # toy tasks that have no right answer to some sources: an example, and the sources that have one
     "addition": ("57+8", r"\d{1,4}\+\d{1,4}"),
     "recall": ("a3k7c1k", r"(?:[a-z]\d)*([a-z])\d(?:[a-z]\d)*\1"),
@@ -76,7 +76,7 @@ def toy_writing(name: str) -> Writing:
 
 def tokenizer_writing(tokenizer: Tokenizer) -> Writing:
     """Sentences, as for a model that translates."""
-    visible = ("".join(map(_visible, token)) for token in tokenizer.tokens[len(SPECIAL) :])
+    visible = map(readable, tokenizer.tokens[len(SPECIAL) :])
     return Writing(unique((*SPECIAL, *visible)), " ", lambda text: tokenizer.encode(tidy(text)).tolist())
 
 
@@ -102,9 +102,3 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
             name = f"{name}_{id}"
         found[name] = None
     return tuple(found)
-
-
-def _visible(character):
-    if character == " ":
-        return SPACE
-    return character if character.isprintable() else repr(character)[1:-1]

@@ -59,9 +59,17 @@ class Recipe(Generic[Options, Data, Model]):
     defaults: Options
     rate_option = "factor"  # the option that scales the learning rate
 
+    def fitting(self, given: dict[str, Any]) -> tuple[Options, list[str]]:
+        """The defaults for data of the size that the options `given` name, and lines that say why they are these."""
+        return self.defaults, []
+
     def data(self, options: Options) -> Data:
         """The source of batches: `batch(rng, size)` returns `inputs` for the model and `targets` for the loss."""
         raise NotImplementedError
+
+    def resumed_data(self, options: Options, about: dict[str, Any]) -> Data:
+        """`data` for a run that is resumed, of which its checkpoint says what is in `about`."""
+        return self.data(options)
 
     def source(self, options: Options, data: Data) -> dict[str, Any]:
         """The file that `data` was read from, as {"text": path, "sha256": hash of the content}, or {}."""

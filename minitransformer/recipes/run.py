@@ -28,16 +28,22 @@ PLAYS = "Shakespeare's plays"
 
 
 @contextlib.contextmanager
-def new_run(recipe: Recipe, options: TrainOptions) -> Iterator["Run"]:
+def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
     """A `with` block that has a new run, in a folder that no other training can use.
 
-    Raises ValueError if the folder holds another run, unless `options.overwrite`, and if another training uses it.
+    Its options are those `given`, and defaults that fit the data. Raises ValueError if the folder holds another run,
+    unless `overwrite` is given, and if another training uses it.
     """
-    folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, recipe.defaults)))
+    defaults, reasons = recipe.fitting(given)
+    options = choose_options(recipe, defaults, given)
+    folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, defaults)))
     with folder.locked():
         if not options.overwrite and is_root():
             folder.check_unused()
-        yield Run(recipe, options, recipe.data(options), folder)
+        training = Run(recipe, options, recipe.data(options), folder)
+        if reasons and is_root():
+            print(*reasons, sep="\n", flush=True)
+        yield training
 
 
 @contextlib.contextmanager
@@ -169,7 +175,7 @@ def saved_options(checkpoint: Path, saved: SavedRun) -> tuple[Recipe, TrainOptio
 def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> Any:
     """The data of a saved run. Raises ValueError if its content has changed, and FileNotFoundError if it is missing."""
     try:
-        data = recipe.data(options)
+        data = recipe.resumed_data(options, saved.about)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error}: if the text was moved, say where it is with --text") from error
     before, now = saved.about["data"], recipe.source(options, data)

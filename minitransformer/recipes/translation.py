@@ -2,18 +2,20 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.config import NORMS
 from minitransformer.data import TranslationTask, load_bible, load_pairs
 from minitransformer.data.bible import LANGUAGES
-from minitransformer.decoding.translate import translate
+from minitransformer.data.translation import MAX_LEN, fitting_vocab_size, shared_tokenizer
+from minitransformer.decoding.translate import encode_source, find_translations, translate
 from minitransformer.evaluation import mean_loss
 from minitransformer.evaluation.translation import (
     Scores,
@@ -21,19 +23,26 @@ from minitransformer.evaluation.translation import (
     frequent_words,
     has_sacrebleu,
     score,
-    sentence_scores,
 )
 from minitransformer.inspection import training_flops
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.recipes.options import at_least_1, option
+from minitransformer.recipes.options import at_least_1, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecipe, Trained, check_recurrent
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import BytePairTokenizer
+from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import AverageOfLast, History, cosine
+from minitransformer.vocabulary import BOS
 
-MAX_LEN = 256  # tokens: longer sentences are left out
+SAMPLES = 10  # of the test pairs, which are printed and drawn
+SMALL: dict[str, Any] = {"d_model": 96, "dropout": 0.2}  # for less than a million characters
+REASONS = {
+    "vocab_size": "the bytes, and a merge for every 2,000 characters: each is seen often",
+    "d_model": "with so little text a smaller model is faster and errs no more",
+    "dropout": "so that pairs that are read often are not learned by heart",
+    "steps": "every pair is read about 6 times, and if there are few, many times",
+}
 TOKENS_AT_A_TIME = 4000  # of a batch outside training
 OF_TRANSFORMERS = ("positions", "norm", "num_heads", "attention", "window", "stride", "num_kv_heads")
 Model = Transformer | Seq2Seq
@@ -47,8 +56,8 @@ class TranslationOptions(CorpusOptions):
     warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
     text: str | None = option(
         None,
-        "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible); "
-        "with --resume its new place",
+        "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible), "
+        "to which steps, sizes and dropout are then fitted unless you give them; with --resume its new place",
         resumable=True,
     )
     swap: bool = option(False, "translate the second column of --text into the first")
@@ -87,14 +96,28 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         steps=10000, dropout=0.05, label_smoothing=0.1, positions="rope", d_model=160, num_layers=2
     )
 
-    def data(self, options: TranslationOptions) -> TranslationTask:
-        """The pairs, and the byte pairs that their training part has most often."""
-        if options.text is None:
-            corpus = load_bible(options.source, options.target)
-        else:
-            corpus = load_pairs(options.text, options.swap)
-        text = "\n".join(sentence for pair in corpus.train for sentence in pair)
-        return TranslationTask(corpus, BytePairTokenizer.train(text, options.vocab_size), MAX_LEN)
+    def fitting(self, given: dict[str, Any]) -> tuple[TranslationOptions, list[str]]:
+        """Defaults that fit the number of characters in one's own pairs; for the Bible those of the class."""
+        if given.get("text") is None:
+            return self.defaults, []
+        pairs = load_pairs(given["text"], given.get("swap", False)).train
+        characters = sum(len(sentence) for pair in pairs for sentence in pair)
+        fits = {"vocab_size": fitting_vocab_size(characters)} | (SMALL if characters < 1_000_000 else {})
+        if "minutes" not in given:
+            fits["steps"] = min(self.defaults.steps, max(1000, characters // 800))
+        lines = [f"  {f'{option_name(name)} {fits[name]}':<18} {REASONS[name]}" for name in fits if name not in given]
+        head = f"chosen to fit {len(pairs):,} pairs with {characters:,} characters:"
+        return dataclasses.replace(self.defaults, **fits), [head, *lines] if lines else []
+
+    def data(self, options: TranslationOptions, tokenizer: Tokenizer | None = None) -> TranslationTask:
+        """The pairs, and the byte pairs that their training part has most often, if there is no `tokenizer`."""
+        text, bible = options.text, (options.source, options.target)
+        corpus = load_bible(*bible) if text is None else load_pairs(text, options.swap)
+        return TranslationTask(corpus, tokenizer or shared_tokenizer(corpus, options.vocab_size), MAX_LEN)
+
+    def resumed_data(self, options: TranslationOptions, about: dict[str, Any]) -> TranslationTask:
+        """The pairs, with the tokens that the run has had so far."""
+        return self.data(options, tokenizer_from_dict(about["tokenizer"]))
 
     def model(
         self, options: TranslationOptions, data: TranslationTask
@@ -161,10 +184,13 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
     def evaluate(
         self, options: TranslationOptions, model: Model, data: TranslationTask
     ) -> tuple[dict[str, Any], Translated]:
-        """Perplexity, and if sacrebleu is installed BLEU and chrF, on all test pairs."""
+        """Perplexity and exact match, and if sacrebleu is installed BLEU and chrF, on all test pairs."""
         sources, references = (list(side) for side in zip(*data.test.pairs, strict=True))
         beam, greedy = (translate(model, data.tokenizer, sources, beam=beam) for beam in (4, 1))
-        numbers: dict[str, Any] = {"perplexity": math.exp(mean_loss(model, batches_of(data.test)))}
+        numbers: dict[str, Any] = {
+            "perplexity": math.exp(mean_loss(model, batches_of(data.test))),
+            "exact_match": sum(map(str.__eq__, beam, references)) / len(references),
+        }
         if has_sacrebleu():
             best = score(beam, references)
             frequent = frequent_words(sources, [target for _, target in data.train.pairs])
@@ -175,16 +201,25 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         return {**numbers, "test_pairs": len(sources)}, Translated(sources, references, beam)
 
     def report(self, trained: Trained[TranslationOptions, TranslationTask, Model]) -> list[str]:
-        """The scores, and the best, the median and the worst translation."""
+        """The scores, and ten translations."""
         result, translated = trained.result, trained.evaluated
-        lines = [f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test pairs"]
+        lines = [
+            f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test pairs",
+            f"{'exact match, beam 4':<26} {math.floor(1000 * result['exact_match']) / 10:.1f} %",  # 100.0 % means all
+        ]
         if trained.options.attention == "full":
             lines.append(f"{'FLOPs of training':<26} {flops_of(trained):.2e}")
+        samples = ["", "Some of the test pairs, evenly spread; translations.tsv has all of them:"]
+        for row in spread(translated):
+            source, reference, translation = (side[row] for side in translated)
+            samples += [source, f"  -> {translation}", *([f"  right: {reference}"] if translation != reference else [])]
         if "bleu" not in result:
-            return [*lines, "BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'"]
+            hint = "BLEU needs sacrebleu, which is not installed: pip install -e '.[translation]'"
+            return [*lines, hint, *samples, ""]
         scores = Scores(**{name: result[name] for name in Scores._fields})
+        interval = "" if math.isnan(scores.interval) else f" ± {scores.interval:.2f}"
         lines += [
-            f"{'BLEU, beam 4':<26} {scores.bleu:.2f} ± {scores.interval:.2f}    {scores.signature}",
+            f"{'BLEU, beam 4':<26} {scores.bleu:.2f}{interval}    {scores.signature}",
             f"{'BLEU, greedy':<26} {result['greedy_bleu']:.2f}",
             f"{'chrF, beam 4':<26} {scores.chrf:.2f}",
             f"{'BLEU of the source itself':<26} {result['copy_bleu']:.2f}",
@@ -192,14 +227,10 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         ]
         for group in bleu_by_length(*translated):
             lines.append(f"{f'BLEU, {group.words} words':<26} {group.bleu:.2f} on {group.sentences} sentences")
-        ranking = np.argsort(sentence_scores(translated.translations, translated.references), kind="stable")
-        for name, row in (("best", ranking[-1]), ("median", ranking[len(ranking) // 2]), ("worst", ranking[0])):
-            lines += ["", f"{name + ':':<9}{translated.sources[row]}"]
-            lines += [f"   model {translated.translations[row]}", f"   right {translated.references[row]}"]
-        return [*lines, ""]
+        return [*lines, *samples, ""]
 
     def draw(self, trained: Trained[TranslationOptions, TranslationTask, Model], folder: Path) -> list[Path]:
-        """The loss, BLEU by length, all translations of the test, and where the model attends in one of them."""
+        """The loss, BLEU by length, all translations of the test, and where the model attends in ten of them."""
         from minitransformer import plotting
 
         paths = [folder / "loss.png"]
@@ -215,7 +246,29 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         rows = ["source\treference\ttranslation", *map("\t".join, zip(*trained.evaluated, strict=True))]
         with atomic_write(paths[-1]) as partial_file:
             partial_file.write_text("\n".join(rows) + "\n", encoding="utf8")
+        if trained.options.attention == "full" and trained.model.config.attention != "none":
+            paths.append(folder / "attention.png")
+            sources = [trained.evaluated.sources[row] for row in spread(trained.evaluated)]
+            maps = list(attention_maps(trained.model, trained.data.tokenizer, sources))
+            title = "Cross-attention of the last layer, mean of its heads, for some translations of the test"
+            plotting.plot_samples(maps, paths[-1], title)
         return paths
+
+
+def spread(translated: Translated) -> list[int]:
+    """Up to ten rows of the test, from the first to the last."""
+    return sorted({int(row) for row in np.linspace(0, len(translated.sources) - 1, SAMPLES)})
+
+
+def attention_maps(model: Model, tokenizer: Tokenizer, sources: list[str]) -> Iterator[tuple[np.ndarray, Any, Any]]:
+    """For the translation of each source (weights (T, S), its T tokens, the S tokens of the source)."""
+    from minitransformer.plotting import readable
+
+    for text, found in zip(sources, find_translations(model, tokenizer, sources), strict=True):
+        source = encode_source(tokenizer, text, model.config.max_len)
+        weights = model.attention_weights(source[None], np.array([[BOS, *found.ids[:-1]]])).cross[-1][0]
+        queries, keys = ([readable(tokenizer.tokens[id]) for id in ids] for ids in (found.ids, source))
+        yield to_host(weights).mean(axis=0), queries, keys
 
 
 def flops_of(trained: Trained[TranslationOptions, TranslationTask, Model]) -> float:

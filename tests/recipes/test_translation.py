@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from minitransformer.data import load_pairs
 from minitransformer.models import Seq2Seq, Transformer
 from minitransformer.recipes import get_recipe
 from minitransformer.recipes.translation import TranslationOptions
@@ -42,15 +44,18 @@ def test_pairs_of_ones_own_are_learnt_and_what_was_promised_is_saved(capsys, fol
     out, result = train(capsys, "--steps", 20)
     files = {path.name for path in (folder / "runs" / "small").iterdir()}
     assert files >= {"model.safetensors", "config.json", "log.csv", "loss.png", "bleu.png", "translations.tsv"}
+    assert "attention.png" in files
     model, metadata = load_checkpoint("runs/small/model.safetensors")
     assert isinstance(model, Transformer)
     assert metadata["bleu"] == result["bleu"]
     tokenizer = tokenizer_from_dict(metadata["tokenizer"])
     assert tokenizer.decode(tokenizer.encode("Der Fluß")) == "Der Fluß"
-    assert {"best", "median", "worst"} <= {line.split(":")[0] for line in out.splitlines()}
     rows = (folder / "runs" / "small" / "translations.tsv").read_text("utf8").splitlines()
     assert len(rows) == 1 + result["test_pairs"]
     assert all(tuple(row.split("\t")[:2]) in PAIRS for row in rows[1:])
+    for source, reference, translation in (row.split("\t") for row in rows[1:]):
+        right = "" if translation == reference else f"\n  right: {reference}"
+        assert f"\n{source}\n  -> {translation}{right}\n" in out
 
 
 def test_flops_are_six_for_each_parameter_and_token_and_a_little_more(capsys):
@@ -65,6 +70,64 @@ def test_simple_sentences_are_translated_after_a_short_training(capsys):
     _, result = train(capsys, "--steps", 200, "--peak", 0.01, "--dropout", 0.0)
     assert result["bleu"] > 60 > result["copy_bleu"]
     assert result["perplexity"] < 3
+
+
+def test_exact_match_is_the_share_of_translations_that_equal_their_reference(capsys, monkeypatch):
+    def half_right(model, tokenizer, sources, beam=4):
+        assert sources == [source for source, _ in tested]
+        return [target if i % 2 and beam == 4 else target.lower() for i, (_, target) in enumerate(tested)]
+
+    tested = get_recipe("translation").data(TranslationOptions(text="pairs.tsv", vocab_size=280)).test.pairs
+    monkeypatch.setattr("minitransformer.recipes.translation.translate", half_right)
+    monkeypatch.setattr("minitransformer.recipes.translation.has_sacrebleu", lambda: False)
+    out, result = train(capsys, "--steps", 1, "--eval-interval", 2)
+    assert result["exact_match"] == (len(tested) // 2) / len(tested) > 0
+    assert f"exact match, beam 4        {100 * result['exact_match'] - 0.05:.1f} %" in out
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory):
+    """2.6 million characters in 20,000 pairs -> (its path, the characters that are trained on)."""
+    path = tmp_path_factory.mktemp("long") / "long.tsv"
+    pairs = [(f"{i} {'Ziege ' * 10}".strip(), f"{i} {'goat ' * 12}".strip()) for i in range(20_000)]
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf8")
+    return path, sum(len(a) + len(b) for a, b in load_pairs(path).train)
+
+
+def test_defaults_fit_the_size_of_the_file_and_those_of_the_bible_stay(long_file):
+    recipe, (path, characters) = get_recipe("translation"), long_file
+    few, many = (recipe.fitting({"text": str(text)})[0] for text in ("pairs.tsv", path))
+    assert (few.steps, few.vocab_size, few.d_model, few.dropout) == (1000, 260, 96, 0.2)
+    assert (many.steps, many.vocab_size) == (characters // 800, 259 + characters // 2000)
+    assert (many.d_model, many.dropout) == (160, 0.05)
+    assert recipe.fitting({"seed": 3}) == (recipe.defaults, [])
+    bible = recipe.defaults
+    assert (bible.steps, bible.vocab_size, bible.d_model, bible.dropout) == (10_000, 4000, 160, 0.05)
+
+
+def test_what_one_gives_wins_and_only_what_was_chosen_has_a_reason(capsys):
+    out, _ = train(capsys, "--steps", 2)  # SMALL gives the sizes
+    given = json.loads(Path("runs/small/config.json").read_text("utf8"))["options"]
+    assert (given["steps"], given["vocab_size"], given["d_model"], given["dropout"]) == (2, 280, 16, 0.2)
+    first, second, third = out.splitlines()[:3]
+    assert first == "chosen to fit 71 pairs with 3,468 characters:"
+    assert re.fullmatch(r"  --dropout 0\.2 +so that .+", second)
+    assert third.startswith("translation: 71 pairs to learn from")
+
+
+def test_a_resumed_run_keeps_what_was_chosen_and_its_tokens(capsys, monkeypatch):
+    """Another version may choose otherwise, and may make other tokens of the same text."""
+    train(capsys, "--steps", 2)
+    _, before = load_checkpoint("runs/small/model.safetensors")
+    recipe = type(get_recipe("translation"))
+    monkeypatch.setattr(recipe, "fitting", lambda self, given: pytest.fail("chosen again"))
+    monkeypatch.setattr(
+        "minitransformer.recipes.translation.shared_tokenizer", lambda *given: pytest.fail("new tokens")
+    )
+    assert run(capsys, "train", "--resume", "runs/small", "--steps", 3).status == 0
+    options = json.loads(Path("runs/small/config.json").read_text("utf8"))["options"]
+    assert (options["steps"], options["dropout"]) == (3, 0.2)
+    assert load_checkpoint("runs/small/model.safetensors")[1]["tokenizer"] == before["tokenizer"]
 
 
 def test_test_pairs_are_never_trained_on():
