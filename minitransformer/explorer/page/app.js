@@ -226,10 +226,7 @@ const App = (() => {
   function compute() {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
-    if (made?.key !== key || made.steps > steps) {
-      made = Object.assign(trained(build({ values: false }), 0), { key });
-      whenIdle(made.machine.warmUp());
-    }
+    if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build({ values: false }), 0), { key });
     const all = made.advance(steps, PATIENCE);
     if (all && edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
     return all;
@@ -241,16 +238,6 @@ const App = (() => {
     made.edited = Object.assign(build(), { steps });
     for (const name of machine.weights()) made.edited.data(name).set(machine.data(name));
     made.edited.run();
-  }
-
-  /* Work piece by piece while the browser has nothing else to do. */
-  function whenIdle(pieces) {
-    const wait = window.requestIdleCallback ?? ((act) => setTimeout(act, 50, { timeRemaining: () => 0 }));
-    wait((deadline) => {
-      let done;
-      do ({ done } = pieces.next()); while (!done && deadline.timeRemaining() > 5);
-      if (!done) whenIdle(pieces);
-    });
   }
 
   /* --- cells --- */
@@ -450,7 +437,6 @@ const App = (() => {
     const active = document.activeElement;
     const inside = frame.contains(active);
     document.title = Strings.title(title());
-    document.documentElement.lang = Strings.language;
     document.documentElement.classList.toggle("embedded", Boolean(state.embed));
     const fresh = differs("numbers", [made, made.steps]);
     const { padding, smoothing, show } = state;
@@ -504,6 +490,7 @@ const App = (() => {
   }
 
   function start() {
+    document.documentElement.lang = Strings.language; // once: it makes the browser style everything anew
     open();
     performance.mark("ready");
     window.addEventListener("popstate", open); // also after a link to another state

@@ -177,14 +177,18 @@ const Engine = (() => {
       return this.loss;
     }
 
-    /* The loss if `amount` is added to one number. */
+    /* The loss if `amount` is added to one number; and the same array by array. */
     nudge(name, flat, amount) {
+      return finish(this.nudging(name, flat, amount));
+    }
+
+    * nudging(name, flat, amount) {
       this.scratch ??= this.storage();
       const re = this.copyInputs(this.scratch);
       const extra = { name, flat, amount };
       if (!this.get(name).definition) this.applyExtra(re, extra);
       for (const definition of this.forward) {
-        definition.real(re);
+        yield definition.real(re);
         this.applyEdits(definition.name, re, extra);
       }
       return re[this.get("output.L").number][0];
@@ -199,13 +203,17 @@ const Engine = (() => {
       return re;
     }
 
-    /* The derivative of the loss with respect to one number: Im L(x + ih) / h. */
+    /* The derivative of the loss with respect to one number, Im L(x + ih) / h; or along `direction`: name -> Map or
+       Float64Array of its entries. */
     complexStep(name, flat) {
       return this.complexDerivative(new Map([[name, new Map([[flat, 1]])]]));
     }
 
-    /* The derivative along `direction`: name -> Map or Float64Array of its entries. */
     complexDerivative(direction) {
+      return finish(this.deriving(direction));
+    }
+
+    * deriving(direction) {
       this.complexRe ??= this.storage();
       this.complexIm ??= this.storage();
       const [re, im] = [this.copyInputs(this.complexRe), this.complexIm];
@@ -219,18 +227,11 @@ const Engine = (() => {
         turn(name);
       }
       for (const definition of this.forward) {
-        definition.complex()(re, im);
+        yield definition.complex()(re, im);
         this.applyEdits(definition.name, re);
         turn(definition.name);
       }
       return im[this.get("output.L").number][0] / STEP;
-    }
-
-    /* Run the formulas of a nudge and of the complex step, piece by piece: a browser is slow the first time. */
-    * warmUp() {
-      const [re, im] = [this.storage(), this.storage()];
-      this.copyInputs(re);
-      for (const { real, complex } of this.forward) yield [real(re), complex()(re, im)];
     }
 
     /* The index of a cell as a tuple, and back. */
@@ -303,6 +304,13 @@ const Engine = (() => {
 
   const offsetOf = ({ strides }, index) => index.reduce((sum, i, axis) => sum + i * strides[axis], 0);
 
+  /* What a generator returns in the end. */
+  function finish(pieces) {
+    let step;
+    do step = pieces.next(); while (!step.done);
+    return step.value;
+  }
+
   function lazy(make) {
     let made;
     return () => (made ??= make());
@@ -357,5 +365,5 @@ const Engine = (() => {
   }
 
   const build = (sizes, options) => new Machine(sizes, options);
-  return { build, greedyDecode, Adam, flatten, PAD, BOS, EOS };
+  return { build, greedyDecode, Adam, flatten, finish, PAD, BOS, EOS };
 })();

@@ -296,10 +296,8 @@ const Mistakes = (() => {
     return { ...worst.result(), first: all.find((array) => array.difference > EXACT)?.name ?? null };
   }
 
-  const finish = (work, step = work.next()) => (step.done ? step.value : finish(work));
-
   const detectors = [
-    { id: "falls", work: falls, run: (context) => finish(falls(context)) },
+    { id: "falls", work: falls, run: (context) => Engine.finish(falls(context)) },
     { id: "complex", run: complex }, { id: "rows", run: rowSums },
     { id: "leak", run: leak }, { id: "padding", run: padding }, { id: "formula", run: formula },
   ];

@@ -9,7 +9,9 @@ const CellView = (() => {
     embedding: ["x"], self: ["s", "p", "o"], attention: ["s", "p", "o"], norm: ["x", "y"], ffn: ["a", "r"], output: ["z", "p", "loss", "L"], matrix: ["E", "M"],
   };
   const STEPS = new Set(["m", "n", "mu", "sigma", "share"]);
+  const SLICE = 25; // milliseconds of computing, then the page gets its turn
   let exponent = -5; // of h, for the nudge
+  let job = null; // what the witnesses are computing
   let unfolded = false; // whether the helpers are shown
 
   function chosenCell() {
@@ -61,10 +63,10 @@ const CellView = (() => {
   /* What was unfolded stays so; while the number is the same one, its field stays in the window -> whether it is. */
   function replaceInspector(old, made) {
     const open = [...old.querySelectorAll("details[open]")].map(({ dataset }) => dataset.fold);
-    const [{ scrollTop }, isUsed] = [old, old.contains(document.activeElement)];
+    const same = old.dataset.cell === made.dataset.cell;
+    const scrollTop = same && old.scrollTop, isUsed = old.contains(document.activeElement);
     old.replaceWith(made);
     for (const each of made.querySelectorAll("details")) each.open = open.includes(each.dataset.fold);
-    const same = old.dataset.cell === made.dataset.cell;
     if (same) made.scrollTop = scrollTop;
     if (same && isUsed) made.querySelector(".setter")?.scrollIntoView({ block: "nearest" }); // what is said above it may be longer now
     return same;
@@ -220,8 +222,11 @@ const CellView = (() => {
   /* --- one number --- */
 
   function inspector(chosen) {
-    if (chosen.flat === null) return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
     const { machine } = App;
+    if (chosen.flat === null) {
+      begin(warmUp(machine));
+      return element("aside", { class: "inspector empty", "aria-label": text.choose }, element("p", {}, text.choose));
+    }
     const { name, flat } = chosen;
     const { role } = machine.get(name);
     const partner = machine.partner(name);
@@ -332,25 +337,45 @@ const CellView = (() => {
     if (["ids", "mask"].includes(machine.get(name).role) || name === "output.L") return null;
     const symbol = Show.nameText(machine.get(name).symbol);
     const claimed = gradient ? machine.value(gradient, flat) : null;
-    const complex = machine.complexStep(name, flat);
-    const output = element("output", {});
-    const show = () => {
+    const [exact, output, size] = [element("span", {}), element("output", {}), element("span", {})];
+    let complex = null;
+    function* ask() {
       const h = 10 ** exponent;
-      const quotient = (machine.nudge(name, flat, h) - machine.nudge(name, flat, -h)) / (2 * h);
-      output.replaceChildren(element("strong", {}, Show.number(quotient)), verdict(quotient, complex, 1e-4));
       size.textContent = `h = ${Show.number(h)}`;
-    };
-    const size = element("span", {});
+      complex ??= yield* machine.deriving(new Map([[name, new Map([[flat, 1]])]]));
+      exact.replaceChildren(element("strong", {}, Show.number(complex)), claimed === null ? "" : verdict(claimed, complex, 1e-9));
+      const quotient = ((yield* machine.nudging(name, flat, h)) - (yield* machine.nudging(name, flat, -h))) / (2 * h);
+      output.replaceChildren(element("strong", {}, Show.number(quotient)), verdict(quotient, complex, 1e-4));
+    }
     const slider = element("input", {
       type: "range", min: -12, max: 0, step: 0.5, value: exponent, "aria-label": text.nudge(symbol),
-      oninput: () => { exponent = Number(slider.value); show(); },
+      oninput: () => { exponent = Number(slider.value); begin(ask()); },
     });
-    show();
+    begin(ask());
     return element("section", { class: "witnesses" }, element("h3", {}, text.witnesses),
-      element("p", {}, text.complex, ": ", element("strong", {}, Show.number(complex)), claimed !== null && verdict(claimed, complex, 1e-9)),
+      element("p", {}, text.complex, ": ", exact),
       element("label", { class: "nudge" }, text.nudge(symbol), slider, size),
       element("p", {}, text.quotient, ": ", output),
       note(text.nudgeHelp));
+  }
+
+  /* Compute at once what takes a moment, and the rest in pieces, so that a large model does not hold up the next key. */
+  function begin(work) {
+    job = work;
+    advance(work);
+  }
+
+  function advance(work) {
+    const end = performance.now() + SLICE;
+    let done = false;
+    while (!done && performance.now() < end) ({ done } = work.next());
+    if (!done) setTimeout(() => work === job && advance(work));
+  }
+
+  /* A browser is slow the first time. */
+  function* warmUp(machine) {
+    yield* machine.deriving(new Map());
+    yield* machine.nudging("output.L", 0, 0);
   }
 
   /* How far a number is from the true derivative. */
