@@ -45,11 +45,6 @@ const context = Mistakes.context(MODEL, {weights, source, target, mistake});
 return Object.fromEntries(Mistakes.detectors.map(({id, run}) => [id, run(context)]).map(
   ([id, {rings, number}]) => [id, [rings ? "rings" : "silent", Show.number(number)]]));
 """
-TABLE = """
-const bell = (cell) => cell.querySelector(".ring") ? "rings" : cell.querySelector(".silence") ? "silent" : "?";
-const cells = [...document.querySelectorAll("[data-result]")];
-return Object.fromEntries(cells.map((cell) => [cell.dataset.result, bell(cell)]));
-"""
 
 
 def open_view(page, fragment="", **settings):
@@ -69,12 +64,6 @@ def ringing(found):
 def unfold_trail(page):
     page.click(".trail summary")
     page.wait(UNTIL, "document.querySelector('.chip').getClientRects().length")
-
-
-def run_all(page):
-    page.click(".all .controls button")
-    page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length === 0")
-    return page.script(TABLE)
 
 
 def test_list_has_every_mistake_once_and_none_first(page):
@@ -121,36 +110,6 @@ def test_trail_begins_where_the_mistake_is(page, mistake, first):
     assert wrong[0] == first
     assert [edited for name, edited in chips if name == first] == [True]
     assert sorted(wrong) == sorted(page.script(DIFFERENCES, mistake))
-
-
-def test_table_agrees_with_the_single_results(page):
-    open_view(page)
-    found = run_all(page)
-    for mistake, (rings, _) in EXPECTED.items():
-        assert {detector for detector in DETECTORS if found[f"{mistake}/{detector}"] == "rings"} == rings
-    assert all(found[f"/{detector}"] == "silent" for detector in DETECTORS)
-    page.click("[data-result='causal-mask-off/leak'] a")
-    page.wait(UNTIL, "App.state.mistake === 'causal-mask-off'")
-    assert ringing(results(page)) == {"leak", "formula"}
-    assert page.script(
-        "return Math.abs(document.getElementById('planted').getBoundingClientRect().top) < innerHeight / 2;"
-    )
-    assert page.script(TABLE) == found
-
-
-def test_table_can_be_stopped_and_is_one_for_a_screen_reader(page):
-    open_view(page)
-    results(page)
-    page.click(".all .controls button")
-    page.wait(UNTIL, "document.querySelectorAll('.all .unknown').length < 80")
-    page.click(".all .controls button")
-    left = page.script("return document.querySelectorAll('.all .unknown').length;")
-    assert left > 0
-    page.wait("setTimeout(arguments[0], 300);")
-    assert page.script("return document.querySelectorAll('.all .unknown').length;") == left
-    assert page.text(".all .controls button") == "Run all 14"
-    scopes = page.script("return [...document.querySelectorAll('.all th')].map(cell => cell.scope);")
-    assert scopes == ["col"] * 7 + ["row"] * 15
 
 
 def test_guesses_are_judged(page):
@@ -214,15 +173,6 @@ def test_offer_leads_to_the_tests(page):
     assert -1 <= page.script("return document.getElementById('who').getBoundingClientRect().top;") < 400
 
 
-def test_list_of_mistakes_stays_folded_while_the_tests_run(page):
-    open_view(page, width=390)
-    page.click(".menu summary")
-    page.settle()
-    page.click("[data-focus=table]")
-    assert page.text("[data-focus=table]") == "Stop"
-    assert page.script("return document.querySelector('.menu details').open;") is False
-
-
 def test_an_array_of_the_trail_leads_to_its_numbers(page):
     open_view(page, "&mistake=softmax-entry-by-entry&look=skip")
     unfold_trail(page)
@@ -254,14 +204,3 @@ def test_view_is_accessible_at_every_width(page, width, dark, fragment):
     assert page.overflow() == []
     assert page.axe() == []
     assert [stop for stop in page.tab_stops() if not (stop.visible and stop.name)] == []
-
-
-def test_list_of_mistakes_ends_above_the_table(page):
-    open_view(page, "&mistake=softmax-entry-by-entry&look=skip", width=1440)
-    results(page)
-    page.script("window.scrollTo(0, 800)")
-    overlap = (
-        "const [menu, table] = ['.menu > details', '.all'].map(s => document.querySelector(s).getBoundingClientRect());"
-        "return [menu.bottom <= table.top, table.top < innerHeight];"
-    )
-    assert page.script(overlap) == [True, True]

@@ -14,10 +14,9 @@ PROBLEMS = [  # a line with the marked part between bars, and words of the sente
     ("||", "begins with an array"),
     ("ds| |", "An = belongs here"),
     ("ds =| |", "ends too early"),
-    ("ds = p*|dpp|", "There is no dpp here. Did you mean dp?"),
-    ("ds = p*|DP|", "Did you mean dp?"),
+    ("ds = p*|dpp|", "There is no dpp here."),
     ("ds = p*|alert|(1)", "alert is not available here; use sqrt,"),
-    ("ds = p*|mean|[i](dp)", "mean is not available here; use dp_mean or sum[i](…)."),
+    ("ds = p*|mean|[i](dp)", "mean is not available here; use sqrt,"),
     ("ds = |div|(p, dp)", "div is not available here"),
     ("ds = p*dp|;| alert(1)", "“;” means nothing"),
     ("ds = p*|\N{GRINNING FACE}|", "means nothing in these formulas"),
@@ -40,11 +39,10 @@ PROBLEMS = [  # a line with the marked part between bars, and words of the sente
     ("ds = p^|dp|", "whole number from 2 to 9"),
     ("ds = p^|99|", "whole number from 2 to 9"),
     ("ds = 1[p|]|", "A comparison belongs here"),
-    ("|dds| = p", "No array is called dds. Did you mean ds?"),
-    ("|dwq| = 0", "Did you mean dW_q?"),
+    ("|dds| = p", "No array is called dds."),
     ("|W_q| = 0", "W_q is given"),
-    ("|crss.ds| = p*dp", "No place is called crss. Did you mean cross?"),
-    ("|cross.dss| = p*dp", "Did you mean ds?"),
+    ("|crss.ds| = p*dp", "No place is called crss."),
+    ("|cross.dss| = p*dp", "No array is called dss."),
     ("|__proto__| = p", "No array is called __proto__."),
     ("|ds = sum[c,f,w,g](sum[c,f,w,g](1))|", "too many terms"),
     ("ds = " + "p+" * 147 + "p|+|", "at most 300 characters"),
@@ -73,7 +71,6 @@ def test_a_line_is_typed_planted_tested_and_shared(page):
     assert "mistake=own" in address(page)
     assert "line=ds+=+p*dp" in address(page)
     assert "Your own line is planted: ds = p*dp." in page.text(".status")
-    assert page.text("[data-result='own/complex']") != "?"
     shown = page.text(".experiment")
     page.reload()
     page.wait(UNTIL, ALL_SHOWN + " && document.querySelector('.moral')")
@@ -104,7 +101,10 @@ def test_a_small_difference_is_said_the_same_everywhere(page):
 def test_a_line_with_a_problem_is_not_planted_and_shows_the_place(page):
     open_explorer(page, "view=break&mistake=own&line=ds = p*dp")
     type_into(page, "line", "ds = p*dpp")
-    assert page.text("#line-problem").splitlines()[0] == "Character 8: There is no dpp here. Did you mean dp?"
+    assert (
+        page.text("#line-problem").splitlines()[0]
+        == "Character 8: There is no dpp here. The names that may be used are listed below."
+    )
     assert page.text(".typed mark") == "dpp"
     selected = (
         "const f = document.activeElement; return [f.value.slice(f.selectionStart, f.selectionEnd), f.ariaInvalid]"
@@ -132,14 +132,6 @@ def test_a_link_with_a_line_that_cannot_be_planted_shows_the_right_model(page, l
     open_explorer(page, f"view=break&mistake=own&line={line}")
     assert page.script("return [App.state.mistake, App.machine.definitions.length];")[0] == ""
     assert page.script("return document.querySelector('#line-problem').childElementCount") == (2 if line else 0)
-
-
-def test_own_line_is_a_row_of_the_table(page):
-    open_explorer(page, "view=break&mistake=own&line=ds = p*dp&word=o")
-    results(page)
-    rows = page.script("return [...document.querySelectorAll('.all tbody th')].map((cell) => cell.innerText)")
-    assert rows[:2] == ["No mistake: the right model", "Your own line: ds = p*dp"]
-    assert len(rows) == 16
 
 
 @pytest.mark.skipif(not chromium.axe_script(), reason=chromium.NEEDS_AXE)

@@ -19,7 +19,6 @@ const App = (() => {
   const answers = new Map(); // what the trained model writes, by model and source
   const past = []; // what each change has replaced: {numbers, chosen}, the state without what is only display, and its weights
   let refused = null; // a word of the address that cannot be shown: {name, text, why}
-  let moreSettings = false; // whether they are unfolded
   let made = null; // the last run, and the key that says what it was computed from
   let shown = {}; // what the parts of the frame depend on, as they are shown now
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
@@ -362,18 +361,12 @@ const App = (() => {
   function inputs() {
     if (quiet()) return element("form", { hidden: true });
     const text = Strings.input;
-    const choice = (name, options, chosen, textOf, act = (option) => set({ [name]: option })) =>
-      element("label", {}, text[name], selection({ "data-focus": name }, options, chosen, act, textOf));
-    const padding = choice("padding", [0, 1, 2, 3], state.padding, String, (n) => set({ padding: n, edits: "" }));
-    const smoothing = element("label", { class: "check" }, element("input", {
-      type: "checkbox", checked: state.smoothing > 0, "data-focus": "smoothing", onchange: (event) => set({ smoothing: event.target.checked ? 0.1 : 0 }),
-    }), text.smoothing);
-    const more = element("details", { class: "more", open: moreSettings, ontoggle: (event) => { moreSettings = event.target.open; } },
-      element("summary", { "data-focus": "more" }, text.more), element("div", {}, padding, smoothing));
+    const choice = (name, options, chosen, textOf) =>
+      element("label", {}, text[name], selection({ "data-focus": name }, options, chosen, (option) => set({ [name]: option }), textOf));
     return element("form", { class: "inputs", "aria-label": text.legend, onsubmit: (event) => event.preventDefault() },
       field("word"), field("answer", text.answers[answer().origin]),
       Object.keys(MODEL.weights).length > 1 && choice("weights", Object.keys(MODEL.weights), weights(), weightsName),
-      choice("show", ["both", "values", "gradients"], state.show, (option) => text[option]), more, Models.note());
+      choice("show", ["both", "values", "gradients"], state.show, (option) => text[option]), Models.note());
   }
 
   /* Act after the Tab key or the click that ended the typing: the page is drawn anew. */
@@ -439,10 +432,9 @@ const App = (() => {
     document.title = Strings.title(title());
     document.documentElement.classList.toggle("embedded", Boolean(state.embed));
     const fresh = differs("numbers", [made, made.steps]);
-    const { padding, smoothing, show } = state;
     replace(frame, [
       differs("header", [title(), link()]) && header(),
-      differs("inputs", [MODEL, quiet(), title(), state.word, state.answer, answer().origin, padding, smoothing, weights(), show]) && inputs(),
+      differs("inputs", [MODEL, quiet(), title(), state.word, state.answer, answer().origin, weights(), state.show]) && inputs(),
       status(),
       differs("content", contentKey()) && element("main", { id: "content", tabindex: -1, class: `view-${state.view}` }),
       differs("footer", [MODEL]) && footer(),

@@ -50,10 +50,9 @@ const Dom = (() => {
   /* A formula as MathML. Each term and each factor is a row of its own, before which a line may end. */
   function math(nodes) {
     const split = (parts) => parts.reduce((rows, node) => (node.form === "infix" || !rows.length ? [...rows, [node]] : [...rows.slice(0, -1), [...rows.at(-1), node]]), []);
-    const of = ({ tag = "mo", text, parts, array, form, marked }) =>
-      element(tag, { form: tag === "mo" && form, lspace: text === "\u2062" && ".15em", "data-array": array, class: marked && "marked" }, parts ? parts.map(of) : text);
-    const inRows = nodes.flatMap((node) => (node.marked ? split(node.parts).map((parts) => ({ ...node, parts, form: parts[0].form })) : node));
-    return element("math", { displaystyle: "true" }, split(inRows).map((row) => element("mrow", { class: "term" }, row.map(of))));
+    const of = ({ tag = "mo", text, parts, array, form }) =>
+      element(tag, { form: tag === "mo" && form, lspace: text === "\u2062" && ".15em", "data-array": array }, parts ? parts.map(of) : text);
+    return element("math", { displaystyle: "true" }, split(nodes).map((row) => element("mrow", { class: "term" }, row.map(of))));
   }
 
   /* Elements and texts in which a line ends at a space alone, so that a bracket stays with its number. */

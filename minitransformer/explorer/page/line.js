@@ -9,7 +9,6 @@ const OwnLine = (() => {
 
   const LONGEST = 300; // characters
   const MOST = 2e7; // terms: more would take the browser too long
-  const NEAR = 2; // letters that a name may differ in from the one that was meant
   const SPELLINGS = { "·": "*", "×": "*", "−": "-", "²": "^2", "x̂": "x_hat", γ: "gamma", β: "beta", μ: "mu", σ: "sigma", ε: "eps" };
   const known = new WeakMap(); // MODEL -> {machine, Map(text -> what was read)}
 
@@ -34,7 +33,6 @@ const OwnLine = (() => {
       if (text.length > LONGEST) throw new Language.Problem(text, "long", LONGEST, text.length - LONGEST, { most: LONGEST });
       return { text, ...understand(text, machine) };
     } catch (error) {
-      if (error.kind === "function") Object.assign(error.facts, meansAt(text));
       return { text, problem: error instanceof Language.Problem ? error : { kind: "other", at: 0, length: text.length, facts: {} } };
     }
   }
@@ -79,24 +77,17 @@ const OwnLine = (() => {
     return [own.symbol, arrays, Object.keys(own.sizes).filter((each) => typeof own.sizes[each] === "number" && !/^[a-z]$|layers/.test(each))];
   }
 
-  /* What there is in place of a function `mean`. */
-  function meansAt(text) {
-    const arrays = names(text)[1].map((each) => each.split("[")[0]);
-    return { means: arrays.filter((each) => each.endsWith("_mean")), letter: text.match(/\[(\w)\]/)?.[1] ?? "i" };
-  }
-
   /* The array on the left, and the places that have a line for it. */
   function target({ symbol: name, text, end }, machine) {
     const fail = (kind, facts) => { throw new Language.Problem(text, kind, 0, end, { name, ...facts }); };
     const dot = name.lastIndexOf(".");
     const [where, symbol] = [name.slice(0, Math.max(0, dot)), name.slice(dot + 1)];
     const inPlace = machine.places.filter((place) => dot < 0 || place.name === where);
-    if (inPlace.length === 0) fail("place", { name: where, near: near(where, machine.places.map((place) => place.name).filter(Boolean)) });
+    if (inPlace.length === 0) fail("place", { name: where });
     const places = inPlace.filter((place) => definitionOf(machine, place, symbol));
     if (places.length > 0) return { symbol, places };
     const isInput = [...machine.arrays.values()].some((array) => array.symbol === symbol && !array.definition);
-    const names = inPlace.flatMap((place) => linesOf(machine, place).map((each) => each.symbol));
-    return fail(isInput ? "fixed" : "target", { name: symbol, near: near(symbol, names) });
+    return fail(isInput ? "fixed" : "target", { name: symbol });
   }
 
   /* The line with all indices, as the formulas of a place are written. */
@@ -114,8 +105,7 @@ const OwnLine = (() => {
     const fail = ({ name, at, end }, kind, facts) => { throw new Language.Problem(text, kind, at, end - at, { name, ...facts }); };
 
     function arrayOf(node) {
-      const names = [...usual.keys(), ...Object.keys(sizes).filter((name) => isSize(name) && !isLetter(name))];
-      if (!usual.has(node.name)) fail(node, "unknown", { near: near(node.name, names) });
+      if (!usual.has(node.name)) fail(node, "unknown");
       const array = machine.find(place, node.name);
       if (array.definition === own) fail(node, "itself");
       if (machine.definitions.indexOf(array.definition) > order) fail(node, "late", { target: own.symbol });
@@ -204,21 +194,5 @@ const OwnLine = (() => {
     return found;
   }
 
-  /* The name that was meant, if one of `names` is near. */
-  function near(name, names) {
-    const plain = (text) => text.toLowerCase().replaceAll("_", "");
-    const all = [...new Set(names)].map((each) => ({ each, far: plain(each) === plain(name) ? 0 : distance(name, each) }));
-    const best = all.reduce((a, b) => (b.far < a.far ? b : a), { far: Infinity });
-    return best.far <= Math.min(NEAR, name.length - 1) ? best.each : null;
-  }
-
-  /* How many letters must be changed, added or left out. */
-  function distance(a, b) {
-    let row = Array.from({ length: b.length + 1 }, (_, n) => n);
-    for (const [m, letter] of [...a].entries())
-      row = row.reduce((next, _, n) => [...next, n === 0 ? m + 1 : Math.min(next[n - 1] + 1, row[n] + 1, row[n - 1] + Number(letter !== b[n - 1]))], []);
-    return row[b.length];
-  }
-
-  return { read, tidy, names };
+  return { read, names };
 })();

@@ -16,7 +16,6 @@ const BreakView = (() => {
 
   function render(content) {
     const { mistake } = App.state;
-    const pairs = [...(isShown() ? Experiments.pairsOf(mistake) : []), ...(BreakTable.isRunning() ? Experiments.allPairs() : [])];
     content.append(
       element("div", { class: "break-head" }, element("h1", {}, text.title), element("p", { class: "intro" }, text.intro)),
       menu(),
@@ -24,46 +23,39 @@ const BreakView = (() => {
         element("h2", { id: "planted", tabindex: -1 }, nameOf(mistake)),
         mistake === "" && element("p", {}, text.noneText), ["", "own"].includes(mistake) && BreakLine.section(),
         mistake === "own" ? BreakLine.changed() : mistake && changed(mistake),
-        witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()),
-      BreakTable.section());
+        witnesses(), element("div", { class: "verdicts" }), mistake && isShown() && BreakMap.section()));
     verdicts();
-    Experiments.plan(pairs, arrived);
+    Experiments.plan(isShown() && arrived);
     if (arriving) arrive(content.querySelector(`#${arriving}`));
   }
 
   /* --- choosing a mistake --- */
 
-  /* A link that plants a mistake, and then leads to it, or to the field for a line that is not written yet. */
-  function plantLink(id, changes, attributes, ...children) {
-    const isThere = id === "" || App.planted(id);
-    const href = App.link({ mistake: isThere ? id : "", cell: "", guess: "", ...changes });
-    const follow = () => {
-      arriving = isThere ? "planted" : "own";
-      if (href === location.hash) arrive(document.getElementById(arriving));
-    };
-    return element("a", { href, onclick: follow, ...attributes }, ...children);
-  }
-
+  /* After a link that plants a mistake has been followed. */
   function arrive(heading) {
     arriving = "";
     const { top } = heading.getBoundingClientRect();
-    if (top < 0 || top > window.innerHeight / 2) jump(heading);
-  }
-
-  function jump(heading) {
+    if (top >= 0 && top <= window.innerHeight / 2) return;
     heading.focus({ preventScroll: true });
     heading.scrollIntoView();
   }
 
   function menu() {
     const { state } = App;
-    const item = (id) => element("li", {}, plantLink(id, { look: state.look === "skip" ? "skip" : "" }, {
-      "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}`,
-    }, id === "own" ? Strings.line.name : nameOf(id)));
+    const item = (id) => {
+      const isThere = id === "" || App.planted(id); // if not, the link leads to the field for a line
+      const href = App.link({ mistake: isThere ? id : "", cell: "", guess: "", look: state.look === "skip" ? "skip" : "" });
+      const follow = () => {
+        arriving = isThere ? "planted" : "own";
+        if (href === location.hash) arrive(document.getElementById(arriving));
+      };
+      return element("li", {}, element("a", { href, onclick: follow, "aria-current": id === state.mistake ? "true" : null, "data-focus": `plant-${id}` },
+        id === "own" ? Strings.line.name : nameOf(id)));
+    };
     const group = (kind) => [element("h3", {}, text[kind]), element("ul", {}, Mistakes.list.filter((each) => each.kind === kind).map(({ id }) => item(id)))];
     const { mistake } = state;
     const open = folded.mistake === mistake ? folded.open : !mistake || window.innerWidth >= 1100;
-    return element("nav", { class: "menu", "aria-label": text.list }, // which ends above the table, and the list in it sticks so far
+    return element("nav", { class: "menu", "aria-label": text.list },
       element("details", { open, ontoggle: (event) => { folded = { mistake, open: event.target.open }; } }, element("summary", { "data-focus": "menu" }, text.list),
         element("ul", {}, item(""), item("own")), group("forward"), group("backward")));
   }
@@ -81,7 +73,7 @@ const BreakView = (() => {
 
   function pair({ names, right, wrong }) {
     const places = names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean);
-    return comparison(Dom.formula(marked(right, wrong)), Dom.formula(marked(wrong, right)), places);
+    return comparison(Dom.formula(right), Dom.formula(wrong), places);
   }
 
   function comparison(right, wrong, places = []) {
@@ -89,28 +81,6 @@ const BreakView = (() => {
       element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula", "aria-label": text.right }, right),
       element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula", "aria-label": text.wrong }, wrong),
       places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
-  }
-
-  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
-
-  /* The nodes of a line, with a mark on what is not at the same end of the other line; within a node of the same kind, only
-     on the part that differs. */
-  function marked(nodes, others) {
-    const most = Math.min(nodes.length, others.length);
-    let [first, last] = [0, 0];
-    while (first < most && same(nodes[first], others[first])) first++;
-    while (last < most - first && same(nodes.at(-1 - last), others.at(-1 - last))) last++;
-    const [middle, other] = [nodes, others].map((list) => list.slice(first, list.length - last));
-    return [...nodes.slice(0, first), ...markedMiddle(middle, other), ...nodes.slice(nodes.length - last)];
-  }
-
-  function markedMiddle(middle, other) {
-    const [[a], [b]] = [middle, other];
-    const isOver = (fraction, list) => fraction?.tag === "mfrac" && same(fraction.parts[0], list.length > 1 ? { tag: "mrow", parts: list } : list[0]);
-    if (middle.length === 0 || isOver(b, middle)) return middle;
-    if (isOver(a, other)) return [{ ...a, parts: [a.parts[0], { tag: "mrow", parts: [a.parts[1]], marked: true }] }];
-    if (middle.length > 1 || other.length > 1 || !b || a.tag !== b.tag || !a.parts) return [{ tag: "mrow", parts: middle, marked: true }];
-    return [{ ...a, parts: a.tag === "mrow" ? marked(a.parts, b.parts) : a.parts.flatMap((part, n) => marked([part], [b.parts[n]])) }];
   }
 
   /* --- the six tests --- */
@@ -149,7 +119,7 @@ const BreakView = (() => {
 
   function finding(id, part = 0) {
     const { name, text: about } = Strings.detectors[id];
-    const found = Experiments.result(App.state.mistake, id);
+    const found = Experiments.result(id);
     const wait = part > 0 ? [text.running, " ", element("progress", { value: part, max: 1, "aria-label": name })] : text.waiting;
     const head = found
       ? element("span", { class: found.rings ? "ring" : "silence" }, bell(found.rings), ` ${found.rings ? text.rings : text.silent}`)
@@ -182,21 +152,18 @@ const BreakView = (() => {
   /* --- what it shows --- */
 
   /* A result has come, or a part of it. */
-  function arrived(mistake, id, part) {
-    if (mistake === App.state.mistake && isShown()) {
-      const place = document.querySelector(`[data-detector="${id}"]`);
-      const bar = place.querySelector("progress");
-      if (part < 1 && bar) bar.value = part;
-      else place.replaceChildren(...finding(id, part).filter(Boolean));
-      if (part === 1) verdicts();
-    }
-    BreakTable.arrived(mistake, id, part);
+  function arrived(id, part) {
+    const place = document.querySelector(`[data-detector="${id}"]`);
+    const bar = place.querySelector("progress");
+    if (part < 1 && bar) bar.value = part;
+    else place.replaceChildren(...finding(id, part).filter(Boolean));
+    if (part === 1) verdicts();
   }
 
   /* The sentences that need all results, and the curves of the loss. */
   function verdicts() {
     const { mistake } = App.state;
-    const results = Mistakes.detectors.map(({ id }) => ({ id, ...Experiments.result(mistake, id) }));
+    const results = Mistakes.detectors.map(({ id }) => ({ id, ...Experiments.result(id) }));
     const place = document.querySelector(".verdicts");
     if (!mistake || !isShown()) return;
     if (results.some(({ rings }) => rings === undefined)) return;
@@ -228,5 +195,5 @@ const BreakView = (() => {
     ], { label: text.loss, x: Strings.train.step, y: "" }));
   }
 
-  return { render, plantLink, nameOf, bell };
+  return { render };
 })();

@@ -4,52 +4,36 @@ const Experiments = (() => {
   "use strict";
 
   const SLICE = 25; // ms of computing, then the page gets its turn
-  const found = new Map(); // input -> Map("mistake/detector" -> result)
-  let job = null; // {input, line, pairs, tell, work, timer}
+  const found = new Map(); // input -> {detector: result}
+  let job = null; // {input, tell, work, timer}
   let twins = null; // {machine, steps, right}
 
   /* --- detectors --- */
 
-  /* What all results depend on, except for the mistake. */
+  /* What all results depend on. */
   function input() {
-    const { model, word, answer, padding, smoothing } = App.state;
-    return JSON.stringify([model, word, answer, padding, smoothing, App.weights]);
+    const { model, word, answer, padding, smoothing, mistake, line } = App.state;
+    return JSON.stringify([model, word, answer, padding, smoothing, App.weights, mistake, mistake === "own" && line]);
   }
 
   function results() {
-    if (!found.has(input())) found.set(input(), new Map());
+    if (!found.has(input())) found.set(input(), {});
     return found.get(input());
   }
 
-  const keyOf = (mistake, detector) => `${mistake === "own" ? App.state.line : mistake}/${detector}`;
+  /* What a detector found for the planted mistake or the right model, or undefined. */
+  const result = (detector) => results()[detector];
 
-  /* What a detector found for a mistake ("" is the right model), or null. */
-  const result = (mistake, detector) => results().get(keyOf(mistake, detector)) ?? null;
-
-  /* The right model, the reader's own line if there is one, and all mistakes. */
-  const rows = () => ["", ...(App.planted("own") ? ["own"] : []), ...Mistakes.list.map(({ id }) => id)];
-
-  const pairsOf = (mistake) => Mistakes.detectors.map(({ id }) => [mistake, id]);
-  const allPairs = () => rows().flatMap(pairsOf);
-  const missing = (pairs) => pairs.filter((pair) => !result(...pair));
-
-  /* Compute these results one after the other, and no others; `tell(mistake, detector, part)` hears how much of one is done. */
-  function plan(pairs, tell) {
-    const { line } = App.state;
-    const work = job?.input === input() && job.line === line ? job.work : null;
-    stop();
-    job = { input: input(), line, pairs, tell, work, timer: setTimeout(compute, 0) };
-  }
-
-  function stop() {
+  /* Compute all results one after the other; tell(detector, part) hears how much of one is done. Without it, compute none. */
+  function plan(tell) {
     clearTimeout(job?.timer);
-    job = null;
+    job = tell && { input: input(), tell, work: job?.input === input() ? job.work : null, timer: setTimeout(compute) };
   }
 
   function compute() {
-    const [next] = missing(job.pairs);
-    if (!next || job.input !== input() || App.state.view !== "break") return stop();
-    if (job.work?.pair.join() !== next.join()) job.work = begin(next);
+    const next = Mistakes.detectors.find(({ id }) => !result(id));
+    if (!next || job.input !== input() || App.state.view !== "break") return;
+    if (job.work?.id !== next.id) job.work = begin(next);
     const { work, tell } = job;
     const end = performance.now() + SLICE;
     let step;
@@ -57,24 +41,21 @@ const Experiments = (() => {
       step = work.pieces.next();
       work.done++;
     } while (!step.done && performance.now() < end);
-    if (step.done) results().set(keyOf(...next), step.value);
-    job.timer = setTimeout(compute, 0);
-    tell(...next, step.done ? 1 : work.done / work.count);
+    if (step.done) results()[next.id] = step.value;
+    job.timer = setTimeout(compute);
+    tell(next.id, step.done ? 1 : work.done / work.count);
   }
 
-  function begin(pair) {
-    const [id, name] = pair;
+  function begin({ id, run, work = atOnce(run) }) {
     const { source, target } = App.ids();
     const { weights, state } = App;
-    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake: App.planted(id), smoothing: state.smoothing });
-    const detector = Mistakes.detectors.find((each) => each.id === name);
-    const pieces = detector.work ? detector.work(context) : atOnce(() => detector.run(context));
-    return { pair, pieces, done: 0, count: 2 * context.steps + 1 };
+    const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake: App.planted(), smoothing: state.smoothing });
+    return { id, pieces: work(context), done: 0, count: 2 * context.steps + 1 };
   }
 
-  function* atOnce(run) {
-    return run();
-  }
+  const atOnce = (run) => function* (context) {
+    return run(context);
+  };
 
   /* --- the two machines --- */
 
@@ -122,5 +103,5 @@ const Experiments = (() => {
       { name, phase, most: difference, relative: difference / (size || 1), differs: difference > Mistakes.EXACT, changed: isChanged(name) }));
   }
 
-  return { input, result, rows, pairsOf, allPairs, missing, plan, stop, right, isChanged, line, changedLines, differences };
+  return { result, plan, right, isChanged, line, changedLines, differences };
 })();
