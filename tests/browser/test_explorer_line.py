@@ -44,8 +44,8 @@ PROBLEMS = [  # a line with the marked part between bars, and words of the sente
     ("|crss.ds| = p*dp", "No place is called crss."),
     ("|cross.dss| = p*dp", "No array is called dss."),
     ("|__proto__| = p", "No array is called __proto__."),
+    ("ds = " + "p+" * 147 + "p|+|", "too many terms"),
     ("|ds = sum[c,f,w,g](sum[c,f,w,g](1))|", "too many terms"),
-    ("ds = " + "p+" * 147 + "p|+|", "at most 300 characters"),
 ]
 
 

@@ -131,14 +131,6 @@ def test_weights_that_stay_are_counted_with_the_reason(page):
     assert "This gradient is exactly 0" in page.text(".inspector")
 
 
-def test_word_of_one_letter_leaves_its_attention_no_choice(page):
-    shown(page, "view=train&word=t&weights=trained&steps=1")
-    said = page.text("main")
-    both = 2 * (2 * 36 + 6)  # W_q, W_k and b_q, in the encoder's self-attention and in cross-attention
-    assert f"{both} belong to an attention that can look at one token only" in said
-    assert "another reason" not in said
-
-
 @pytest.mark.parametrize("lr", [0.001, 0.01, 0.1])
 def test_losses_are_those_of_the_librarys_optimizer(page, lr):
     shown(page, f"view=train&weights=trained&lr={lr}")

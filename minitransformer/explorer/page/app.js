@@ -25,7 +25,7 @@ const App = (() => {
   let waiting = 0; // the timer of the next part of a long computation
 
   const app = {
-    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, trained, edit, edits, link,
+    state, set, open, instead, field, answer, written, cell, setCell, select, ids, label, globalName, weightsName, cellText, cellSummary, title, tokenText, words, build, planted, edit, edits, link,
     mostSteps: MOST_STEPS, rates: RATES,
     get weights() { return weights(); },
     get run() { return made; },
@@ -214,18 +214,12 @@ const App = (() => {
     return machine;
   }
 
-  /* Take steps of Adam with a machine -> {machine, adam, losses, ...}; the losses are those before, between and after. */
-  function trained(machine, steps) {
-    const run = new Training.Run(machine, new Engine.Adam({ ...MODEL.adam, lr: state.lr }));
-    run.advance(steps);
-    return run;
-  }
-
   /* Compute what belongs to the state, or a part of it -> whether nothing is missing. */
   function compute() {
     const { model, word, answer, padding, smoothing, mistake, line, edits: byHand, lr, steps } = state;
     const key = JSON.stringify([model, word, answer, padding, smoothing, weights(), mistake, mistake === "own" && line, byHand, lr]);
-    if (made?.key !== key || made.steps > steps) made = Object.assign(trained(build({ values: false }), 0), { key });
+    if (made?.key !== key || made.steps > steps)
+      made = Object.assign(new Training.Run(build({ values: false }), new Engine.Adam({ ...MODEL.adam, lr })), { key });
     const all = made.advance(steps, PATIENCE);
     if (all && edits().some(({ name }) => made.machine.arrays.get(name)?.definition) && made.edited?.steps !== steps) editTrained();
     return all;

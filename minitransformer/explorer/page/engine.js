@@ -186,16 +186,12 @@ const Engine = (() => {
       this.scratch ??= this.storage();
       const re = this.copyInputs(this.scratch);
       const extra = { name, flat, amount };
-      if (!this.get(name).definition) this.applyExtra(re, extra);
+      if (!this.get(name).definition) re[this.get(name).number][flat] += amount;
       for (const definition of this.forward) {
         yield definition.real(re);
         this.applyEdits(definition.name, re, extra);
       }
       return re[this.get("output.L").number][0];
-    }
-
-    applyExtra(store, { name, flat, amount }) {
-      store[this.get(name).number][flat] += amount;
     }
 
     copyInputs(re) {

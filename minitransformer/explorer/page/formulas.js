@@ -283,5 +283,5 @@ const Formulas = (() => {
     return missing.length > 0 ? line.split(" + ").filter(isThere).join(" + ") : line;
   }
 
-  return { KINDS, POSITIONS, places, lines };
+  return { POSITIONS, places, lines };
 })();

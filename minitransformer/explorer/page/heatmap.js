@@ -95,7 +95,7 @@ const Heatmap = (() => {
     const abreast = compact ? 1 : Math.max(1, Math.min(heads, Math.floor((width + gap) / blockWidth)));
     return {
       heads, rows, columns, left, cellWidth, cellHeight, labels, top, headLabel, abreast, blockWidth, blockHeight,
-      numbers: !compact && cellWidth >= 32 && cellHeight >= 14,
+      numbers: !compact && cellWidth >= 27 && cellHeight >= 14,
       width: abreast * blockWidth - gap + 1,
       height: Math.ceil(heads / abreast) * blockHeight - gap + 1,
     };
@@ -155,7 +155,7 @@ const Heatmap = (() => {
       if (numbers) {
         if (value < 0) fill(x + 2, y + 4, cellWidth - 4, cellHeight - 8); // no stripes behind the number
         context.fillStyle = readable(color, paper, alpha);
-        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 6);
+        context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 4);
       }
     }
     if (!compact) {
@@ -183,8 +183,7 @@ const Heatmap = (() => {
 
   function cellNumber(value) {
     const size = Math.abs(value);
-    if (size === 0 || Number.isInteger(value)) return Show.number(value);
-    if (!Number.isFinite(value) || size >= 1000) return Show.number(value);
+    if (Number.isInteger(value) || !(size < 1000)) return Show.number(value);
     if (size >= 0.01) return (value < 0 ? "−" : "") + size.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
     return (value < 0 ? "−" : "") + size.toExponential(0).replace("e-", "e−");
   }

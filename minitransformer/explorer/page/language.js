@@ -412,5 +412,5 @@ const Language = (() => {
     return compiled.get(code);
   }
 
-  return { Problem, parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, isZero, compile };
+  return { Problem, parse, evaluate, visitCells, occurrences, solve, tuples, chosen, holds, compile };
 })();

@@ -30,7 +30,7 @@ const OwnLine = (() => {
 
   function attempt(text, machine) {
     try {
-      if (text.length > LONGEST) throw new Language.Problem(text, "long", LONGEST, text.length - LONGEST, { most: LONGEST });
+      if (text.length > LONGEST) throw new Language.Problem(text, "cost", LONGEST, text.length - LONGEST);
       return { text, ...understand(text, machine) };
     } catch (error) {
       return { text, problem: error instanceof Language.Problem ? error : { kind: "other", at: 0, length: text.length, facts: {} } };

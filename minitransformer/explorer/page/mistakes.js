@@ -171,7 +171,7 @@ const Mistakes = (() => {
 
   function compared(right, wrong, name) {
     const [a, b] = [right.data(name), wrong.data(name)];
-    return { name, phase: right.get(name).definition?.phase ?? "forward", difference: difference(a, b), size: a.reduce((most, x) => Math.max(most, Math.abs(x)), 0) };
+    return { name, phase: right.get(name).definition?.phase ?? "forward", difference: difference(a, b) };
   }
 
   /* Adam from the current weights -> the losses before, between and after the steps. It yields after each step. */

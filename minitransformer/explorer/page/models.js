@@ -55,5 +55,5 @@ const Models = (() => {
       Dom.button(text.back, () => App.set({ model: "", word: "", answer: "", edits: "" }, { remember: true }), { class: "quiet", "data-focus": "first-model" }));
   }
 
-  return { use, isReady, isKnown, changes, note, LEARNED };
+  return { use, isReady, isKnown, changes, note };
 })();

@@ -63,24 +63,13 @@ const BreakView = (() => {
   /* --- what is changed --- */
 
   function changed(id) {
-    const lines = Experiments.changedLines().map(pair);
-    const mask = Mistakes.list.find((each) => each.id === id).causal === false;
+    const compared = (right, wrong, names) => BreakLine.lines([["good", `✓ ${text.right}`, right], ["bad", `✗ ${text.wrong}`, wrong]], names);
+    const lines = Experiments.changedLines().map(({ names, right, wrong }) => compared(Dom.formula(right), Dom.formula(wrong), names));
+    const mask = App.planted().causal === false;
     return element("section", { class: "changed" }, element("p", {}, Strings.mistakes[id].text), element("h3", {}, text.changed),
-      mask && comparison([text.maskRight], [text.maskWrong]),
+      mask && compared(text.maskRight, text.maskWrong),
       lines.slice(0, MOST_LINES),
       lines.length > MOST_LINES && element("details", {}, element("summary", {}, text.moreLines(lines.length - MOST_LINES)), lines.slice(MOST_LINES)));
-  }
-
-  function pair({ names, right, wrong }) {
-    const places = names.map((name) => name.split(".").slice(0, -1).join(".")).filter(Boolean);
-    return comparison(Dom.formula(right), Dom.formula(wrong), places);
-  }
-
-  function comparison(right, wrong, places = []) {
-    return element("dl", { class: "lines" },
-      element("dt", { class: "good" }, `✓ ${text.right}`), element("dd", { class: "formula", "aria-label": text.right }, right),
-      element("dt", { class: "bad" }, `✗ ${text.wrong}`), element("dd", { class: "formula", "aria-label": text.wrong }, wrong),
-      places.length > 0 && element("dd", { class: "note" }, text.inPlaces(places)));
   }
 
   /* --- the six tests --- */
@@ -117,13 +106,12 @@ const BreakView = (() => {
       element("path", { d: BELL, class: rings ? "ringing" : "still" }), !rings && element("path", { d: "M2 14.5 14 1.5", class: "still" }));
   }
 
-  function finding(id, part = 0) {
+  function finding(id) {
     const { name, text: about } = Strings.detectors[id];
     const found = Experiments.result(id);
-    const wait = part > 0 ? [text.running, " ", element("progress", { value: part, max: 1, "aria-label": name })] : text.waiting;
     const head = found
       ? element("span", { class: found.rings ? "ring" : "silence" }, bell(found.rings), ` ${found.rings ? text.rings : text.silent}`)
-      : element("span", { class: "silence" }, wait);
+      : element("span", { class: "silence" }, text.running);
     return [
       element("p", { class: "head" }, element("strong", {}, name), " ", head),
       found && element("p", {}, ...numbersOf(id, found), " ", remark(id, found.rings)),
@@ -142,22 +130,18 @@ const BreakView = (() => {
   }
 
   function remark(id, rings) {
-    const all = guesses();
-    if (!all) return null;
-    if (!all.has(id) && !rings) return null; // a box without a tick is no guess
-    const right = all.has(id) && rings;
+    const guessed = guesses()?.has(id);
+    if (guessed === undefined || (!guessed && !rings)) return null; // a box without a tick is no guess
+    const right = guessed && rings;
     return element("span", { class: right ? "verdict right" : "verdict wrong" }, right ? `✓ ${text.guessRight}` : `✗ ${text.guessWrong(rings)}`);
   }
 
   /* --- what it shows --- */
 
-  /* A result has come, or a part of it. */
-  function arrived(id, part) {
-    const place = document.querySelector(`[data-detector="${id}"]`);
-    const bar = place.querySelector("progress");
-    if (part < 1 && bar) bar.value = part;
-    else place.replaceChildren(...finding(id, part).filter(Boolean));
-    if (part === 1) verdicts();
+  /* A result has come. */
+  function arrived(id) {
+    document.querySelector(`[data-detector="${id}"]`).replaceChildren(...finding(id).filter(Boolean));
+    verdicts();
   }
 
   /* The sentences that need all results, and the curves of the loss. */

@@ -47,16 +47,21 @@ const BreakLine = (() => {
       App.state.mistake === "own" && element("p", {}, text.last(App.state.line))].filter(Boolean);
   }
 
+  /* Lines [kind, label, formula] below each other, and the places of the arrays that they belong to. */
+  function lines(rows, names = []) {
+    const places = names.map((name) => App.machine.get(name).place.name).filter(Boolean);
+    return element("dl", { class: "lines" },
+      rows.map(([kind, label, formula]) => [element("dt", { class: kind }, label), element("dd", { class: "formula", "aria-label": label }, formula)]),
+      places.length > 0 && element("dd", { class: "note" }, Strings.break.inPlaces(places)));
+  }
+
   /* What is planted. The right line is shown when it is asked for, and only to those who have tried. */
   function changed() {
-    const lines = Experiments.changedLines();
-    const row = (pieces, name, kind) => [element("dt", { class: kind }, name), element("dd", { class: "formula" }, Dom.formula(pieces))];
-    const list = (...rows) => element("dl", { class: "lines" }, rows);
-    const placesOf = (names) => Strings.break.inPlaces(names.map((name) => App.machine.get(name).place.name).filter(Boolean));
-    return element("section", { class: "changed" }, lines.length === 0 && element("p", {}, text.same),
-      lines.map(({ names, wrong }) => list(row(wrong, text.yours), element("dd", { class: "note" }, placesOf(names)))),
-      lines.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show),
-        list(lines.map(({ right }) => row(right, `✓ ${Strings.break.right}`, "good")))));
+    const all = Experiments.changedLines();
+    return element("section", { class: "changed" }, all.length === 0 && element("p", {}, text.same),
+      all.map(({ names, wrong }) => lines([["", text.yours, Dom.formula(wrong)]], names)),
+      all.length > 0 && !STARTS.includes(App.state.line) && element("details", {}, element("summary", {}, text.show),
+        lines(all.map(({ right }) => ["good", `✓ ${Strings.break.right}`, Dom.formula(right)]))));
   }
 
   /* What the results say about it. */
@@ -66,5 +71,5 @@ const BreakLine = (() => {
     return most > Mistakes.EXACT ? text.unseen : text.solved(most);
   }
 
-  return { section, changed, moral };
+  return { section, lines, changed, moral };
 })();

@@ -26,12 +26,10 @@ const BreakMap = (() => {
     return rows.length > 0 && element("div", { class: `pass ${kind}` }, element("h4", {}, Strings.cell[kind === "value" ? "forward" : "backward"]), rows);
   }
 
-  /* An array with a bar for the size of its error. */
-  function chip({ name, most, relative, changed }) {
+  function chip({ name, most, changed }) {
     const about = `${Show.nameText(name)}, ${text.differsBy(Show.number(most))}${changed ? `, ${text.lineChanged}` : ""}`;
     return element("a", {
       class: changed ? "chip edited" : "chip", href: App.link({ view: "cell", cell: name }), title: about, "aria-label": about, "data-chip": name,
-      style: `--size: ${Math.max(12, 100 * Math.sqrt(Math.min(1, relative)))}%`,
     }, ...Dom.formula([Show.symbol(App.machine.get(name).symbol)]));
   }
 

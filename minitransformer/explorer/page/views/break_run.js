@@ -24,7 +24,7 @@ const Experiments = (() => {
   /* What a detector found for the planted mistake or the right model, or undefined. */
   const result = (detector) => results()[detector];
 
-  /* Compute all results one after the other; tell(detector, part) hears how much of one is done. Without it, compute none. */
+  /* Compute all results one after the other; tell(detector) hears that one is there. Without it, compute none. */
   function plan(tell) {
     clearTimeout(job?.timer);
     job = tell && { input: input(), tell, work: job?.input === input() ? job.work : null, timer: setTimeout(compute) };
@@ -34,23 +34,20 @@ const Experiments = (() => {
     const next = Mistakes.detectors.find(({ id }) => !result(id));
     if (!next || job.input !== input() || App.state.view !== "break") return;
     if (job.work?.id !== next.id) job.work = begin(next);
-    const { work, tell } = job;
     const end = performance.now() + SLICE;
     let step;
-    do {
-      step = work.pieces.next();
-      work.done++;
-    } while (!step.done && performance.now() < end);
-    if (step.done) results()[next.id] = step.value;
+    do step = job.work.pieces.next(); while (!step.done && performance.now() < end);
     job.timer = setTimeout(compute);
-    tell(next.id, step.done ? 1 : work.done / work.count);
+    if (!step.done) return;
+    results()[next.id] = step.value;
+    job.tell(next.id);
   }
 
   function begin({ id, run, work = atOnce(run) }) {
     const { source, target } = App.ids();
     const { weights, state } = App;
     const context = Mistakes.context(MODEL, { weights: MODEL.weights[weights], source, target, mistake: App.planted(), smoothing: state.smoothing });
-    return { id, pieces: work(context), done: 0, count: 2 * context.steps + 1 };
+    return { id, pieces: work(context) };
   }
 
   const atOnce = (run) => function* (context) {
@@ -92,15 +89,15 @@ const Experiments = (() => {
     return [...lines.values()];
   }
 
-  /* All arrays in the order of the computation: {name, phase, most, relative, differs, changed}. */
+  /* All arrays in the order of the computation: {name, phase, most, differs, changed}. */
   function differences() {
     const [good, wrong] = [right(), App.machine];
     const all = Mistakes.differences(good, wrong);
     for (const { name, role, place } of wrong.arrays.values()) {
       if (role === "mask") all.splice(all.findIndex((array) => wrong.get(array.name).place.name === place.name), 0, Mistakes.compared(good, wrong, name));
     }
-    return all.map(({ name, phase, difference, size }) => (
-      { name, phase, most: difference, relative: difference / (size || 1), differs: difference > Mistakes.EXACT, changed: isChanged(name) }));
+    return all.map(({ name, phase, difference }) => (
+      { name, phase, most: difference, differs: difference > Mistakes.EXACT, changed: isChanged(name) }));
   }
 
   return { result, plan, right, isChanged, line, changedLines, differences };

@@ -106,7 +106,7 @@ const CellView = (() => {
 
   function placesList(current) {
     const links = App.machine.places.map((place) => {
-      const first = place.kind === "matrix" ? "E" : `${place.name}.${{ embedding: "x", self: "s", attention: "s", norm: "x", ffn: "a", output: "z" }[place.kind]}`;
+      const [symbol] = MAIN[place.kind], first = place.name ? `${place.name}.${symbol}` : symbol;
       return element("li", {}, element("a", {
         href: App.link({ view: "cell", cell: first }), "data-cell": first, "aria-current": place === current ? "true" : null,
       }, place.name || App.globalName()));
@@ -130,7 +130,7 @@ const CellView = (() => {
     return [...machine.arrays.values()].filter(({ name, role, place: at }) => at.name === place.name && !(role === "gradient" && machine.partner(name)));
   }
 
-  const isMain = ({ symbol, place }) => (MAIN[place.kind] ?? []).includes(symbol);
+  const isMain = ({ symbol, place }) => MAIN[place.kind].includes(symbol);
 
   /* Copies, steps on the way, biases, inputs, and what only the backward pass needs. */
   function isHelper(array) {
@@ -161,9 +161,8 @@ const CellView = (() => {
   /* One array and its gradient, side by side, below the formula of what is shown. */
   function row(array, chosen) {
     const { machine, state } = App;
-    const partner = machine.partner(array.name);
-    const shown = [array.role === "gradient" ? "" : state.show !== "gradients" || !partner ? array.name : "", state.show !== "values" && (partner ?? (array.role === "gradient" && array.name))]
-      .filter(Boolean);
+    const [value, gradient] = array.role === "gradient" ? [null, array.name] : [array.name, machine.partner(array.name)];
+    const shown = [(state.show !== "gradients" || !gradient) && value, state.show !== "values" && gradient].filter(Boolean);
     const width = mapWidth(shown.length);
     return element("article", { class: "array", "data-row": array.name, "aria-label": Show.nameText(array.name) }, shown.map((name) => {
       const { role, shape, definition } = machine.get(name);

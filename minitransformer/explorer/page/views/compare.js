@@ -51,13 +51,9 @@ const CompareView = (() => {
   }
 
   function picker(name, machine) {
-    const option = (each) => element("option", { value: each, selected: each === name }, Show.nameText(each));
-    const group = (label, names) => names.length > 0 && element("optgroup", { label }, names.map(option));
-    const others = [...machine.arrays.values()].filter((array) => ["value", "weight"].includes(array.role));
-    const groups = machine.places.map((place) =>
-      group(place.name || App.globalName(), others.filter((array) => array.place.name === place.name).map((array) => array.name)));
+    const names = [...machine.arrays.values()].filter(({ role }) => ["value", "weight"].includes(role)).map((array) => array.name);
     return element("p", { class: "picker" }, element("label", {}, `${text.array} `,
-      element("select", { "data-focus": "compare", onchange: (event) => App.set({ compare: event.target.value }) }, groups)));
+      Dom.select({ "data-focus": "compare" }, names, name, (compare) => App.set({ compare }), Show.nameText)));
   }
 
   /* --- one array --- */

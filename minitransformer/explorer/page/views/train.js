@@ -59,7 +59,7 @@ const TrainView = (() => {
       }));
   }
 
-  /* The probabilities of the right tokens, as a table with bars. */
+  /* The probabilities of the right tokens. */
   function answer(run) {
     const rows = run.rows.at(-1).map((now, n) => {
       const before = run.rows[0][n];
@@ -68,14 +68,11 @@ const TrainView = (() => {
       return element("tr", {}, element("th", { scope: "row" }, App.tokenText(now.right)),
         element("td", {}, Show.number(before.probability)),
         element("td", {}, Dom.cellLink(cell, Show.number(now.probability), { weights: App.weights })),
-        element("td", { class: "bars", "aria-hidden": "true" }, bar(before.probability, "old"), bar(now.probability, "value")),
         element("td", { class: "written" }, `${App.tokenText(now.written)} `, mark(isRight)));
     });
     return element("section", {}, element("h2", {}, text.answer(App.answer().origin)),
-      table([text.row, text.before, text.now, "", text.predicts], rows));
+      table([text.row, text.before, text.now, text.predicts], rows));
   }
-
-  const bar = (share, kind) => element("span", { class: `share ${kind}`, style: `width: ${(100 * share).toFixed(1)}%` });
 
   /* Whether tokens are those of the answer; nothing if nobody has checked that. */
   const mark = (isRight) => App.answer().origin !== "model" && element("span", { class: `verdict ${isRight ? "right" : "wrong"}` }, element("span", { "aria-hidden": "true" }, isRight ? "✓" : "✗"),
@@ -83,7 +80,7 @@ const TrainView = (() => {
 
   function table(headings, rows) {
     return element("table", { class: "facts" },
-      element("thead", {}, element("tr", {}, headings.map((heading) => (heading ? element("th", { scope: "col" }, heading) : element("td", { "aria-hidden": "true" }))))),
+      element("thead", {}, element("tr", {}, headings.map((heading) => element("th", { scope: "col" }, heading)))),
       element("tbody", {}, rows));
   }
 

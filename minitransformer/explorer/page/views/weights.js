@@ -29,7 +29,7 @@ const WeightsView = (() => {
     const held = sum(changes, (each) => each.held.length);
     const most = Measures.largest(changes.flatMap((each) => each.held.map((flat) => each.values[flat])));
     const still = stayed.length - held;
-    const groups = { keys: [], hidden: [], single: [], rest: [] };
+    const groups = { keys: [], hidden: [], rest: [] };
     const unmoved = new Map(changes.filter(({ name }) => name.endsWith(".b_1")).map(({ name, still: units }) => [run.machine.get(name).place.name, new Set(units)]));
     for (const cell of stayed) groups[reason(run.machine, cell, unmoved)].push(cell);
     return element("div", {}, element("p", {}, [held > 0 && text.held(held, Show.number(most)), " ", still > 0 && text.still(still), " ", text.stayed(stayed.length)]),
@@ -42,20 +42,9 @@ const WeightsView = (() => {
     const { symbol, place } = machine.get(name);
     if (App.state.mistake) return "rest";
     if (symbol === "b_k") return "keys";
-    if (["W_q", "b_q", "W_k"].includes(symbol) && hasOneKey(machine, place)) return "single";
     if (place.kind !== "ffn" || symbol === "b_2") return "rest";
     const unit = symbol === "W_2" ? Math.floor(flat / machine.sizes.C) : flat % machine.sizes.F;
     return unmoved.get(place.name).has(unit) ? "hidden" : "rest";
-  }
-
-  /* Whether no row of an attention may look at more than one token. */
-  function hasOneKey(machine, place) {
-    const keys = machine.get(`${place.name}.allowed`).shape[1];
-    const seen = machine.data(`${place.name}.allowed`).reduce((counts, allowed, n) => {
-      counts[Math.floor(n / keys)] = (counts[Math.floor(n / keys)] ?? 0) + allowed;
-      return counts;
-    }, []);
-    return Math.max(...seen) <= 1;
   }
 
   /* The gradient of a weight that stayed, as it is now or, if it is no longer 0, as it was at the start. */
