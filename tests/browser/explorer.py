@@ -18,10 +18,11 @@ def open_explorer(page, state="", folder=FOLDER, **options):
 
 
 def drawn(page):
-    """Wait until the page has computed and drawn its state; many steps of Adam take it a while."""
+    """Wait until the page has computed and drawn its state; many steps of Adam and the witnesses take it a while."""
     page.wait(
         "const done = arguments[0];"
-        "(function look() { document.querySelector('main h1') ? done() : setTimeout(look, 20); })()"
+        "const isDone = () => document.querySelector('main h1') && !document.querySelector('.witnesses output:empty');"
+        "(function look() { isDone() ? done() : setTimeout(look, 20); })()"
     )
 
 

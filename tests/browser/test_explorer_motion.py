@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.explorer import open_explorer
+from tests.browser.explorer import drawn, open_explorer
 
 pytestmark = pytest.mark.exhaustive
 KEEP = "window.kept = [...document.querySelectorAll('main canvas, header, .inputs, footer, .places, .place')]"
@@ -40,11 +40,13 @@ def test_other_numbers_are_painted_into_the_same_maps(page, view, change):
     page.script("window.kept = [...document.querySelectorAll('main canvas')]")
     before = page.script(PICTURES)
     page.script(f"App.set({change})")
+    drawn(page)
     assert page.script(ALL_STAY)
     text, pictures = page.text("main"), page.script(PICTURES)
     links = page.script("return [...document.querySelectorAll('main a')].map(a => a.href)")
     assert pictures != before
     page.reload()
+    drawn(page)
     assert (page.text("main"), page.script(PICTURES)) == (text, pictures)
     assert page.script("return [...document.querySelectorAll('main a')].map(a => a.href)") == links
 
@@ -54,8 +56,10 @@ def test_other_numbers_are_painted_into_the_same_maps(page, view, change):
 def test_other_arrays_or_formulas_are_drawn_anew(page, view, change):
     open_explorer(page, f"view={view}&cell=cross.s[0,0,0]", width=1440)
     page.script(f"App.set({change})")
+    drawn(page)
     text, pictures = page.text("main"), page.script(PICTURES)
     page.reload()
+    drawn(page)
     assert (page.text("main"), page.script(PICTURES)) == (text, pictures)
 
 

@@ -324,10 +324,10 @@ ROUND_TRIPS = [
 ]
 FILLED_IN = """
 const done = arguments[0];
-const waits = (element) => element.innerText.startsWith(Strings.break.waiting);
+const waits = (element) => element.innerText === Strings.break.running;
 (function look() {
   const missing = [...document.querySelectorAll(".detectors .silence")].some(waits);
-  if (missing || document.querySelector("main progress")) setTimeout(look, 20);
+  if (missing || document.querySelector(".witnesses output:empty")) setTimeout(look, 20);
   else done();
 })();
 """
@@ -342,7 +342,7 @@ return [document.title, document.body.innerText,
 
 
 def shown_on(page):
-    """Everything that is shown, once the view of mistakes has filled in what its tests found."""
+    """Everything that is shown, once the tests of a mistake and the witnesses of a gradient have been filled in."""
     page.wait(FILLED_IN)
     return page.script(SHOWN)
 

@@ -153,7 +153,7 @@ const Heatmap = (() => {
       fill(x, y, cellWidth, cellHeight);
       if (value < 0 && cellWidth >= 7 && cellHeight >= 5) stripes(context, x, y, cellWidth, cellHeight, paper);
       if (numbers) {
-        if (value < 0) fill(x + 2, y + 4, cellWidth - 4, cellHeight - 8); // no stripes behind the number
+        if (value < 0) fill(x + 1, y + 4, cellWidth - 2, cellHeight - 8); // no stripes behind the number
         context.fillStyle = readable(color, paper, alpha);
         context.fillText(cellNumber(value), x + cellWidth / 2, y + cellHeight / 2 + 0.5, cellWidth - 4);
       }
