@@ -139,16 +139,24 @@ def test_the_small_model_is_one_button_or_the_back_key_away(page):
     assert page.script("return [App.state.word, MODEL.sizes.C]") == ["stop", 24]
 
 
+FOUND = """
+const done = arguments[0], isThere = () => App.state.view !== "break" || Experiments.result("falls");
+(function look() { isThere() ? done() : setTimeout(look, 20); })();
+"""
+
+
 def test_what_is_kept_of_one_model_is_not_shown_for_the_other(page):
+    kept = "return [App.ids(), App.machine.loss, Experiments.right().loss, Experiments.result('falls')?.number ?? null]"
     for view in ("compare", "break"):
         open_explorer(page, f"view={view}&word=stop&mistake=no-scale&look=skip")
-        small = page.script("return [App.ids(), App.machine.loss, Experiments.right().loss]")
+        page.wait(FOUND)
+        small = page.script(kept)
         page.script("App.set({model: 'letters'})")
         page.wait(WAIT)
         drawn(page)
-        large = page.script("return [App.ids(), App.machine.loss, Experiments.right().loss]")
-        assert all(a != b for a, b in zip(small, large, strict=True))
-        assert page.script("return Experiments.missing(Experiments.allPairs()).length") >= 80
+        large = page.script(kept)
+        same = [a for a, b in zip(small, large, strict=True) if a == b]
+        assert same == ([None] if view == "compare" else [])  # which has no tests of a mistake
 
 
 @pytest.mark.parametrize("view", ["home", "train"])
