@@ -167,8 +167,9 @@ class Layer:
         """Freeze the parameters of these layers or parameters, such as "encoder" or "output.W"; without names, all.
 
         A frozen parameter gets no gradient, and costs no time in the backward pass of a matrix product; gradients still
-        pass through its layer to the input. An optimizer that is made afterwards has no state for it, and leaves it as
-        it is. frozen=False undoes it. Raises ValueError for a name that this layer does not have.
+        pass through its layer to the input, down to the lowest layer of a model that is trained. An optimizer that is
+        made afterwards has no state for it, and leaves it as it is. frozen=False undoes it. Raises ValueError for a
+        name that this layer does not have.
         """
         uses = list(self._named_uses())
         chosen = [] if names else [parameter for _, parameter in uses]
@@ -182,6 +183,11 @@ class Layer:
             chosen += found
         for parameter in chosen:
             parameter.frozen = frozen
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether any parameter of this layer, or of one inside it, is not frozen."""
+        return any(not parameter.frozen for _, parameter in self._named_uses())
 
     def zero_grad(self) -> None:
         """Set every gradient to zero: every training step does this before its backward pass."""

@@ -101,12 +101,15 @@ class Decoder(LayerStack):
         """As `DecoderLayer.forward`, through all layers."""
         return super().forward(x, memory, allowed, memory_allowed, rng=rng)
 
-    def backward(self, dy: xp.ndarray, cache: StackCache) -> tuple[xp.ndarray, xp.ndarray]:
-        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers: each reads the memory."""
+    def backward(self, dy: xp.ndarray, cache: StackCache, needs_dx: bool = True) -> tuple[xp.ndarray, xp.ndarray]:
+        """dy (B, T, C) -> dx (B, T, C) and dmemory (B, S, C), the sum over all layers: each reads the memory.
+
+        If nobody `needs_dx`, nor dmemory, the pass ends as that of `LayerStack` does.
+        """
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
         dmemory: Any = 0.0
-        for layer, cache_layer in zip(reversed(self.layers), reversed(cache.layers), strict=True):
+        for layer, cache_layer in self._last_layer_first(cache, needs_dx):
             dy, dmemory_layer = layer.backward(dy, cache_layer)
             dmemory = dmemory + dmemory_layer
         return dy, dmemory

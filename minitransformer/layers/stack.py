@@ -86,13 +86,22 @@ class LayerStack(Layer):
             x = layer(x, *context, **options)
         return x if self.norm is None else self.norm(x)
 
-    def backward(self, dy: xp.ndarray, cache: StackCache) -> Any:
-        """dy (B, T, C) -> dx (B, T, C)."""
+    def backward(self, dy: xp.ndarray, cache: StackCache, needs_dx: bool = True) -> Any:
+        """dy (B, T, C) -> dx (B, T, C).
+
+        If nobody `needs_dx`, the pass ends at the lowest layer with a parameter that is not frozen.
+        """
         if self.norm is not None:
             dy = self.norm.backward(dy, cache.norm)
-        for layer, cache_layer in zip(reversed(self.layers), reversed(cache.layers), strict=True):
+        for layer, cache_layer in self._last_layer_first(cache, needs_dx):
             dy = layer.backward(dy, cache_layer)
         return dy
+
+    def _last_layer_first(self, cache, needs_dx):
+        """(layer, its cache) of all layers that need a backward pass."""
+        trained = (i for i, layer in enumerate(self.layers) if layer.is_trained)
+        lowest = 0 if needs_dx else next(trained, len(self.layers))
+        return zip(reversed(self.layers[lowest:]), reversed(cache.layers[lowest:]), strict=True)
 
     def make_kv_caches(self, batch: int, max_len: int) -> list[Any]:
         """Empty KV caches for `batch` sequences of at most `max_len` tokens, one for each layer."""

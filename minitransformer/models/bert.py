@@ -257,8 +257,10 @@ class BERT(Layer):
 
     def features_backward(self, dy: xp.ndarray, cache: BERTFeaturesCache) -> None:
         """dy (B, T, C) -> None."""
-        dx = self.encoder.backward(dy, cache.encoder)
-        self.embedding.backward(dx, cache.embedding)
+        if self.embedding.is_trained:
+            self.embedding.backward(self.encoder.backward(dy, cache.encoder), cache.embedding)
+        else:
+            self.encoder.backward(dy, cache.encoder, needs_dx=False)
 
     def attention_weights(self, ids: np.ndarray, segments: np.ndarray | None = None) -> list[xp.ndarray]:
         """ids and segments (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""

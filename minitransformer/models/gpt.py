@@ -110,8 +110,10 @@ class GPT(Layer):
 
     def features_backward(self, dy: xp.ndarray, cache: GPTFeaturesCache) -> None:
         """dy (B, T, C) -> None."""
-        dx = self.blocks.backward(dy, cache.blocks)
-        self.embedding.backward(dx, cache.embedding)
+        if self.embedding.is_trained:
+            self.embedding.backward(self.blocks.backward(dy, cache.blocks), cache.embedding)
+        else:
+            self.blocks.backward(dy, cache.blocks, needs_dx=False)
 
     def attention_weights(self, ids: np.ndarray) -> list[xp.ndarray]:
         """ids (B, T) -> the attention weights (B, H, T, T) of every layer, first layer first -> list."""

@@ -176,8 +176,10 @@ class Transformer(Layer):
 
     def encode_backward(self, dmemory: xp.ndarray, cache: EncodeCache) -> None:
         """dmemory (B, S, C) -> None."""
-        dx = self.encoder.backward(dmemory, cache.encoder)
-        self.source_embedding.backward(dx, cache.embedding)
+        if self.source_embedding.is_trained:
+            self.source_embedding.backward(self.encoder.backward(dmemory, cache.encoder), cache.embedding)
+        elif self.encoder.is_trained:
+            self.encoder.backward(dmemory, cache.encoder, needs_dx=False)
 
     def decode(
         self,
@@ -203,9 +205,11 @@ class Transformer(Layer):
 
     def decode_backward(self, dz: xp.ndarray, cache: DecodeCache) -> xp.ndarray:
         """dz (B, T, C) -> dmemory (B, S, C)."""
-        dy, dmemory = self.decoder.backward(dz, cache.decoder)
-        self.target_embedding.backward(dy, cache.embedding)
-        return dmemory
+        if self.target_embedding.is_trained or self.source_embedding.is_trained or self.encoder.is_trained:
+            dy, dmemory = self.decoder.backward(dz, cache.decoder)
+            self.target_embedding.backward(dy, cache.embedding)
+            return dmemory
+        return self.decoder.backward(dz, cache.decoder, needs_dx=False)[1]
 
     def attention_weights(self, source: np.ndarray, target: np.ndarray) -> AttentionWeights:
         """source (B, S) and target (B, T) ids -> AttentionWeights."""

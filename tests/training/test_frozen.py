@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.core import Parameter
-from minitransformer.data import get_task
+from minitransformer.data import TextBatch, get_task
 from minitransformer.layers import CrossEntropyLoss, Linear
-from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.models import BERT, GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import Adam, DataParallel, PlainGradients, training_step
 from minitransformer.training.step import step_with
 from tests.helpers import device, host, randomize
@@ -42,6 +42,43 @@ def test_the_gradients_of_all_others_are_as_without_freezing(changes):
     for name in before:
         assert np.array_equal(after[name], np.zeros_like(before[name]) if name in frozen else before[name]), name
         assert name in frozen or name.endswith(".b") or before[name].any()
+
+
+TRAINED = {  # what is trained alone, and how many layers of each stack need a backward pass
+    "GPT, last layer": (GPT, ("blocks.layers.1",), {"blocks": 1}),
+    "BERT, part of the last layer": (BERT, ("encoder.layers.1.feed_forward", "head.transform"), {"encoder": 1}),
+    "BERT, head": (BERT, ("head.transform",), {"encoder": 0}),
+    "decoder": (Transformer, ("decoder.layers.1",), {"encoder": 0, "decoder": 1}),
+    "encoder": (Transformer, ("encoder.layers.1",), {"encoder": 1, "decoder": 2}),
+    "source": (Transformer, ("source_embedding.tokens",), {"encoder": 2, "decoder": 2}),
+    "target": (Transformer, ("target_embedding.tokens",), {"encoder": 0, "decoder": 2}),
+}
+
+
+@pytest.mark.parametrize("what", TRAINED)
+def test_backward_ends_at_the_lowest_trained_layer_and_no_gradient_is_another(what):
+    kind, names, expected = TRAINED[what]
+    config = TransformerConfig(29, **SIZES, tie_embeddings=False, tie_output=False)
+    model = randomize(kind(config, seed=4, dtype=np.float64), scale=0.3)
+    batch = get_task("reverse").batch(np.random.default_rng(1), 3)
+    batch = batch if kind is Transformer else TextBatch(batch.source, batch.source)
+    before = gradients(model, batch)
+    model.freeze()
+    model.freeze(*names, frozen=False)
+    run = {stack: [] for stack in expected}
+
+    def watch(layer, stack):
+        backward = layer.backward
+        layer.backward = lambda *inputs: run[stack].append(layer) or backward(*inputs)
+
+    for stack in expected:
+        for layer in getattr(model, stack).layers:
+            watch(layer, stack)
+    after = gradients(model, batch)
+    assert {stack: len(layers) for stack, layers in run.items()} == expected
+    for name, parameter in model.named_parameters():
+        wanted = np.zeros_like(before[name]) if parameter.frozen else before[name]
+        assert np.array_equal(after[name], wanted), name
 
 
 def test_nothing_is_kept_for_a_frozen_parameter_and_a_step_leaves_it_as_it_is():
