@@ -66,19 +66,14 @@ const Dom = (() => {
     return made.map((word) => (word.length > 1 ? element("span", { class: "word" }, word) : word)).flat();
   }
 
-  const chartWidth = () => Math.max(240, Math.min(600, window.innerWidth - 44));
-
-  /* A line chart: series [{values, label, class}] over steps 0, 1, 2, ...; `log` is for the vertical axis. */
-  function chart(series, { label, x, y, width = chartWidth(), height = 220, log = false }) {
+  /* A line chart: values over steps 0, 1, 2, ... from 0 on; `x` and `y` are what its axes are called. */
+  function chart(values, { label, x, y, width = Math.min(600, window.innerWidth - 44), height = 220 }) {
     const left = 52, bottom = 34, top = 22, right = 12;
-    const last = Math.max(1, ...series.map(({ values }) => values.length - 1));
-    const finite = series.flatMap(({ values }) => values.filter((value) => Number.isFinite(value) && (value > 0 || !log)));
-    const most = Math.max(...finite, 1e-12);
-    const ticks = log ? logTicks(Math.min(...finite, most), most) : linearTicks(most);
-    const scale = log ? Math.log : (value) => value;
-    const [from, to] = [log ? Math.min(ticks[0], ...finite) : 0, Math.max(most, ticks.at(-1))].map(scale);
+    const last = Math.max(1, values.length - 1);
+    const most = Math.max(...values.filter(Number.isFinite), 1e-12);
+    const ticks = linearTicks(most), to = Math.max(most, ticks.at(-1));
     const xOf = (n) => left + ((width - left - right) * n) / last;
-    const yOf = (value) => height - bottom - ((height - top - bottom) * (Math.min(Math.max(scale(value), from), to) - from)) / (to - from || 1);
+    const yOf = (value) => height - bottom - ((height - top - bottom) * Math.min(Math.max(value, 0), to)) / to;
     const text = (content, attributes) => element("text", attributes, content);
     const grid = ticks.map((tick) => [
       element("line", { x1: left, x2: width - right, y1: yOf(tick), y2: yOf(tick), class: "grid" }),
@@ -86,15 +81,11 @@ const Dom = (() => {
     ]);
     const steps = linearTicks(last, width / 70).filter(Number.isInteger)
       .map((n) => text(Show.number(n), { x: xOf(n), y: height - bottom + 16, "text-anchor": "middle" }));
-    const lines = series.map(({ values, class: kind }) => {
-      const points = values.map((value, n) => [xOf(n), yOf(Number.isFinite(value) ? value : most)]);
-      return element("polyline", { class: `line ${kind}`, points: [...points, points.at(-1)].join(" ") });
-    });
-    const names = series.map(({ label: name, class: kind }) => element("li", { class: kind }, name));
+    const points = values.map((value, n) => [xOf(n), yOf(Number.isFinite(value) ? value : most)]);
     return element("figure", { class: "chart" },
-      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps, lines,
-        text(x, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), text(y, { x: 4, y: 12 })),
-      series.length > 1 && element("ul", { class: "legend" }, names));
+      element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, grid, steps,
+        element("polyline", { class: "line value", points: [...points, points.at(-1)].join(" ") }),
+        text(x, { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }), text(y, { x: 4, y: 12 })));
   }
 
   /* About `count` round numbers from 0 to `most`. */
@@ -103,13 +94,6 @@ const Dom = (() => {
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
     return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, n) => Number((n * step).toPrecision(12)));
-  }
-
-  /* Powers of 10 from below `least` to above `most`, as many as fit. */
-  function logTicks(least, most) {
-    const [from, to] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
-    const step = Math.ceil((to - from + 1) / 6);
-    return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, n) => Number((10 ** (from + n * step)).toPrecision(3)));
   }
 
   return { element, button, note, select, cellLink, formula, chart };

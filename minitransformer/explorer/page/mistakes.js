@@ -183,9 +183,9 @@ const Mistakes = (() => {
 
   /* Does the loss fall as it falls with the right gradients? `first` is the loss before, `right` that of the others. */
   function* falls(context) {
-    const losses = { wrong: yield* train(context.wrong(), context), right: yield* train(context.right(), context) };
-    const [last, right] = [losses.wrong.at(-1), losses.right.at(-1)];
-    return { rings: !(last - right <= AS_GOOD), number: last, where: null, first: losses.wrong[0], right, losses };
+    const losses = yield* train(context.wrong(), context);
+    const [last, right] = [losses.at(-1), (yield* train(context.right(), context)).at(-1)];
+    return { rings: !(last - right <= AS_GOOD), number: last, where: null, first: losses[0], right };
   }
 
   /* Random numbers between -1 and 1, the same each time, by a linear congruential generator (Park and Miller 1988). */

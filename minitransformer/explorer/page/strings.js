@@ -286,10 +286,6 @@ const Strings = {
     tryWord: (word) => `Try it with “${word}”`,
     tryTrained: "Try it with trained weights",
 
-    loss: "The loss while both models learn",
-    rightModel: "right model",
-    wrongModel: "with the mistake",
-
     trail: "Where does the trail of wrong numbers begin?",
     trailStart: "It begins in ",
     trailBefore: (count) => (count === 0 ? ", the first array of all. " : `. The ${count} arrays before it are equal. `),
@@ -319,7 +315,6 @@ const Strings = {
     last: (line) => `What is below still belongs to the last line that could be read: ${line}.`,
     names: "Names that may be used",
     namesOf: (name, arrays, sizes) => `In the line of ${name}: ${arrays.join(", ")}; and the sizes and constants ${sizes.join(", ")}.`,
-    model: "with your line",
     inCell: "your own line is planted here; the page's line is: ",
     at: (place) => `Character ${place}:`,
     problems: {

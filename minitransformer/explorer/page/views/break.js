@@ -158,7 +158,7 @@ const BreakView = (() => {
     place.replaceChildren(element("section", { class: "moral" }, element("h3", {}, text.moral),
       element("p", { role: "status" }, (mistake !== "own" || names.length > 0) && [text.verdict({ names, all: results.length, differing }), " ", falls && text.lossSilent]),
       element("p", {}, mistake === "own" ? BreakLine.moral(names.length, all) : Strings.mistakes[mistake].moral),
-      differing === 0 && mistake !== "own" && offer()), curves(results[0].losses));
+      differing === 0 && mistake !== "own" && offer()));
   }
 
   const toTests = () => { arriving = "who"; };
@@ -171,12 +171,6 @@ const BreakView = (() => {
     if (!isTwice && (App.weights === "trained" || !MODEL.weights.trained)) return null;
     const [changes, label] = isTwice ? [{ word, answer: "", edits: "" }, text.tryWord(word)] : [{ weights: "trained" }, text.tryTrained];
     return element("p", {}, element("a", { class: "offer", href: App.link(changes), onclick: toTests }, label));
-  }
-
-  function curves({ right, wrong }) {
-    return element("section", { class: "losses" }, element("h3", {}, text.loss), Dom.chart([
-      { values: right, label: text.rightModel, class: "right" }, { values: wrong, label: App.state.mistake === "own" ? Strings.line.model : text.wrongModel, class: "wrong" },
-    ], { label: text.loss, x: Strings.train.step, y: "" }));
   }
 
   return { render };

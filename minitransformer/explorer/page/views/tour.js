@@ -112,7 +112,7 @@ const TourView = (() => {
       output.textContent = text.taken(n, Show.number(losses[0]), Show.number(losses[n]));
       bars.replaceChildren(...rows[n].map(({ probability: p, right, written }) => element("li", { style: `--share: ${100 * p}%` },
         element("span", {}, App.tokenText(right), " ", TrainView.mark(right === written)), element("b", {}, Strings.home.percent(p)))));
-      chart.replaceChildren(Dom.chart([{ values: losses.slice(0, n + 1), class: "value" }], { label: output.textContent, x: step, y: lossAxis, height: 180 }));
+      chart.replaceChildren(Dom.chart(losses.slice(0, n + 1), { label: output.textContent, x: step, y: lossAxis, height: 180 }));
     };
     const take = (count) => button(text.take(count), () => show(Math.min(most, said.get(taken) + count)), { class: count === 1 && "primary" });
     show(Math.max(said.get(taken) ?? 0, known ? firstRight : 0));

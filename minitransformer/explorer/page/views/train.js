@@ -54,7 +54,7 @@ const TrainView = (() => {
     const { losses, steps } = run;
     const label = text.curveLabel(Show.number(losses[0]), Show.number(losses.at(-1)), steps);
     return element("section", {}, element("h2", {}, text.curve),
-      Dom.chart([{ values: losses, label: text.lossAxis, class: "value" }], {
+      Dom.chart(losses, {
         label, width: Math.min(600, window.innerWidth < TWO_COLUMNS ? window.innerWidth - 44 : (window.innerWidth - 72) / 2), x: text.step, y: text.lossAxis,
       }));
   }
