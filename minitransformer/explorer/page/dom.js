@@ -66,7 +66,7 @@ const Dom = (() => {
     return made.map((word) => (word.length > 1 ? element("span", { class: "word" }, word) : word)).flat();
   }
 
-  /* A line chart: values over steps 0, 1, 2, ... from 0 on; `x` and `y` are what its axes are called. */
+  /* A line chart: values over steps 0, 1, 2, ... from 0 on; `x` and `y` name its axes. */
   function chart(values, { label, x, y, width = Math.min(600, window.innerWidth - 44), height = 220 }) {
     const left = 52, bottom = 34, top = 22, right = 12;
     const last = Math.max(1, values.length - 1);
