@@ -1,0 +1,55 @@
+"""The scripts that measure what the pages say: docs/record_*.py, in a very small form."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from minitransformer.data import Corpus
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Load a script as a module that records into a folder of its own."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        monkeypatch.setattr(module, "RECORD", tmp_path / module.RECORD.name)
+        return module
+
+    return load
+
+
+def shape(record):
+    """The columns of a record's tables, and their lines with a sign instead of each number."""
+    return [
+        (table["columns"], [[re.sub(r"\d[\d,.]*", "#", cell) for cell in line[1:]] for line in table["cells"]])
+        for table in record["tables"]
+    ]
+
+
+def committed(module):
+    return json.loads((DOCS / "records" / module.RECORD.name).read_text("utf-8"))
+
+
+def test_the_table_of_fine_tuning_is_written_by_its_script(load, monkeypatch):
+    script = load("record_finetuning")
+    texts = [Corpus(f"To {i} or not to {i}: " * 20, "To be: " * 20) for i in (1, 2)]
+    monkeypatch.setattr(script, "texts", lambda: texts)
+    monkeypatch.setattr(script, "SIZES", {**script.SIZES, "d_model": 32, "d_ff": 32})
+    for name, value in {"PLAYS": 1, "LIBRARY": 1, "BATCH": 2, "WINDOWS": 2, "TURNS": 2, "SEEDS": (0, 1)}.items():
+        monkeypatch.setattr(script, name, value)
+    assert script.main([]) == 0
+    made = json.loads(script.RECORD.read_text("utf-8"))
+    assert shape(made) == shape(committed(script))
+    names = [line[0] for line in made["tables"][0]["cells"]]
+    assert names == [line[0] for line in committed(script)["tables"][0]["cells"]]
+    memory = {line[0]: line[1] for line in made["tables"][0]["cells"]}
+    assert memory["everything"] == memory["everything, from new weights"] == "100.0%"
+    script.main(["--rate", "0.1"])
