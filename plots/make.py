@@ -26,8 +26,14 @@ ROOT = FOLDER.parent
 class Source(NamedTuple):
     """Where a figure comes from."""
 
-    command: str  # the arguments of `minitransformer`
+    command: str  # the arguments of `minitransformer`, or a script and its arguments
     path: str  # what the command writes, below ROOT
+
+    @property
+    def words(self) -> list[str]:
+        """What Python runs."""
+        words = shlex.split(self.command)
+        return words if words[0].endswith(".py") else ["-m", "minitransformer", *words]
 
 
 SENTENCE = "Am dritten Tag kamen die Boten des Königs zurück."  # the attention of its translation is drawn
@@ -93,6 +99,7 @@ FIGURES = {
         )
         for suffix, options in (("", "--layer 2"), ("_encoder", "--attention-of encoder --layer 1"))
     },
+    "preferences.png": Source("docs/record_preferences.py", "runs/preferences.png"),
 }
 
 
@@ -109,21 +116,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"unknown figure {name}; known figures: {', '.join(FIGURES)}")
     if options.list:
         for name in names:
-            print(f"{name:<30} minitransformer {FIGURES[name].command:<47} {FIGURES[name].path}")
+            shown = shlex.join(FIGURES[name].words).removeprefix("-m ")
+            print(f"{name:<30} {shown:<63} {FIGURES[name].path}")
         return 0
     return make(names)
 
 
 def make(names: Sequence[str]) -> int:
     """Run the commands of the figures and copy what they draw -> exit status: that of a command that fails, else 0."""
-    for command in dict.fromkeys(FIGURES[name].command for name in names):
-        print(f"minitransformer {command}", flush=True)
-        status = subprocess.run([sys.executable, "-m", "minitransformer", *shlex.split(command)], cwd=ROOT).returncode
+    for words in dict.fromkeys(tuple(FIGURES[name].words) for name in names):
+        shown = shlex.join(words).removeprefix("-m ")
+        print(shown, flush=True)
+        status = subprocess.run([sys.executable, *words], cwd=ROOT).returncode
         if status:
-            print(f"minitransformer {command} ended with status {status}; no figure was copied", file=sys.stderr)
+            print(f"{shown} ended with status {status}; no figure was copied", file=sys.stderr)
             return status
         for name in names:
-            if FIGURES[name].command == command:
+            if tuple(FIGURES[name].words) == words:
                 shutil.copyfile(ROOT / FIGURES[name].path, FOLDER / name)
                 print(f"made plots/{name}", flush=True)
     return 0

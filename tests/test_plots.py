@@ -33,10 +33,9 @@ def runs(make, tmp_path, monkeypatch):
     make.FOLDER.mkdir()
 
     def draw(arguments, cwd):
-        assert arguments[1:3] == ["-m", "minitransformer"]
-        commands.append(shlex.join(arguments[3:]))
+        commands.append(shlex.join(arguments[1:]).removeprefix("-m minitransformer "))
         for name, source in make.FIGURES.items():
-            if shlex.split(source.command) == arguments[3:]:
+            if source.words == arguments[1:]:
                 (cwd / source.path).parent.mkdir(parents=True, exist_ok=True)
                 (cwd / source.path).write_text(name)
         return subprocess.CompletedProcess(arguments, 3 if commands[-1] in failing else 0)
@@ -52,7 +51,10 @@ def test_the_table_names_exactly_the_files_of_the_folder(make):
 
 def test_the_commands_exist_and_write_below_runs(make):
     for source in make.FIGURES.values():
-        make_parser().parse_args(shlex.split(source.command))
+        if source.command.endswith(".py"):
+            assert (ROOT / source.command).is_file()
+        else:
+            make_parser().parse_args(shlex.split(source.command))
         assert source.path.startswith("runs/")
     assert len({source.path for source in make.FIGURES.values()}) == len(make.FIGURES)
 

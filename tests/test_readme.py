@@ -61,16 +61,6 @@ def test_the_layer_in_the_readme_passes_as_it_says():
     assert verdict in printed.getvalue()
 
 
-def test_the_example_of_rewards_runs_and_reports(capsys):
-    code = code_of((ROOT / "docs" / "preferences.md").read_text("utf-8"), "import numpy as np\n")
-    for steps in ("range(200)", "range(100)"):
-        assert steps in code
-        code = code.replace(steps, "range(2)")
-    exec(compile(code, "preferences.md", "exec"), {})
-    report = r"{}: \d+\.\d% of the sums are right, \d+\.\d% if the answer is drawn\n"
-    assert re.fullmatch(report.format("before") + report.format("after"), capsys.readouterr().out)
-
-
 def test_the_script_that_reads_roman_numerals_is_short_and_learns(capsys):
     code = code_of((ROOT / "docs" / "translation.md").read_text("utf-8"), "import itertools\n")
     assert len([line for line in code.splitlines() if line]) <= 12

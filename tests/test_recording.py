@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from minitransformer import plotting
 from minitransformer.data import Corpus
+from tests.drawing import faults
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -53,3 +55,29 @@ def test_the_table_of_fine_tuning_is_written_by_its_script(load, monkeypatch):
     memory = {line[0]: line[1] for line in made["tables"][0]["cells"]}
     assert memory["everything"] == memory["everything, from new weights"] == "100.0%"
     script.main(["--rate", "0.1"])
+
+
+def test_both_scripts_of_preferences_run_and_their_tables_and_figure_are_made(load, monkeypatch, tmp_path, capsys):
+    script, figures = load("record_preferences"), []
+    one_digit = {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 10"}
+    monkeypatch.setattr(script, "CHANGES", one_digit)
+    monkeypatch.setattr(script, "SEEDS", range(2))
+    monkeypatch.setattr(script, "FIGURE", tmp_path / "figure.png")
+    monkeypatch.setattr(script, "save_figure", lambda figure, path: figures.append((figure, path)))
+    assert script.main() == 0
+    ((figure, path),) = figures
+    assert path == script.FIGURE
+    assert faults(figure) == []
+    plotting.pyplot().close(figure)
+    made = json.loads(script.RECORD.read_text("utf-8"))
+    assert shape(made) == shape(committed(script))
+    names = [line[0] for line in made["tables"][0]["cells"]]
+    said = capsys.readouterr().out
+    assert re.findall(r"^(.*): [\d.]+% of the test sums were right, [\d.]+% are$", said, re.MULTILINE) == 2 * names[1:]
+
+
+def test_a_page_whose_scripts_have_changed_is_refused(load, monkeypatch):
+    script = load("record_preferences")
+    monkeypatch.setattr(script, "CHANGES", {"a line that is not there": ""})
+    with pytest.raises(ValueError, match="must have 'a line that is not there' once"):
+        script.run(0)
