@@ -182,11 +182,12 @@ def plot_samples(samples: Sequence[Any], path: str | PathLike[str], title: str) 
     """Draw a panel for each of the `samples` (weights (T, S), queries, keys), with the names of `plot_attention`."""
     rows, columns = _grid(len(samples), per_row=2)
     tall, wide = (max(len(each[side]) for each in samples) for side in (1, 2))
-    cell = min(0.165, 5.0 / max(tall, wide))  # all lengths are in inches
+    cell = min(0.165, 6.0 / max(tall, wide))  # all lengths are in inches
     width, height = max(columns * (cell * wide + 1.0), 4.2), max(rows * (cell * tall + 0.8) + 0.6, 2.8)
     figure, axes = pyplot().subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False)
     for axis, (weights, queries, keys) in zip(axes.flat, samples, strict=False):
-        image = _draw_weights(axis, weights, [*map(shorten, queries)], [*map(shorten, keys)], cell)
+        own_cell = cell * min(tall / len(queries), wide / len(keys))
+        image = _draw_weights(axis, weights, [*map(shorten, queries)], [*map(shorten, keys)], own_cell)
     for axis in axes.flat[len(samples) :]:
         axis.set_visible(False)
     figure.colorbar(image, ax=axes, label="attention weight", shrink=min(1.0, 2.0 / height))

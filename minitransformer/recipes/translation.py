@@ -104,7 +104,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         characters = sum(len(sentence) for pair in pairs for sentence in pair)
         fits = {"vocab_size": fitting_vocab_size(characters)} | (SMALL if characters < 1_000_000 else {})
         if "minutes" not in given:
-            fits["steps"] = min(self.defaults.steps, max(1000, characters // 800))
+            fits["steps"] = min(self.defaults.steps, max(2000, characters // 800))
         lines = [f"  {f'{option_name(name)} {fits[name]}':<18} {REASONS[name]}" for name in fits if name not in given]
         head = f"chosen to fit {len(pairs):,} pairs with {characters:,} characters:"
         return dataclasses.replace(self.defaults, **fits), [head, *lines] if lines else []

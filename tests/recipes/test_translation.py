@@ -97,7 +97,7 @@ def long_file(tmp_path_factory):
 def test_defaults_fit_the_size_of_the_file_and_those_of_the_bible_stay(long_file):
     recipe, (path, characters) = get_recipe("translation"), long_file
     few, many = (recipe.fitting({"text": str(text)})[0] for text in ("pairs.tsv", path))
-    assert (few.steps, few.vocab_size, few.d_model, few.dropout) == (1000, 260, 96, 0.2)
+    assert (few.steps, few.vocab_size, few.d_model, few.dropout) == (2000, 260, 96, 0.2)
     assert (many.steps, many.vocab_size) == (characters // 800, 259 + characters // 2000)
     assert (many.d_model, many.dropout) == (160, 0.05)
     assert recipe.fitting({"seed": 3}) == (recipe.defaults, [])
