@@ -2,9 +2,7 @@
 
 import argparse
 import math
-from typing import Any
 
-from minitransformer.checks import check_integer
 from minitransformer.cli.generate import encode
 from minitransformer.cli.saved import load_model
 from minitransformer.evaluation import strided_windows, windowed_loss
@@ -38,9 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="folder of a run, a checkpoint, a model file or a folder of a GPT-2")
     parser.add_argument("--text", metavar="FILE", required=True, help="the text, in UTF-8")
     parser.add_argument(
-        "--max-length", type=int, metavar="N", help="tokens in a window (default: as many as the model reads)"
-    )
-    parser.add_argument(
         "--stride", type=int, metavar="N", help="tokens from one window to the next (default: half of a window)"
     )
 
@@ -48,31 +43,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compute the loss window by window, and print what it means."""
     model, tokenizer = open_model(arguments.run)
-    longest = model.config.max_len
-    max_length = check_integer("--max-length", longest if arguments.max_length is None else arguments.max_length, 2)
-    if max_length > longest:
-        raise ValueError(
-            f"--max-length must be at most {longest:,}, the tokens that this model reads, got {max_length}"
-        )
-    stride = max(2, max_length // 2) if arguments.stride is None else arguments.stride
+    stride = max(2, model.config.max_len // 2) if arguments.stride is None else arguments.stride
     text = read_text(arguments.text)
     ids = encode(tokenizer, text, "the text")
-    windows = strided_windows(len(ids), max_length, stride)
+    windows = strided_windows(len(ids), model.config.max_len, stride)
     with tqdm(windows, unit="window", disable=None) as progress:
         nats = windowed_loss(model, ids, progress)
     bits = nats / math.log(2) * len(ids) / len(text)
-    result: dict[str, Any] = {"tokens": len(ids), "characters": len(text), "windows": len(windows), "nats": nats}
-    result |= {"perplexity": math.exp(nats) if nats < 700 else math.inf, "bits_per_character": bits}
+    perplexity = math.exp(nats) if nats < 700 else math.inf  # beyond the largest number
     print(
         f"{'text':<20} {len(text):,} characters, {len(ids):,} tokens",
-        f"{'windows':<20} {len(windows):,}, of at most {max_length:,} tokens, {stride:,} apart",
-        f"{'loss':<20} {nats:.4f} nats per token",
-        f"{'perplexity':<20} {result['perplexity']:.6g}",
+        f"{'windows':<20} {len(windows):,}, of at most {model.config.max_len:,} tokens, {stride:,} apart",
+        f"{'perplexity':<20} {perplexity:.6g}, from a loss of {nats:.4f} nats per token",
         f"{'bits per character':<20} {bits:.4f}",
         sep="\n",
     )
+    result = {"characters": len(text), "tokens": len(ids), "windows": len(windows), "nats": nats}
     if arguments.json:
-        print(to_json_line(result))
+        print(to_json_line({**result, "perplexity": perplexity, "bits_per_character": bits}))
     return 0
 
 
@@ -83,6 +71,5 @@ def open_model(run: str) -> tuple[GPT, Tokenizer]:
         return loaded.model, loaded.tokenizer
     model, metadata = load_model(run, "shakespeare")
     if not isinstance(model, GPT) or "tokenizer" not in metadata:
-        kind = f"a {type(model).__name__}" + ("" if "tokenizer" in metadata else " without a tokenizer")
-        raise ValueError(f"{run} is {kind}, and evaluate takes language models: GPTs with a tokenizer")
+        raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
     return model, tokenizer_from_dict(metadata["tokenizer"])

@@ -20,7 +20,7 @@ from minitransformer.models.gpt import GPT
 
 
 class Window(NamedTuple):
-    """Tokens `start` to `end` of a text, of which those from `new` on were in no earlier window."""
+    """Tokens `start` to `end` of a text; those from `new` on were in no earlier window."""
 
     start: int
     new: int
