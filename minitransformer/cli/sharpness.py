@@ -101,8 +101,8 @@ def open_loss(arguments: argparse.Namespace) -> tuple[LossOfWeights, str]:
     name = metadata.get("task")
     if name not in task_names() or not isinstance(model, Transformer | GPT | Seq2Seq):
         raise ValueError(
-            f"{arguments.run} is a {type(model).__name__} without a toy task: sharpness takes models of "
-            f"{', '.join(task_names())}"
+            f"{arguments.run} is a {type(model).__name__} without a toy task, and the text that its loss is defined on "
+            f"is not saved with it: sharpness draws new examples, of {', '.join(task_names())}"
         )
     count = model.num_parameters()
     if count > LARGEST:

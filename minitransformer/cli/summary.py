@@ -3,10 +3,12 @@
 import argparse
 import dataclasses
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from minitransformer.cli.saved import load_model
 from minitransformer.data import get_task
 from minitransformer.inspection import (
     count_parameters,
@@ -16,9 +18,19 @@ from minitransformer.inspection import (
     training_flops,
     training_memory,
 )
-from minitransformer.models import Transformer, TransformerConfig, config_names, named_config
-from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option
-from minitransformer.system.terminal import advanced_options, blamed_for_memory
+from minitransformer.interop import is_huggingface_folder, load_huggingface
+from minitransformer.models import (
+    BERT,
+    GPT,
+    Transformer,
+    TransformerConfig,
+    bert_config,
+    config_names,
+    gpt_config,
+    named_config,
+)
+from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option, option_name
+from minitransformer.system.terminal import advanced_options, blamed_for_memory, wrap
 
 DESCRIPTION = """\
 Print a table of a model's layers, with the shape of each output and the number
@@ -29,11 +41,18 @@ operations of a training step.
 
   minitransformer summary tiny                 what `train reverse` trains
   minitransformer summary base                 the paper's base model
+  minitransformer summary gpt                  GPT-2 small; `bert` is BERT base
+  minitransformer summary runs/reverse         a trained model, or a GPT-2, BERT or T5 that Hugging Face has saved
   minitransformer summary base --activations   the arrays kept for backward
   minitransformer summary base --activations --attention tiled
   minitransformer summary base --flops         the operations of a training step
 """
 PAPER_VOCAB_SIZE = 37000  # tokens, paper section 5.1
+SIZES: dict[str, Any] = {"d_model": 768, "num_heads": 12, "d_ff": 3072, "num_layers": 12, "dropout": 0.1}
+KINDS: dict[str, Callable[[], Any]] = {  # GPT-2 small and BERT base
+    "gpt": lambda: GPT(gpt_config(50257, max_len=1024, **SIZES), seed=None),
+    "bert": lambda: BERT(bert_config(30522, max_len=512, **SIZES), seed=None),
+}
 BLOCK = re.compile(r"(?P<block>.*\blayers\.[\d*]+)\.(?P<name>.*)")
 
 
@@ -47,7 +66,9 @@ def vocab_size_of(name: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument("config", metavar="CONFIG", help=f"one of {', '.join(config_names())}")
+    parser.add_argument(
+        "config", metavar="MODEL", help=f"one of {', '.join((*config_names(), *KINDS))}, or a run or model file"
+    )
     tables = parser.add_mutually_exclusive_group()
     tables.add_argument(
         "--activations", action="store_true", help="show the arrays that a training step keeps in memory"
@@ -85,10 +106,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
-    if vocab_size < 1:
-        raise ValueError(f"--vocab-size must be at least 1, got {vocab_size}")
+    if arguments.vocab_size is not None and arguments.vocab_size < 1:
+        raise ValueError(f"--vocab-size must be at least 1, got {arguments.vocab_size}")
     given = {name: value for name, value in vars(arguments).items() if name in ATTENTION_OPTIONS}
+    if arguments.config not in config_names():
+        return show_model(*open_model(arguments, given), arguments)
+    vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
     config = named_config(arguments.config, vocab_size, **TrainOptions(**given).attention_fields())
     if arguments.activations or arguments.flops:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
@@ -98,12 +121,37 @@ def run(arguments: argparse.Namespace) -> int:
         return (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
     with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
         model = Transformer(config, seed=None)
-    rows = summarize(model)
-    print(
+    head = (
         f"{arguments.config}: N = {config.num_layers} layers in each stack, d_model = {config.d_model}, "
         f"d_ff = {config.d_ff}, h = {config.num_heads} heads,\n"
-        f"P_drop = {config.dropout}, {config.norm}-norm, {config.attention} attention, V = {config.vocab_size}\n"
+        f"P_drop = {config.dropout}, {config.norm}-norm, {config.attention} attention, V = {config.vocab_size}"
     )
+    return show_model(model, head, arguments)
+
+
+def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any, str]:
+    """Another model than the paper's, and the lines about its options. ValueError for an option that was `given`."""
+    name = arguments.config
+    for option in (*given, "vocab_size", "activations", "flops"):
+        if getattr(arguments, option):
+            raise ValueError(f"{option_name(option)} is for {', '.join(config_names())}, and {name} is none of these")
+    if name not in KINDS and not os.path.exists(name):
+        known = ", ".join((*config_names(), *KINDS))
+        raise ValueError(f"there is no model {name!r}: give the folder of a run, a model file, or one of {known}")
+    facts: dict[str, Any] = {}
+    model: Any = KINDS[name]() if name in KINDS else load_huggingface(name) if is_huggingface_folder(name) else None
+    if model is None:
+        model, facts = load_model(name, "reverse")
+    saved = {key: facts[key] for key in ("task", "seed", "steps") if key in facts}
+    options = {**saved, **dataclasses.asdict(model.config), **getattr(model, "options", {})}
+    listed = ", ".join(f"{key}={value}" for key, value in options.items() if value is not None)
+    return model, wrap(f"{name}: {type(model).__name__}, {listed}")
+
+
+def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
+    """Print `head` and the table of layers."""
+    rows = summarize(model)
+    print(f"{head}\n")
     print(f"{'layer':<34} {'kind':<18} {'output':<11} {'parameters':>13}")
     shared = False
     for name, row in in_blocks(rows):
@@ -113,11 +161,11 @@ def run(arguments: argparse.Namespace) -> int:
         shared = shared or row.shared
         print(f"{name:<34} {row.kind:<18} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
     if shared:
-        print("* the matrix of source_embedding.tokens, counted there")
+        print(f"* the matrix of {next(row.name for row in rows if row.name.endswith('tokens'))}, counted there")
     total = model.num_parameters()
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
     if arguments.json:
-        print(json.dumps({"config": dataclasses.asdict(config), "parameters": total}))
+        print(json.dumps({"config": dataclasses.asdict(model.config), "parameters": total}))
     return 0
 
 

@@ -19,12 +19,15 @@ from minitransformer.layers import (
     SelfAttention,
 )
 from minitransformer.layers.foreign import is_library
+from minitransformer.models.bert import ClassifierHead, MaskedHead
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)
 RECURRENT = (LSTM, GRU, MemoryAttention)
+HEADS = {OutputProjection: "(B, T, V)", MaskedHead: "(B, T, V)", ClassifierHead: "(B, K)"}
 LEAVES = (
-    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, OutputProjection, RMSNorm, SelfAttention),
+    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, RMSNorm, SelfAttention),
+    *HEADS,
     *POSITIONS,
     *RECURRENT,
 )
@@ -52,7 +55,8 @@ def summarize(model: Layer) -> list[Row]:
         new = [parameter for parameter in parameters if id(parameter) not in seen]
         seen.update(id(parameter) for parameter in new)
         size, shared = sum(parameter.data.size for parameter in new), len(new) < len(parameters)
-        rows.append(Row(name, type(layer).__name__, _output_shape(name, layer), size, shared))
+        length = "S" if name.startswith(("source", "encoder")) and hasattr(model, "source_embedding") else "T"
+        rows.append(Row(name, type(layer).__name__, _output_shape(layer, length), size, shared))
     return rows
 
 
@@ -68,10 +72,6 @@ def _leaves(layer, name=""):
         yield from _leaves(child, f"{name}.{inner}" if name else inner)
 
 
-def _output_shape(name, layer):
-    if not isinstance(layer, LEAVES):
-        return "?"
-    if name.startswith("output"):
-        return "(B, T, V)"
+def _output_shape(layer, length):
     width = "R" if isinstance(layer, RECURRENT) else "C"
-    return f"(B, S, {width})" if name.startswith(("source", "encoder")) else f"(B, T, {width})"
+    return HEADS.get(type(layer), f"(B, {length}, {width})") if isinstance(layer, LEAVES) else "?"

@@ -105,4 +105,7 @@ def test_wrong_use_is_refused_in_one_line(saved, capsys, monkeypatch):
 
 def test_a_language_model_is_refused(saved, capsys):
     folder = saved(GPT(gpt_config(9, **SIZES)), task="shakespeare")
-    assert_refused(run(capsys, "sharpness", folder), "is a GPT without a toy task: sharpness takes models of copy, ")
+    assert_refused(
+        run(capsys, "sharpness", folder),
+        "a GPT without a toy task, and the text that its loss is defined on is not saved",
+    )

@@ -6,9 +6,11 @@ import re
 
 import pytest
 
-from minitransformer.models import Transformer, named_config
+from minitransformer.models import BERT, Transformer, bert_config, named_config
 from minitransformer.recipes import RECIPES
+from minitransformer.training import save_checkpoint
 from tests.cli.run import assert_refused, run
+from tests.interop.given import GPT2_FILE, make_state, save
 
 # paper, table 3: N, d_model, d_ff, h
 PAPER = {"base": (6, 512, 2048, 8), "big": (6, 1024, 4096, 16)}
@@ -135,3 +137,36 @@ def test_flops_of_a_step_are_those_of_the_batch_that_was_given(capsys):
 def test_one_table_at_a_time(capsys):
     refused = run(capsys, "summary", "tiny", "--flops", "--activations")
     assert_refused(refused, "argument --activations: not allowed with argument --flops")
+
+
+# published counts of Hugging Face's GPT2LMHeadModel and BertForMaskedLM
+@pytest.mark.parametrize(("name", "total"), [("gpt", 124_439_808), ("bert", 109_514_298)])
+def test_gpt_and_bert_have_the_known_counts(name, total, capsys):
+    status, out, err = run(capsys, "summary", name)
+    rows = table(out)
+    assert (status, err) == (0, "")
+    assert sum(counts(rows)) == total
+    assert f"\n{total:,} parameters" in out
+    assert {shape for _, shape, _ in rows.values()} == {"(B, T, C)", "(B, T, V)"}
+    assert "\n* the matrix of embedding.tokens, counted there\n" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_model_file_is_shown_with_its_options_and_what_was_saved_with_it(tmp_path, capsys):
+    model = BERT(bert_config(11, d_model=12, num_heads=3, d_ff=7, num_layers=2, max_len=9), num_classes=5)
+    save_checkpoint(tmp_path / "mine.safetensors", model, task="mine", steps=40)
+    status, out, _ = run(capsys, "summary", tmp_path / "mine.safetensors", "--json")
+    assert status == 0
+    head = " ".join(out.partition("\n\n")[0].split())
+    for part in ("mine.safetensors: BERT, task=mine, steps=40,", "num_heads=3,", "num_classes=5"):
+        assert part in head
+    rows = table(out)
+    assert rows["head"] == ("ClassifierHead", "(B, K)", str(12 * 12 + 12 + 12 * 5 + 5))
+    result = json.loads(out.splitlines()[-1])
+    assert result == {"config": dataclasses.asdict(model.config), "parameters": sum(counts(rows))}
+
+
+def test_a_folder_of_hugging_face_is_shown(tmp_path, capsys):
+    save(tmp_path, make_state("gpt2"), GPT2_FILE)
+    out = run(capsys, "summary", tmp_path).out
+    assert table(out)["embedding.tokens"] == ("Embedding", "(B, T, C)", str(11 * 12))
