@@ -81,7 +81,10 @@ def test_factors_of_the_way_are_the_slopes_of_the_library(page):
     found = page.script("return Stations.factors(Stations.road(App.machine)).map(({factor}) => factor)")
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
     rows = page.script("return [...document.querySelectorAll('tbody tr')].map(row => row.innerText.split('\\t'))")
-    assert [row[1] for row in rows] == [page.script("return `× ${Show.number(arguments[0])}`", f) for f in expected]
+    assert [row[1] for row in rows] == [
+        "",
+        *(page.script("return `× ${Show.number(arguments[0])}`", f) for f in expected[1:]),
+    ]
     assert page.script("return Show.number(arguments[0])", np.prod(expected)) in page.text("main")
 
 
@@ -117,19 +120,15 @@ def sign(x):
 def right_choices(get, road):
     """What the library's numbers answer."""
     t, h, i, q, x, cells = road
-    word, c = (int(part) for part in (cells[0].rstrip("]").split(",")[-1], cells[2].rstrip("]").split(",")[-1]))
-    around = get["decoder.norm3.dx"][t, c]
-    through = get["decoder.norm2.dy"][t, c] - around
-    close = abs(abs(around) - abs(through)) <= 0.1 * max(abs(around), abs(through))
+    word = int(cells[0].rstrip("]").split(",")[-1])
     pulls = get["cross.ds"][h, t] * get["cross.k"][h, :, q]
     terms = get["cross.x"][:, x] * get["cross.dq"][h, :, q]
     count = int((np.abs(terms) > 1e-12).sum())
     return {
         "logits": sign(get["output.dz"][t, word]),
         "norm": "zero",
-        "residual": "equal" if close else "around" if abs(around) > abs(through) else "through",
         "price": sign(get["cross.dp"][h, t, i]),
-        "query": "none" if np.abs(pulls).max() < 1e-12 else str(np.abs(pulls).argmax()),
+        "query": str(np.abs(pulls).argmax()),
         "weight": ["none", "one", "more"][min(count, 2)],
     }
 
@@ -146,7 +145,17 @@ def test_right_choices_follow_from_the_numbers_of_word_and_weights(page):
             assert found == {name: [right] for name, right in expected.items()}, (word, weights)
             for name, right in expected.items():
                 seen.setdefault(name, set()).add(right)
-    assert all(len(seen[name]) > 1 for name in ("residual", "price", "query", "weight")), seen
+    assert all(len(seen[name]) > 1 for name in ("price", "query", "weight")), seen
+
+
+def test_residual_adds_what_comes_around_the_network_and_through_it(page):
+    get = numbers(load_example())
+    open_station(page, 5)
+    t, *_, cells = page.script(ROAD)
+    c = int(cells[2].rstrip("]").split(",")[-1])
+    facts = page.script(GIVEN, "residual")["facts"]
+    assert facts["around"] == pytest.approx(get["decoder.norm3.dx"][t, c], rel=1e-12)
+    assert facts["through"] == pytest.approx(get["decoder.ffn.dx"][t, c], rel=1e-9)
 
 
 def test_planted_mistake_changes_the_answer_about_the_norm(page):
@@ -154,6 +163,9 @@ def test_planted_mistake_changes_the_answer_about_the_norm(page):
     assert page.script(GIVEN, "norm")["right"] != ["zero"]
     show_me(page)
     assert "a mistake must be planted" in page.text(".ask")
+    open_station(page, 10, "mistake=gamma-outside-sums")
+    show_me(page)
+    assert "no, not right" in page.text(".ask")
 
 
 def test_nudge_agrees_with_the_gradient(page):
@@ -166,6 +178,8 @@ def test_nudge_agrees_with_the_gradient(page):
     errors = page.script(GIVEN, "nudge")["facts"]["errors"]
     assert page.script(GIVEN, "nudge")["right"] == [["1", "0.00001", "1e-12"][int(np.argmin(errors))]]
     assert errors[1] < 1e-6 * abs(gradient) < errors[0]
+    show_me(page)
+    assert f"the gradient is {gradient:.8f}: yes, right to 8 decimals" in page.text(".ask")
 
 
 def descended(rate, steps):
@@ -402,6 +416,13 @@ def test_answers_stay_while_one_looks_elsewhere(page):
     page.settle()
     assert page.text(".ask") == said
     assert page.script("return document.querySelectorAll('.dots .done').length") == 1
+
+
+def test_link_beside_next_leads_to_the_question(page):
+    open_explorer(page, "view=tour&station=7", width=360)
+    page.click(".onward a")
+    assert page.script("return document.activeElement.classList.contains('choice')")
+    assert address(page) == "view=tour&station=7"
 
 
 def test_settings_are_hidden_in_the_tour(page):

@@ -491,10 +491,10 @@ const Strings = {
     differ: (mine, truth) => `You said: ${mine}. It is: ${truth}.`,
     close: (mine, truth) => `You said ${mine}, and it is ${truth}: very close.`,
     here: (name, word, head) => `${name}, ${word}${head ? `, ${head}` : ""}`,
-    asked: (...what) => `Asked, in the frame: ${Strings.tour.here(...what)}`,
+    asked: (...what) => `To find, framed: ${Strings.tour.here(...what)}`,
     map: "Where the gradient is",
     direction: "The decoder, which writes: forward is up, backward down.",
-    indices: { h: "head", t: "row", i: "letter that is read", c: "feature", d: "feature of a head", f: "hidden feature", w: "letter that may be written" },
+    indices: { h: "head", t: "row", i: "letter that is read", c: "feature", d: "feature of a head, one of D", f: "hidden feature", w: "letter that may be written" },
     set: "This is my estimate", show: "Show me", back: "Back", next: "Next", see: "See it in the Numbers view",
     letter: (token, n) => `“${token}” (letter ${n})`,
     take: (count) => (count === 1 ? "Take one step" : `Take ${count}`),
@@ -513,96 +513,98 @@ const Strings = {
     forward: {
       name: "forward", lesson: "03_softmax_cross_entropy",
       short: ({ p }) => ["loss = −log p", `= −log ${p}`],
-      text: ({ row, read, right }) => `First forward, with the trained model. It works in rows, one for each letter to be written. The row ${row} has read “${read}” and must write “${right}”: how likely is that?`,
+      text: ({ row, read, right, weights, C }) => `First forward, with the ${weights} model. For each letter to be written it has a row of ${C} numbers. The row ${row} has read “${read}” and must write “${right}”: how likely is that?`,
       captions: ({ C, head, heads, read, right, percent }) => [
-        `1. “${read}” and its place become ${C} numbers: the row`, `2. Attention (here ${head} of ${heads}): how much it looks at each letter read, to fetch numbers there`,
-        "3. The row a few sums later, with what was fetched", "4. The row times each letter’s row in a table E, added up: its logit z", `5. Softmax makes them probabilities p: “${right}” has ${percent}`,
+        `1. “${read}” and its place become the row`, `2. Attention (${head}: one of ${heads} side by side): how much it looks at each letter read, to fetch numbers there`,
+        "3. The row a few sums later, with what was fetched", `4. The row times the ${C} numbers that a table E has for each letter, added up: the letter’s logit`,
+        `5. Softmax makes them probabilities: “${right}” has ${percent}`,
       ],
-      ask: ({ smooth, rows }) => `The loss of the row is −log p${smooth ? ", averaged over the smoothed labels" : ""}; the loss of the model is the mean over its ${rows} rows. `
+      ask: ({ smooth, rows }) => `The loss of the model is the mean over its ${rows} rows; the loss of a row is −log of this probability *p*${smooth ? ", averaged over the smoothed labels" : ""}. `
         + "How much is it here? 100 % costs 0, and 50 % costs 0.69.",
       why: () => "Halving the probability always costs 0.69 more.",
     },
     logits: {
       name: "the logits", lesson: "03_softmax_cross_entropy",
-      text: ({ rows }) => `Now backward. dz is the gradient of a logit z. It is what the model says, minus what is right, times 1/${rows}: the share of the row in the mean.`,
-      ask: ({ right }) => `What is the sign of dz for the right letter, “${right}”?`,
+      text: ({ rows }) => `Now backward. *dz* is the gradient of a logit *z*. It is what the model says, minus what is right, times 1/${rows}: the share of the row in the mean.`,
+      ask: ({ right }) => `What is the sign of *dz* for the right letter, “${right}”?`,
       but: () => "It is positive for letters that should become less likely.",
-      why: ({ p, goal }, [right]) => `p = ${p}, and it should be ${goal}. A step goes against the gradient, so this logit `
+      why: ({ p, goal }, [right]) => `Its probability is ${p}, and should be ${goal}. A step goes against the gradient, so this logit `
         + `${{ negative: "rises", zero: "stays", positive: "falls" }[right]}.`,
     },
     norm: {
       name: "the norm", lesson: "10_layer_norm",
-      short: ({ C }) => [`x̂ = (x − mean of the ${C} x) / size`, "dx = (dx̂ − mean of dx̂ − x̂ · mean of dx̂ x̂) / size"],
-      text: ({ C }) => `Before a row is compared with E, a norm gives its ${C} numbers x the mean 0 and one size: they become x̂. E turns dz into dx̂, the gradients of x̂, and the norm turns these into dx.`,
-      ask: ({ C, before }) => `The ${C} numbers dx̂ sum to ${before}. What do the ${C} numbers dx sum to?`,
-      why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} x, and their mean grows by 1 as well: x̂ stays, and so does the loss. What changes nothing has the gradient 0.`
+      short: ({ C }) => [`x̂ = (x − mean of the ${C} x) / standard deviation`, "dx = (dx̂ − mean of dx̂ − x̂ · mean of dx̂ x̂) / standard deviation"],
+      text: ({ C, c }) => `Before the row meets E, a norm gives its ${C} numbers *x* the mean 0 and the standard deviation 1. They are then *x̂*. A gain and E make logits of them, so *dz*, times both, comes back as *dx̂*, `
+        + `and the norm makes *dx* of it. We follow number ${c}: one road of many, whose gradients add up at home.`,
+      ask: ({ C, before }) => `The ${C} numbers *dx̂* sum to ${before}. What do the ${C} numbers *dx* sum to?`,
+      why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} *x*, and their mean grows by 1 as well: *x̂* stays, and so does the loss. What changes nothing has the gradient 0.`
         : `It is ${after}. With the right formula it would be 0: a mistake must be planted.`),
     },
     residual: {
       name: "the residual", lesson: "11_residuals",
-      text: () => "Before that, the row went through a small network (feed-forward) and around it, and both were added. Each road brings a gradient back, and where roads meet, gradients add.",
-      ask: () => "Which road brings more of this number?",
-      options: { around: "the one around", equal: "both the same", through: "the one through the network" },
-      why: ({ around, through }) => `Around it come ${around}, and through it ${through}. Even if the network brought nothing, the first would arrive whole.`,
+      short: ({ around, through }) => ["sum = row + network(row)", `gradient of the row = ${around} + ${through}`],
+      captions: () => ["Above: the gradients of the sum", "Below the fork: the gradients of the row"],
+      text: () => "Before that, the row came to a fork: it went through a small network (feed-forward) and around it, and both were added.",
+      ask: ({ around, through, C }) => `${around} comes back around the network, and ${through} through it, from all ${C} numbers. What arrives below the fork?`,
+      options: { larger: "the larger one", sum: "their sum", mean: "their mean" },
+      why: () => "Where roads meet, gradients add. Around the network a gradient arrives whole, times 1, whatever the network does.",
     },
     price: {
       name: "the price", lesson: "06_attention_backward",
-      text: () => "Now attention. It had fetched o: the numbers v of each letter, times the weight p with which the row looks there. So dp is the price of looking: how the loss changes with more weight there.",
+      text: ({ C, D, head }) => `Then come another norm and *W_o*, which had made ${C} numbers of what all heads had fetched. In ${head}, that is an array *o* of ${D} numbers: `
+        + "the *v* of each letter, times the weight *p* with which the row looks there. So *dp* is the price of looking: how the loss changes with more weight there.",
       ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key}?`,
       but: () => "A price is positive where a letter leads away from the right answer.",
-      why: ({ price }, [right]) => `dp is ${price}: more weight there, by itself, `
+      why: ({ price }, [right]) => `*dp* is ${price}: more weight there, by itself, `
         + `${{ negative: "lowers", zero: "does not change", positive: "raises" }[right]} the loss.`,
     },
     score: {
       name: "the score", lesson: "06_attention_backward",
-      text: () => "The weights p are a softmax of scores s, so they sum to 1: more for one letter is less for the others. What counts is how far a price is from the mean price, times p.",
-      ask: ({ key, p, dp, mean, terms }) => `${key} has p = ${p} and dp = ${dp}. The mean, weighted by p, is ${terms} = ${mean}. `
-        + "What is ds, the gradient of its score?",
-      why: ({ alone, below, p }) => (alone ? "There is one letter only. It has all the weight, whatever its score is."
-        : `The price is ${below ? "below" : "above"} the mean, and ds is the difference times p = ${p}.`),
+      text: () => "The weights *p* are a softmax of scores *s*, so they sum to 1: more for one letter is less for the others. What counts is how far a price is from the mean price, times *p*.",
+      ask: ({ key, p, dp, mean, terms }) => `${key} has *p* = ${p} and *dp* = ${dp}. The mean, weighted by *p*, is ${terms} = ${mean}. `
+        + "What is *ds*, the gradient of its score?",
+      why: ({ p }) => `*ds* is the price minus the mean, times *p* = ${p}.`,
     },
     query: {
       name: "the query", lesson: "06_attention_backward",
-      text: () => "A score is a query q (what the row looks for) times a key k (what the letter offers). So each letter pulls at the query along its key, as hard as its ds says.",
+      text: () => "A score is a query *q* (what the row looks for) times a key *k* (what the letter offers). So each letter pulls at the query along its key, as hard as its *ds* says.",
       ask: () => "Which letter pulls hardest at this number of the query?",
-      options: { none: "none" },
-      but: ({ names, pulls }, guess) => (guess === "none" ? "Some do pull."
-        : `${names[guess]} pulls with ${pulls[guess].pull}: its ds is ${pulls[guess].ds}, and its key has ${pulls[guess].k} here.`),
-      why: ({ pulls }, [right]) => (right === "none" ? "All ds of the row are 0."
-        : `The pull is ${pulls[right].pull}: ds = ${pulls[right].ds} times k = ${pulls[right].k}, divided by √D.`),
+      but: ({ names, pulls }, guess) => `${names[guess]} pulls with ${pulls[guess].pull}: its *ds* is ${pulls[guess].ds}, and its key has ${pulls[guess].k} here.`,
+      why: ({ pulls }, [right]) => `The pull is ${pulls[right].pull}: *ds* = ${pulls[right].ds} times *k* = ${pulls[right].k}, divided by √*D*.`,
     },
     weight: {
       name: "the weight", lesson: "02_linear_relu",
-      text: ({ home }) => `Home. Each query is its row x times one table of numbers, W_q, and ours is W_q[${home}]. It serves all rows, so its gradient is a sum over them: what went in, x, times what came back, dq.`,
+      text: ({ home }) => `Home. Each query is its row *x* times one table of numbers, *W_q*, and ours is *W_q*[${home}]. It serves all rows, so its gradient is a sum over them: what went in, *x*, times what came back, *dq*.`,
       ask: ({ rows }) => `How many of the ${rows} rows add something to the gradient of this one number?`,
       options: { none: "none", one: "only one", more: "more than one" },
-      but: () => "A row adds something unless its dq is 0.",
+      but: () => "A row adds something unless its *dq* is 0.",
       why: ({ count, rows, row, own, sum }) => `${count} of ${rows}: ${row} adds ${own}, and the sum is ${sum}.`,
     },
     nudge: {
       name: "a witness", lesson: "01_derivatives",
       formula: "dW ≈ (L(W + h) − L(W − h)) / 2h",
-      text: ({ gradient }) => `Is ${gradient} right? Ask the forward pass alone: add h to this one number, subtract it, and see how the loss L changes.`,
-      ask: () => "Which h gives the quotient that is closest to the gradient?",
+      text: ({ gradient }) => `Is ${gradient} right? Ask the forward pass alone: add *h* to this one number, subtract it, and see how the loss *L* changes.`,
+      ask: () => "Which *h* gives the quotient that is closest to the gradient?",
       options: { 1: "h = 1", 0.00001: "h = 0.00001", "1e-12": "h = 10⁻¹²" },
-      why: ({ errors }) => `The three are off by ${errors[0]}, ${errors[1]} and ${errors[2]}. A large h meets the curve of the loss, a small one rounding.`,
+      why: ({ errors, found, exact, isRight, decimals }) => `It gives ${found}, and the gradient is ${exact}: ${isRight ? `yes, right to ${decimals} decimals` : "no, not right"}. `
+        + `h = 1 is off by ${errors[0]}, h = 0.00001 by ${errors[1]}, h = 10⁻¹² by ${errors[2]}. A large *h* meets the curve of the loss, a small one rounding.`,
     },
     step: {
       name: "a step", lesson: "13_adam_noam",
       formula: "L(w − η dw)",
-      text: ({ count }) => `At the start, all ${count} numbers w took steps against their gradients dw. The size of a step was η = 0.1: was that a good one?`,
+      text: ({ count }) => `At the start, all ${count} numbers *w* took steps against their gradients *dw*. The size of a step was η = 0.1: was that a good one?`,
       ask: ({ loss }) => `The loss was ${loss}. With which size does one step lower it most?`,
       options: { 0.01: "η = 0.01", 0.1: "η = 0.1", 10: "η = 10" },
       why: ({ after }) => `They lead to ${after[0]}, ${after[1]} and ${after[2]}. A gradient holds near its own weights only, and a long step leaves them.`,
     },
     end: {
-      name: "home",
-      title: "The way home",
-      text: (count) => `${count} numbers on one road from the loss home. Each is the one above it times a factor, plus what other roads bring.`,
-      number: "number", factor: "factor", value: "gradient", again: "Once more",
-      times: (factor) => `× ${factor}`,
-      product: (product, sum, agrees) => `The factors multiply to ${product}, what this one road brings. `
-        + `The whole gradient, ${sum}, is the sum over all roads${agrees ? "." : ", and the others outweigh this one."}`,
+      name: "home", title: "The way home", again: "Once more",
+      text: (count) => `${count} gradients on one road from the loss home. Each is the one above it times a factor, plus what other roads bring.`,
+      columns: ["step", "factor", "gradient"],
+      steps: [
+        "softmax and −log", "E", "norm", "the fork: 1 around, the rest through the network", "norm", "*W_o*", "*v*", "softmax: *p* (1 − *p*), as the mean price moves too", "key", "*x*",
+      ],
+      product: (product, sum) => `The first gradient times all factors is ${product}: what this one road brings. The whole gradient, ${sum}, is the sum over all roads.`,
       doors: ["The lessons", "The sitting"],
       lead: [
         "repeats such steps until the model can write.", "plants a mistake in such a line, and asks who will notice.",

@@ -16,7 +16,7 @@ const HomeView = (() => {
     figure.classList.toggle("writing", key !== written);
     written = key;
     content.append(
-      element("h1", {}, text.heading(count(), does(shown))), figure, Dom.note(text.gradient),
+      element("h1", {}, text.heading(Stations.count(App.machine), does(shown))), figure, Dom.note(text.gradient),
       element("div", { class: "go" },
         to(hasTour ? "tour" : "cell", hasTour ? text.start : text.links.cell, "primary"),
         Dom.button(text.again, () => again(figure), { class: "again", "data-focus": "again" })),
@@ -29,8 +29,6 @@ const HomeView = (() => {
   const to = (view, words, kind = null) => element("a", {
     class: kind, href: App.link({ view }), onclick: (event) => App.instead(event, () => App.set({ view })),
   }, words);
-
-  const count = () => App.machine.weights().reduce((sum, name) => sum + App.machine.get(name).size, 0).toLocaleString(Strings.language);
 
   function does({ target }) {
     if (!Object.hasOwn(text.tasks, MODEL.task)) {

@@ -3,7 +3,7 @@
 const Stations = (() => {
   "use strict";
 
-  const NUDGES = [1, 1e-5, 1e-12];
+  const NUDGES = [1, 1e-5, 1e-12], DECIMALS = 8;
   const RATES = [0.01, 0.1, 10]; // of one step down the gradient
   const FEW = 10, STEPS = 50, PATIENCE = 100; // milliseconds for so many steps
   const ZERO = 1e-12;
@@ -78,7 +78,7 @@ const Stations = (() => {
     },
     forward({ machine, cross, rows, t, h, C, cell, at, right }) {
       const number = at("output.loss", t), p = rows[t].probability, short = Math.abs(number + Math.log(p)) < ZERO;
-      const facts = { right, p, percent: Strings.home.percent(p), smooth: machine.sizes.smoothing > 0, rows: rows.length, C, head: Strings.heatmap.head(h), heads: machine.sizes.H, read: App.tokenText(machine.value("target.ids", t)) };
+      const facts = { right, weights: App.weightsName(App.weights), percent: Strings.home.percent(p), p, smooth: machine.sizes.smoothing > 0, rows: rows.length, C, head: Strings.heatmap.head(h), heads: machine.sizes.H, read: App.tokenText(machine.value("target.ids", t)) };
       const before = [["target.x", t], [`${cross}.p`, h, t], ["output.y", t], ["output.z", t], ["output.p", t]].map(([name, ...first]) => ({ name, first }));
       before.at(-1).marked = [cell("output.p", t, rows[t].right).flat];
       return { cell: cell("output.loss", t), before, short, facts, number, from: 0, to: Math.max(4, Math.ceil(1.2 * number)) };
@@ -87,28 +87,26 @@ const Stations = (() => {
       const [p, goal] = ["output.p", "output.p_star"].map((name) => machine.value(name, dz.flat)), facts = { right, p, goal, rows: rows.length };
       return { cell: dz, before: [{ name: "output.p", first: [t], marked: [dz.flat] }], facts, options: SIGNS, first: [t], right: [sign(value(machine, dz))] };
     },
-    norm({ last, C, t, part, at, way: [, , cell] }) {
+    norm({ machine, last, C, t, part, at, way: [, , cell] }) {
       const [before, after] = [`${last}.dx_hat`, cell.name].map((name) => range(C).map((c) => at(name, t, c)));
       const sum = (list) => list.reduce((a, b) => a + b), rounding = ZERO * (1 + Measures.largest(after));
-      const facts = { C, before: sum(before), after: sum(after) };
-      const right = sign(facts.after, rounding);
-      return { cell, before: [{ name: `${last}.dx_hat`, first: [t] }], short: right === "zero", first: [t], facts, options: SIGNS, right: [right] };
+      const facts = { C, c: machine.indexOf(cell.name, cell.flat)[1], before: sum(before), after: sum(after) };
+      const right = sign(facts.after, rounding), { marked } = part(cell.name, t, null);
+      return { cell, marked, before: [{ name: `${last}.dx_hat`, first: [t] }], short: right === "zero", first: [t], facts, options: SIGNS, right: [right] };
     },
-    residual({ machine, t, way: [, , road, cell] }) {
-      const around = value(machine, road), through = value(machine, cell) - around, [a, b] = [around, through].map(Math.abs);
-      const right = Math.abs(a - b) <= 0.1 * Math.max(a, b) ? "equal" : a > b ? "around" : "through";
-      const before = [{ name: road.name, first: [t], marked: [road.flat] }], options = ["around", "equal", "through"];
-      return { cell, before, first: [t], facts: { around, through }, options, right: [right] };
+    residual({ machine, C, t, way: [, , road, cell] }) {
+      const around = value(machine, road), through = value(machine, cell) - around, before = [{ name: road.name, first: [t], marked: [road.flat] }];
+      return { cell, before, short: true, first: [t], facts: { around, through, C }, options: ["larger", "sum", "mean"], right: ["sum"] };
     },
-    price({ machine, cross, dp, t, h, i, part, key, right }) {
+    price({ machine, cross, C, D, dp, t, h, i, part, key, right }) {
       const price = value(machine, dp), before = [part(`${cross}.do`, h, t, null), part(`${cross}.v`, h, i, null)];
-      return { cell: dp, before, facts: { right, key: key(i), price }, options: SIGNS, right: [sign(price)] };
+      return { cell: dp, before, facts: { right, key: key(i), price, C, D, head: Strings.heatmap.head(h) }, options: SIGNS, right: [sign(price)] };
     },
     score({ machine, cross, dp: { name, flat }, ds, t, h, i, part, at, all, key }) {
       const [p, dp, mean] = [at(`${cross}.p`, h, t, i), machine.value(name, flat), at(`${cross}.dp_mean`, h, t)];
       const most = Number(Measures.largest(all((n) => at(name, h, t, n))).toPrecision(1)) || 1;
       const terms = all((n) => [`${cross}.p`, name].map((each) => Show.number(at(each, h, t, n)).replace(/^−.*/, "($&)")).join(" · ")).join(" + ");
-      const facts = { key: key(i), p, dp, mean, terms, alone: p === 1, below: dp < mean };
+      const facts = { key: key(i), p, dp, mean, terms };
       return { cell: ds, before: [part(`${cross}.p`, h, t, null), part(name, h, t, null)], facts, number: value(machine, ds), from: -most, to: most };
     },
     query({ ds, dq, cross, D, t, h, q, part, at, all, key }) {
@@ -117,7 +115,7 @@ const Stations = (() => {
         return { ds: score, k, pull: (score * k) / Math.sqrt(D) };
       });
       const size = (n) => Math.abs(pulls[n].pull), shown = all(Number).sort((a, b) => size(b) - size(a)).slice(0, 3);
-      const right = size(shown[0]) < ZERO ? "none" : String(shown[0]), options = [...shown.sort((a, b) => a - b).map(String), "none"];
+      const right = String(shown[0]), options = shown.sort((a, b) => a - b).map(String);
       const before = [part(ds.name, h, t, null), part(`${cross}.k`, h, null, q)];
       return { cell: dq, before, facts: { names: all(key), pulls }, options, right: [right] };
     },
@@ -131,9 +129,10 @@ const Stations = (() => {
     nudge({ machine, cross, dW }) {
       const weight = { name: `${cross}.W_q`, flat: dW.flat }, gradient = value(machine, dW);
       const quotient = (h) => (machine.nudge(weight.name, dW.flat, h) - machine.nudge(weight.name, dW.flat, -h)) / (2 * h);
-      const errors = NUDGES.map((h) => Math.abs(quotient(h) - gradient));
-      const right = NUDGES.filter((_, n) => errors[n] === Math.min(...errors)).map(String);
-      return { cell: weight, before: [{ name: weight.name, marked: [weight.flat] }], facts: { gradient, errors }, options: NUDGES.map(String), right };
+      const errors = NUDGES.map((h) => Math.abs(quotient(h) - gradient)), least = Math.min(...errors), best = NUDGES.filter((_, n) => errors[n] === least);
+      const [found, exact] = [quotient(best[0]), gradient].map((x) => Show.exact(x.toFixed(DECIMALS)));
+      const facts = { gradient, errors, found, exact, decimals: DECIMALS, isRight: least < 10 ** -DECIMALS };
+      return { cell: weight, before: [{ name: weight.name, marked: [weight.flat] }], facts, options: NUDGES.map(String), right: best.map(String) };
     },
     step() {
       const { weights, twin, cell } = beginning(), after = RATES.map((rate) => descend(twin, rate, 1).losses[1]);
@@ -148,7 +147,7 @@ const Stations = (() => {
     return { weights, twin: App.build({ weights }), cell: { name: "output.L", flat: 0 } };
   }
 
-  const count = (machine) => machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0);
+  const count = (machine) => machine.weights().reduce((sum, name) => sum + machine.get(name).size, 0).toLocaleString(Strings.language);
 
   /* Steps without Adam, each weight by -rate times its gradient; afterwards the weights are what they were. */
   function descend(machine, rate, steps) {
@@ -161,5 +160,5 @@ const Stations = (() => {
     return run;
   }
 
-  return { places, road, factors, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };
+  return { places, road, factors, count, names: Object.keys(ALL), at: (name, road) => ALL[name](road) };
 })();

@@ -30,7 +30,7 @@ const TourView = (() => {
 
   function station(road) {
     const name = Stations.names[at() - 1], text = Strings.tour[name], guess = said.get(key(at())), known = guess !== undefined;
-    const given = Stations.at(name, road), facts = told({ ...given.facts, row: App.label(App.machine.get("output.z"), 0, road.t) });
+    const given = Stations.at(name, road), facts = told({ ...given.facts, row: `“${App.label(App.machine.get("output.z"), 0, road.t)}”` });
     const answer = (value) => {
       said.set(key(at()), value);
       App.set({});
@@ -38,21 +38,25 @@ const TourView = (() => {
     };
     return element("article", { class: "station" },
       element("h2", { tabindex: -1 }, Strings.tour.at(at(), END - 1, text.name)),
-      element("p", { class: "sentence" }, text.text(facts)),
+      element("p", { class: "sentence" }, rich(text.text(facts))),
       formula(given.cell, text.formula, known, given.short ? text.short(facts) : null), given.before && pictures(given, known, text, facts, road.h),
       given.run && steps(given.run, known),
-      element("section", { class: "ask", "aria-label": Strings.tour.question }, element("p", {}, text.ask(facts)),
+      element("section", { class: "ask", "aria-label": Strings.tour.question }, element("p", {}, rich(text.ask(facts))),
         !known && element("div", { class: "buttons" }, given.options
           ? given.options.map((option) => button(optionText(option, text, facts), () => answer(option), { class: "choice" })) : estimate(given, answer),
         button(Strings.tour.show, () => answer(null), { class: "quiet" })),
         element("p", { role: "status" }, known && [element("strong", {}, verdict(given, guess, text, facts)),
-          given.options && guess !== null && !given.right.includes(guess) && text.but && ` ${text.but(facts, guess)}`, ` ${text.why(facts, given.right)}`])),
+          given.options && guess !== null && !given.right.includes(guess) && text.but && rich(` ${text.but(facts, guess)}`), rich(` ${text.why(facts, given.right)}`)])),
       element("p", { class: "note others" }, Dom.cellLink(given.cell, Strings.tour.see, given.weights && { weights: given.weights }),
         onSite(text.lesson, Strings.lesson(text.lesson.slice(0, 2)))),
       onward(button(Strings.tour.next, () => go(at() + 1), { class: "primary", "data-focus": "next", disabled: !known }),
-        !known && element("span", { class: "note" }, Strings.tour.first)),
+        !known && element("a", { href: App.link(), onclick: (event) => App.instead(event, ask) }, Strings.tour.first)),
       !given.run && map(given));
   }
+
+  /* A sentence with its *symbols* in italics, which letters are not. */
+  const rich = (text) => text.split("*").map((part, n) => (n % 2 ? element("i", {}, part) : part));
+  const ask = () => document.querySelector(".choice")?.focus();
 
   /* The way back and on, which stays where it is. */
   const onward = (...parts) => element("div", { class: "onward" }, button(Strings.tour.back, () => go(at() - 1), { disabled: at() === 1 }), parts);
@@ -69,10 +73,10 @@ const TourView = (() => {
   /* Facts with numbers as people read them. */
   const told = (facts) => JSON.parse(JSON.stringify(facts, (_, fact) => (typeof fact === "number" ? Show.number(fact) : fact)));
 
-  /* A page of the lessons, with a link where they are a part of the same site. */
-  function onSite(page, text) {
+  /* A link to a page of the lessons, where they are a part of the same site. */
+  function onSite(page, text, otherwise = null) {
     const site = document.querySelector("meta[name=site]")?.content;
-    return element(site ? "a" : "span", { href: site && `${site}lessons/${page}.html` }, text);
+    return site ? element("a", { href: `${site}lessons/${page}.html` }, text) : otherwise;
   }
 
   /* The line of the engine, with letters, and with numbers once the guess is made. */
@@ -129,7 +133,7 @@ const TourView = (() => {
   }
 
   /* What the question needs, framed, and the array of the answer: before the guess it is an empty grid. */
-  function pictures({ cell, before, first }, known, { captions }, facts, h) {
+  function pictures({ cell, before, first, marked }, known, { captions }, facts, h) {
     const { here, asked } = Strings.tour, { machine } = App, { place } = machine.get(cell.name);
     const isAsked = !before.some(({ name }) => name === cell.name);
     const caption = (name, own = here) => {
@@ -137,7 +141,7 @@ const TourView = (() => {
       return own(Show.nameText(array.place === place ? array.symbol : name), Show.word(array), array.letters[0] === "h" && Strings.heatmap.head(h));
     };
     return element("div", { class: "pictures" }, before.map((given, n) => picture(given, captions ? captions(facts)[n] : caption(given.name), h)),
-      isAsked && picture({ name: cell.name, first, selected: cell.flat, isHidden: !known }, caption(cell.name, known ? here : asked), h),
+      isAsked && picture({ name: cell.name, first, marked, selected: marked && !known ? null : cell.flat, isHidden: !known }, captions?.(facts)[before.length] ?? caption(cell.name, known ? here : asked), h),
       element("p", { class: "note" }, Strings.legend.negative));
   }
 
@@ -154,14 +158,14 @@ const TourView = (() => {
   }
 
   function summary(road) {
-    const text = Strings.tour.end, way = Stations.factors(road), product = way.reduce((all, { factor }) => all * factor, 1);
-    const rows = way.map(({ cell, number, factor }) => element("tr", {}, element("th", { scope: "row" }, Dom.cellLink(cell)),
-      element("td", {}, text.times(Show.number(factor))), element("td", {}, Show.number(number))));
+    const text = Strings.tour.end, way = Stations.factors(road), steps = text.steps.toSpliced(4, 10 - way.length), product = way.reduce((all, { factor }) => all * factor, 1);
+    const rows = way.map(({ cell, number, factor }, n) => element("tr", {}, element("th", { scope: "row" }, Dom.cellLink(cell, rich(steps[n]))),
+      element("td", {}, n > 0 && `× ${Show.number(factor)}`), element("td", {}, Show.number(number))));
     const door = (view) => element("a", { href: App.link({ view }) }, Strings.views[view]);
-    const doors = [door("train"), door("break"), onSite("README", text.doors[0]), onSite("one_sitting", text.doors[1])];
+    const doors = [door("train"), door("break"), ...["README", "one_sitting"].map((page, n) => onSite(page, text.doors[n], text.doors[n]))];
     return element("article", {}, element("h2", { tabindex: -1 }, text.title), element("p", { class: "sentence" }, text.text(way.length)),
-      TrainView.table([text.number, text.factor, text.value], rows),
-      element("p", {}, text.product(...[product, way.at(-1).number].map(Show.number), product * way.at(-1).number >= 0)),
+      TrainView.table(text.columns, rows),
+      element("p", {}, text.product(...[product, way.at(-1).number].map(Show.number))),
       element("ul", {}, doors.map((to, n) => element("li", {}, to, " ", text.lead[n]))),
       onward(button(text.again, () => { said.clear(); go(1); })));
   }
@@ -172,7 +176,7 @@ const TourView = (() => {
     if (App.state.view !== "tour" || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, canvas")) return;
     if (pressed === "ArrowLeft" && at() > 1) go(at() - 1);
     else if (onward && said.has(key(at()))) go(at() + 1);
-    else if (onward) document.querySelector(".choice")?.focus();
+    else if (onward) ask();
   });
 
   return { render };
