@@ -81,6 +81,8 @@ def test_numbers_of_the_heading_are_counted(page):
     assert page.text("h1").startswith(f"This model of {count} numbers reads “stop” and writes “pots”.")
     page.script("MODEL.task = 'reverse'; App.set({weights: 'untrained'})")
     assert "not trained yet" in page.text("h1")
+    page.script("App.set({weights: '', steps: 2})")
+    assert page.text("h1").startswith(f"This model of {count} numbers is to reverse words, here after 2 steps of Adam.")
 
 
 def test_keyboard_reaches_each_written_letter_and_shows_only_its_arcs(page):
@@ -137,6 +139,8 @@ def test_first_view_fits_one_screen_and_has_one_main_button(page, width, height)
     assert page.script(bottom, ".go .primary") <= height
     assert page.script(bottom, ".view-home") <= (height if width > 400 else 1.3 * height)
     assert page.script("return document.querySelectorAll('.primary').length") == 1
+    assert page.script("return document.querySelector('.primary').getAttribute('href')") == "#view=tour"
+    page.script("App.set({station: 12})")  # after a tour, too
     assert page.script("return document.querySelector('.primary').getAttribute('href')") == "#view=tour"
 
 

@@ -418,6 +418,18 @@ def test_answers_stay_while_one_looks_elsewhere(page):
     assert page.script("return document.querySelectorAll('.dots .done').length") == 1
 
 
+def test_tour_is_about_the_weights_before_the_steps_of_the_reader(page):
+    open_explorer(page, "view=train&steps=3")
+    page.script("App.set({view: 'tour'})")
+    assert page.script("return [App.state.steps, App.weights]") == [0, "trained"]
+    page.driver.back()
+    page.settle()
+    assert page.script("return [App.state.view, App.run.steps]") == ["train", 3]
+    open_station(page, 2, "steps=3")
+    assert "with the trained model" in page.text(".sentence")
+    assert page.script("return document.querySelector('[role=status]').offsetHeight") <= 1
+
+
 def test_link_beside_next_leads_to_the_question(page):
     open_explorer(page, "view=tour&station=7", width=360)
     page.click(".onward a")

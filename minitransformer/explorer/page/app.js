@@ -43,6 +43,7 @@ const App = (() => {
       state[name] = text === null ? usual : NUMBERS.has(name) ? Number(text) || 0 : text;
     }
     if (!Object.hasOwn(VIEWS, state.view) || state.view === "embed") state.view = DEFAULTS.view;
+    if (state.view === "tour") state.steps = 0; // it is about the weights before
     if (state.embed) state.view = "embed";
     if (!Object.hasOwn(MODEL.weights, state.weights)) state.weights = "";
     if (!["both", "values", "gradients"].includes(state.show)) state.show = "both";
@@ -93,6 +94,7 @@ const App = (() => {
     const viewChanges = changes.view && changes.view !== state.view;
     const before = present();
     Object.assign(state, changes);
+    if (state.view === "tour") state.steps = 0;
     refused = null;
     const counts = differ(state, before.numbers);
     if (counts) past.push(before);

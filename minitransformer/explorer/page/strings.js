@@ -80,7 +80,7 @@ const Strings = {
       addition: ["adds numbers", "add numbers"],
       recall: ["recalls what followed a letter", "recall what followed a letter"],
     },
-    untrained: (task) => `is to ${task}, and is not trained yet`,
+    untrained: (task, steps) => `is to ${task}, ${steps ? `here ${Strings.status.steps(steps)}` : "and is not trained yet"}`,
     texts: "reads one text and writes another",
     units: ["letter", "token"],
     unknown: (read, write) => `reads “${read}” and writes “${write}”`,

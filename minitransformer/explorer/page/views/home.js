@@ -27,7 +27,7 @@ const HomeView = (() => {
 
   /* A link that begins at the top of the other view. */
   const to = (view, words, kind = null) => element("a", {
-    class: kind, href: App.link({ view }), onclick: (event) => App.instead(event, () => App.set({ view })),
+    class: kind, href: App.link({ view, station: 1 }), onclick: (event) => App.instead(event, () => App.set({ view, station: 1 })),
   }, words);
 
   function does({ target }) {
@@ -35,7 +35,7 @@ const HomeView = (() => {
       const [read, write] = [App.words(App.ids().source.filter((id) => id > Engine.EOS)), App.words(target) || text.nothing];
       return read.length + write.length > LONG ? text.texts : text.unknown(read, write);
     }
-    return App.weights === "untrained" ? text.untrained(text.tasks[MODEL.task][1]) : text.tasks[MODEL.task][0];
+    return App.weights === "untrained" ? text.untrained(text.tasks[MODEL.task][1], App.state.steps) : text.tasks[MODEL.task][0];
   }
 
   /* What the model writes by itself -> {target, keys: the ids that are looked at, letters: [{id, looks, likely}]}. */
