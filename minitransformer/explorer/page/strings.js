@@ -354,7 +354,7 @@ const Strings = {
     "no-scale": {
       name: "No 1/√D, forward and backward",
       text: "The scores are not divided by √D. The backward pass fits this forward pass.",
-      moral: "Every gradient is right, for the wrong formula. No test of the model against itself finds that; the paper does, or another implementation.",
+      moral: "Every gradient is right, for the wrong formula. No test of the model against itself finds that; the paper does. Weights that were learned with √D may now write wrong letters; untrained ones learn without it, too.",
     },
     "no-scale-backward": {
       name: "No 1/√D in the backward pass",
