@@ -38,7 +38,7 @@ The names that most programs need are here; `help` explains each of them:
                     named_config, gpt_config, bert_config, t5_config,
                     Seq2SeqConfig, named_seq2seq_config
     data            get_task, TextTask, MaskedTask, TranslationTask, Corpus,
-                    Batch, load_text, load_shakespeare
+                    Batch, load_text, load_shakespeare, load_python_topics
     tokenizers      CharacterTokenizer, BytePairTokenizer, load_tokenizer,
                     save_tokenizer, tokenizer_from_dict
     training        train, training_step, TrainingSettings, Adam, noam,
@@ -73,12 +73,13 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         TextTask,
         TranslationTask,
         get_task,
+        load_python_topics,
         load_shakespeare,
         load_text,
     )
     from minitransformer.decoding import Greedy, Sampling, beam_search, greedy_decode
-    from minitransformer.decoding.generate import generate
     from minitransformer.decoding.translate import translate
+    from minitransformer.decoding.writing import generate
     from minitransformer.evaluation import mean_loss
     from minitransformer.evaluation.exact_match import exact_match
     from minitransformer.gradcheck import check_layer
@@ -156,6 +157,7 @@ __all__ = [
     "greedy_decode",
     "load_checkpoint",
     "load_huggingface",
+    "load_python_topics",
     "load_shakespeare",
     "load_text",
     "load_tokenizer",
@@ -203,7 +205,7 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"{__name__}.{name}")
     if name in __all__:
-        for part in _ROOMS:
+        for part in ("decoding.writing", *_ROOMS):  # first, as `decoding` has a `generate` for states of any kind
             module = importlib.import_module(f"{__name__}.{part}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)

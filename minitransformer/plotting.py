@@ -96,14 +96,15 @@ def plot_text_training(
     task: str,
     unit: str,
     names: tuple[str, str] = ("training text", "held-out text, a sample of windows"),
+    per_unit: float = 1.0,
 ) -> None:
     """Draw the training loss, in bits (`history.losses` is in nats), and the held-out loss `bits` at `steps`.
 
     `task` is the name that the title says, `unit` what the losses are a mean over, such as "character", and `names` are
-    those of the two lines.
+    those of the two lines. There are `per_unit` tokens in a unit.
     """
     figure, axis = pyplot().subplots()
-    losses = np.array(history.losses) / math.log(2)
+    losses = np.array(history.losses) / math.log(2) * per_unit
     _plot_losses(axis, losses, names[0], f"{names[0]}, mean of the last {{}} steps", faint=False)
     title = f"Training loss of {task}"
     if steps:

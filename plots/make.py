@@ -84,7 +84,8 @@ FIGURES = {
         "runs/plots/reverse-model-lstm-attention/attention.png",
     ),
     "train_shakespeare_loss.png": Source(
-        "train shakespeare --runs runs/plots --overwrite", "runs/plots/shakespeare/loss.png"
+        "train shakespeare --tokenizer characters --steps 2400 --dropout 0 --name plays --overwrite",
+        "runs/plays/loss.png",
     ),
     **{
         f"train_translation_{figure}.png": Source(

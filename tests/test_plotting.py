@@ -14,10 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from minitransformer import plotting
-from minitransformer.data import get_task
+from minitransformer.data import Corpus, MaskedTask, TextTask, get_task
 from minitransformer.models import GPT, Transformer, named_config
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.recipe import Trained
+from minitransformer.tokenizers import CharacterTokenizer
 from minitransformer.training import History
 from tests.drawing import drawn_texts, faults, unclear_lines
 
@@ -266,8 +267,9 @@ def test_the_attention_figure_of_a_toy_task_says_which_attention_it_shows(model,
 
 
 def test_the_figure_of_a_text_takes_name_and_unit_from_the_recipe(shown, tmp_path):
-    recipe = RECIPES["masked"]
-    recipe.draw(Trained(recipe.defaults, None, None, history(50), [[25, 3.0], [50, 2.5]], {}, None), tmp_path)
+    recipe, tokenizer = RECIPES["masked"], CharacterTokenizer.train("to be")
+    data = MaskedTask(TextTask(Corpus("to be " * 9, "to be " * 9), tokenizer, 8))
+    recipe.draw(Trained(recipe.defaults, data, None, history(50), [[25, 3.0], [50, 2.5]], {}, None), tmp_path)
     title = "masked: 2.50 bits per masked character on held-out text after 50 steps"
     assert shown[0].axes[0].get_title() == title
     assert shown[0].axes[0].get_ylabel() == "loss (bits per masked character)"

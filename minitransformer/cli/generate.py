@@ -14,8 +14,8 @@ from minitransformer.cli.dialogue import Dialogue, converse
 from minitransformer.cli.saved import load_model
 from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.tasks import append_eos
-from minitransformer.decoding import Greedy, Sampling, fill_mask, generate_tokens, greedy_decode
-from minitransformer.decoding.incremental import SlidingState
+from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
+from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
 from minitransformer.system.terminal import advanced_options
@@ -27,7 +27,8 @@ continues the text, and a masked model fills in every [MASK], which is one chara
 
   minitransformer generate runs/reverse --prompt hello
   minitransformer generate runs/addition --prompt 12+34
-  minitransformer generate runs/shakespeare --prompt "ROMEO" --temperature 0.7
+  minitransformer generate runs/text --prompt "The " --length 1000 --temperature 0.7
+  minitransformer generate runs/text --prompt "The " --attention
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
   minitransformer generate runs/masked --prompt "to be or not to [MASK]e"
 
@@ -36,8 +37,9 @@ Without --prompt, it asks for prompts until you press Ctrl-D, or reads one promp
   minitransformer generate runs/reverse
   minitransformer generate runs/reverse < words.txt
 """
-LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy")
-LENGTH, TEMPERATURE, GUESSES = 400, 0.8, 5  # defaults
+LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy", "attention")
+LENGTH, GUESSES = 400, 5  # defaults
+BEFORE, AFTER = 8, 3  # tokens shown around one that a head looks at
 MASK = "[MASK]"
 SLACK = 2  # tokens beyond the longest right answer: eos, and one more
 
@@ -66,9 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help=f"sample only from the K most likely tokens; of a masked model: show K guesses (default {GUESSES})",
     )
-    group.add_argument(
-        "--top-p", type=float, metavar="P", help="sample from the smallest set of tokens with total probability P"
-    )
+    help = f"sample from the smallest set of tokens with total probability P (default {TOP_P}; 1 is all of them)"
+    group.add_argument("--top-p", type=float, metavar="P", help=help)
+    help = "also show where each attention head looked to write the last token"
+    group.add_argument("--attention", action="store_true", default=None, help=help)
     group.add_argument("--greedy", action="store_true", default=None, help="always choose the most likely token")
     advanced_options(parser).add_argument(
         "--no-repeat",
@@ -92,12 +95,12 @@ def run(arguments: argparse.Namespace) -> int:
 def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
     """Load the model, whose kind decides how it answers. Raises ValueError for a model that cannot."""
     if is_huggingface_folder(arguments.run):
-        return huggingface_model(load_text_model(arguments.run), arguments)
+        return language_model(load_text_model(arguments.run), arguments)
     model, metadata = load_model(arguments.run, "reverse")
     if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT | Seq2Seq):
         return toy_model(model, get_task(metadata["task"]), arguments)
     if "tokenizer" in metadata and isinstance(model, GPT):
-        return language_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
+        return language_model(TextModel(model, tokenizer_from_dict(metadata["tokenizer"])), arguments)
     if "tokenizer" in metadata and isinstance(model, BERT):
         return masked_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
     if "tokenizer" in metadata and isinstance(model, Transformer | Seq2Seq):
@@ -127,36 +130,17 @@ def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialo
     return Dialogue(f"Type up to {task.max_len} of the symbols {task.symbols}", answer)
 
 
-def language_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace) -> Dialogue:
+def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
     """A language model, which continues the prompt. Each token is printed as soon as it is generated."""
-    choose = choose_tokens(arguments)
+    choose, kind = choose_tokens(arguments), model.model.config.attention
     length = check_integer("--length", LENGTH if arguments.length is None else arguments.length, least=1)
     no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
-
-    def answer(prompt: str, brief: bool) -> dict[str, Any]:
-        ids = encode(tokenizer, prompt.replace("\\n", "\n") or "\n")[None]
-        log_probs: list[float] = []
-
-        def new_ids() -> Iterator[int]:
-            state = SlidingState(model, 1)
-            for token, log_prob in generate_tokens(state, ids, length, choose, eos=None, no_repeat=no_repeat):
-                log_probs.append(float(to_host(log_prob)[0]))
-                yield int(token[0])
-
-        text = print_stream(tokenizer.decode(ids[0]), tokenizer.decode_stream(new_ids()))
-        return {"prompt": prompt, "text": text, "log_probs": log_probs}
-
-    return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
-
-
-def huggingface_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
-    """A GPT-2 saved by Hugging Face, whose text ends where the model says so."""
-    choose = choose_tokens(arguments)
-    length = check_integer("--length", LENGTH if arguments.length is None else arguments.length, least=1)
-    no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
+    if arguments.attention and kind != "full":
+        raise ValueError(f"--attention shows full attention, and that of {arguments.run} is {kind}")
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
         start = prompt.replace("\\n", "\n") or "\n"
+        encode(model.tokenizer, start)  # says which characters are unknown
         log_probs: list[float] = []
 
         def texts() -> Iterator[str]:
@@ -166,9 +150,24 @@ def huggingface_model(model: TextModel, arguments: argparse.Namespace) -> Dialog
                 yield piece.text
 
         text = print_stream(start, texts())
+        if arguments.attention:
+            print_attention(model.model, model.tokenizer, start + text)
         return {"prompt": prompt, "text": text, "log_probs": log_probs}
 
     return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
+
+
+def print_attention(model: Any, tokenizer: Tokenizer, text: str) -> None:
+    """For each head, print which token in [ ] it looks at most to write the last token of a text, and how much."""
+    ids = tokenizer.encode(text)
+    read = ids[-model.config.max_len - 1 : -1]
+    print(f"\nwhere each head looked to write {tokenizer.decode(ids[-1:])!r}:")
+    for layer, weights in enumerate(model.attention_weights(read[None]), start=1):
+        for head, p in enumerate(to_host(weights)[0, :, -1], start=1):
+            place = int(p.argmax())
+            parts = read[max(0, place - BEFORE) : place], read[place : place + 1], read[place + 1 :][:AFTER]
+            before, token, after = (repr(tokenizer.decode(part))[1:-1] for part in parts)
+            print(f"  layer {layer}, head {head}: {p[place]:4.0%} at {before}[{token}]{after}")
 
 
 def print_stream(start: str, texts: Iterable[str]) -> str:
@@ -235,11 +234,12 @@ def choose_tokens(arguments: argparse.Namespace) -> Greedy | Sampling:
                 raise ValueError(f"{option} and --greedy exclude each other")
         return Greedy()
     temperature = TEMPERATURE if temperature is None else temperature
+    top_p = TOP_P if top_p is None else top_p
     if not temperature > 0:
         raise ValueError(f"--temperature must be greater than 0, got {temperature}")
     if top_k is not None:
         check_integer("--top-k", top_k, least=1)
-    if top_p is not None and not 0 < top_p <= 1:
+    if not 0 < top_p <= 1:
         raise ValueError(f"--top-p must be greater than 0 and at most 1, got {top_p}")
     return Sampling(np.random.default_rng(arguments.seed), temperature, top_k, top_p)
 

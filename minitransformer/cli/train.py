@@ -26,11 +26,11 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train reverse --model lstm-attention        what the Transformer replaced
   minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
-  minitransformer train shakespeare --text my.txt --steps 500
+  minitransformer train text --text my.txt           a GPT that learns to write like your text
   minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
   minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation;
                                                      the defaults then fit the size of the file
-  minitransformer train shakespeare --length 512 --grad-accumulation-steps 8      with less memory
+  minitransformer train text --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
 

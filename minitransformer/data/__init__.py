@@ -10,7 +10,7 @@ from minitransformer.data.masked import MaskedTask
 from minitransformer.data.pairs import PairCorpus, load_pairs
 from minitransformer.data.task import Task, TrainingBatch
 from minitransformer.data.tasks import Batch, ToyTask, get_task, task_names
-from minitransformer.data.text import Corpus, TextBatch, TextTask, load_shakespeare, load_text
+from minitransformer.data.text import Corpus, TextBatch, TextTask, load_python_topics, load_shakespeare, load_text
 from minitransformer.data.translation import TranslationTask
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "get_task",
     "load_bible",
     "load_pairs",
+    "load_python_topics",
     "load_shakespeare",
     "load_text",
     "task_names",

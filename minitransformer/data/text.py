@@ -1,4 +1,4 @@
-"""Real text as windows of tokens for a language model: Shakespeare's plays, or any text file."""
+"""Real text as windows of tokens for a language model: Shakespeare's plays, Python's documentation, any text file."""
 
 import hashlib
 import importlib.util
@@ -64,12 +64,23 @@ def strip_markdown(text: str) -> str:
     return re.sub(r"[ \t]+$", "", re.sub(r"\*\*|_", "", text), flags=re.MULTILINE)
 
 
+def load_python_topics() -> Corpus:
+    """What `help()` says about Python's language, 0.5 MB, which every Python has; its end is held out."""
+    from pydoc_data.topics import topics
+
+    return split_text("\n".join(topics.values()))
+
+
 def load_text(path: str | os.PathLike) -> Corpus:
     """A text file in UTF-8; its end is held out. Every line end becomes a newline, and a byte order mark is removed.
 
     Raises ValueError, naming the path, if the file is not text, and OSError if it is missing or cannot be read.
     """
-    text = read_text(path)
+    return split_text(read_text(path))
+
+
+def split_text(text: str) -> Corpus:
+    """A text, of which the end is held out."""
     cut = len(text) - int(len(text) * HELD_OUT_SHARE)
     return Corpus(text[:cut], text[cut:])
 

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+TEMPERATURE, TOP_P = 0.8, 0.95  # for text that is read: what is less likely is more often a mistake than an idea
+
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """log p, where p = softmax(logits): logits (..., V) on the host -> (..., V)."""

@@ -28,6 +28,8 @@ from minitransformer.training import History
 SECONDS = {True: 60, False: 420}  # at most, on two cores
 
 TEXT: dict[str, Any] = {  # options of `train shakespeare`
+    "tokenizer": "characters",
+    "dropout": 0.0,
     "length": 128,
     "d_model": 64,
     "num_layers": 2,

@@ -37,13 +37,13 @@ def is_huggingface_folder(folder: str | os.PathLike[str]) -> bool:
 
 
 class TextModel:
-    """A GPT-2 with its tokenizer and the tokens that end a text.
+    """A GPT with its tokenizer and the tokens that end a text, if there are any.
 
     Ids that the tokenizer lacks, with which some models pad their vocabulary, have probability 0. Raises ValueError for
     a tokenizer with more ids than the model.
     """
 
-    def __init__(self, model: GPT, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
+    def __init__(self, model: GPT, tokenizer: Tokenizer, ends: frozenset[int] = frozenset()) -> None:
         known, size = tokenizer.vocab_size, model.config.vocab_size
         if known > size:
             raise ValueError(f"the tokenizer has {known:,} tokens, and its model only {size:,}")
@@ -60,7 +60,7 @@ class TextModel:
         """Continue `prompt` by at most `max_new_tokens` tokens, a Piece for each.
 
         `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which
-        has no text itself. When n_positions tokens have been read, the model goes on from the later half of them.
+        has no text itself. When max_len tokens have been read, the model goes on from the later half of them.
         Raises ValueError for an empty prompt, or logits that are not finite.
         """
         ids = self.tokenizer.encode(prompt)[None]

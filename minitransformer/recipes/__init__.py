@@ -2,12 +2,12 @@
 
 from minitransformer.checks import check_choice
 from minitransformer.recipes.recipe import Recipe
-from minitransformer.recipes.text import MaskedRecipe, ShakespeareRecipe
+from minitransformer.recipes.text import WRITING_RECIPES, MaskedRecipe
 from minitransformer.recipes.toy import TOY_RECIPES
 from minitransformer.recipes.translation import TranslationRecipe
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (*TOY_RECIPES, ShakespeareRecipe(), MaskedRecipe(), TranslationRecipe())
+    recipe.name: recipe for recipe in (*TOY_RECIPES, *WRITING_RECIPES, MaskedRecipe(), TranslationRecipe())
 }
 
 

@@ -58,18 +58,19 @@ OUTPUTS = (
 
 
 def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
-    """The task, and each option that changes what is learned and differs from the recipe's default.
+    """The task, the name of its text, and each option that changes what is learned and differs from the default.
 
-    Such as "reverse", "reverse-seed-3" or "shakespeare-text-mybook". Only letters, digits and ._- are used. A name that
+    Such as "reverse", "reverse-seed-3" or "text-mybook". Only letters, digits and ._- are used. A name that
     is too long is cut, and ends with a hash of the whole name.
     """
-    parts = [task]
+    own_text = getattr(options, "text", None)
+    parts = [task] if own_text is None else [task, Path(own_text).stem]
     for field in sorted(dataclasses.fields(options), key=lambda field: field.name):
         value = getattr(options, field.name)
-        if field.metadata["identity"] and value != getattr(defaults, field.name):
+        if field.metadata["identity"] and field.name != "text" and value != getattr(defaults, field.name):
             parts.append(field.name.replace("_", "-"))
             if value is not True:
-                parts.append(Path(value).stem if field.name == "text" else str(value).removesuffix(".0"))
+                parts.append(str(value).removesuffix(".0"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(parts))
     if len(name.encode()) <= LONGEST_NAME:
         return name

@@ -52,7 +52,7 @@ def check_memory(
 
 def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, resumed: bool) -> Iterator[str]:
     """What would need less: more micro batches, or smaller sizes, unless the run is `resumed`."""
-    smaller = [option_name(name) for name in SIZES if getattr(options, name, SMALLEST) != SMALLEST]
+    smaller = [option_name(name) for name in SIZES if getattr(options, name, None) not in (None, SMALLEST)]
     parts = options.grad_accumulation_steps * 2
     while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)

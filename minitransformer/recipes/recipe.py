@@ -58,6 +58,7 @@ class Recipe(Generic[Options, Data, Model]):
     help = ""  # half a line, for the list of tasks
     defaults: Options
     rate_option = "factor"  # the option that scales the learning rate
+    own_text = ""  # what --text replaces
 
     def fitting(self, given: dict[str, Any]) -> tuple[Options, list[str]]:
         """The defaults for data of the size that the options `given` name, and lines that say why they are these."""
@@ -162,7 +163,7 @@ class CorpusOptions(TrainOptions):
     """The options of a task on sentences or on text."""
 
     text: str | None = option(
-        None, "UTF-8 text file to train on (default: Shakespeare's plays); with --resume its new place", resumable=True
+        None, "UTF-8 text file to train on (default: one that comes along); with --resume its new place", resumable=True
     )
     d_model: int = option(128, "features per token", at_least_1)
     num_layers: int = option(4, "number of layers, in each stack", from_1_to(MAX_LAYERS))

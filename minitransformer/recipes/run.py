@@ -24,7 +24,6 @@ from minitransformer.training import Checkpointer, History, NotFiniteError, Stop
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
 FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
-PLAYS = "Shakespeare's plays"
 
 
 @contextlib.contextmanager
@@ -181,7 +180,8 @@ def load_same_data(recipe: Recipe, options: TrainOptions, saved: SavedRun) -> An
     before, now = saved.about["data"], recipe.source(options, data)
     if before.get("sha256") != now.get("sha256"):
         old, new = (
-            f"{each.get('text') or PLAYS} (SHA-256 {str(each.get('sha256'))[:12]}...)" for each in (before, now)
+            f"{each.get('text') or recipe.own_text} (SHA-256 {str(each.get('sha256'))[:12]}...)"
+            for each in (before, now)
         )
         raise ValueError(f"this run was started with {old}, and the content of {new} is another")
     return data

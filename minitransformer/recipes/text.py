@@ -1,30 +1,46 @@
-"""The recipes on text, character by character: a GPT that learns to write plays, a BERT that fills in characters."""
+"""The recipes on text: a GPT that learns to write like it, and a BERT that fills in what is hidden."""
 
 import dataclasses
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from minitransformer.data import MaskedTask, TextBatch, TextTask, load_shakespeare, load_text
-from minitransformer.decoding import Sampling, generate
-from minitransformer.decoding.incremental import SlidingState
+from minitransformer.checks import check_integer
+from minitransformer.data import (
+    Corpus,
+    MaskedTask,
+    TextBatch,
+    TextTask,
+    load_python_topics,
+    load_shakespeare,
+    load_text,
+)
+from minitransformer.data.translation import fitting_vocab_size
+from minitransformer.decoding.writing import generate
 from minitransformer.evaluation import mean_loss
 from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
-from minitransformer.recipes.options import at_least_1, option
+from minitransformer.recipes.options import at_least_1, check_rate, option, option_name
 from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer, tokenizer_from_dict
+from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
+from minitransformer.vocabulary import PAD
 
-NUM_HEADS = 4
+MOST_STEPS, LEAST_STEPS, READS = 1900, 300, 40  # a text is read so many times, if that takes so many steps
+DROPOUT, MOST_DROPOUT = ((8, 0.0), (20, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
+PER_TOKEN = {"characters": 1.0, "bytes": 1.0, "bpe": 2.3}  # about so many characters
+PLAYS = "Shakespeare's plays"
+PYTHON = f"the documentation of Python {sys.version_info.major}.{sys.version_info.minor}"  # others have other words
 WINDOWS = 64  # of the held-out text in each evaluation, evenly spread
-PROMPT = "ROMEO\n"
+OPENING = 40  # characters of a prompt from the held-out text, at most
+SHORT, LONG = 160, 800  # characters of a sample, during training and at its end
 
 Windows = TypeVar("Windows", TextTask, MaskedTask)
 Model = TypeVar("Model", GPT, BERT)
@@ -34,13 +50,25 @@ Model = TypeVar("Model", GPT, BERT)
 class TextOptions(CorpusOptions):
     """The options of a task on text."""
 
-    length: int = option(128, "characters in a window of text", at_least_1)
+    steps: int = option(MOST_STEPS, "number of training steps (default: fits the text)", at_least_1, resumable=True)
+    dropout: float = option(0.0, "dropout rate, P_drop in the paper (default: fits the text)", check_rate)
+    length: int = option(128, "tokens in a window of text", at_least_1)
+    num_heads: int = option(4, "attention heads", at_least_1)
+    tokenizer: str = option("bpe", "what a token is", choices=("characters", "bytes", "bpe"))
+    vocab_size: int | None = option(
+        None, "tokens of --tokenizer bpe (default: fits the text)", partial(check_integer, least=SMALLEST)
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vocab_size is not None and self.tokenizer != "bpe":
+            raise ValueError(f"--vocab-size is for --tokenizer bpe, got {self.tokenizer}")
 
     def sizes(self) -> dict[str, Any]:
         """The fields of the model's configuration that the options set."""
         return {
             "d_model": self.d_model,
-            "num_heads": NUM_HEADS,
+            "num_heads": self.num_heads,
             "d_ff": 4 * self.d_model,
             "num_layers": self.num_layers,
             "max_len": self.length,
@@ -51,16 +79,46 @@ class TextOptions(CorpusOptions):
 
 
 class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
-    """A task on text, character by character."""
+    """A task on text."""
 
-    defaults = TextOptions(steps=2400, batch_size=32, positions="rope")
-    unit = "character"  # the loss is a mean over these
+    defaults = TextOptions(batch_size=32, positions="rope")
+    unit = "character"  # bits are per so many of these
+    load: Callable[[], Corpus] = staticmethod(load_shakespeare)  # the text of those who give none
 
-    def text_task(self, options: TextOptions) -> TextTask:
-        """Windows of the text, and its tokenizer."""
-        corpus = load_shakespeare() if options.text is None else load_text(options.text)
-        tokenizer = CharacterTokenizer.train(corpus.train + corpus.held_out)
-        return TextTask(corpus, tokenizer, options.length)
+    def corpus(self, text: str | None) -> Corpus:
+        """The file `text`, or the text of those who give none."""
+        return self.load() if text is None else load_text(text)
+
+    def fitting(self, given: dict[str, Any]) -> tuple[TextOptions, list[str]]:
+        """Defaults that fit the characters of the text: tokens, steps, and dropout by how often it is then read."""
+        sizes = {name: given[name] for name in ("tokenizer", "batch_size", "length") if name in given}
+        asked, characters = dataclasses.replace(self.defaults, **sizes), len(self.corpus(given.get("text")).train)
+        a_step = asked.batch_size * asked.length * PER_TOKEN[asked.tokenizer]
+        fits: dict[str, Any] = {"steps": min(MOST_STEPS, max(LEAST_STEPS, round(READS * characters / a_step)))}
+        reads = given.get("steps", fits["steps"]) * a_step / max(1, characters)
+        fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
+        often = f"{characters:,} characters would be read about {reads:.3g} times"
+        reasons = {"steps": often, "dropout": often}
+        if asked.tokenizer == "bpe":
+            fits["vocab_size"] = fitting_vocab_size(characters)
+            reasons["vocab_size"] = "the bytes, and a byte pair for every 2,000 characters: each is seen often"
+        if "minutes" in given:
+            del reasons["steps"]
+        lines = [f"{option_name(name)} {fits[name]}: {why}" for name, why in reasons.items() if name not in given]
+        return dataclasses.replace(self.defaults, **fits), lines
+
+    def text_task(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> TextTask:
+        """Windows of the text, and its tokenizer, if it has no `tokenizer` yet."""
+        corpus = self.corpus(options.text)
+        return TextTask(corpus, tokenizer or make_tokenizer(options, corpus), options.length)
+
+    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Windows:
+        """Windows of the text."""
+        raise NotImplementedError
+
+    def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
+        """Windows of the text, with the tokens that the run has had so far."""
+        return self.data(options, tokenizer_from_dict(about["tokenizer"]))
 
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""
@@ -73,18 +131,20 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
     def describe(self, options: TextOptions, model: Model, data: Windows) -> str:
         """The text, and the model."""
         return (
-            f"{self.name}: {data.train_characters:,} characters to learn from, {data.held_out_characters:,} held out, "
-            f"{data.tokenizer.vocab_size} tokens; {model.num_parameters():,} parameters, {options.steps:,} steps"
+            f"{self.name}: {options.text or self.own_text}; {data.train_characters:,} characters to learn from, "
+            f"{data.held_out_characters:,} held out, {data.tokenizer.vocab_size:,} tokens; "
+            f"{model.num_parameters():,} parameters, {options.steps:,} steps"
         )
 
     def evaluation_callback(
         self, options: TextOptions, model: Model, data: Windows, evaluations: list[Any]
     ) -> tuple[Callable[[int, History], None], int]:
         """Bits per character of some held-out windows, at regular intervals."""
-        windows = spread_windows(data)
+        windows = [spread_windows(data)]
 
         def evaluate(step: int, history: History) -> None:
-            bits = mean_loss(model, [windows], options.micro_batch_size) / math.log(2)
+            bits = mean_loss(model, windows, options.micro_batch_size) / math.log(2)
+            bits *= tokens_per_character(data.tokenizer, windows)
             evaluations.append([step, bits])
             tqdm.write(f"\nstep {step:,}: {bits:.3f} bits per {self.unit}")
             if math.isfinite(bits):
@@ -96,9 +156,11 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         """Print a sample of the model's output. The base class prints nothing."""
 
     def evaluate(self, options: TextOptions, model: Model, data: Windows) -> tuple[dict[str, Any], Any]:
-        """Bits per character and perplexity on all of the held-out text."""
-        nats = mean_loss(model, data.held_out_batches(64), options.micro_batch_size)
-        return {"bits_per_character": nats / math.log(2), "perplexity": math.exp(nats)}, None
+        """Bits per character, and the perplexity of a token, on all of the held-out text."""
+        batches = list(data.held_out_batches(64))
+        nats = mean_loss(model, batches, options.micro_batch_size)
+        bits = nats / math.log(2) * tokens_per_character(data.tokenizer, batches)
+        return {"bits_per_character": bits, "perplexity": math.exp(nats)}, None
 
     def draw(self, trained: Trained[TextOptions, Windows, Model], folder: Path) -> list[Path]:
         """The loss, and the bits per character of the held-out text."""
@@ -106,7 +168,9 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
         path = folder / "loss.png"
         steps, bits = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
-        plot_text_training(trained.history, steps, bits, path, self.name, self.unit)
+        windows = trained.data.batch(np.random.default_rng(0), WINDOWS)
+        per_unit = tokens_per_character(trained.data.tokenizer, [windows])
+        plot_text_training(trained.history, steps, bits, path, self.name, self.unit, per_unit=per_unit)
         return [path]
 
     def report(self, trained: Trained[TextOptions, Windows, Model]) -> list[str]:
@@ -114,15 +178,15 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         return [f"{f'bits per {self.unit}, held out':<34} {trained.result['bits_per_character']:.3f}"]
 
 
-class ShakespeareRecipe(TextRecipe[TextTask, GPT]):
+class WritingRecipe(TextRecipe[TextTask, GPT]):
     """A GPT on Shakespeare's plays, or on any text."""
 
-    name = "shakespeare"
-    help = "a GPT that learns to write plays like Shakespeare's, or texts like your own"
+    def __init__(self, name: str, help: str, own_text: str, load: Callable[[], Corpus]) -> None:
+        self.name, self.help, self.own_text, self.load = name, help, own_text, load
 
-    def data(self, options: TextOptions) -> TextTask:
+    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> TextTask:
         """Windows of the text."""
-        return self.text_task(options)
+        return self.text_task(options, tokenizer)
 
     def model(self, options: TextOptions, data: TextTask) -> tuple[type[GPT], TransformerConfig]:
         """A GPT."""
@@ -130,11 +194,11 @@ class ShakespeareRecipe(TextRecipe[TextTask, GPT]):
 
     def show(self, options: TextOptions, model: GPT, data: TextTask) -> None:
         """A sample."""
-        tqdm.write(sample(model, data.tokenizer, PROMPT, 160, options.seed))
+        tqdm.write(sample(model, data, SHORT))
 
     def draw(self, trained: Trained[TextOptions, TextTask, GPT], folder: Path) -> list[Path]:
         """The loss, and a sample of text."""
-        text = sample(trained.model, trained.data.tokenizer, PROMPT, 600, trained.options.seed)
+        text = sample(trained.model, trained.data, LONG)
         print(f"\n{text}")
         path = folder / "sample.txt"
         with atomic_write(path) as partial:
@@ -143,15 +207,16 @@ class ShakespeareRecipe(TextRecipe[TextTask, GPT]):
 
 
 class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
-    """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the characters."""
+    """A BERT on Shakespeare's plays, or on any text, that predicts 15 % of the tokens."""
 
-    name = "masked"
+    name, own_text = "masked", PLAYS
     help = "a BERT that predicts masked characters of Shakespeare's plays, or of your own text"
     unit = "masked character"
+    defaults = dataclasses.replace(TextRecipe.defaults, tokenizer="characters")
 
-    def data(self, options: TextOptions) -> MaskedTask:
+    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> MaskedTask:
         """Windows of the text, with characters masked."""
-        return MaskedTask(self.text_task(options))
+        return MaskedTask(self.text_task(options, tokenizer))
 
     def model(self, options: TextOptions, data: MaskedTask) -> tuple[type[BERT], TransformerConfig]:
         """A BERT."""
@@ -165,9 +230,36 @@ def spread_windows(data: TextTask | MaskedTask) -> TextBatch:
     return type(batch)(*(ids[rows] for ids in batch))
 
 
-def sample(model: GPT, tokenizer: Any, prompt: str, length: int, seed: int, temperature: float = 0.8) -> str:
-    """`prompt`, continued by `length` characters."""
-    prompt = "".join(character for character in prompt if character in tokenizer.tokens) or tokenizer.tokens[-1]
-    ids = tokenizer.encode(prompt)[None]
-    choose = Sampling(np.random.default_rng(seed), temperature)
-    return prompt + tokenizer.decode(generate(SlidingState(model, 1), ids, length, choose, eos=None).ids[0])
+def tokens_per_character(tokenizer: Tokenizer, batches: Iterable[TextBatch]) -> float:
+    """The tokens that are predicted in `batches`, per character that they stand for."""
+    targets = np.concatenate([batch.targets.ravel() for batch in batches])
+    return np.count_nonzero(targets != PAD) / max(1, tokenizer.count_characters(targets))
+
+
+def make_tokenizer(options: TextOptions, corpus: Corpus) -> Tokenizer:
+    """The tokenizer of a text: all of its characters, or the byte pairs that its training part has most often."""
+    if options.tokenizer == "characters":
+        return CharacterTokenizer.train(corpus.train + corpus.held_out)
+    if options.tokenizer == "bytes":
+        return BytePairTokenizer()
+    return BytePairTokenizer.train(corpus.train, options.vocab_size or fitting_vocab_size(len(corpus.train)))
+
+
+def opening(data: TextTask) -> str:
+    """The first words of a paragraph, or of a line, in the middle of the held-out text."""
+    text = data.tokenizer.decode(data.held_out[len(data.held_out) // 2 :][:1000])
+    end = next((end for end in ("\n\n", "\n", " ") if end in text[:-OPENING]), None)
+    text = text.split(end, 1)[1].lstrip() if end else text
+    return text[:OPENING].rpartition(" ")[0] or text[:OPENING]
+
+
+def sample(model: GPT, data: TextTask, length: int) -> str:
+    """The opening of a held-out paragraph, continued by about `length` characters."""
+    prompt, tokens = opening(data), round(length * len(data.held_out) / data.held_out_characters)
+    return prompt + data.tokenizer.decode(generate(model, data.tokenizer.encode(prompt), max(1, tokens)))
+
+
+WRITING_RECIPES = (
+    WritingRecipe("text", "a GPT that learns to write like a text of yours", PYTHON, load_python_topics),
+    WritingRecipe("shakespeare", "the same, on Shakespeare's plays", PLAYS, load_shakespeare),
+)

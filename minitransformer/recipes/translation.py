@@ -92,6 +92,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
 
     name = "translation"
     help = "a Transformer that translates German into English, or your own pairs of sentences"
+    own_text = "the Bible"
     defaults = TranslationOptions(
         steps=10000, dropout=0.05, label_smoothing=0.1, positions="rope", d_model=160, num_layers=2
     )

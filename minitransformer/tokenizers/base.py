@@ -38,6 +38,10 @@ class Tokenizer:
         """
         raise NotImplementedError
 
+    def count_characters(self, ids: np.ndarray) -> int:
+        """How many characters the tokens of one row of ids (length,) stand for; special tokens stand for none."""
+        return len(self.decode(ids))
+
     def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
         """The text that each id completes, as soon as it is known: for printing while ids are generated."""
         return (self.decode([id]) for id in ids)

@@ -48,6 +48,11 @@ class ByteMergingTokenizer(Tokenizer):
         data = self._data
         return b"".join([data[i] for i in check_row(ids, self.vocab_size)])
 
+    def count_characters(self, ids: np.ndarray) -> int:
+        """The characters that begin in these tokens: a row may end, or begin, in the middle of one."""
+        data = np.frombuffer(self.decode_bytes(ids), np.uint8)
+        return int(np.count_nonzero(data & 0xC0 != 0x80))  # in UTF-8 all bytes but the first are 10xxxxxx
+
     def decode_stream(self, ids: Iterable[int]) -> Iterator[str]:
         """The text that each id completes. A character of several tokens comes with the last of them, never in halves.
 

@@ -12,7 +12,7 @@ from minitransformer.data import get_task
 from minitransformer.data.tasks import make_batch
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config, named_config
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
-from minitransformer.training import save_checkpoint
+from minitransformer.training import load_checkpoint, save_checkpoint
 from minitransformer.vocabulary import EOS, PAD
 from tests.cli.run import assert_refused, run
 
@@ -117,6 +117,23 @@ def test_a_language_model_continues_the_prompt(capsys):
     assert run(capsys, *arguments, "--json", "--seed", 1).out != out
 
 
+def test_attention_names_for_each_head_the_token_that_it_looked_at_most(folder, capsys):
+    arguments = ("generate", "runs/shakespeare", "--prompt", TEXT.strip(), "--length", 1, "--attention", "--json")
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    *_, said, first, second, result = out.splitlines()
+    text = TEXT.strip() + json.loads(result)["text"]
+    assert len(text) == len(TEXT)
+    assert said == f"where each head looked to write {text[-1]!r}:"
+    model, _ = load_checkpoint(folder / "runs/shakespeare" / MODEL)
+    read = TOKENIZER.encode(text)[-25:-1]  # as many as the model reads at once
+    (weights,) = model.attention_weights(read[None])
+    for head, line in enumerate((first, second)):
+        p = weights[0, head, -1]
+        assert line.startswith(f"  layer 1, head {head + 1}: {p.max():4.0%} at ")
+        assert f"[{TOKENIZER.decode(read[[p.argmax()]])}]" in line.replace(r"\n", "\n")
+
+
 def test_greedy_generation_does_not_depend_on_the_seed(capsys):
     arguments = ("generate", f"runs/shakespeare/{MODEL}", "--greedy", "--prompt", "1", "--length", 50)
     assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
@@ -137,7 +154,7 @@ def test_a_model_of_byte_pairs_never_prints_half_a_character(folder, capsys):
     save_checkpoint(folder / MODEL, model, tokenizer=tokenizer.to_dict())
     patch = pytest.MonkeyPatch()
     steps = [(np.array([id]), np.zeros(1)) for id in ids]
-    patch.setattr("minitransformer.cli.generate.generate_tokens", lambda *arguments, **options: iter(steps))
+    patch.setattr("minitransformer.interop.huggingface_text.generate_tokens", lambda *arguments, **options: iter(steps))
     patch.setattr(sys, "stdout", Terminal())
     status = main(["generate", ".", "--prompt", "größer "])
     patch.undo()
@@ -203,12 +220,14 @@ def test_closed_input_is_refused(monkeypatch, capsys):
     assert_refused(run(capsys, "generate", "runs/reverse"), "there is no input to read prompts from: give --prompt")
 
 
-@pytest.mark.parametrize("option", ["--length", "--temperature", "--top-k", "--top-p", "--no-repeat", "--greedy"])
+@pytest.mark.parametrize(
+    "option", ["--length", "--temperature", "--top-k", "--top-p", "--no-repeat", "--greedy", "--attention"]
+)
 @pytest.mark.parametrize("kind", ["reverse", "masked"])
 def test_options_of_language_models_are_refused_by_name_with_other_models(kind, option, capsys):
     if (kind, option) == ("masked", "--top-k"):
         return  # the number of guesses
-    value = [] if option == "--greedy" else ["1"]
+    value = [] if option in ("--greedy", "--attention") else ["1"]
     outcome = run(capsys, "generate", f"runs/{kind}", "--prompt", "x", option, *value)
     assert_refused(outcome, f"{option} is for language models, and runs/{kind} is a model")
 

@@ -25,7 +25,7 @@ OPTIONS = {
     "copy": ["--batch-size"],
     "copy --config base": ["--batch-size", "--config"],
     "copy --model gpt": ["--batch-size"],
-    "shakespeare --text text.txt": ["--batch-size", "--length", "--d-model", "--num-layers"],
+    "shakespeare --text text.txt": ["--batch-size", "--length", "--d-model", "--num-layers", "--vocab-size"],
     "masked --text text.txt": ["--batch-size", "--length", "--d-model", "--num-layers"],
 }
 
@@ -74,7 +74,7 @@ def test_the_micro_batches_that_are_advised_are_the_fewest_powers_of_two_that_fi
 def test_where_one_sequence_is_too_much_no_smaller_batch_is_advised(free, capsys):
     free(15 * MB)
     outcome = run(capsys, "train", "shakespeare", "--text", "text.txt")
-    assert_refused(outcome, "a smaller --length or --d-model or --num-layers needs less")
+    assert_refused(outcome, "a smaller --length or --d-model or --num-layers or --vocab-size needs less")
     assert "--grad-accumulation-steps" not in outcome.err
     assert "--batch-size" not in outcome.err
 

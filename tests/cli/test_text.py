@@ -2,12 +2,17 @@
 
 import json
 import math
+import re
+import sys
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from minitransformer.data import load_python_topics
 from minitransformer.models import BERT, GPT
+from minitransformer.recipes import RECIPES
+from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 
@@ -49,12 +54,67 @@ def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, fol
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}
     names = ("model.safetensors", "checkpoint.safetensors", "config.json", "log.csv", "loss.png", "sample.txt")
     assert files == {f"runs/text/{name}" for name in names}
-    assert result["perplexity"] == pytest.approx(2 ** result["bits_per_character"])
-    assert 1.0 < result["bits_per_character"] < math.log2(40)
+    assert 1.0 < result["bits_per_character"] < 8
     model, metadata = load_checkpoint("runs/text/model.safetensors")
     assert isinstance(model, GPT)
     assert metadata["bits_per_character"] == result["bits_per_character"]
     assert out.count("bits per character") >= 11  # ten evaluations during training, and the end
+
+
+@pytest.mark.parametrize("tokenizer", ["characters", "bytes", "bpe"])
+def test_bits_are_those_of_all_tokens_per_character_that_they_stand_for(tokenizer, capsys, folder):
+    text = "".join(f"{i} Füße × 猫 = {i * i}.\n" for i in range(600))
+    (folder / "my.txt").write_text(text, encoding="utf8")
+    _, result = train(capsys, "text", "--tokenizer", tokenizer)
+    model, metadata = load_checkpoint("runs/text/model.safetensors")
+    ids = tokenizer_from_dict(metadata["tokenizer"]).encode(text[-int(len(text) * 0.05) :])
+    windows = [ids[start : start + 17] for start in range(0, len(ids) - 16, 16)]
+    scored = b"".join(token_bytes(tokenizer_from_dict(metadata["tokenizer"]), window[1:]) for window in windows)
+    bits = 0.0
+    for window in windows:
+        logits = model(window[None, :-1])[0].astype(np.float64)
+        bits -= (logits - np.log(np.exp(logits).sum(-1, keepdims=True)))[np.arange(16), window[1:]].sum() / math.log(2)
+    characters = len(re.findall(rb"[\x00-\x7f\xc0-\xff]", scored))  # the first byte of each
+    assert result["bits_per_character"] == pytest.approx(bits / characters, rel=1e-5)
+    assert result["perplexity"] == pytest.approx(2 ** (bits / 16 / len(windows)), rel=1e-4)
+
+
+def token_bytes(tokenizer, ids):
+    return tokenizer.decode(ids).encode() if tokenizer.kind == "characters" else tokenizer.decode_bytes(ids)
+
+
+def test_what_fits_the_text_is_said_with_its_reason_stored_and_kept_when_the_run_goes_on(capsys, folder):
+    sizes = ("--length", 16, "--d-model", 16, "--num-layers", 1, "--batch-size", 8, "--name", "text")
+    status, out, _ = run(capsys, "train", "text", "--text", "my.txt", *sizes, "--minutes", 0.01)
+    assert status == 0
+    options = json.loads((folder / "runs/text/config.json").read_text("utf8"))["options"]
+    for name in ("dropout", "vocab_size", "steps"):
+        assert (f"--{name.replace('_', '-')} {options[name]}: " in out) == (name != "steps")
+    status, out, _ = run(capsys, "train", "--resume", "runs/text", "--steps", options["steps"] + 3)
+    assert status == 0
+    again = json.loads((folder / "runs/text/config.json").read_text("utf8"))["options"]
+    assert again == {**options, "steps": options["steps"] + 3, "text": str(folder / "my.txt")}
+    assert "would be read" not in out
+
+
+def test_dropout_grows_with_the_times_that_a_text_is_read(folder):
+    rates = []
+    for steps in (1, 700, 2000):
+        given = {"steps": steps, "length": 16, "batch_size": 8, "tokenizer": "characters", "text": "my.txt"}
+        options, (said,) = RECIPES["text"].fitting(given)
+        characters = len(TEXT) - int(len(TEXT) * 0.05)
+        reads = steps * 128 / characters
+        assert said == f"--dropout {options.dropout}: {characters:,} characters would be read about {reads:.3g} times"
+        rates.append(options.dropout)
+    assert rates[0] == 0.0 < rates[1] < rates[2]
+
+
+def test_without_a_file_the_documentation_of_python_is_learnt_and_continued_from_its_own_words(capsys, folder):
+    status, out, err = run(capsys, "train", "text", *SMALL[2:], "--steps", 2, "--vocab-size", 260, "--name", "text")
+    assert (status, err) == (0, "")
+    assert f"\ntext: the documentation of Python {sys.version_info.major}." in out
+    first = (folder / "runs/text/sample.txt").read_text("utf8")[:12]
+    assert first in load_python_topics().held_out
 
 
 def test_hidden_characters_are_guessed_by_an_encoder(capsys):
@@ -103,13 +163,15 @@ def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_cont
     kind = ("--attention", "windowed", "--window", 4, "--num-kv-heads", 2)
     status, _, err = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL[:-2], *kind)
     assert (status, err) == (0, "")
-    (path,) = folder.glob("runs/shakespeare-attention-windowed-batch-size-8-*")
+    (path,) = folder.glob("runs/shakespeare-my-attention-windowed-batch-size-8-*")
     config = load_checkpoint(path / "model.safetensors")[0].config
     assert (config.attention, config.window, config.num_kv_heads) == ("windowed", 4, 2)
     status, out, err = run(capsys, "generate", path, "--prompt", "3 times 4", "--length", 30)
     assert (status, err) == (0, "")
     assert out.startswith("3 times 4")
     assert len(out) > len("3 times 4") + 15, "it goes on beyond its windows of 16 characters"
+    outcome = run(capsys, "generate", path, "--prompt", "3 times 4", "--attention")
+    assert_refused(outcome, f"--attention shows full attention, and that of {path} is windowed")
 
 
 @pytest.mark.parametrize("kind", [("linear",), ("strided", "--window", 2, "--stride", 4)], ids=lambda kind: kind[0])

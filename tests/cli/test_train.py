@@ -146,12 +146,12 @@ def empty_folder(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["nonsense"], "argument TASK: invalid choice: 'nonsense'"),
-        (["copy", "--peak", "0.1"], "copy has no option --peak; tasks with this option: shakespeare, masked"),
+        (["copy", "--peak", "0.1"], "copy has no option --peak; tasks with this option: text, shakespeare, masked"),
         (
             ["shakespeare", "--factor", "0.1"],
             "shakespeare has no option --factor; tasks with this option: copy, reverse, sort, addition",
         ),
-        (["copy", "--text", "x"], "copy has no option --text; tasks with this option: shakespeare, masked"),
+        (["copy", "--text", "x"], "copy has no option --text; tasks with this option: text, shakespeare, masked"),
         (["copy", "--plots", "p"], "unrecognized arguments: --plots p"),
         ([], "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"),
         (["--factor", "0.1"], "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"),

@@ -48,10 +48,14 @@ OTHER = {  # another value of every option that changes what is learned
     "num_heads": 2,
     "num_layers": 2,
     "text": "other.txt",
+    "tokenizer": "characters",
     "mine": True,
     "swap": True,
 }
-OTHER_OF = {"translation": {"text": "other.tsv", "model": "lstm"}}
+OTHER_OF = {
+    "translation": {"text": "other.tsv", "model": "lstm"},
+    "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
+}
 SHOWN_ELSEWHERE = ("minutes", "source", "target")  # in test_translation.py
 every_task = pytest.mark.parametrize("task", RECIPES)
 

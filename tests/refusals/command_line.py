@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.refusals.cases import command
 
 COPY = ("train", "copy", "--steps", 2, "--batch-size", 4)
-TEXT = ("train", "shakespeare", "--text", "my.txt", "--length", 16, "--d-model", 8, "--num-layers", 1, "--steps", 2)
+TEXT = ("train", "text", "--text", "my.txt", "--length", 16, "--d-model", 8, "--num-layers", 1, "--steps", 2)
 TEXT += ("--batch-size", 2)
 LONG = "x" * 300
 
@@ -99,6 +99,7 @@ OPTIONS = [
     command("train", "a task and --resume", *COPY[:2], "--resume", "runs"),
     command("train", "your own layers, for text", *TEXT, "--mine"),
     command("train on text", "a window of no characters", *TEXT, "--length", 0),
+    command("train on text", "a number of characters", *TEXT, "--tokenizer", "characters", "--vocab-size", 300),
     command("train on text", "a text shorter than a window", *TEXT, "--length", 10**6),
     command("train on text", "a width of 0", *TEXT, "--d-model", 0),
     command("train on text", "a width that the heads cannot share", *TEXT, "--d-model", 9),

@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.backend import use_backend
 from minitransformer.data import PairCorpus, TranslationTask, get_task
-from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode
+from minitransformer.decoding import Sampling, beam_search, generate, greedy_decode, writing
 from minitransformer.decoding.incremental import GPTState
 from minitransformer.functional import (
     cross_entropy,
@@ -39,6 +39,7 @@ from tests.refusals.given import SIZES
 NAN = float("nan")
 CONFIG = TransformerConfig(11, **SIZES)
 IDS = np.ones((2, 3), dtype=np.int64)
+RAGGED = np.array([[1, 1, 1], [1, 0, 0]])
 
 
 def numbers(*shape, dtype=np.float32):
@@ -115,6 +116,13 @@ IDS_CASES = [
         "more tokens than fit",
         ValueError,
         lambda: generate(GPTState(gpt(), 2, 4), IDS, 5),
+    ),
+    library("mt.generate", "no token in the prompt", ValueError, lambda: writing.generate(gpt(), IDS[0, :0], 2)),
+    library(
+        "mt.generate",
+        "several lengths beyond those of training",
+        ValueError,
+        lambda: writing.generate(gpt(), IDS * [1, 1, 0], 99),
     ),
     library("beam_search", "a beam of 0", ValueError, lambda: beam_search(GPTState(gpt(), 2, 4), 2, 4, 1, beam=0)),
 ]
