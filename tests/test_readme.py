@@ -5,14 +5,25 @@ import contextlib
 import inspect
 import io
 import re
+import shlex
 from pathlib import Path
 
+import numpy as np
+
 import minitransformer as mt
-from minitransformer.cli import COMMANDS
+from minitransformer import functional as F
+from minitransformer.cli import COMMANDS, make_parser
 from minitransformer.interop import load_adapters
+from minitransformer.layers import FeedForward
 from minitransformer.training import step
+from tests.interop.given import GPT2_FILE, make_state, save
 
 ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+BLOCKS = {  # of Python, on each page; those of exercises.md are run by tests/exercises/test_walk.py, all others here
+    **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 4, "models.md": 1, "preferences.md": 1},
+    **{"processes.md": 1, "sharpness.md": 1, "translation.md": 1},
+}
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -20,6 +31,11 @@ def code_of(page, beginning):
     """The one block of Python of a page that begins with these words."""
     (code,) = re.findall(rf"```python\n({re.escape(beginning)}.*?)```", page, flags=re.DOTALL)
     return code
+
+
+def block_of(page, beginning):
+    """The block of a page in docs/ that begins with these words, compiled."""
+    return compile(code_of((ROOT / "docs" / page).read_text("utf-8"), beginning), page, "exec")
 
 
 def whiteboard(source):
@@ -80,7 +96,9 @@ def test_the_library_example_trains_saves_loads_and_goes_on_for_400_tokens(tmp_p
     exec(compile(example.replace("steps=1000", "steps=3").replace("1024", "300"), "library.md", "exec"), names)
     assert len(names["tokenizer"].encode(capsys.readouterr().out)) > 200  # 400 tokens, of which some join
     assert (tmp_path / "model.safetensors").exists()
+    exec(block_of("processes.md", "from minitransformer.training import Strategy"), names)
     saved = names["model"].state_dict()
+    assert not np.array_equal(saved["blocks.norm.gamma"], mt.GPT(names["model"].config).blocks.norm.gamma.data)
     exec(
         compile(code_of(page, "import minitransformer as mt\nfrom minitransformer.interop"), "library.md", "exec"),
         names,
@@ -93,6 +111,53 @@ def test_the_library_example_trains_saves_loads_and_goes_on_for_400_tokens(tmp_p
     for name, adapter in load_adapters(names["model"], "adapters").items():
         assert adapter.B.data.any(), name
     assert sum(path.stat().st_size for path in (tmp_path / "adapters").iterdir()) < 40_000
+
+
+def test_the_blocks_about_layers_do_what_they_say():
+    x, dy = np.random.default_rng(0).standard_normal((2, 2, 3, 5), dtype=np.float32)
+    names = {"layer": FeedForward(5, 7, rng=np.random.default_rng(1)), "x": x, "dy": dy, "np": np}
+    exec(block_of("library.md", "y, cache = layer.forward(x)"), names)
+    np.testing.assert_array_equal(names["y"], names["layer"].forward(x)[0])
+    assert names["dx"].any()
+    exec(block_of("library.md", "def softmax(s):"), names)
+    p, cache = names["softmax"](x)
+    np.testing.assert_allclose(p, F.softmax(x)[0], rtol=1e-5)
+    np.testing.assert_allclose(names["softmax_backward"](dy, cache), F.softmax_backward(dy, cache), atol=1e-6)
+
+
+def test_the_blocks_about_models_and_curvature_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(
+        compile(code_of((ROOT / "docs" / "attention.md").read_text("utf-8"), "from mini"), "attention.md", "exec"),
+        names,
+    )
+    assert names["model"].config.window == 64
+    (tmp_path / "folder/of/gpt2").mkdir(parents=True)
+    save(tmp_path / "folder/of/gpt2", make_state("gpt2"), GPT2_FILE)
+    exec(block_of("models.md", "from minitransformer"), names)
+    assert isinstance(names["model"], mt.GPT)
+    theta, v = np.random.default_rng(0).standard_normal((2, 6))
+    names = {"theta": theta, "v": v, "forward": lambda x: x, "backward": lambda x: x**3}  # of sum x^4 / 4
+    exec(
+        compile(code_of((ROOT / "docs" / "sharpness.md").read_text("utf-8"), "h = 1e-30"), "sharpness.md", "exec"),
+        names,
+    )
+    np.testing.assert_allclose(names["Hv"], 3 * theta**2 * v, rtol=1e-14)
+
+
+def test_every_block_of_python_is_one_that_a_test_runs():
+    found = {page.name: page.read_text("utf-8").count("```python\n") for page in PAGES if page.parent.name != "lessons"}
+    assert {name: count for name, count in found.items() if count} == BLOCKS
+
+
+def test_every_command_line_of_a_block_is_understood():
+    lines = [line for page in PAGES for block in re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+             for line in re.split(r"\n|&&", block)]  # fmt: skip
+    commands = [line.split("minitransformer ", 1)[1] for line in lines if re.search(r"(^|[ /])minitransformer ", line)]
+    assert len(commands) > 15
+    for command in commands:
+        make_parser().parse_args(shlex.split(command, comments=True))
 
 
 def test_the_page_of_commands_names_every_command_and_no_other():
