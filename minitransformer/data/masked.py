@@ -21,7 +21,7 @@ class MaskedTask:
     def __init__(self, text_task: TextTask):
         self.text_task, self.tokenizer = text_task, text_task.tokenizer
         self.train_characters, self.held_out_characters = text_task.train_characters, text_task.held_out_characters
-        self.sha256, self.train, self.held_out = text_task.sha256, text_task.train, text_task.held_out
+        self.sha256 = text_task.sha256
         self.mask_id = text_task.tokenizer.vocab_size
         self.vocab_size = self.mask_id + 1
         self.token_ids = np.unique(text_task.train)  # without special tokens

@@ -60,8 +60,8 @@ OUTPUTS = (
 def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
     """The task, the name of its text, and each option that changes what is learned and differs from the default.
 
-    Such as "reverse", "reverse-seed-3" or "text-mybook". Only letters, digits and ._- are used. A name that
-    is too long is cut, and ends with a hash of the whole name.
+    Such as "reverse", "reverse-seed-3" or "text-mybook". Only letters, digits and ._- are used. A name that is too
+    long is cut, and ends with a hash of the whole name.
     """
     own_text = getattr(options, "text", None)
     parts = [task] if own_text is None else [task, Path(own_text).stem]

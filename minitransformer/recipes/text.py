@@ -35,7 +35,6 @@ from minitransformer.vocabulary import PAD
 
 MOST_STEPS, LEAST_STEPS, READS = 1900, 300, 40  # a text is read so many times, if that takes so many steps
 DROPOUT, MOST_DROPOUT = ((8, 0.0), (20, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
-PER_TOKEN = {"characters": 1.0, "bytes": 1.0, "bpe": 2.3}  # about so many characters
 PLAYS = "Shakespeare's plays"
 PYTHON = f"the documentation of Python {sys.version_info.major}.{sys.version_info.minor}"  # others have other words
 WINDOWS = 64  # of the held-out text in each evaluation, evenly spread
@@ -91,33 +90,30 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     def fitting(self, given: dict[str, Any]) -> tuple[TextOptions, list[str]]:
         """Defaults that fit the characters of the text: tokens, steps, and dropout by how often it is then read."""
-        sizes = {name: given[name] for name in ("tokenizer", "batch_size", "length") if name in given}
+        sizes = {name: given[name] for name in ("tokenizer", "vocab_size", "batch_size", "length") if name in given}
         asked, characters = dataclasses.replace(self.defaults, **sizes), len(self.corpus(given.get("text")).train)
-        a_step = asked.batch_size * asked.length * PER_TOKEN[asked.tokenizer]
-        fits: dict[str, Any] = {"steps": min(MOST_STEPS, max(LEAST_STEPS, round(READS * characters / a_step)))}
+        fits: dict[str, Any] = {}
+        a_step: float = asked.batch_size * asked.length  # in characters
+        if asked.tokenizer == "bpe":
+            fits["vocab_size"] = fitting_vocab_size(characters)
+            a_step *= 1.5 + 0.4 * math.log2((asked.vocab_size or fits["vocab_size"]) / SMALLEST)  # as measured
+        fits |= {"steps": min(MOST_STEPS, max(LEAST_STEPS, round(READS * characters / a_step)))}
         reads = given.get("steps", fits["steps"]) * a_step / max(1, characters)
         fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
         often = f"{characters:,} characters would be read about {reads:.3g} times"
         reasons = {"steps": often, "dropout": often}
-        if asked.tokenizer == "bpe":
-            fits["vocab_size"] = fitting_vocab_size(characters)
-            reasons["vocab_size"] = "the bytes, and a byte pair for every 2,000 characters: each is seen often"
-        if "minutes" in given:
-            del reasons["steps"]
-        lines = [f"{option_name(name)} {fits[name]}: {why}" for name, why in reasons.items() if name not in given]
+        reasons["vocab_size"] = "the bytes, and a byte pair for every 2,000 characters: each is seen often"
+        unsaid = {*given, "steps"} if "minutes" in given else given
+        lines = [f"{option_name(name)} {fits[name]}: {reasons[name]}" for name in fits if name not in unsaid]
         return dataclasses.replace(self.defaults, **fits), lines
 
-    def text_task(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> TextTask:
-        """Windows of the text, and its tokenizer, if it has no `tokenizer` yet."""
+    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Any:
+        """Windows of the text, of new tokens if there is no `tokenizer`."""
         corpus = self.corpus(options.text)
         return TextTask(corpus, tokenizer or make_tokenizer(options, corpus), options.length)
 
-    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Windows:
-        """Windows of the text."""
-        raise NotImplementedError
-
     def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
-        """Windows of the text, with the tokens that the run has had so far."""
+        """Windows of the text, of the tokens that the run has had so far."""
         return self.data(options, tokenizer_from_dict(about["tokenizer"]))
 
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
@@ -184,10 +180,6 @@ class WritingRecipe(TextRecipe[TextTask, GPT]):
     def __init__(self, name: str, help: str, own_text: str, load: Callable[[], Corpus]) -> None:
         self.name, self.help, self.own_text, self.load = name, help, own_text, load
 
-    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> TextTask:
-        """Windows of the text."""
-        return self.text_task(options, tokenizer)
-
     def model(self, options: TextOptions, data: TextTask) -> tuple[type[GPT], TransformerConfig]:
         """A GPT."""
         return GPT, gpt_config(data.tokenizer.vocab_size, **options.sizes())
@@ -215,8 +207,8 @@ class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
     defaults = dataclasses.replace(TextRecipe.defaults, tokenizer="characters")
 
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> MaskedTask:
-        """Windows of the text, with characters masked."""
-        return MaskedTask(self.text_task(options, tokenizer))
+        """Windows of the text, with tokens masked."""
+        return MaskedTask(super().data(options, tokenizer))
 
     def model(self, options: TextOptions, data: MaskedTask) -> tuple[type[BERT], TransformerConfig]:
         """A BERT."""
