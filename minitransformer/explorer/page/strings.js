@@ -513,7 +513,7 @@ const Strings = {
     forward: {
       name: "forward", lesson: "03_softmax_cross_entropy",
       short: ({ p }) => ["loss = −log p", `= −log ${p}`],
-      text: ({ row, read, right, weights, C }) => `First forward, with the ${weights} model. For each letter to be written it has a row of ${C} numbers. The row ${row} has read “${read}” and must write “${right}”: how likely is that?`,
+      text: ({ row, read, right, weights, C }) => `First forward, with the ${weights} model. For each letter to be written it has a row of ${C} numbers. The row “${row}” has read “${read}” and must write “${right}”: how likely is that?`,
       captions: ({ C, head, heads, read, right, percent }) => [
         `1. “${read}” and its place become the row`, `2. Attention (${head}: one of ${heads} side by side): how much it looks at each letter read, to fetch numbers there`,
         "3. The row a few sums later, with what was fetched", `4. The row times the ${C} numbers that a table E has for each letter, added up: the letter’s logit`,
@@ -578,7 +578,7 @@ const Strings = {
       ask: ({ rows }) => `How many of the ${rows} rows add something to the gradient of this one number?`,
       options: { none: "none", one: "only one", more: "more than one" },
       but: () => "A row adds something unless its *dq* is 0.",
-      why: ({ count, rows, row, own, sum }) => `${count} of ${rows}: ${row} adds ${own}, and the sum is ${sum}.`,
+      why: ({ count, rows, row, own, sum }) => `${count} of ${rows}: “${row}” adds ${own}, and the sum is ${sum}.`,
     },
     nudge: {
       name: "a witness", lesson: "01_derivatives",

@@ -30,7 +30,7 @@ const TourView = (() => {
 
   function station(road) {
     const name = Stations.names[at() - 1], text = Strings.tour[name], guess = said.get(key(at())), known = guess !== undefined;
-    const given = Stations.at(name, road), facts = told({ ...given.facts, row: `“${App.label(App.machine.get("output.z"), 0, road.t)}”` });
+    const given = Stations.at(name, road), facts = told({ ...given.facts, row: App.label(App.machine.get("output.z"), 0, road.t) });
     const answer = (value) => {
       said.set(key(at()), value);
       App.set({});
