@@ -93,7 +93,7 @@ const Strings = {
     unchecked: "not checked",
     likely: "the most likely",
     percent: (share) => (share > 0 && share < 0.005 ? "<1 %" : `${Math.round(100 * share)} %`),
-    legend: (unit) => `The thicker a line, the more a written ${unit} looks at one that was read. Choose one to see its weights.`,
+    legend: (unit) => `The thicker a line, the more a written ${unit} looks at one that was read. Choose a written ${unit} to see its weights.`,
     arcs: (unit) => `How much each written ${unit} looks at each ${unit} that was read`,
     ordinal: (n, all) => (n === all - 1 && n > 0 ? "last" : ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"][n] ?? `${n + 1}th`),
     looks: (unit, letter, place, percent, at, where) => `${letter}, the ${place} ${unit} written, looks ${percent} at ${at}, the ${where} ${unit} read.`,
@@ -491,7 +491,7 @@ const Strings = {
     differ: (mine, truth) => `You said: ${mine}. It is: ${truth}.`,
     close: (mine, truth) => `You said ${mine}, and it is ${truth}: very close.`,
     here: (name, word, head) => `${name}, ${word}${head ? `, ${head}` : ""}`,
-    asked: (...what) => `To find, framed: ${Strings.tour.here(...what)}`,
+    asked: (...what) => `To find: ${Strings.tour.here(...what)}`,
     map: "Where the gradient is",
     direction: "The decoder, which writes: forward is up, backward down.",
     indices: { h: "head", t: "row", i: "letter that is read", c: "feature", d: "feature of a head, one of D", f: "hidden feature", w: "letter that may be written" },
@@ -505,9 +505,9 @@ const Strings = {
       name: "learning", lesson: "13_adam_noam", formula: "each number ← the number − 0.1 · its gradient",
       text: ({ count, fresh }) => `${fresh ? "Here the same model has learned nothing yet. " : ""}The loss says how wrong it is; a gradient, how fast the loss grows when a number grows. `
         + `So in one step, each of its ${count} numbers moves a little against its gradient.`,
-      ask: ({ word }) => `Take a step, and a few more. How many does it need until it writes “${word}”?`,
+      ask: ({ word }) => `Take a step, and a few more. How many does it need until it writes “${word}”, and then ends?`,
       options: { few: "up to 10", some: "11 to 50", more: "more than 50" },
-      why: ({ n, steps, count }) => `After ${n ? `${n}, each right letter is the most likely one` : `${steps}, it still does not write it`}. `
+      why: ({ n, steps, count }) => `After ${n ? `${n}, each right letter is the most likely one, and the end after them` : `${steps}, it still does not write it`}. `
         + `But where do gradients come from? We follow one home, to one of the ${count} numbers: it helps to decide which letter the model looks at.`,
     },
     forward: {
@@ -534,8 +534,8 @@ const Strings = {
     norm: {
       name: "the norm", lesson: "10_layer_norm",
       short: ({ C }) => [`x̂ = (x − mean of the ${C} x) / standard deviation`, "dx = (dx̂ − mean of dx̂ − x̂ · mean of dx̂ x̂) / standard deviation"],
-      text: ({ C, c }) => `Before the row meets E, a norm gives its ${C} numbers *x* the mean 0 and the standard deviation 1. They are then *x̂*. A gain and E make logits of them, so *dz*, times both, comes back as *dx̂*, `
-        + `and the norm makes *dx* of it. We follow number ${c}: one road of many, whose gradients add up at home.`,
+      text: ({ C, c }) => `Before the row meets E, a norm gives its ${C} numbers *x* the mean 0 and the standard deviation 1. They are then *x̂*, and *x̂* times a gain, times E, are the logits. So *dz* times E, times the gain, is *dx̂*, `
+        + `of which the norm makes *dx*. We follow number ${c}: one road of many, whose gradients add up at home.`,
       ask: ({ C, before }) => `The ${C} numbers *dx̂* sum to ${before}. What do the ${C} numbers *dx* sum to?`,
       why: ({ C, after }, [right]) => (right === "zero" ? `Add 1 to all ${C} *x*, and their mean grows by 1 as well: *x̂* stays, and so does the loss. What changes nothing has the gradient 0.`
         : `It is ${after}. With the right formula it would be 0: a mistake must be planted.`),
@@ -551,8 +551,8 @@ const Strings = {
     },
     price: {
       name: "the price", lesson: "06_attention_backward",
-      text: ({ C, D, head }) => `Then come another norm and *W_o*, which had made ${C} numbers of what all heads had fetched. In ${head}, that is an array *o* of ${D} numbers: `
-        + "the *v* of each letter, times the weight *p* with which the row looks there. So *dp* is the price of looking: how the loss changes with more weight there.",
+      text: ({ way, D, head }) => `Below the fork, another norm makes ${way[1]} of ${way[0]}, and the table *W_o* makes *do* of that: ${D} numbers in ${head}, ${way[2]} on our road. `
+        + "Forward, *o* is what the head fetched: the *v* of each letter times the weight *p* with which it looks there. So *dp* is the price of looking: how the loss changes with more weight there.",
       ask: ({ key, right }) => `The row must write “${right}”. What is the price of looking at ${key}?`,
       but: () => "A price is positive where a letter leads away from the right answer.",
       why: ({ price }, [right]) => `*dp* is ${price}: more weight there, by itself, `
@@ -567,7 +567,7 @@ const Strings = {
     },
     query: {
       name: "the query", lesson: "06_attention_backward",
-      text: () => "A score is a query *q* (what the row looks for) times a key *k* (what the letter offers). So each letter pulls at the query along its key, as hard as its *ds* says.",
+      text: () => "A score is a query *q* (what the row looks for) times a key *k* (what the letter offers). (√*D* keeps sums of *D* products small.) So each letter pulls at the query along its key, as hard as its *ds* says.",
       ask: () => "Which letter pulls hardest at this number of the query?",
       but: ({ names, pulls }, guess) => `${names[guess]} pulls with ${pulls[guess].pull}: its *ds* is ${pulls[guess].ds}, and its key has ${pulls[guess].k} here.`,
       why: ({ pulls }, [right]) => `The pull is ${pulls[right].pull}: *ds* = ${pulls[right].ds} times *k* = ${pulls[right].k}, divided by √*D*.`,
@@ -607,7 +607,7 @@ const Strings = {
       product: (product, sum) => `The first gradient times all factors is ${product}: what this one road brings. The whole gradient, ${sum}, is the sum over all roads.`,
       doors: ["The lessons", "The sitting"],
       lead: [
-        "repeats such steps until the model can write.", "plants a mistake in such a line, and asks who will notice.",
+        "takes such steps until the model can write; Adam chooses their sizes.", "plants a mistake in such a line, and asks who will notice.",
         "derive each of these lines (in a terminal: “minitransformer lesson”).",
         "lets you write all of it yourself (“minitransformer sit”).",
       ],

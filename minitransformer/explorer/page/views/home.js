@@ -89,7 +89,7 @@ const HomeView = (() => {
     };
     const tile = ({ id }, t) => element("button", {
       type: "button", class: tileClass(id), "data-focus": `letter${t}`, "aria-describedby": `looks${t}`,
-      onpointerenter: () => show(t), onfocus: () => show(t), onclick: () => show(t), onpointerleave: () => show(null), onblur: () => show(null),
+      onpointerenter: () => show(t), onfocus: () => show(t), onclick: () => show(t), onpointerleave: ({ target }) => { if (target !== document.activeElement) show(null); }, onblur: () => show(null),
     }, name(id));
     const bars = ({ id, share }) => element("li", { style: `--share: ${100 * share}%` },
       element("span", {}, name(id)), " ", element("b", {}, text.percent(share)));

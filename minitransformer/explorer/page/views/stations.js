@@ -98,9 +98,9 @@ const Stations = (() => {
       const around = value(machine, road), through = value(machine, cell) - around, before = [{ name: road.name, first: [t], marked: [road.flat] }];
       return { cell, before, short: true, first: [t], facts: { around, through, C }, options: ["larger", "sum", "mean"], right: ["sum"] };
     },
-    price({ machine, cross, C, D, dp, t, h, i, part, key, right }) {
+    price({ machine, cross, D, dp, t, h, i, part, key, right, way: [, , , ...way] }) {
       const price = value(machine, dp), before = [part(`${cross}.do`, h, t, null), part(`${cross}.v`, h, i, null)];
-      return { cell: dp, before, facts: { right, key: key(i), price, C, D, head: Strings.heatmap.head(h) }, options: SIGNS, right: [sign(price)] };
+      return { cell: dp, before, facts: { right, key: key(i), price, way: way.map((each) => value(machine, each)), D, head: Strings.heatmap.head(h) }, options: SIGNS, right: [sign(price)] };
     },
     score({ machine, cross, dp: { name, flat }, ds, t, h, i, part, at, all, key }) {
       const [p, dp, mean] = [at(`${cross}.p`, h, t, i), machine.value(name, flat), at(`${cross}.dp_mean`, h, t)];

@@ -129,7 +129,7 @@ const TourView = (() => {
     const words = Strings.tour, truth = options ? right.map((option) => optionText(option, text, facts)).join(", ") : Show.number(number);
     if (guess === null) return words.truth(truth);
     if (options) return (right.includes(guess) ? words.agree : words.differ)(optionText(guess, text, facts), truth);
-    return words[Math.abs(guess - number) < 0.05 * (to - from) ? "close" : "differ"](Show.number(guess), truth);
+    return words[Math.abs(guess - number) < Math.max(0.1 * Math.abs(number), 0.02 * (to - from)) ? "close" : "differ"](Show.number(guess), truth);
   }
 
   /* What the question needs, framed, and the array of the answer: before the guess it is an empty grid. */
