@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from course_site.percent import LESSONS, OUTPUTS, SITTING, as_notebook, read_cells
+from course_site.percent import LESSONS, OUTPUTS, SITTING, read_cells
 
+from minitransformer.cli.init import as_notebook
 from minitransformer.course import LessonInfo, find_lesson, find_lessons, read_record
 from minitransformer.system.files import atomic_write
 

@@ -54,6 +54,8 @@ THIRD_PARTY = {
     "matplotlib": ("plotting.py",),
     "torch": ("experiments/*.py",),
     "sacrebleu": ("evaluation/translation.py",),
+    "jupytext": ("cli/init.py",),
+    "nbformat": ("cli/init.py",),
     "mpi4py": ("training/parallel/mpi.py",),
 }
 # the only files that know that there can be several processes, beside the commands and the experiments about them

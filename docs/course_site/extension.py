@@ -6,7 +6,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.osutil import relative_uri
 
-from . import beside, docstrings, exercises, explorer, folds, formulas, links, reference
+from . import beside, docstrings, exercises, explorer, folds, formulas, links, notebook, reference
 from .percent import read_outputs
 
 CAPTION = '<p class="caption" role="heading" aria-level="2">'
@@ -38,7 +38,7 @@ def finish_lesson(app, doctree, docname):
     if number is None or read_outputs(docname.rpartition("/")[2]) is None:
         return
     header = next(doctree.findall(nodes.bullet_list))
-    header += explorer.link_to_box()
+    header += [explorer.link_to_box(), notebook.link_to_download(docname.rpartition("/")[2])]
     for section in list(doctree.findall(nodes.section)):
         title = section[0].astext()
         if title == "Going deeper":
@@ -84,4 +84,5 @@ def setup(app):
     app.connect("html-collect-pages", links.source_pages)
     app.connect("html-page-context", finish_page, priority=900)  # after the theme
     app.connect("build-finished", explorer.copy_page)
+    app.connect("build-finished", notebook.write_downloads)
     return {"parallel_read_safe": False}

@@ -1,12 +1,19 @@
-"""Reads a lesson for MyST-NB: its cells, with the outputs of a recorded run. Nothing is run."""
+"""A lesson as a notebook: for MyST-NB with the outputs of a recorded run, and to download without. Nothing is run."""
 
+import base64
 import html
+import json
 import re
+from pathlib import Path
 
+from docutils import nodes
 from nbformat import NotebookNode, v4
 from sphinx.util import logging
 
-from .percent import SITTING, TASK, read_cells, read_outputs, stale_cells
+from minitransformer.cli.init import as_notebook
+from minitransformer.course import FIGURE, find_lessons
+
+from .percent import LESSONS, ROOT, SITTING, TASK, read_cells, read_outputs, stale_cells
 
 NAME = re.compile(r'^lesson = begin\("(\w+)"', flags=re.MULTILINE)
 # links to what stands on the site as it is: the explorer, with the cell to open, and the notebook of the sitting
@@ -49,4 +56,28 @@ def embedded(task: re.Match[str]) -> str:
 def as_html(link: re.Match[str]) -> str:
     """A link that Sphinx leaves alone, and whose anchor it keeps."""
     text, explorer, cell, file = link.groups()
-    return f'<a href="{f"../{explorer}/{cell}" if explorer else file}">{text}</a>'
+    return f'<a href="../{explorer}/{cell}">{text}</a>' if explorer else f'<a href="{file}" download>{text}</a>'
+
+
+def link_to_download(name: str) -> nodes.list_item:
+    """The line of a lesson's header that leads to its notebook."""
+    link = nodes.raw("", f'<a href="{name}.ipynb" download>this lesson as a notebook</a>', format="html")
+    return nodes.list_item("", nodes.paragraph("", "", nodes.Text("Download: "), link))
+
+
+def write_downloads(app, problem):
+    """Put the notebooks of the lessons beside their pages, with the pictures in them."""
+    for lesson in find_lessons(LESSONS) if problem is None else []:
+        notebook = json.loads(as_notebook(lesson.path.read_text("utf-8")))
+        for cell in notebook["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown" and (names := FIGURE.findall(source)):
+                cell["source"] = FIGURE.sub(r"](attachment:\1)", source)
+                cell["attachments"] = {name: {"image/png": encoded(ROOT / "plots" / name)} for name in names}
+        target = Path(app.outdir) / "lessons" / f"{lesson.name}.ipynb"
+        target.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def encoded(path: Path) -> str:
+    """A file's content in base64."""
+    return base64.b64encode(path.read_bytes()).decode()

@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minitransformer.cli.sit import COMMAND, EXPLORER
-
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS, OUTPUTS = ROOT / "lessons", ROOT / "docs" / "outputs"
 SITTING = LESSONS / "one_sitting.py"
@@ -48,18 +46,6 @@ def read_cells(text: str) -> list[Cell]:
         cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1))
         line += body.count("\n") + 1
     return cells
-
-
-def as_notebook(text: str) -> str:
-    """A script's text as a notebook without outputs, in the JSON of nbformat 4.5. It names cells of the explorer."""
-    cells = []
-    for number, cell in enumerate(read_cells(EXPLORER.sub(COMMAND, text))):
-        found = {"cell_type": "markdown" if cell.prose else "code", "id": f"cell-{number}", "metadata": {}}
-        found |= {} if cell.prose else {"execution_count": None, "outputs": []}
-        cells.append({**found, "source": cell.source.splitlines(keepends=True)})
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_outputs(name: str) -> dict[str, Any] | None:

@@ -21,10 +21,8 @@ with --fast.
   minitransformer lesson all          run all lessons
   minitransformer lesson 05 --fast    run it with less training
 
-In a checkout, `python lessons/05_scaled_dot_product.py --fast` does the same. To convert the lessons to notebooks:
-
-  pip install jupytext notebook
-  jupytext --to notebook lessons/*.py
+In a checkout, `python lessons/05_scaled_dot_product.py --fast` does the same. `minitransformer init FOLDER --notebooks`
+makes a folder with the lessons as notebooks.
 """
 
 START = {

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,26 @@ def test_lessons_that_were_deleted_are_said_with_the_command_that_copies_them(co
     for path in Path("lessons").glob("*.py"):
         path.unlink()
     assert_refused(run(capsys, "lesson"), f"there are no lessons in {course / 'lessons'}", "minitransformer init")
+
+
+def test_notebooks_stand_beside_the_scripts_and_install_from_this_checkout(course, capsys):
+    pytest.importorskip("jupytext", reason="notebooks are not installed: pip install -e '.[notebook]'")
+    mine = Path("lessons/06_attention_backward.ipynb")
+    mine.write_text("{}", "utf-8")
+    out = run(capsys, "init", ".", "--notebooks").out
+    assert "copied to .: 16 notebooks\n" in out
+    assert f"kept your own {mine}" in out
+    assert "\n  jupyter notebook lessons/00_reverse.ipynb\n" in out
+    assert mine.read_text("utf-8") == "{}"
+    setup = json.loads(Path("lessons/05_scaled_dot_product.ipynb").read_text("utf-8"))["cells"][1]["source"]
+    assert f"CHECKOUT = {json.dumps(FOLDER.parent.as_posix())}\n" in setup
+
+
+def test_notebooks_without_jupytext_are_refused_before_anything_is_copied(capsys, here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    outcome = run(capsys, "init", "course", "--notebooks")
+    assert_refused(outcome, "notebooks need jupytext, which is not installed", "pip install -e '.[notebook]'")
+    assert list(here.iterdir()) == []
 
 
 def test_a_file_and_the_checkout_itself_are_refused(capsys, here):

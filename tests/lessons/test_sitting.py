@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import minitransformer as mt
-from docs.course_site.percent import as_notebook, read_outputs, stale_cells
+from docs.course_site.percent import read_outputs, stale_cells
+from minitransformer.cli.init import as_notebook
 from minitransformer.course import FOLDER
 from tests.lessons.sitting_answers import ONE_SITTING, STYLES, answers, functions_of, written
 from tests.lessons.test_notation import COMMON, unknown_letters, unknown_names
@@ -450,11 +451,12 @@ def test_the_script_uses_the_letters_of_the_course():
 
 
 def test_the_notebook_and_the_recorded_outputs_belong_to_the_script():
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("jupytext", reason="notebooks are not installed: pip install -e '.[notebook]'")
     text = ONE_SITTING.read_text("utf-8")
     notebook = ONE_SITTING.with_suffix(".ipynb").read_text("utf-8")
     assert notebook == as_notebook(text), "run python docs/record_outputs.py sitting"
     assert stale_cells(text, read_outputs("one_sitting")) == [], "run python docs/record_outputs.py sitting"
-    nbformat = pytest.importorskip("nbformat")
     nbformat.validate(nbformat.from_dict(json.loads(notebook)))
 
 

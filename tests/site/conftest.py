@@ -11,7 +11,7 @@ from tests.site.pages import Page
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, request):
     """The folder of the site's pages. One process of pytest-xdist builds it, the others wait."""
-    for name in ("sphinx", "myst_nb", "furo", "sphinx_copybutton"):
+    for name in ("sphinx", "myst_nb", "furo", "sphinx_copybutton", "jupytext"):
         pytest.importorskip(name, reason="the site's tools are missing: pip install -e '.[docs]'")
     shared = tmp_path_factory.getbasetemp()
     folder = (shared.parent if hasattr(request.config, "workerinput") else shared) / "built_site"

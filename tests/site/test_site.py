@@ -87,6 +87,18 @@ def test_lesson_has_its_outputs_and_figures(lesson, site, pages):
 
 
 @every_lesson
+def test_lesson_is_a_notebook_to_download_with_its_pictures_in_it(lesson, site, pages):
+    assert f"{lesson.name}.ipynb" in pages[site / "lessons" / f"{lesson.name}.html"].links
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(site / "lessons" / f"{lesson.name}.ipynb", 4)
+    nbformat.validate(notebook)
+    attached = [name for cell in notebook.cells for name in cell.get("attachments", {})]
+    assert list(dict.fromkeys(attached)) == list(lesson.figures)
+    prose = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert set(re.findall(r"!\[[^]]*\]\((.*?)\)", prose)) == {f"attachment:{name}" for name in lesson.figures}
+
+
+@every_lesson
 def test_lesson_folds_what_may_be_skipped(lesson, site, pages):
     page = pages[site / "lessons" / f"{lesson.name}.html"]
     kinds = [fold.split()[-1] for fold in page.folds if fold.startswith("fold ")]
