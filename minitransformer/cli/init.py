@@ -13,7 +13,7 @@ from minitransformer.system.terminal import quoted, shown
 DESCRIPTION = """\
 Copy the lessons, their figures and the exercises to a folder, where you can read, run and change them. Inside this
 folder all commands use it: lessons write to its runs/, and `minitransformer start` puts your exercises into its
-my_exercises/. In a checkout you do not need this command.
+my_exercises/. In a checkout you need this command for notebooks alone.
 
   minitransformer init course
   cd course
