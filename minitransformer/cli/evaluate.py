@@ -4,14 +4,12 @@ import argparse
 import math
 
 from minitransformer.cli.generate import encode
-from minitransformer.cli.saved import load_model
 from minitransformer.evaluation import strided_windows, windowed_loss
-from minitransformer.interop import is_huggingface_folder, load_text_model
 from minitransformer.models import GPT
 from minitransformer.recipes.run import to_json_line
+from minitransformer.recipes.saved import open_model
 from minitransformer.system.files import read_text
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
 Print how well a language model predicts a text: its perplexity, the exponential of the mean loss of a token. With a
@@ -42,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the loss window by window, and print what it means."""
-    model, tokenizer = open_model(arguments.run)
+    run = arguments.run
+    model, tokenizer = open_model(run, "text")
+    if not isinstance(model, GPT) or tokenizer is None:
+        raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
     stride = max(2, model.config.max_len // 2) if arguments.stride is None else arguments.stride
     text = read_text(arguments.text)
     ids = encode(tokenizer, text, "the text")
@@ -62,14 +63,3 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(to_json_line({**result, "perplexity": perplexity, "bits_per_character": bits}))
     return 0
-
-
-def open_model(run: str) -> tuple[GPT, Tokenizer]:
-    """A language model and its tokenizer. Raises ValueError for any other model."""
-    if is_huggingface_folder(run):
-        loaded = load_text_model(run)
-        return loaded.model, loaded.tokenizer
-    model, metadata = load_model(run, "shakespeare")
-    if not isinstance(model, GPT) or "tokenizer" not in metadata:
-        raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
-    return model, tokenizer_from_dict(metadata["tokenizer"])

@@ -8,7 +8,6 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from minitransformer.cli.saved import load_model
 from minitransformer.example.model import WORD
 from minitransformer.explorer import (
     attention,
@@ -23,6 +22,7 @@ from minitransformer.explorer import (
 from minitransformer.explorer.export import LARGEST, LONGEST, Data
 from minitransformer.explorer.folder import check_new
 from minitransformer.explorer.pair import check_same, pair_data, pair_names
+from minitransformer.recipes.saved import load_model
 from minitransformer.system.terminal import advanced_options
 
 DESCRIPTION = f"""\

@@ -11,13 +11,13 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.cli.dialogue import Dialogue, converse
-from minitransformer.cli.saved import load_model
 from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.recipes.saved import load_model
 from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from minitransformer.checks import check_integer, check_rate
-from minitransformer.cli.saved import load_model
 from minitransformer.data import get_task, task_names
 from minitransformer.data.prompted import prompted
 from minitransformer.experiments.measuring.hessian import Eigenpairs, LossOfWeights, in_float64, largest_eigenpairs
 from minitransformer.models import GPT, Seq2Seq, Transformer
 from minitransformer.recipes import get_recipe
+from minitransformer.recipes.saved import load_model
 from minitransformer.system.process import limit_threads
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import blamed_for_memory

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from minitransformer.cli.saved import load_model
 from minitransformer.data import get_task
 from minitransformer.inspection import (
     count_parameters,
@@ -30,6 +29,7 @@ from minitransformer.models import (
     named_config,
 )
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option, option_name
+from minitransformer.recipes.saved import load_model
 from minitransformer.system.terminal import advanced_options, blamed_for_memory, wrap
 
 DESCRIPTION = """\

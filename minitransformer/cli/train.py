@@ -27,6 +27,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train recall --pairs 26 --attention windowed --window 8
   minitransformer train reverse --mine               with your own layers (see minitransformer start)
   minitransformer train text --text my.txt           a GPT that learns to write like your text
+  minitransformer train text --text new.txt --from runs/text-my       with the weights and the tokenizer of that run
   minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
   minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation;
                                                      the defaults then fit the size of the file

@@ -13,10 +13,10 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_choice, check_integer
 from minitransformer.cli.dialogue import Dialogue, converse, lines_of_input, on_terminal
-from minitransformer.cli.saved import load_model
 from minitransformer.data.pairs import tidy
 from minitransformer.decoding.translate import ALPHA, BEAM, Translation, encode_source, find_translations
 from minitransformer.models import Seq2Seq, Transformer
+from minitransformer.recipes.saved import load_model
 from minitransformer.system.files import check_folder, read_text
 from minitransformer.system.progress import tqdm
 from minitransformer.system.terminal import advanced_options

@@ -58,16 +58,22 @@ OUTPUTS = (
 
 
 def run_name(task: str, options: TrainOptions, defaults: TrainOptions) -> str:
-    """The task, the name of its text, and each option that changes what is learned and differs from the default.
+    """The task, the names of its text and of --from, and each option that changes what is learned, if not the default.
 
-    Such as "reverse", "reverse-seed-3" or "text-mybook". Only letters, digits and ._- are used. A name that is too
-    long is cut, and ends with a hash of the whole name.
+    Such as "reverse", "reverse-seed-3" or "text-mybook-from-old", for --from runs/text-old. Only letters, digits and
+    ._- are used. A name that is too long is cut, and ends with a hash of the whole name.
     """
-    own_text = getattr(options, "text", None)
+    own_text, start = (getattr(options, name, None) for name in ("text", "from_"))
     parts = [task] if own_text is None else [task, Path(own_text).stem]
+    if start is not None:
+        parts += ["from", Path(start).name.removeprefix(f"{task}-")]
     for field in sorted(dataclasses.fields(options), key=lambda field: field.name):
         value = getattr(options, field.name)
-        if field.metadata["identity"] and field.name != "text" and value != getattr(defaults, field.name):
+        if (
+            field.metadata["identity"]
+            and field.name not in ("text", "from_")
+            and value != getattr(defaults, field.name)
+        ):
             parts.append(field.name.replace("_", "-"))
             if value is not True:
                 parts.append(str(value).removesuffix(".0"))

@@ -30,6 +30,7 @@ def check_memory(
     sequences = -(-whole_batch // of_batch)
     averages = getattr(recipe.averaging(options), "count", 0)
     threads = options.threads or 1
+    has_read = FLOATS_RESUMED if resumed else 1 if getattr(options, "from_", None) else 0
 
     def needed(parts: int) -> int:
         micro_batch_size = -(-sequences // parts)
@@ -37,7 +38,7 @@ def check_memory(
         rows = num_threads * -(-micro_batch_size // num_threads)
         shards = of_batch if options.shard_optimizer else 1
         memory = training_memory(config, rows, lengths, model_class, num_threads, averages, shards)
-        return of_machine * (memory.total - (FLOATS_RESUMED * memory.weights if resumed else 0))
+        return of_machine * (memory.total - has_read * memory.weights)
 
     whole = needed(options.grad_accumulation_steps)
     if whole <= free:
@@ -52,7 +53,8 @@ def check_memory(
 
 def _advice(options: TrainOptions, needed: Callable[[int], int], free: int, resumed: bool) -> Iterator[str]:
     """What would need less: more micro batches, or smaller sizes, unless the run is `resumed`."""
-    smaller = [option_name(name) for name in SIZES if getattr(options, name, None) not in (None, SMALLEST)]
+    sizes = ("length",) if getattr(options, "from_", None) else SIZES  # a model to start from has the others
+    smaller = [option_name(name) for name in sizes if getattr(options, name, None) not in (None, SMALLEST)]
     parts = options.grad_accumulation_steps * 2
     while parts < 2 * options.batch_size:
         parts = min(parts, options.batch_size)

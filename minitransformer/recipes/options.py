@@ -194,8 +194,8 @@ class TrainOptions:
 
 
 def option_name(field_name: str) -> str:
-    """ "batch_size" -> "--batch-size"."""
-    return f"--{field_name.replace('_', '-')}"
+    """ "batch_size" -> "--batch-size", and "from_" -> "--from", which is a word of Python's."""
+    return f"--{field_name.removesuffix('_').replace('_', '-')}"
 
 
 def add_options(parser: argparse.ArgumentParser, defaults: TrainOptions) -> None:
@@ -215,7 +215,7 @@ def add_option(parser: Any, field: dataclasses.Field, default: Any = None) -> No
     if default is not None and kind is not bool and "default" not in help:
         help += f" (default {default})"
     reads: dict[str, Any] = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": METAVARS[kind]}
-    parser.add_argument(option_name(field.name), default=argparse.SUPPRESS, help=help, **reads)
+    parser.add_argument(option_name(field.name), dest=field.name, default=argparse.SUPPRESS, help=help, **reads)
 
 
 def to_json(options: TrainOptions) -> dict[str, Any]:

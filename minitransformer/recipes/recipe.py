@@ -165,6 +165,9 @@ class CorpusOptions(TrainOptions):
     text: str | None = option(
         None, "UTF-8 text file to train on (default: one that comes along); with --resume its new place", resumable=True
     )
+    from_: str | None = option(
+        None, "start from the weights and the tokenizer of a run, a model file or a folder of a GPT-2"
+    )
     d_model: int = option(128, "features per token", at_least_1)
     num_layers: int = option(4, "number of layers, in each stack", from_1_to(MAX_LAYERS))
     peak: float = option(

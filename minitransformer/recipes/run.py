@@ -17,7 +17,8 @@ from minitransformer.recipes.options import TrainOptions, from_json, option_name
 from minitransformer.recipes.processes import agree, how_many, is_root, other_bits, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained
 from minitransformer.recipes.speed import say_if_slower, steps_in
-from minitransformer.system.files import delete, named_in_errors, reason
+from minitransformer.recipes.start import Start
+from minitransformer.system.files import checksum, delete, named_in_errors, reason
 from minitransformer.system.process import limit_threads
 from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
@@ -33,13 +34,16 @@ def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
     Its options are those `given`, and defaults that fit the data. Raises ValueError if the folder holds another run,
     unless `overwrite` is given, and if another training uses it.
     """
-    defaults, reasons = recipe.fitting(given)
+    start = Start.open(given["from_"], recipe) if given.get("from_") is not None else None
+    defaults, reasons = start.fitting(recipe, given) if start else recipe.fitting(given)
     options = choose_options(recipe, defaults, given)
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, defaults)))
     with folder.locked():
         if not options.overwrite and is_root():
             folder.check_unused()
-        training = Run(recipe, options, recipe.data(options), folder)
+        data = recipe.resumed_data(options, {"tokenizer": start.tokenizer.to_dict()}) if start else recipe.data(options)
+        training = Run(recipe, options, data, folder, start)
+        del start  # its weights
         if reasons and is_root():
             print(*reasons, sep="\n", flush=True)
         yield training
@@ -192,22 +196,28 @@ class Interrupted(Stopped):
 
 
 class Run:
-    """One training of a recipe in its folder, from the first step or from a `saved` one."""
+    """One training of a recipe in its folder, from the first step of new weights or of a Start, or from a SavedRun."""
 
     def __init__(
-        self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, saved: SavedRun | None = None
+        self, recipe: Recipe, options: TrainOptions, data: Any, folder: RunFolder, begun: SavedRun | Start | None = None
     ) -> None:
+        saved = begun if isinstance(begun, SavedRun) else None
+        start = begun if isinstance(begun, Start) else None
         model_class, config = recipe.model(options, data)
+        if start:
+            config = start.config(model_class, options.dropout)
         source = recipe.source(options, data)
         asked = options.threads if saved is None else None
-        options = agree(recipe.name, options, config, source, saved.step if saved else 0)
+        read = {**source, "weights": checksum({}, start.model.state_dict())} if start else source
+        options = agree(recipe.name, options, config, read, saved.step if saved else 0)
         check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
         if options.minutes is not None and not saved:
             options = dataclasses.replace(options, steps=steps_in(options.minutes, recipe, options, data))
         if asked:
             say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
-        self.model: Any = saved.model if saved else model_class(config, seed=options.seed)
+        old = saved.model if saved else start.copy(config) if start else None
+        self.model: Any = old or model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
         self.run_id: str = saved.about.get("run", "none") if saved else secrets.token_hex(8)
         self.checkpointer = Checkpointer(folder.checkpoints, options.checkpoint_interval, options.keep_checkpoints)

@@ -95,8 +95,9 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         fits: dict[str, Any] = {}
         a_step: float = asked.batch_size * asked.length  # in characters
         if asked.tokenizer == "bpe":
-            fits["vocab_size"] = fitting_vocab_size(characters)
-            a_step *= 1.5 + 0.4 * math.log2((asked.vocab_size or fits["vocab_size"]) / SMALLEST)  # as measured
+            size = fitting_vocab_size(characters)
+            fits |= {"vocab_size": size} if self.defaults.tokenizer == "bpe" else {}  # else `make_tokenizer` takes it
+            a_step *= 1.5 + 0.4 * math.log2((asked.vocab_size or size) / SMALLEST)  # as measured
         fits |= {"steps": min(MOST_STEPS, max(LEAST_STEPS, round(READS * characters / a_step)))}
         reads = given.get("steps", fits["steps"]) * a_step / max(1, characters)
         fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
@@ -110,6 +111,8 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Any:
         """Windows of the text, of new tokens if there is no `tokenizer`."""
         corpus = self.corpus(options.text)
+        if options.from_ is not None and isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
+            check_known(options.from_, tokenizer, "".join(corpus))
         return TextTask(corpus, tokenizer or make_tokenizer(options, corpus), options.length)
 
     def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
@@ -235,6 +238,17 @@ def make_tokenizer(options: TextOptions, corpus: Corpus) -> Tokenizer:
     if options.tokenizer == "bytes":
         return BytePairTokenizer()
     return BytePairTokenizer.train(corpus.train, options.vocab_size or fitting_vocab_size(len(corpus.train)))
+
+
+def check_known(start: str, tokenizer: CharacterTokenizer, text: str) -> None:
+    """ValueError if `tokenizer`, that of the model `start`, lacks characters of `text`."""
+    lacking = sorted({*text}.difference(tokenizer.characters))
+    if lacking:
+        names = ", ".join(map(repr, lacking[:10])) + (f" and {len(lacking) - 10:,} more" if lacking[10:] else "")
+        raise ValueError(
+            f"{start} does not know these characters of the text: {names}; replace them, "
+            "or train the older model with --tokenizer bytes or bpe, which know every character"
+        )
 
 
 def opening(data: TextTask) -> str:

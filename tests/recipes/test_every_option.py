@@ -56,7 +56,7 @@ OTHER_OF = {
     "translation": {"text": "other.tsv", "model": "lstm"},
     "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
 }
-SHOWN_ELSEWHERE = ("minutes", "source", "target")  # in test_translation.py
+SHOWN_ELSEWHERE = ("minutes", "source", "target", "from_")  # in test_translation.py and tests/cli/test_from.py
 every_task = pytest.mark.parametrize("task", RECIPES)
 
 

@@ -10,6 +10,7 @@ from tests.refusals.cases import command
 COPY = ("train", "copy", "--steps", 2, "--batch-size", 4)
 TEXT = ("train", "text", "--text", "my.txt", "--length", 16, "--d-model", 8, "--num-layers", 1, "--steps", 2)
 TEXT += ("--batch-size", 2)
+FROM = ("train", "text", "--text", "my.txt", "--steps", 2, "--batch-size", 2, "--from")
 LONG = "x" * 300
 
 
@@ -113,6 +114,14 @@ OPTIONS = [
     command("train on text", "a learning rate of 0", *TEXT, "--peak", 0),
     command("train on text", "a learning rate below 0", *TEXT, "--peak", -1),
     command("train on text", "a learning rate of nan", *TEXT, "--peak", "nan"),
+    command("train --from", "a model that is missing", *FROM, "missing"),
+    command("train --from", "a model without a tokenizer", *FROM, "mute.safetensors"),
+    command("train --from", "a model of another kind", *FROM, "translator.safetensors"),
+    command("train --from", "a model that is wider", *FROM, "gpt.safetensors", "--d-model", 16),
+    command("train --from", "a model with other tokens", *FROM, "gpt.safetensors", "--tokenizer", "bytes"),
+    command("train --from", "a model that reads less", *FROM, "gpt.safetensors", "--length", 10),
+    command("train --from", "a model that lacks characters", *FROM, "gpt.safetensors", "--text", "own.py"),
+    command("train --from", "for a toy task", *COPY, "--from", "toy.safetensors"),
     command("summary", "an unknown model", "summary", "huge"),
     command("summary", "a vocabulary for a model that has one", "summary", "gpt.safetensors", "--vocab-size", 9),
     command("summary", "FLOPs of another model than the paper's", "summary", "gpt", "--flops"),

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from minitransformer.interop import is_huggingface_folder, load_text_model
+from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 from minitransformer.training.checkpoint import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
 
@@ -30,6 +32,18 @@ def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
         print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
         metadata = {**about, "task": about.get("recipe")}
     return model, metadata
+
+
+def open_model(run: str, task: str) -> tuple[Any, Tokenizer | None]:
+    """The model that `run` means, see `load_model`, or the GPT-2 in a folder of Hugging Face, and its tokenizer.
+
+    The tokenizer is None if the model was saved without one.
+    """
+    if is_huggingface_folder(run):
+        loaded = load_text_model(run)
+        return loaded.model, loaded.tokenizer
+    model, metadata = load_model(run, task)
+    return model, tokenizer_from_dict(metadata["tokenizer"]) if "tokenizer" in metadata else None
 
 
 def find_model(run: str, task: str) -> Path:

@@ -1,0 +1,76 @@
+"""What a run starts from with --from: the weights and the tokenizer of another run, or of a GPT-2 of Hugging Face."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from minitransformer.models import TransformerConfig
+from minitransformer.recipes.options import option_name
+from minitransformer.recipes.recipe import Recipe
+from minitransformer.recipes.saved import open_model
+from minitransformer.tokenizers import CharacterTokenizer, Tokenizer
+from minitransformer.tokenizers.byte_pair import SMALLEST
+
+# of the learning rate: after 200 steps on Python's code, a GPT of its documentation had 2.19 bits per character of code
+# and 2.01 of documentation (1.60 before them); with the usual 2e-3, 2.17 and 2.12
+PEAK = 1e-3
+# options that a model has settled, and its configuration has under the same names
+SETTLED = ("d_model", "num_layers", "num_heads", "positions", "norm", "attention", "window", "stride", "num_kv_heads")
+
+
+class Start(NamedTuple):
+    """A model to start from, and what `path` says where it is."""
+
+    path: str
+    model: Any
+    tokenizer: Tokenizer
+
+    @classmethod
+    def open(cls, path: str, recipe: Recipe) -> "Start":
+        """The start of a run of `recipe`. Raises ValueError for a model that cannot be one."""
+        model, tokenizer = open_model(path, recipe.name)
+        if tokenizer is None or not isinstance(model.config, TransformerConfig):
+            kind = type(model).__name__ + ("" if tokenizer else " without a tokenizer")
+            raise ValueError(f"{path} is a {kind}: --from takes Transformers, GPTs and BERTs that learned from text")
+        return cls(path, model, tokenizer)
+
+    def settled(self, recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
+        """The options that the model has settled -> {name: value}. Raises ValueError if those `given` contradict it."""
+        config, size = self.model.config, self.tokenizer.vocab_size
+        length = given.get("length", config.max_len)
+        if length > config.max_len:
+            raise ValueError(f"--length {length}: {self.path} reads at most {config.max_len} tokens; leave it out")
+        characters = isinstance(self.tokenizer, CharacterTokenizer)
+        kind = "characters" if characters else "bytes" if size == SMALLEST else "bpe"
+        options = {name: getattr(config, name) for name in SETTLED} | {"length": length, "tokenizer": kind}
+        options["vocab_size"] = size if kind == "bpe" else None
+        for name, value in options.items():
+            if given.get(name, value) != value:
+                has = "none" if value is None else value
+                raise ValueError(f"{option_name(name)} {given[name]}: {self.path} has {has}; leave it out")
+        return {name: value for name, value in options.items() if hasattr(recipe.defaults, name)}
+
+    def fitting(self, recipe: Recipe, given: dict[str, Any]) -> tuple[Any, list[str]]:
+        """The defaults of a run that starts from here, and lines that say why they are these; see `Recipe.fitting`."""
+        settled = self.settled(recipe, given)
+        defaults, reasons = recipe.fitting({**given, **settled})
+        if "peak" not in given:
+            reasons = [
+                *reasons,
+                f"--peak {PEAK}: half of the usual, to learn nearly as much and forget less of the older text",
+            ]
+        return dataclasses.replace(defaults, **settled, peak=PEAK), reasons
+
+    def config(self, model_class: Any, dropout: float) -> Any:
+        """The model's configuration with another rate of dropout. ValueError unless it is a `model_class`."""
+        if type(self.model) is not model_class:
+            old = type(self.model).__name__
+            raise ValueError(f"{self.path} is a {old}, and this task trains a {model_class.__name__}")
+        return dataclasses.replace(self.model.config, dropout=dropout)
+
+    def copy(self, config: Any) -> Any:
+        """A model of this `config` with a copy of the weights."""
+        old: Any = self.model
+        dtype = old.parameters()[0].data.dtype
+        model = type(old)(config, **getattr(old, "options", {}), seed=None, dtype=dtype)
+        model.load_state_dict(old.state_dict())
+        return model

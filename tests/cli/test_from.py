@@ -1,0 +1,91 @@
+"""`train --from`: a run that starts from the weights and the tokenizer of another one."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from minitransformer.training import load_checkpoint
+from tests.cli.run import assert_refused, run
+from tests.cli.test_huggingface_text import folder  # noqa: F401
+
+OLD = "".join(f"{i} times {i} is {i * i}.\n" for i in range(400))
+NEW = "".join(f"{i} plus {i} is {2 * i}: that is even!\n" for i in range(400))
+PAIRS = "".join(f"{i} und {i}\t{i} and {i}\n" for i in range(300))
+SHORT = ("--steps", 3, "--batch-size", 8, "--warmup", 1, "--threads", 1)
+SIZES = ("--length", 16, "--d-model", 16, "--num-layers", 1, "--num-heads", 2, "--positions", "learned")
+GRADUAL = ("--peak", 1e-30)  # the weights do not move
+
+
+@pytest.fixture(autouse=True)
+def texts(tmp_path, monkeypatch):
+    """Every test runs in a folder with two texts, the second of which has other characters, and pairs."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("old.txt", OLD), ("new.txt", NEW), ("pairs.tsv", PAIRS)):
+        (tmp_path / name).write_text(text, encoding="utf8")
+
+
+def train(capsys, *arguments):
+    status, out, err = run(capsys, "train", *arguments, *SHORT)
+    assert (status, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize(("task", "tokenizer"), [("text", "bpe"), ("text", "bytes"), ("masked", "bpe")])
+def test_the_weights_the_tokenizer_and_the_sizes_come_along(capsys, task, tokenizer):
+    train(capsys, task, "--text", "old.txt", *SIZES, "--tokenizer", tokenizer, "--name", f"{task}-old")
+    train(capsys, task, "--text", "new.txt", "--from", f"runs/{task}-old", "--dropout", 0.25, *GRADUAL, "--name", "new")
+    (old, before), (new, after) = (load_checkpoint(f"runs/{name}/model.safetensors") for name in (f"{task}-old", "new"))
+    assert after["tokenizer"] == before["tokenizer"]
+    assert new.config.dropout == 0.25
+    assert (new.config.d_model, new.config.num_heads, new.config.positions) == (16, 2, "learned")
+    state = new.state_dict()
+    for name, array in old.state_dict().items():
+        np.testing.assert_allclose(state[name], array, atol=1e-12)
+
+
+def test_the_folder_is_named_after_both_and_resumes_without_the_older_run(capsys):
+    train(capsys, "text", "--text", "old.txt", *SIZES, "--name", "text-old")
+    arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old", "--batch-size", 8, "--threads", 1)
+    out = run(capsys, *arguments, "--steps", 4, "--warmup", 1).out
+    assert "--peak 0.001: " in out
+    name = "runs/text-new-from-old-batch-size-8-steps-4-warmup-1"
+    with open(f"{name}/config.json", encoding="utf8") as file:
+        options = json.load(file)["options"]
+    assert (options["from_"], options["d_model"], options["peak"]) == ("runs/text-old", 16, 1e-3)
+    shutil.rmtree("runs/text-old")
+    assert run(capsys, "train", "--resume", name, "--steps", 6).status == 0
+
+
+def test_translation_starts_from_a_translator(capsys):
+    sizes = ("--d-model", 16, "--num-layers", 1, "--num-heads", 2)
+    train(capsys, "translation", "--text", "pairs.tsv", *sizes, "--name", "old")
+    train(capsys, "translation", "--text", "pairs.tsv", "--swap", "--from", "runs/old", *GRADUAL, "--name", "new")
+    old, new = (load_checkpoint(f"runs/{name}/model.safetensors")[0].state_dict() for name in ("old", "new"))
+    for name, array in old.items():
+        np.testing.assert_allclose(new[name], array, atol=1e-12)
+
+
+def test_a_gpt2_of_hugging_face_is_a_start(capsys, folder):  # noqa: F811
+    train(capsys, "text", "--text", "new.txt", "--from", folder, "--length", 7, "--name", "new")
+    model, metadata = load_checkpoint("runs/new/model.safetensors")
+    assert metadata["tokenizer"]["kind"] == "byte_level"
+    assert model.config.activation.startswith("gelu")
+    assert run(capsys, "train", "--resume", "runs/new", "--steps", 5).status == 0
+
+
+def test_what_the_older_model_lacks_is_named(capsys):
+    train(capsys, "text", "--text", "old.txt", *SIZES, "--tokenizer", "characters", "--name", "text-old")
+    arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old")
+    assert_refused(run(capsys, *arguments), "runs/text-old", "'!', ':', 'a', 'h', 'l', 'n', 'p', 'u', 'v';", "bytes")
+
+
+@pytest.mark.parametrize(
+    ("given", "has"),
+    [(("--d-model", 32), "16"), (("--positions", "rope"), "learned"), (("--tokenizer", "bytes"), "bpe")],
+)
+def test_an_option_that_contradicts_the_older_model_is_refused_by_name(capsys, given, has):
+    train(capsys, "text", "--text", "old.txt", *SIZES, "--name", "text-old")
+    outcome = run(capsys, "train", "text", "--text", "new.txt", "--from", "runs/text-old", *given)
+    assert_refused(outcome, f"{given[0]} {given[1]}: runs/text-old has {has}; leave it out")
