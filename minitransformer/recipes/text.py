@@ -20,7 +20,6 @@ from minitransformer.data import (
     load_shakespeare,
     load_text,
 )
-from minitransformer.data.translation import fitting_vocab_size
 from minitransformer.decoding.writing import generate
 from minitransformer.evaluation import mean_loss
 from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
@@ -33,8 +32,8 @@ from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
 from minitransformer.vocabulary import PAD
 
-MOST_STEPS, LEAST_STEPS, READS = 1900, 300, 40  # a text is read so many times, if that takes so many steps
-DROPOUT, MOST_DROPOUT = ((8, 0.0), (20, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
+MOST_STEPS, LEAST_STEPS, READS = 1900, 300, 25  # a text is read so many times, if that takes so many steps
+DROPOUT, MOST_DROPOUT = ((30, 0.0), (80, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
 PLAYS = "Shakespeare's plays"
 PYTHON = f"the documentation of Python {sys.version_info.major}.{sys.version_info.minor}"  # others have other words
 WINDOWS = 64  # of the held-out text in each evaluation, evenly spread
@@ -103,7 +102,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
         often = f"{characters:,} characters would be read about {reads:.3g} times"
         reasons = {"steps": often, "dropout": often}
-        reasons["vocab_size"] = "the bytes, and a byte pair for every 2,000 characters: each is seen often"
+        reasons["vocab_size"] = "the bytes, and as many byte pairs as the square root of the characters"
         unsaid = {*given, "steps"} if "minutes" in given else given
         lines = [f"{option_name(name)} {fits[name]}: {reasons[name]}" for name in fits if name not in unsaid]
         return dataclasses.replace(self.defaults, **fits), lines
@@ -249,6 +248,11 @@ def check_known(start: str, tokenizer: CharacterTokenizer, text: str) -> None:
             f"{start} does not know these characters of the text: {names}; replace them, "
             "or train the older model with --tokenizer bytes or bpe, which know every character"
         )
+
+
+def fitting_vocab_size(characters: int) -> int:
+    """The bytes, and as many byte pairs as the square root of the characters: each is still seen often."""
+    return SMALLEST + math.isqrt(characters)
 
 
 def opening(data: TextTask) -> str:

@@ -99,7 +99,7 @@ def test_what_fits_the_text_is_said_with_its_reason_stored_and_kept_when_the_run
 
 def test_dropout_grows_with_the_times_that_a_text_is_read(folder):
     rates = []
-    for steps in (1, 700, 2000):
+    for steps in (1, 3000, 9000):
         given = {"steps": steps, "length": 16, "batch_size": 8, "tokenizer": "characters", "text": "my.txt"}
         options, (said,) = RECIPES["text"].fitting(given)
         characters = len(TEXT) - int(len(TEXT) * 0.05)
