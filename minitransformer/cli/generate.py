@@ -27,7 +27,7 @@ continues the text, and a masked model fills in every [MASK], which is one chara
 
   minitransformer generate runs/reverse --prompt hello
   minitransformer generate runs/addition --prompt 12+34
-  minitransformer generate runs/text --prompt "The" --length 1000 --temperature 0.7
+  minitransformer generate runs/text --prompt "The" --length 1000
   minitransformer generate runs/text --prompt "The" --attention
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
   minitransformer generate runs/masked --prompt "to be or not to [MASK]e"

@@ -29,8 +29,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train text --text my.txt           a GPT that learns to write like your text
   minitransformer train text --text new.txt --from runs/text-my       with the weights and the tokenizer of that run
   minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
-  minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation;
-                                                     the defaults then fit the size of the file
+  minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation
   minitransformer train text --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:
@@ -55,6 +54,7 @@ Train a model on this task, evaluate it on held-out data and save it:
   minitransformer train {name} --steps 500 --seed 3
 """
 NO_TASK = "give a task, such as `train reverse`, or a run to continue: `train --resume RUN`"
+NO_TASK_TO_RESUME = "a run is resumed with its own task, so give none: `train --resume RUN`"
 OPTIONS = {field.name: field for recipe in reversed(RECIPES.values()) for field in dataclasses.fields(recipe.defaults)}
 
 
@@ -84,7 +84,10 @@ def declare_options(parser: Parser, recipe: Recipe) -> None:
     parser.description = TASK_DESCRIPTION.format(name=recipe.name, help=recipe.help)
     add_options(parser, recipe.defaults)
     lacking = (name for name in OPTIONS if not hasattr(recipe.defaults, name))
-    parser.refused = {"--resume": NO_TASK, **{option_name(name): no_such_option(recipe, name) for name in lacking}}
+    parser.refused = {
+        "--resume": NO_TASK_TO_RESUME,
+        **{option_name(name): no_such_option(recipe, name) for name in lacking},
+    }
     add_common_arguments(parser, "train", inside=True)
 
 

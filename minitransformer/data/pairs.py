@@ -35,8 +35,8 @@ def load_pairs(pairs: str | os.PathLike | Iterable[Pair], swap: bool = False) ->
     """Pairs, or those in a file at this path (see `read_pairs`). A hash of its source decides whether one is held out.
 
     With `swap`, the second column is the source. Pairs with the same source are on the same side, and a pair that is
-    added moves no other. Repeated pairs are left out. Raises what `read_pairs` raises, and ValueError for too few pairs
-    to hold any out.
+    added moves no other; where there are so few that none would be held out, one source is. Repeated pairs are left
+    out. Raises what `read_pairs` raises, and ValueError for fewer than three sources.
     """
     if isinstance(pairs, str | os.PathLike):
         found, there = read_pairs(pairs), f"{pairs} has"
@@ -45,12 +45,22 @@ def load_pairs(pairs: str | os.PathLike | Iterable[Pair], swap: bool = False) ->
     parts: dict[str, list[Pair]] = {"train": [], "validation": [], "test": []}
     for first, second in found:
         pair = (second, first) if swap else (first, second)
-        share = int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
+        share = place(pair)
         held_out = "test" if share < TEST_SHARE else "validation" if share < TEST_SHARE + VALIDATION_SHARE else "train"
         parts[held_out].append(pair)
+    for name in ("test", "validation"):
+        if not parts[name] and parts["train"]:
+            least = min(parts["train"], key=place)[0]
+            parts[name] = [pair for pair in parts["train"] if pair[0] == least]
+            parts["train"] = [pair for pair in parts["train"] if pair[0] != least]
     if not all(parts.values()):
         raise ValueError(f"{there} too few pairs to train on, to validate on and to test on, got {len(found)}")
     return PairCorpus(**parts)
+
+
+def place(pair: Pair) -> float:
+    """A number from 0 to 1 that a hash of the source gives."""
+    return int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
 
 
 def read_pairs(path: str | os.PathLike) -> list[Pair]:

@@ -96,7 +96,8 @@ class TextTask:
         for name, ids in (("train on", self.train), ("test on", self.held_out)):
             if len(ids) < length + 1:
                 raise ValueError(
-                    f"the text to {name} has {len(ids)} tokens, but a window of {length} needs {length + 1}"
+                    f"the text to {name} has {len(ids)} tokens, but a window of {length} needs {length + 1}: "
+                    "give more text, or a smaller length"
                 )
 
     def batch(self, rng: np.random.Generator, size: int) -> TextBatch:

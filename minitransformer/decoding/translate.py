@@ -61,8 +61,10 @@ def find_translations(
     about the same length are a batch, in which sources, beam and the most new tokens multiply to at most
     `batch_tokens`: memory grows with it. `on_progress` is called with the number of sentences of each batch that is
     done. Raises ValueError for a sentence longer than max_len tokens, eos included, and for `beam` or `batch_tokens`
-    less than 1.
+    less than 1, and TypeError for one string, which would be read letter by letter.
     """
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences must be several, such as [{sentences[:SHOWN]!r}], got one string")
     check_integer("beam", beam, least=1)
     check_integer("batch_tokens", batch_tokens, least=1)
     longest = model.config.max_len

@@ -29,7 +29,8 @@ def load_model(run: str, task: str) -> tuple[Any, dict[str, Any]]:
             raise ValueError(f"{path} cannot be used: {name} is not finite ({count}, the first is {bad[0]})")
     about = metadata.get("about")
     if isinstance(about, dict):
-        print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
+        if not (path.parent / FILE).is_file():
+            print(f"note: this run is not finished; the model is that of {path.name}", file=sys.stderr)
         metadata = {**about, "task": about.get("recipe")}
     return model, metadata
 

@@ -8,6 +8,7 @@ other layers is a file of version 3, which also has the classes of all layers, a
 import dataclasses
 import inspect
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,7 +82,7 @@ def _to_json(metadata):
 
 
 def load_checkpoint(path: str | Path, model: Any = None) -> tuple[Any, dict[str, Any]]:
-    """The model that was saved at `path`, and its metadata -> (one of MODELS, dict).
+    """The model that was saved at `path`, a file or the folder of a finished run, and its metadata -> (model, dict).
 
     With `model`, its weights are replaced by those of the file, and it is returned. It must have the configuration, the
     names and shapes of the weights and, by their names, the classes of layers that were saved; the library's files of
@@ -96,6 +97,8 @@ def load_checkpoint(path: str | Path, model: Any = None) -> tuple[Any, dict[str,
 
 def load_with_arrays(path: str | Path, model: Any = None) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """As `load_checkpoint`, and the further arrays that were saved with the model -> (model, dict, {name: array})."""
+    of_run = os.path.join(path, "model.safetensors")
+    path = of_run if os.path.isfile(of_run) else path
     arrays, header = read_safetensors(path)
     try:
         _check_header(header, arrays)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from selenium.webdriver import Keys
 
 from minitransformer.course import FOLDER as LESSONS
 from minitransformer.example import load_example, numbers
@@ -333,7 +332,8 @@ def test_way_forward_shows_one_row_from_its_letter_to_its_loss(page):
     show_me(page)
     assert "= −log 0.697" in page.text(".formula")
     canvas = page.driver.find_elements("css selector", ".pictures canvas")[1]
-    canvas.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    page.script("arguments[0].focus()", canvas)
+    page.press("ARROW_RIGHT", "ARROW_RIGHT")
     shown = page.script("return Show.number(arguments[0])", get["cross.p"][0, 1, 1])
     assert canvas.get_attribute("aria-label").startswith(f"cross p [head 0, p→o, t]: {shown}")
     open_station(page, 2, "smoothing=0.1")  # it is not −log p then

@@ -101,6 +101,15 @@ def test_pairs_in_memory_are_those_of_a_file_that_has_them(tmp_path):
         load_pairs([("ja", "yes"), ("ja ", "yes"), ("nein", "no")])
 
 
+@pytest.mark.parametrize("count", [3, 4, 40, 100])
+def test_few_pairs_have_one_source_at_least_in_each_part(count):
+    pairs = many_pairs(count)
+    parts = load_pairs([*pairs, *((source, f"{target} again") for source, target in pairs)])
+    sources = [{source for source, _ in part} for part in parts]
+    assert all(sources)
+    assert sum(map(len, sources)) == count == len(set.union(*sources))
+
+
 @pytest.mark.parametrize(("data", "count"), [("", 0), ("\ufeff", 0), ("\n\n", 0), ("ja\tyes\nnein\tno\n", 2)])
 def test_too_few_pairs_to_hold_any_out_are_refused(data, count, tmp_path):
     path = write(tmp_path, data)

@@ -64,7 +64,9 @@ def test_held_out_batches_are_consecutive_windows_that_cover_the_text(size, held
 )
 def test_a_text_shorter_than_a_window_is_refused(train, held_out, which):
     count = min(train, held_out)
-    with pytest.raises(ValueError, match=rf"^the text to {which} has {count} tokens, but a window of 5 needs 6$"):
+    with pytest.raises(
+        ValueError, match=rf"^the text to {which} has {count} tokens, but a window of 5 needs 6: give more text"
+    ):
         make_task(train, held_out)
 
 

@@ -50,6 +50,11 @@ def random_model(kind):
     return randomize(model_class(config, dtype=np.float64))
 
 
+def test_one_string_is_refused_because_its_letters_are_no_sentences():
+    with pytest.raises(TypeError, match=r"^sentences must be several, such as \['guten Tag'\], got one string$"):
+        translate(Echo(), TOKENIZER, "guten Tag")
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_each_translation_stands_where_its_sentence_stands(beam):
     model = Echo()

@@ -181,3 +181,12 @@ def test_our_format_without_weights_is_refused_by_its_path(tmp_path):
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="not_there"):
         load_checkpoint(tmp_path / "not_there.safetensors")
+
+
+@about_the_file
+def test_folder_of_a_finished_run_stands_for_its_model(tmp_path):
+    save_checkpoint(tmp_path / "model.safetensors", _model(), task="copy")
+    model, metadata = load_checkpoint(tmp_path)
+    assert metadata == {"task": "copy"}
+    for name, array in _model().state_dict().items():
+        np.testing.assert_array_equal(model.state_dict()[name], array)
