@@ -34,7 +34,7 @@ def new_run(recipe: Recipe, given: dict[str, Any]) -> Iterator["Run"]:
     Its options are those `given`, and defaults that fit the data. Raises ValueError if the folder holds another run,
     unless `overwrite` is given, and if another training uses it.
     """
-    start = Start.open(given["from_"], recipe) if given.get("from_") is not None else None
+    start = Start.load(given["from_"], recipe) if given.get("from_") is not None else None
     defaults, reasons = start.fitting(recipe, given) if start else recipe.fitting(given)
     options = choose_options(recipe, defaults, given)
     folder = RunFolder(options.runs / (options.name or run_name(recipe.name, options, defaults)))

@@ -25,7 +25,7 @@ class Start(NamedTuple):
     tokenizer: Tokenizer
 
     @classmethod
-    def open(cls, path: str, recipe: Recipe) -> "Start":
+    def load(cls, path: str, recipe: Recipe) -> "Start":
         """The start of a run of `recipe`. Raises ValueError for a model that cannot be one."""
         model, tokenizer = open_model(path, recipe.name)
         if tokenizer is None or not isinstance(model.config, TransformerConfig):

@@ -103,8 +103,9 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         often = f"{characters:,} characters would be read about {reads:.3g} times"
         reasons = {"steps": often, "dropout": often}
         reasons["vocab_size"] = "the bytes, and as many byte pairs as the square root of the characters"
-        unsaid = {*given, "steps"} if "minutes" in given else given
-        lines = [f"{option_name(name)} {fits[name]}: {reasons[name]}" for name in fits if name not in unsaid]
+        if "minutes" in given:  # nobody knows yet how many steps, and how many times the text is read in them
+            del fits["steps"], fits["dropout"]
+        lines = [f"{option_name(name)} {fits[name]}: {reasons[name]}" for name in fits if name not in given]
         return dataclasses.replace(self.defaults, **fits), lines
 
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Any:

@@ -21,7 +21,9 @@ def text(tmp_path, monkeypatch):
 
 
 def test_a_run_on_text_gets_bits_per_character_and_perplexity(text, capsys):
-    assert run(capsys, "train", "shakespeare", "--text", text, *SMALL, "--name", "mine").status == 0
+    assert (
+        run(capsys, "train", "text", "--text", text, *SMALL, "--tokenizer", "characters", "--name", "mine").status == 0
+    )
     status, out, err = run(capsys, "evaluate", "runs/mine", "--text", text, "--stride", 5, "--json")
     result = json.loads(out.splitlines()[-1])
     assert (status, err) == (0, "")

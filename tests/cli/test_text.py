@@ -89,7 +89,8 @@ def test_what_fits_the_text_is_said_with_its_reason_stored_and_kept_when_the_run
     assert status == 0
     options = json.loads((folder / "runs/text/config.json").read_text("utf8"))["options"]
     for name in ("dropout", "vocab_size", "steps"):
-        assert (f"--{name.replace('_', '-')} {options[name]}: " in out) == (name != "steps")
+        said = f"--{name.replace('_', '-')} {options[name]}: " in out
+        assert said == (name == "vocab_size"), name  # how often it is read depends on the minutes
     status, out, _ = run(capsys, "train", "--resume", "runs/text", "--steps", options["steps"] + 3)
     assert status == 0
     again = json.loads((folder / "runs/text/config.json").read_text("utf8"))["options"]

@@ -91,7 +91,7 @@ EXHIBITS = (
     Exhibit(
         "Python's own hash decides what is held out",
         "Each process seeds it differently. A resumed run trains on what it was tested on.",
-        pairs.load_pairs,
+        pairs.place,
         "int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32",
         "hash(pair[0]) % 2**32 / 2**32",
         source="for-all-dev/git-history-evals #120",
