@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-TEMPERATURE, TOP_P = 0.8, 0.95  # for text that is read: what is less likely is more often a mistake than an idea
+TEMPERATURE, TOP_P = 0.8, 0.9  # for text that is read: what is less likely is more often a mistake than an idea
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ def generate(
     """The ids that `model` writes after the ids of `prompt`: (T,) -> (N,), or (B, T) -> (B, N).
 
     N = max_new_tokens, also beyond the length that a GPT was trained on (see SlidingState). `choose` maps log p (B, V)
-    to ids (B,); the default draws with temperature 0.8 and top-p 0.95, always the same, and Greedy() takes the
+    to ids (B,); the default draws with temperature 0.8 and top-p 0.9, always the same, and Greedy() takes the
     likeliest. Shorter rows are padded at their end. Raises ValueError for a prompt without tokens or of another shape,
     for padding in a text beyond the length of training, and if max_new_tokens is less than 1.
     """

@@ -32,7 +32,7 @@ from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
 from minitransformer.vocabulary import PAD
 
-MOST_STEPS, LEAST_STEPS, READS = 1900, 300, 25  # a text is read so many times, if that takes so many steps
+MOST, LEAST, READS = 60_800, 9_600, 25  # a text is read so many times, if that takes so many windows
 DROPOUT, MOST_DROPOUT = ((30, 0.0), (80, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
 PLAYS = "Shakespeare's plays"
 PYTHON = f"the documentation of Python {sys.version_info.major}.{sys.version_info.minor}"  # others have other words
@@ -48,7 +48,7 @@ Model = TypeVar("Model", GPT, BERT)
 class TextOptions(CorpusOptions):
     """The options of a task on text."""
 
-    steps: int = option(MOST_STEPS, "number of training steps (default: fits the text)", at_least_1, resumable=True)
+    steps: int = option(7600, "number of training steps (default: fits the text)", at_least_1, resumable=True)
     dropout: float = option(0.0, "dropout rate, P_drop in the paper (default: fits the text)", check_rate)
     length: int = option(128, "tokens in a window of text", at_least_1)
     num_heads: int = option(4, "attention heads", at_least_1)
@@ -79,7 +79,7 @@ class TextOptions(CorpusOptions):
 class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
     """A task on text."""
 
-    defaults = TextOptions(batch_size=32, positions="rope")
+    defaults = TextOptions(batch_size=8, positions="rope")
     unit = "character"  # bits are per so many of these
     load: Callable[[], Corpus] = staticmethod(load_shakespeare)  # the text of those who give none
 
@@ -97,7 +97,8 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
             size = fitting_vocab_size(characters)
             fits |= {"vocab_size": size} if self.defaults.tokenizer == "bpe" else {}  # else `make_tokenizer` takes it
             a_step *= 1.5 + 0.4 * math.log2((asked.vocab_size or size) / SMALLEST)  # as measured
-        fits |= {"steps": min(MOST_STEPS, max(LEAST_STEPS, round(READS * characters / a_step)))}
+        least, most = LEAST // asked.batch_size, MOST // asked.batch_size
+        fits |= {"steps": max(1, least, min(most, round(READS * characters / a_step)))}
         reads = given.get("steps", fits["steps"]) * a_step / max(1, characters)
         fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
         often = f"{characters:,} characters would be read about {reads:.3g} times"
@@ -207,7 +208,7 @@ class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
     name, own_text = "masked", PLAYS
     help = "a BERT that predicts masked characters of Shakespeare's plays, or of your own text"
     unit = "masked character"
-    defaults = dataclasses.replace(TextRecipe.defaults, tokenizer="characters")
+    defaults = dataclasses.replace(TextRecipe.defaults, batch_size=32, tokenizer="characters")
 
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> MaskedTask:
         """Windows of the text, with tokens masked."""

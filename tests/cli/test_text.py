@@ -110,6 +110,12 @@ def test_dropout_grows_with_the_times_that_a_text_is_read(folder):
     assert rates[0] == 0.0 < rates[1] < rates[2]
 
 
+def test_a_writer_reads_eight_windows_at_a_time_and_in_larger_batches_as_much_text_in_fewer_steps(folder):
+    options, _ = RECIPES["text"].fitting({"text": "my.txt"})
+    larger, _ = RECIPES["text"].fitting({"text": "my.txt", "batch_size": 32})
+    assert (options.batch_size, options.steps, larger.steps) == (8, 1200, 300)
+
+
 def test_without_a_file_the_documentation_of_python_is_learnt_and_continued_from_its_own_words(capsys, folder):
     status, out, err = run(capsys, "train", "text", *SMALL[2:], "--steps", 2, "--vocab-size", 260, "--name", "text")
     assert (status, err) == (0, "")
@@ -164,7 +170,7 @@ def test_a_model_with_another_kind_of_attention_has_a_folder_of_its_own_and_cont
     kind = ("--attention", "windowed", "--window", 4, "--num-kv-heads", 2)
     status, _, err = run(capsys, "train", "shakespeare", "--text", "my.txt", *SMALL[:-2], *kind)
     assert (status, err) == (0, "")
-    (path,) = folder.glob("runs/shakespeare-my-attention-windowed-batch-size-8-*")
+    (path,) = folder.glob("runs/shakespeare-my-attention-windowed-*")
     config = load_checkpoint(path / "model.safetensors")[0].config
     assert (config.attention, config.window, config.num_kv_heads) == ("windowed", 4, 2)
     status, out, err = run(capsys, "generate", path, "--prompt", "3 times 4", "--length", 30)
