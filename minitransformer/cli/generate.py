@@ -12,6 +12,7 @@ from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.cli.dialogue import Dialogue, converse
 from minitransformer.data import ToyTask, get_task, task_names
+from minitransformer.data.parsing import ParsingTask
 from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
@@ -27,6 +28,7 @@ continues the text, and a masked model fills in every [MASK], which is one chara
 
   minitransformer generate runs/reverse --prompt hello
   minitransformer generate runs/addition --prompt 12+34
+  minitransformer generate runs/parsing --prompt "f(x)[1:]"           draws the tree, right or wrong
   minitransformer generate runs/text --prompt "The" --length 1000
   minitransformer generate runs/text --prompt "The" --attention
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
@@ -99,6 +101,8 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
     model, metadata = load_model(arguments.run, "reverse")
     if metadata.get("task") in task_names() and isinstance(model, Transformer | GPT | Seq2Seq):
         return toy_model(model, get_task(metadata["task"]), arguments)
+    if metadata.get("task") == "parsing" and isinstance(model, Transformer | GPT | Seq2Seq):
+        return toy_model(model, ParsingTask(), arguments)
     if "tokenizer" in metadata and isinstance(model, GPT):
         return language_model(TextModel(model, tokenizer_from_dict(metadata["tokenizer"])), arguments)
     if "tokenizer" in metadata and isinstance(model, BERT):
@@ -114,7 +118,7 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
 def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialogue:
     """A model of a toy task, which answers greedily."""
     refuse_options(arguments, LANGUAGE_OPTIONS, "of a toy task")
-    longest = model.config.max_len - SLACK  # both source and answer have an end
+    longest = (model.config.max_len - SLACK) // task.growth  # both source and answer have an end
     longest = longest // 2 if isinstance(model, GPT) else longest  # in a GPT they share the positions
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
@@ -123,8 +127,9 @@ def toy_model(model: Any, task: ToyTask, arguments: argparse.Namespace) -> Dialo
             raise ValueError(f"the prompt has {len(ids)} symbols, and this model reads from 1 to {longest}")
         if len(ids) > task.max_len:
             print(f"note: the model was trained on at most {task.max_len} symbols", file=sys.stderr)
-        text = task.decode(greedy_decode(model, append_eos(ids[None]), max(len(ids), task.max_len) + SLACK)[0])
-        print(text)
+        most = max(len(ids), task.max_len) * task.growth + SLACK
+        text = task.decode(greedy_decode(model, append_eos(ids[None]), most)[0])
+        print(*task.show(prompt, text), sep="\n")
         return {"prompt": prompt, "text": text}
 
     return Dialogue(f"Type up to {task.max_len} of the symbols {task.symbols}", answer)

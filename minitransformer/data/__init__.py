@@ -1,8 +1,9 @@
 """Toy tasks, text, sentence pairs and batches. All of it stays on the host: the arrays hold token ids, which are small.
 
 Reading order: `task` (what a training loop expects), `tasks` (five toy tasks), `prompted` (the same for a decoder-only
-model), `text` (language modelling), `masked` (masked language modelling), `pairs` (a file of sentence pairs), `bible`
-(pairs from the Bible), `translation` (pairs as batches) and `by_length` (parts of a batch with less padding).
+model), `parsing` (expressions and their trees), `text` (language modelling), `masked` (masked language modelling),
+`pairs` (a file of sentence pairs), `bible` (pairs from the Bible), `translation` (pairs as batches) and `by_length`
+(parts of a batch with less padding).
 """
 
 from minitransformer.data.bible import load_bible

@@ -45,7 +45,9 @@ class ToyTask:
     """A source of training and held-out batches. A subclass defines how sources are drawn and what the answer is."""
 
     symbols = ""
+    separator = ""  # between the tokens of a text
     max_len = 12  # of a source
+    growth = 1  # tokens of the longest answer for each of a source
     min_len_held_out = 6  # of a held-out source: there are too few shorter ones for a fair test
 
     @property
@@ -74,7 +76,11 @@ class ToyTask:
                 break
             if i not in (PAD, BOS):
                 text.append(self.vocabulary[i])
-        return "".join(text)
+        return self.separator.join(text)
+
+    def show(self, prompt: str, answer: str) -> list[str]:
+        """The lines that show a model's answer to a prompt."""
+        return [answer]
 
     def batch(self, rng: np.random.Generator, size: int, held_out: bool = False, min_len: int = 1) -> Batch:
         """`size` pairs from one side of the split, with sources of `min_len` to `max_len` symbols."""

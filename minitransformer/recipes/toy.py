@@ -125,7 +125,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
         """Exact match on held-out sequences."""
         batch = self.task(options).held_out_batch(np.random.default_rng([options.seed, 3]), TESTED)
         decoded, score = decode_and_score(model, batch)
-        return {"exact_match": score, "held_out": TESTED}, (batch, decoded)
+        return {"exact_match": score, "held_out": len(decoded)}, (batch, decoded)
 
     def draw(self, trained: Trained[ToyOptions, Task, Model], folder: Path) -> list[Path]:
         """The loss, and where each output token of the longest example attends, if the model has attention."""

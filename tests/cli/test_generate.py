@@ -9,6 +9,7 @@ import pytest
 
 from minitransformer.cli import main
 from minitransformer.data import get_task
+from minitransformer.data.parsing import VOCABULARY, ParsingTask, to_ids
 from minitransformer.data.tasks import make_batch
 from minitransformer.models import BERT, GPT, Transformer, bert_config, gpt_config, named_config
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
@@ -51,6 +52,23 @@ def perfect(monkeypatch):
         return answer
 
     monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", decode)
+
+
+def test_a_model_that_parses_draws_the_tree_of_what_one_types(folder, capsys, monkeypatch):
+    task = ParsingTask()
+    save_checkpoint(folder / "runs/parsing" / MODEL, Transformer(named_config("tiny", len(VOCABULARY))), task="parsing")
+    said = {"right": "(Call N (Subscript N K ) )", "WRONG": "(Call N N K )"}
+    for verdict, answer in said.items():
+        ids = [*to_ids(answer.split()), EOS]
+        monkeypatch.setattr("minitransformer.cli.generate.greedy_decode", lambda *given, ids=ids: np.array([ids]))
+        status, out, err = run(capsys, "generate", "runs/parsing", "--prompt", "f(x[1])", "--json")
+        assert (status, err) == (0, "")
+        *lines, result = out.splitlines()
+        assert lines == task.show("f(x[1])", answer)
+        assert lines[-1] == verdict
+        assert json.loads(result) == {"prompt": "f(x[1])", "text": answer}
+    refused = "generate: 'f(' is not Python: EOF in multi-line statement\n"
+    assert_refused(run(capsys, "generate", "runs/parsing", "--prompt", "f("), refused)
 
 
 @pytest.mark.parametrize(

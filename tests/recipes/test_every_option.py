@@ -10,6 +10,7 @@ from minitransformer.recipes import RECIPES
 from minitransformer.recipes.options import TrainOptions, option_name
 from minitransformer.system.files import checksum
 from tests.cli.run import assert_refused, run
+from tests.data.library import small_library
 
 ALL = {field.name: field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.defaults)}
 SMALL = {"steps": 3, "batch_size": 3, "warmup": 2}
@@ -86,6 +87,7 @@ def learned(recipe, options):
 @every_task
 def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     recipe, used = RECIPES[task], []
+    small_library(monkeypatch)
     monkeypatch.setattr(
         "minitransformer.recipes.toy.own_layers", lambda *given: used.append("mine") or contextlib.nullcontext()
     )

@@ -127,5 +127,7 @@ def test_a_recipes_own_options_are_refused_by_their_names(task, changes, message
 
 
 def test_an_unknown_recipe_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match="must be one of copy, reverse, sort, addition, recall, text, shakespeare"):
+    with pytest.raises(
+        ValueError, match="must be one of copy, reverse, sort, addition, recall, parsing, text, shakespeare"
+    ):
         get_recipe("poetry")
