@@ -83,7 +83,7 @@ def test_a_model_of_a_toy_task_answers(task, prompt, answer, perfect, capsys):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("model", "steps"), [("transformer", 1000), ("gpt", 3000), ("lstm-attention", 500), ("gru-attention", 500)]
+    ("model", "steps"), [("transformer", 1000), ("gpt", 1500), ("lstm-attention", 300), ("gru-attention", 300)]
 )
 def test_a_model_that_was_trained_for_a_minute_reverses_words(model, steps, capsys):
     train = ("train", "reverse", "--model", model, "--steps", steps, "--runs", "long", "--name", "reverse")
