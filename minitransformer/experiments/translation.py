@@ -2,7 +2,8 @@
 
 Three models of as many parameters learn from the same pairs for the same time: an LSTM that hands over one fixed vector
 (Sutskever et al. 2014), an LSTM with additive attention (Bahdanau et al. 2015), and the Transformer. BLEU by the length
-of the source is what Bahdanau et al. show in their figure 2: one vector is too small for a long sentence.
+of the source is what Bahdanau et al. show in their figure 2: one vector is too small for a long sentence. BLEU by the
+cost of training is table 2 of the Transformer's paper.
 """
 
 import argparse
@@ -17,13 +18,23 @@ from minitransformer.evaluation.translation import bleu_by_length, has_sacrebleu
 from minitransformer.experiments.measuring.equal_terms import train_all, train_for, widest
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
-from minitransformer.plotting import COLORS, pyplot, save_figure
+from minitransformer.inspection import flops_by_parameters
+from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 from minitransformer.recipes import get_recipe
+from minitransformer.recipes.translation import flops_of
 from minitransformer.system.process import keep_freed_memory, limit_threads
 
 SECONDS = {True: 60, False: 900}
 TRAINING = {True: 6.0, False: 300.0}  # seconds of CPU time of each model
 SENTENCES = {True: 40, False: 10_000}  # of the test, at most
+# table 2 of the paper: BLEU on English to German, and the cost of training in FLOPs, which is capacity times time
+IN_PAPER = {
+    "GNMT + RL": (24.6, 2.3e19),
+    "ConvS2S": (25.16, 9.6e18),
+    "MoE": (26.03, 2.0e19),
+    "Transformer, base": (27.3, 3.3e18),
+    "Transformer, big": (28.4, 2.3e19),
+}
 TITLES = {"lstm": "LSTM, fixed vector", "lstm-attention": "LSTM, additive attention", "transformer": "Transformer"}
 
 
@@ -55,6 +66,8 @@ def train_and_test(name: str, quick: bool, seed: int) -> dict[str, Any]:
         "parameters": model.num_parameters(),
         "sentences": len(sources),
         **trained,
+        "flops": flops_of(config, data, trained["tokens"]),
+        "flops_by_parameters": flops_by_parameters(config, *[trained["tokens"] / 2] * 2),
         **score(beam, references)._asdict(),
         "greedy": score(greedy, references).bleu,
         "by_length": [group._asdict() for group in bleu_by_length(sources, beam, references)],
@@ -87,23 +100,43 @@ def tables(rows: Rows) -> list[Table]:
     ]
     bounds = [f"{group['shortest']}-{group['longest']}" for group in rows["models"][0]["by_length"]]
     groups = [[TITLES[row["model"]], *(f"{group['bleu']:.1f}" for group in row["by_length"])] for row in rows["models"]]
-    return [Table("scores", columns, cells), Table("", ["BLEU by words of the source", *bounds], groups)]
+    columns_of_costs = ["model", "BLEU", "FLOPs of training", "6 N D", "BLEU per 10^15 FLOPs"]
+    costs = [
+        [
+            *(TITLES[row["model"]], f"{row['bleu']:.2f}", f"{row['flops']:.2e}", f"{row['flops_by_parameters']:.2e}"),
+            f"{row['bleu'] / row['flops'] * 1e15:.0f}",
+        ]
+        for row in rows["models"]
+    ]
+    costs += [
+        [f"paper: {name}", str(bleu), f"{flops:.1e}", "", f"{bleu / flops * 1e15:.4f}"]
+        for name, (bleu, flops) in IN_PAPER.items()
+    ]
+    by_length = Table("", ["BLEU by words of the source", *bounds], groups)
+    return [Table("scores", columns, cells), by_length, Table("cost", columns_of_costs, costs)]
 
 
 def findings(rows: Rows) -> list[str]:
-    """The scores in one sentence."""
+    """The scores in one sentence, and what they cost in another."""
     scores = ", ".join(f"{TITLES[row['model']]} {row['bleu']:.1f}" for row in rows["models"])
-    return [f"BLEU with a beam of 4: {scores}."]
+    costs = ", ".join(f"{TITLES[row['model']]} {row['flops']:.1e}" for row in rows["models"])
+    return [f"BLEU with a beam of 4: {scores}.", f"FLOPs of training, in the same CPU time: {costs}."]
 
 
 def draw(rows: Rows, path: str | PathLike[str]) -> None:
-    """BLEU of every model over the length of the source, each group of sentences at the middle of its lengths."""
-    figure, axis = pyplot().subplots()
+    """BLEU of every model over the length of the source, each group at the middle of its lengths; and over the cost."""
+    figure, (axis, costs) = pyplot().subplots(1, 2, figsize=(9, 4), sharey=True)
     for color, row in zip(COLORS, rows["models"], strict=False):
         middles = [(group["shortest"] + group["longest"]) / 2 for group in row["by_length"]]
         label = f"{TITLES[row['model']]}: {row['bleu']:.1f} in all"
         scores = [group["bleu"] for group in row["by_length"]]
         axis.plot(middles, scores, "o-", color=color, markersize=4, label=label)
+        costs.plot(row["flops"], row["bleu"], "o", color=color)
+    for marker, theirs, label in (("s", True, "the paper's base and big"), ("x", False, "others in its table 2")):
+        points = [(flops, bleu) for name, (bleu, flops) in IN_PAPER.items() if ("Transformer" in name) is theirs]
+        costs.plot(*zip(*points, strict=True), marker, color=GREY, label=label)
     axis.set(title="Translation, German to English", xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
-    figure.legend(*axis.get_legend_handles_labels(), ncols=2, loc="outside lower center")
+    costs.set(title="Table 2: ours (counted), the paper's (stated)", xlabel="FLOPs of training", xscale="log")
+    handles = [*axis.get_legend_handles_labels()[0], *costs.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, ncols=3, loc="outside lower center")
     save_figure(figure, path)

@@ -209,7 +209,8 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
             f"{'exact match, beam 4':<26} {math.floor(1000 * result['exact_match']) / 10:.1f} %",  # 100.0 % means all
         ]
         if trained.options.attention == "full":
-            lines.append(f"{'FLOPs of training':<26} {flops_of(trained):.2e}")
+            flops = flops_of(trained.model.config, trained.data, trained.history.tokens)
+            lines.append(f"{'FLOPs of training':<26} {flops:.2e}")
         samples = ["", "Some of the test pairs, evenly spread; translations.tsv has all of them:"]
         for row in spread(translated):
             source, reference, translation = (side[row] for side in translated)
@@ -272,11 +273,10 @@ def attention_maps(model: Model, tokenizer: Tokenizer, sources: list[str]) -> It
         yield to_host(weights).mean(axis=0), queries, keys
 
 
-def flops_of(trained: Trained[TranslationOptions, TranslationTask, Model]) -> float:
-    """The operations in all matrix products of the training, see `training_flops`."""
-    lengths = trained.data.train.lengths.mean(axis=0)
-    tokens = trained.history.tokens * lengths / lengths.sum()
-    return sum(training_flops(trained.model.config, *tokens, *lengths).values())
+def flops_of(config: Any, data: TranslationTask, tokens: float) -> float:
+    """The operations in all matrix products of training on `tokens` of both sides, see `training_flops`."""
+    lengths = data.train.lengths.mean(axis=0)
+    return float(sum(training_flops(config, *tokens * lengths / lengths.sum(), *lengths).values()))
 
 
 def batches_of(pairs: Any) -> Any:
