@@ -82,7 +82,7 @@ class TransformerConfig(ModelConfig):
     Fields:
         vocab_size: V, shared by source and target.
         d_model: C, features per token.
-        num_heads: h in the paper; d_k = d_v = d_model / h.
+        num_heads: h in the paper; d_v = d_model / h.
         d_ff: features inside the feed-forward network.
         num_layers: N, in each of the two stacks.
         dropout: P_drop, on every sub-layer's output and on the embeddings.
@@ -93,6 +93,7 @@ class TransformerConfig(ModelConfig):
         stride: of strided attention: a token also sees every stride-th key.
         num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
+        d_k: features of each head's queries and keys (table 3, row B); None: d_model / h. Needs full attention.
         norm: where the layers normalize: "post" as in the paper, or "pre"; see layers/residual.py.
         final_norm: a normalization after each stack; None: only with pre-norm, which needs it.
         tie_embeddings: source, target and output share one matrix (section 3.4).
@@ -122,6 +123,7 @@ class TransformerConfig(ModelConfig):
     stride: int | None = None
     num_global: int = 0
     num_kv_heads: int | None = None
+    d_k: int | None = None
     norm: str = "post"
     final_norm: bool | None = None
     tie_embeddings: bool = True
@@ -156,6 +158,8 @@ class TransformerConfig(ModelConfig):
         kind = check_choice("attention", self.attention, ATTENTION)
         if self.num_kv_heads is not None:
             check_kv_heads(self.num_heads, self.num_kv_heads)
+        if self.d_k is not None and check_integer("d_k", self.d_k, least=1) and kind != "full":
+            raise ValueError(f"attention={kind!r} has no d_k, got {self.d_k}")
         used = {"windowed": ("window", "num_global"), "strided": ("window", "stride", "num_global")}.get(kind, ())
         for name in ("window", "stride"):
             if (getattr(self, name) is not None) != (name in used):

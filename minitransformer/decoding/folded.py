@@ -110,22 +110,22 @@ class FoldedBlock:
     def _attend(self, qkv, kv_cache, allowed):
         """qkv (B, C + 2 G D) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend`."""
         B, start, (C, width, _) = len(qkv), kv_cache.length, self.widths
-        D = C // self.num_heads
-        q = qkv[:, :C].reshape(B, -1, 1, D)  # (B, H, 1, D)
-        k, v = qkv[:, C : C + width].reshape(B, -1, 1, D), qkv[:, C + width :].reshape(B, -1, 1, D)  # (B, G, 1, D)
+        D = C // self.num_heads  # d_k
+        q, k = qkv[:, :C].reshape(B, -1, 1, D), qkv[:, C : C + width].reshape(B, -1, 1, D)  # (B, H or G, 1, D)
+        v = qkv[:, C + width :].reshape(B, k.shape[1], 1, -1)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
             bias = self.positions.bias(1, start + 1, start)
         if not self.kind.has_scores:
-            return self.kind.extend(q, k, v, kv_cache, allowed).reshape(B, C)
+            return self.kind.extend(q, k, v, kv_cache, allowed).reshape(B, -1)
         keys, values, allowed, bias = self.kind.read(k, v, kv_cache, allowed, bias)
         G = keys.shape[1]  # the heads that share keys are queries of one head
         scores = q.reshape(B, G, -1, D) @ keys.swapaxes(-1, -2)  # (B, G, H / G, number of keys)
         if bias is not None:
             scores += bias.reshape(G, -1, bias.shape[-1])
         weights, _ = softmax(scores, allowed, overwrite=True)
-        return (weights @ values).reshape(B, C)
+        return (weights @ values).reshape(B, -1)
 
 
 class FoldedGPT:

@@ -87,7 +87,7 @@ def check_model(model: Any) -> None:
     config, count = model.config, model.num_parameters()
     has = {**dataclasses.asdict(config), "final_norm": config.has_final_norm}
     has["num_kv_heads"] = config.num_kv_heads or config.num_heads
-    needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,)}
+    needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,), "d_k": (None,)}
     for name, values in needed.items():
         if has[name] not in values:
             allowed = " or ".join(map(str, values))

@@ -20,6 +20,7 @@ from minitransformer.vocabulary import PAD
 
 # lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 19, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 29}
+SMALL_D_K = 18
 
 
 class Kept(NamedTuple):
@@ -95,13 +96,15 @@ def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
 
 def _real_sizes(config):
     H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.d_model // config.num_heads
-    return {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
+    sizes = {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
+    return sizes | ({"K": config.d_k} if config.d_k else {})
 
 
 def _small_sizes(config):
     """SMALL, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
     heads = {None: SMALL["H"], config.num_heads: SMALL["H"], 1: 1}.get(config.num_kv_heads)
-    return {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
+    sizes = {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
+    return sizes | ({"K": SMALL_D_K} if config.d_k else {})
 
 
 def _with_products(lengths):
@@ -128,13 +131,16 @@ def _with_products(lengths):
         "2T-1": 2 * lengths["T"] - 1,
         "2S-1": 2 * lengths["S"] - 1,
     }
+    if "K" in lengths:  # d_k
+        queries, keys = lengths["H"] * lengths["K"], G * lengths["K"]
+        made |= {"K/2": lengths["K"] // 2, "HK": queries, "GK+GD": keys + G * D, "HK+GK+GD": queries + keys + G * D}
     return {**made, **{letter: length for letter, length in lengths.items() if letter != "G"}}
 
 
 def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
     sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "d_ff": P["F"], "max_len": P["L"]}
-    small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"])
+    small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"], d_k=P.get("K"))
     return kind(small, seed=None)
 
 

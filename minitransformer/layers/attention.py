@@ -3,7 +3,8 @@
     MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O        head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
 The per-head matrices W_i^Q (C, D) of the paper are side by side in one W^Q (C, C): columns i D ... (i + 1) D - 1 belong
-to head i. So the number of parameters does not depend on the number of heads.
+to head i. So the number of parameters does not depend on the number of heads, unless queries and keys are given another
+number of features than D = C / H, their d_k.
 """
 
 import itertools
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_heads, check_kv_heads, check_rate
+from minitransformer.checks import check_heads, check_integer, check_kv_heads, check_rate
 from minitransformer.core import Layer
 from minitransformer.functional import merge_heads, split_heads
 from minitransformer.functional.attention import AttentionCache, LinearAttentionCache, TiledAttentionCache
@@ -48,12 +49,20 @@ def parts(x: xp.ndarray, widths: Sequence[int]) -> list[xp.ndarray]:
     return [x[..., end - width : end] for width, end in zip(widths, ends, strict=True)]
 
 
+def side_by_side(*heads: xp.ndarray) -> xp.ndarray:
+    """The gradients of q, k and v, each (B, H, T, D) with its own H and D -> (B, T, the sum of their H D)."""
+    if len({x.shape for x in heads}) == 1:
+        return merge_heads(*heads)
+    return xp.concatenate([merge_heads(x) for x in heads], axis=-1)
+
+
 class MultiHeadAttention(Layer):
     """What self- and cross-attention share: from projected q, k, v to the heads' merged output, and back.
 
     `num_kv_heads` is the number of heads of keys and values, G in the shapes; None means one for each head of queries,
     as in the paper. `positions` is an `AttentionPositions` or None (the paper: positions are added to the input).
-    `scale` multiplies the scores; None means the paper's 1 / sqrt(D). `kind` is one of attention_kinds.py.
+    `scale` multiplies the scores; None means the paper's 1 / sqrt(D). `kind` is one of attention_kinds.py. `d_k` is the
+    number of features of a query and of a key, None means D; those of a value are always D.
     """
 
     output: Linear
@@ -67,12 +76,17 @@ class MultiHeadAttention(Layer):
         positions: AttentionPositions | None,
         scale: float | None,
         kind: FullAttention | LinearAttention,
+        d_k: int | None = None,
     ) -> None:
         check_heads(d_model, num_heads)
         self.num_heads = num_heads
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_kv_heads(num_heads, self.num_kv_heads)
-        self.kv_width = d_model // num_heads * self.num_kv_heads  # features of all keys of a token
+        self.d_v = d_model // num_heads
+        self.d_k = self.d_v if d_k is None else check_integer("d_k", d_k, least=1)
+        if self.d_k != self.d_v and type(kind) is not FullAttention:
+            raise ValueError(f"d_k = {d_k} other than d_model / num_heads = {self.d_v} needs full attention")
+        self.widths = (num_heads * self.d_k, self.num_kv_heads * self.d_k, self.num_kv_heads * self.d_v)  # of q, k, v
         self.kind = kind
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)
         self.positions = positions
@@ -113,6 +127,8 @@ class MultiHeadAttention(Layer):
 class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, C + 2 G D).
 
+    With d_k it is (C, H d_k + G d_k + G D).
+
     The third of the bias that belongs to the keys has a gradient of exactly 0: adding one vector to all keys adds the
     same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Raises
     ValueError unless `num_heads` divides `d_model`, and for a dropout rate outside [0, 1).
@@ -129,14 +145,14 @@ class SelfAttention(MultiHeadAttention):
         scale: float | None = None,
         kind: FullAttention | LinearAttention | None = None,
         bias: bool = True,
+        d_k: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind or FullAttention())
-        self.widths = (d_model, self.kv_width, self.kv_width)
-        if self.kv_width == d_model:
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind or FullAttention(), d_k)
+        if set(self.widths) == {d_model}:
             self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
-        else:  # with grouped queries, the initial weights are those of one matrix
+        else:  # with grouped queries or another d_k, the initial weights are those of one matrix
             self.qkv = Linear(d_model, sum(self.widths), bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
@@ -154,15 +170,12 @@ class SelfAttention(MultiHeadAttention):
         """dy (B, T, C) -> dx (B, T, C)."""
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
-        if dq.shape[1] == dk.shape[1]:
-            return self.qkv.backward(merge_heads(dq, dk, dv), cache.qkv)
-        return self.qkv.backward(xp.concatenate([merge_heads(dq), merge_heads(dk, dv)], axis=-1), cache.qkv)
+        return self.qkv.backward(side_by_side(dq, dk, dv), cache.qkv)
 
     def make_kv_cache(self, batch: int, max_len: int) -> Any:
         """What decoding keeps of the tokens of `batch` sequences of at most `max_len` tokens."""
-        C = self.widths[0]
-        shape = (batch, self.num_kv_heads, max_len, C // self.num_heads)
-        return self.kind.make_kv_cache(shape, self.output.W.data.dtype)
+        shape, dtype = (batch, self.num_kv_heads, max_len, self.d_k), self.output.W.data.dtype
+        return self.kind.make_kv_cache(shape, dtype) if self.d_k == self.d_v else KVCache(shape, dtype, self.d_v)
 
     def extend(self, x: xp.ndarray, kv_cache: Any, allowed: xp.ndarray | None = None) -> xp.ndarray:
         """n new tokens x (B, n, C), in decoding -> y (B, n, C). Appends them to `kv_cache`, from `make_kv_cache`.
@@ -197,13 +210,16 @@ class CrossAttention(MultiHeadAttention):
         scale: float | None = None,
         kind: FullAttention | None = None,
         bias: bool = True,
+        d_k: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind or FullAttention())
-        self.q = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
-        self.widths = (self.kv_width, self.kv_width)
-        self.kv = Linear(d_model, self.kv_width, blocks=2, bias=bias, rng=rng, dtype=dtype)
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind or FullAttention(), d_k)
+        self.q = Linear(d_model, self.widths[0], bias=bias, rng=rng, dtype=dtype)
+        if self.d_k == self.d_v:
+            self.kv = Linear(d_model, self.widths[2], blocks=2, bias=bias, rng=rng, dtype=dtype)
+        else:
+            self.kv = Linear(d_model, sum(self.widths[1:]), bias=bias, rng=rng, dtype=dtype)
         self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(
@@ -216,7 +232,7 @@ class CrossAttention(MultiHeadAttention):
         """x (B, T, C), memory (B, S, C), allowed broadcastable to (B, H, T, S), True = may attend -> y (B, T, C)."""
         q, cache_q = self.q.forward(x)
         kv, cache_kv = self.kv.forward(memory)  # (B, S, 2 G D)
-        k, v = parts(kv, self.widths)
+        k, v = parts(kv, self.widths[1:])
         merged, cache_attention = self._attend(q, k, v, allowed, rng)
         y, cache_output = self.output.forward(merged)
         return y, CrossAttentionCache(cache_q, cache_kv, cache_attention, cache_output)
@@ -226,13 +242,13 @@ class CrossAttention(MultiHeadAttention):
         dmerged = self.output.backward(dy, cache.output)
         dq, dk, dv = self._attend_backward(dmerged, cache.attention)
         dx = self.q.backward(merge_heads(dq), cache.q)
-        dmemory = self.kv.backward(merge_heads(dk, dv), cache.kv)
+        dmemory = self.kv.backward(side_by_side(dk, dv), cache.kv)
         return dx, dmemory
 
     def read(self, memory: xp.ndarray) -> KVCache:
         """The keys and values of the memory (B, S, C), computed once for all tokens that will be decoded -> KVCache."""
-        k, v = (split_heads(x, self.num_kv_heads) for x in parts(self.kv(memory), self.widths))
-        kv_cache = KVCache(k.shape, memory.dtype)
+        k, v = (split_heads(x, self.num_kv_heads) for x in parts(self.kv(memory), self.widths[1:]))
+        kv_cache = KVCache(k.shape, memory.dtype, self.d_v)
         kv_cache.append(k, v)
         return kv_cache
 

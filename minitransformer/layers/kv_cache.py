@@ -9,6 +9,8 @@ from minitransformer.backend import to_device, xp
 class KVCache:
     """Keys and values of one attention layer: k and v (B, G, max_len, D), of which the first `length` are filled.
 
+    The values may have another number of features, `d_v`.
+
     The arrays are allocated once; nothing is ever concatenated. Variables of this type are called `kv_cache`, because
     `cache` always means what backward needs. With grouped queries, G heads of keys serve H heads of queries, and the
     cache is smaller by H / G.
@@ -18,8 +20,8 @@ class KVCache:
     v: xp.ndarray
     length: int
 
-    def __init__(self, shape: tuple[int, int, int, int], dtype: DTypeLike) -> None:
-        self.k, self.v = xp.empty(shape, dtype), xp.empty(shape, dtype)
+    def __init__(self, shape: tuple[int, int, int, int], dtype: DTypeLike, d_v: int | None = None) -> None:
+        self.k, self.v = xp.empty(shape, dtype), xp.empty((*shape[:3], d_v or shape[3]), dtype)
         self.max_len = shape[2]
         self.length = 0
 

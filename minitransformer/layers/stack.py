@@ -53,7 +53,7 @@ class LayerStack(Layer):
         self.positions = make_attention_positions(
             config.positions,
             config.num_heads,
-            config.d_model // config.num_heads,
+            config.d_k or config.d_model // config.num_heads,
             config.max_len,
             bidirectional=bidirectional,
             rng=rng,
@@ -131,6 +131,7 @@ def make_self_attention(
         scale=None if config.scale_scores else 1.0,
         kind=make_attention(config, bidirectional),
         bias=config.bias,
+        d_k=config.d_k,
         rng=rng,
         dtype=dtype,
     )
@@ -148,6 +149,7 @@ def make_cross_attention(
         scale=None if config.scale_scores else 1.0,
         kind=make_cross_attention_kind(config),
         bias=config.bias,
+        d_k=config.d_k,
         rng=rng,
         dtype=dtype,
     )

@@ -117,13 +117,11 @@ class ShardedAttention(SelfAttention):
             )
         groups, per_group = whole.num_kv_heads, whole.num_heads // whole.num_kv_heads
         first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
-        heads, width = (end - first) * per_group, whole.kv_width // groups
-        MultiHeadAttention.__init__(
-            self, heads * width, heads, end - first, whole.dropout_rate, whole.positions, whole.scale, whole.kind
-        )
+        heads, rate = (end - first) * per_group, whole.dropout_rate
+        features = (whole.positions, whole.scale, whole.kind, whole.d_k)
+        MultiHeadAttention.__init__(self, heads * whole.d_v, heads, end - first, rate, *features)
         self.ranks, self.num_heads_of_all = ranks, whole.num_heads
         self.own_heads = slice(first * per_group, end * per_group)
-        self.widths = (heads * width, self.kv_width, self.kv_width)
         self.qkv = ColumnLinear(whole.qkv, Cut(-1, groups, whole.widths), ranks)
         self.output = RowLinear(whole.output, Cut(0, groups, (len(whole.output.W.data),)), ranks)
 

@@ -45,6 +45,13 @@ def test_folded_model_has_every_kind_of_attention(kind, bias, num_kv_heads):
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
+@pytest.mark.parametrize("positions", ["learned", "rope"])
+@pytest.mark.parametrize("num_kv_heads", [None, 1])
+def test_folded_model_has_queries_and_keys_of_another_width(positions, num_kv_heads):
+    model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads, d_k=6)
+    assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
+
+
 @pytest.mark.parametrize("kind", ["windowed", "strided"])
 def test_folded_model_of_every_kind_does_not_attend_to_padding(kind):
     model, alone = build_gpt("alibi", num_kv_heads=1, **KINDS[kind]), IDS[:1, 1:]

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer.functional import causal_mask, dropout, padding_mask
+from minitransformer.functional.attention import Pattern
 from minitransformer.layers import CrossAttention, SelfAttention
+from minitransformer.layers.attention_kinds import TiledAttention
 from minitransformer.system.generators import make_generator
 from tests.functional.test_attention import naive_attention
 from tests.functional.test_linear import naive_linear
@@ -142,6 +144,44 @@ def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused(kind):
         kind(C, H, num_kv_heads=2)
     with pytest.raises(ValueError, match="num_kv_heads must be at least 1, got 0"):
         kind(C, H, num_kv_heads=0)
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+def test_narrow_queries_and_keys_are_wide_ones_with_zeros(kind):
+    d_k = 4
+    narrow, (x, memory) = randomize(kind(C, H, d_k=d_k, dtype=np.float64), scale=0.4), example()
+    wide = kind(C, H, scale=d_k**-0.5, dtype=np.float64)
+    narrow_columns = np.concatenate([head * D + np.arange(d_k) for head in range(H)])
+    wide.output.W.data[...], wide.output.b.data[...] = narrow.output.W.data, narrow.output.b.data
+    names = ("qkv",) if kind is SelfAttention else ("q", "kv")
+    columns = {"q": narrow_columns, "kv": [*narrow_columns, *range(C, 2 * C)]}
+    columns["qkv"] = [*narrow_columns, *(C + narrow_columns), *range(2 * C, 3 * C)]
+    for name in names:
+        for part in ("W", "b"):
+            ours, theirs = (getattr(getattr(layer, name), part) for layer in (narrow, wide))
+            filled = np.zeros(theirs.data.shape)
+            filled[..., columns[name]] = host(ours.data)
+            theirs.data[...] = device(filled)
+    context = (memory,) if kind is CrossAttention else ()
+    (y, cache), (expected, expected_cache) = narrow.forward(x, *context), wide.forward(x, *context)
+    assert relative_error(y, expected) <= 1e-13
+    dy = random_array(np.random.default_rng(32), B, T, C)
+    dx, expected_dx = narrow.backward(dy, cache), wide.backward(dy, expected_cache)
+    for ours, theirs in zip(dx, expected_dx, strict=True):  # of each sequence, or with respect to x and to the memory
+        assert relative_error(ours, theirs) <= 1e-13
+    for name in names:
+        grad = host(getattr(wide, name).W.grad)[:, columns[name]]
+        assert relative_error(getattr(narrow, name).W.grad, grad) <= 1e-13
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+def test_d_k_is_at_least_1_and_needs_full_attention(kind):
+    with pytest.raises(ValueError, match="d_k must be at least 1, got 0"):
+        kind(C, H, d_k=0)
+    with pytest.raises(ValueError, match="d_k = 4 other than d_model / num_heads = 6 needs full attention"):
+        kind(C, H, d_k=4, kind=TiledAttention(Pattern()))
+    usual, same_width = (kind(C, H, d_k=d_k, rng=np.random.default_rng(0)).state_dict() for d_k in (None, D))
+    assert all(same(usual[name], same_width[name]) for name in usual)
 
 
 @pytest.mark.parametrize("length", [1, 2, 4, 5])

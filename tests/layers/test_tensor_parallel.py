@@ -51,6 +51,7 @@ LAYERS = {
     "attention tiled": (lambda: attention(kind=TiledAttention(Pattern(causal=True))), None),
     "attention linear": (lambda: attention(kind=LinearAttention(causal=True)), None),
     "attention grouped": (lambda: attention(num_kv_heads=2), None),
+    "attention d_k": (lambda: attention(d_k=3), None),
     "attention scale": (lambda: attention(scale=0.3, bias=False), None),
 }
 CASES = [

@@ -15,7 +15,7 @@ EXHIBITS = (
         L.SelfAttention.forward,
         "q, k, v = parts(qkv, self.widths)",
         "q, k, v = (parts(qkv, self.widths)[i] for i in (0, 1, 1))",
-        also=((L.SelfAttention.backward, "merge_heads(dq, dk, dv)", "merge_heads(dq, dk + dv, 0.0 * dv)"),),
+        also=((L.SelfAttention.backward, "side_by_side(dq, dk, dv)", "side_by_side(dq, dk + dv, 0.0 * dv)"),),
         source="awslabs/sockeye #731",
     ),
     Exhibit(
@@ -32,10 +32,10 @@ EXHIBITS = (
         L.CrossAttention.forward,
         """q, cache_q = self.q.forward(x)
     kv, cache_kv = self.kv.forward(memory)  # (B, S, 2 G D)
-    k, v = parts(kv, self.widths)""",
+    k, v = parts(kv, self.widths[1:])""",
         """q, cache_q = self.q.forward(memory)
     kv, cache_kv = self.kv.forward(memory)
-    k, v = parts(kv, self.widths)[0], parts(self.kv(x), self.widths)[1]""",
+    k, v = parts(kv, self.widths[1:])[0], parts(self.kv(x), self.widths[1:])[1]""",
         source=NUMPY,
     ),
     Exhibit(

@@ -119,10 +119,11 @@ def self_attention(
     mask: str = "none",
     dropout: float = 0.0,
     num_kv_heads: int | None = None,
+    d_k: int | None = None,
 ) -> Problem:
     """Multi-head attention of a sequence to itself."""
     layer = L.SelfAttention(
-        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, d_k=d_k, dtype=dtype
     )
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
 
@@ -134,10 +135,11 @@ def cross_attention(
     mask: str = "none",
     dropout: float = 0.0,
     num_kv_heads: int | None = None,
+    d_k: int | None = None,
 ) -> Problem:
     """Multi-head attention of the target to the memory."""
     layer = L.CrossAttention(
-        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, dtype=dtype
+        n.C, n.H, num_kv_heads=math.gcd(num_kv_heads or n.H, n.H), dropout_rate=dropout, d_k=d_k, dtype=dtype
     )
     return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
 
@@ -205,6 +207,8 @@ for groups in (1, 2):
     grouped: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "mask": "padding", "num_kv_heads": groups}
     register(f"SelfAttention num_kv_heads={groups}", L.SelfAttention, self_attention, **grouped)
     register(f"CrossAttention num_kv_heads={groups}", L.CrossAttention, cross_attention, **grouped)
+    register(f"SelfAttention d_k=5 num_kv_heads={groups}", L.SelfAttention, self_attention, d_k=5, **grouped)
+    register(f"CrossAttention d_k=5 num_kv_heads={groups}", L.CrossAttention, cross_attention, d_k=5, **grouped)
 
 ATTENTION_KINDS: dict[str, dict[str, Any]] = {  # every kind but the full one, as fields of a configuration
     "tiled": {"attention": "tiled"},
