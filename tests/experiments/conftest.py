@@ -23,12 +23,15 @@ from minitransformer.experiments import (
     sharpness,
     step_growth,
     table1,
+    table3,
+    table4,
     translation,
 )
-from minitransformer.experiments.measuring import equal_terms, timing
+from minitransformer.experiments.measuring import equal_terms, paired, timing
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
 from minitransformer.tokenizers import CharacterTokenizer
+from tests.data.library import small_library
 
 NOUNS = (("Hund", "dog"), ("König", "king"), ("Vogel", "bird"), ("Baum", "tree"))
 PAIRS = [(f"Der {a} und der {b} sind hier.", f"The {c} and the {d} are here.") for (a, c), (b, d) in
@@ -59,6 +62,9 @@ CONSTANTS = {
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
+    table3: {"STEPS": 2, "TESTED": 8},
+    table4: {"UNIT": 0.02, "ROUNDS": 1, "PACED": 1},
+    paired: {"BATCH": 4},
     timing: {"TURN": 0.0},
     translation: {"TRAINING": 0.1},
 }
@@ -117,7 +123,8 @@ def small(monkeypatch, tmp_path):
 
 
 def small_data(monkeypatch, tmp_path):
-    """A text and pairs of sentences of our own."""
+    """A text, pairs of sentences and a library of our own."""
+    small_library(monkeypatch)
     text = tmp_path / "my.txt"
     text.write_text("".join(f"{i} times {i} is {i * i}.\n" for i in range(200)), encoding="utf8")
     options = {**attention_kinds.TEXT, "text": str(text), "length": 24, "d_model": 8}

@@ -1,0 +1,104 @@
+"""Comparisons by seed: intervals of paired differences, rows that survive an interruption, the tables' verdicts."""
+
+import math
+
+import pytest
+
+from minitransformer.data import parsing
+from minitransformer.experiments import table3, table4
+from minitransformer.experiments.measuring import paired
+from tests.data.library import small_library
+
+
+def test_an_interval_is_that_of_students_t():
+    assert paired.interval([2.0]) == (2.0, math.inf)
+    mean, half = paired.interval([1.0, 2.0, 6.0])  # the deviation is sqrt(7), of the mean sqrt(7 / 3)
+    assert mean == pytest.approx(3.0)
+    assert half == pytest.approx(4.303 * math.sqrt(7 / 3))
+
+
+def test_an_interrupted_experiment_measures_no_row_twice(tmp_path):
+    path, measured = tmp_path / "experiments" / "rows.jsonl", []
+
+    def work(name, seed):
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        measured.append((name, seed))
+        return {"name": name, "score": seed / 3}
+
+    todo = [(name, seed) for seed in (0, 1) for name in ("a", "b")]
+    with pytest.raises(KeyboardInterrupt):
+        paired.collect(path, todo, work)
+    measured.append("interrupted")
+    rows = paired.collect(path, todo, work)
+    assert measured == [("a", 0), ("b", 0), "interrupted", ("a", 1), ("b", 1)]
+    assert rows == [{"name": name, "score": seed / 3} for name, seed in todo]
+
+
+def test_training_takes_the_steps_that_it_is_given_and_lowers_the_loss(monkeypatch):
+    small_library(monkeypatch)
+    task, model = parsing.ParsingTask(), table4.make(table4.LSTM, 0)
+    before, texts = paired.score(model, task)
+    trained = paired.train_steps(model, task, 30, seed=0, peak=1e-2)
+    after, _ = paired.score(model, task)
+    assert trained["steps"] == 30
+    assert after["loss"] < 0.7 * before["loss"]
+    assert {text for text, _, _ in texts} <= set(parsing.examples())
+    assert all(parsing.examples()[text] == tree for text, _, tree in texts)
+
+
+@pytest.mark.parametrize("name", [table4.ONE, table4.LSTM, table4.TRANSFORMER])
+def test_models_of_table_4_have_nearly_as_many_parameters(name):
+    assert 0.9 * table4.PARAMETERS < table4.make(name, None).num_parameters() <= table4.PARAMETERS
+
+
+def variations(**losses):
+    """Rows with these losses by seed, and a row of the same exact match everywhere."""
+    named = {name.replace("_", " "): values for name, values in losses.items()}
+    return {
+        "variations": [
+            {"variation": name, "seed": seed, "loss": loss, "exact": 0.5, "parameters": 9, "examples": 9}
+            for name, values in named.items()
+            for seed, loss in enumerate(values)
+        ]
+    }
+
+
+def test_a_row_is_decided_only_if_its_interval_excludes_0():
+    rows = variations(
+        base=[1.0, 2.0, 3.0],
+        **{"1 head": [1.5, 2.5, 3.51], "dropout 0": [0.5, 1.5, 2.49], "8 heads": [1.5, 1.5, 3.0]},
+        learned_positions=[1.5, 2.5, 3.51],
+    )
+    verdicts = table3.compared(rows)
+    assert {name: loss for name, (loss, _) in verdicts.items()} == {
+        "1 head": "same direction",  # worse here and in the paper
+        "dropout 0": "other direction",
+        "8 heads": "undecided",
+        "learned positions": "the paper has none",
+    }
+    assert {exact for _, exact in verdicts.values()} == {"undecided"}
+
+
+def test_every_variation_is_a_model_and_changes_one_thing():
+    for name, variation in table3.VARIATIONS.items():
+        changes = {**variation.changes}
+        few = changes.pop("few", False)
+        assert few == name.startswith("few")
+        assert len(changes) == (0 if name.endswith("base") else 1)
+        changes.pop("smoothing", None)
+        table3.TransformerConfig(9, **{**table3.BASE, **changes})
+
+
+def test_the_transformer_is_compared_with_the_lstm_by_seed():
+    models = [
+        {"model": model, "data": "4", "time": 16, "dropout": 0.0, "seed": seed, "exact": exact, "f1": exact}
+        for model, scores in ((table4.LSTM, (0.5, 0.7, 0.9)), (table4.TRANSFORMER, (0.6, 0.79, 1.0)))
+        for seed, exact in enumerate(scores)
+    ]
+    (cell,) = table4.differences({"models": models})
+    assert cell["mean"] == pytest.approx(0.29 / 3)
+    assert cell["half"] < cell["mean"]
+    first, best = table4.findings({"models": models})
+    assert first.startswith("data 4, time 16: the Transformer is ahead by 0.097 ± ")
+    assert best == "The best exact match is 1.000: Transformer, time 16."
