@@ -179,8 +179,13 @@ def plot_attention(
     save_figure(figure, path)
 
 
-def plot_samples(samples: Sequence[Any], path: str | PathLike[str], title: str) -> None:
-    """Draw a panel for each of the `samples` (weights (T, S), queries, keys), with the names of `plot_attention`."""
+def plot_samples(
+    samples: Sequence[Any],
+    path: str | PathLike[str],
+    title: str,
+    names: tuple[str, str, str] = ("attention weight", "token attended to", "token to be written"),
+) -> None:
+    """Draw a panel for each of the `samples` (weights (T, S), queries, keys); `names` are of weight, key and query."""
     rows, columns = _grid(len(samples), per_row=2)
     tall, wide = (max(len(each[side]) for each in samples) for side in (1, 2))
     cell = min(0.165, 6.0 / max(tall, wide))  # all lengths are in inches
@@ -191,9 +196,9 @@ def plot_samples(samples: Sequence[Any], path: str | PathLike[str], title: str) 
         image = _draw_weights(axis, weights, [*map(shorten, queries)], [*map(shorten, keys)], own_cell)
     for axis in axes.flat[len(samples) :]:
         axis.set_visible(False)
-    figure.colorbar(image, ax=axes, label="attention weight", shrink=min(1.0, 2.0 / height))
-    figure.supxlabel("token attended to", fontsize=9)
-    figure.supylabel("token to be written", fontsize=9)
+    figure.colorbar(image, ax=axes, label=names[0], shrink=min(1.0, 2.0 / height))
+    figure.supxlabel(names[1], fontsize=9)
+    figure.supylabel(names[2], fontsize=9)
     figure.suptitle(wrap(title, width))
     save_figure(figure, path)
 

@@ -57,6 +57,22 @@ def test_the_table_of_fine_tuning_is_written_by_its_script(load, monkeypatch):
     script.main(["--rate", "0.1"])
 
 
+def test_the_table_of_classification_is_written_by_its_script(load, monkeypatch):
+    script = load("record_classification")
+    small = {"SEEDS": (0, 1), "STEPS": {30: 1, 60: 1, 90: 1}, "HIDDEN": 1, "BATCH": 2, "HIDDEN_BATCH": 2}
+    for name, value in small.items():
+        monkeypatch.setattr(script, name, value)
+    train, held_out = script.load_labelled()
+    monkeypatch.setattr(script, "load_labelled", lambda: (train[:100], held_out[::20]))
+    monkeypatch.setattr(script, "load_python_topics", lambda: script.split_text("To be or not to be. " * 200))
+    monkeypatch.setattr(script, "docstrings", lambda: train[:200])
+    assert script.main() == 0
+    made, kept = (record["tables"][0] for record in (json.loads(script.RECORD.read_text("utf-8")), committed(script)))
+    assert len(made["columns"]) == len(kept["columns"])
+    assert [line[0] for line in made["cells"]] == [line[0] for line in kept["cells"]]
+    assert [bool(line[-1]) for line in made["cells"]] == [bool(line[-1]) for line in kept["cells"]]
+
+
 def test_both_scripts_of_preferences_run_and_their_tables_and_figure_are_made(load, monkeypatch, tmp_path, capsys):
     script, figures = load("record_preferences"), []
     one_digit = {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 10"}

@@ -2,8 +2,8 @@
 
 Reading order: `task` (what a training loop expects), `tasks` (five toy tasks), `prompted` (the same for a decoder-only
 model), `parsing` (expressions and their trees), `text` (language modelling), `masked` (masked language modelling),
-`pairs` (a file of sentence pairs), `bible` (pairs from the Bible), `translation` (pairs as batches) and `by_length`
-(parts of a batch with less padding).
+`pairs` (a file of sentence pairs), `bible` (pairs from the Bible), `translation` (pairs as batches), `labelled`
+(sentences with labels) and `by_length` (parts of a batch with less padding).
 """
 
 from minitransformer.data.bible import load_bible

@@ -63,7 +63,7 @@ def place(pair: Pair) -> float:
     return int(hashlib.sha256(pair[0].encode()).hexdigest()[:8], 16) / 2**32
 
 
-def read_pairs(path: str | os.PathLike) -> list[Pair]:
+def read_pairs(path: str | os.PathLike, labelled: str | None = None) -> list[Pair]:
     """The pairs in a file with one pair in each line: a sentence, a tab, its translation -> in the file's order.
 
     Columns after the second are ignored, as in the pairs for Anki, where the third names the authors. Tatoeba's own
@@ -71,17 +71,19 @@ def read_pairs(path: str | os.PathLike) -> list[Pair]:
     `read_text`. Empty lines and repeated pairs are left out. Quotes have no special meaning. Characters are composed
     (Unicode's NFC), so that "ä" is the same however it was typed, and white space becomes single spaces. Raises
     ValueError, naming the path and the line, for a line without two sentences, and the errors of `read_text`.
+    `labelled`, what a line should be, is for a sentence and its label: then there are no other columns.
     """
     pairs: dict[Pair, None] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):  # splitlines would also split at U+2028
         if not line.strip():
             continue
         columns = line.split("\t")
-        if len(columns) == 4 and columns[0].isdecimal() and columns[2].isdecimal():
+        if labelled is None and len(columns) == 4 and columns[0].isdecimal() and columns[2].isdecimal():
             columns = columns[1::2]
         source, target = map(tidy, (*columns, "")[:2])
-        if not source or not target:
-            raise ValueError(f"{path}, line {number}: a sentence, a tab and its translation were expected")
+        if not source or not target or (labelled and len(columns) > 2):
+            expected = labelled or "a sentence, a tab and its translation were expected"
+            raise ValueError(f"{path}, line {number}: {expected}")
         pairs[source, target] = None
     return list(pairs)
 

@@ -1,6 +1,7 @@
 """Recipes: one file for each training task, with its data, model, schedule, evaluation and figures."""
 
 from minitransformer.checks import check_choice
+from minitransformer.recipes.classify import ClassifyRecipe
 from minitransformer.recipes.parsing import PARSING
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.recipes.text import WRITING_RECIPES, MaskedRecipe
@@ -8,7 +9,8 @@ from minitransformer.recipes.toy import TOY_RECIPES
 from minitransformer.recipes.translation import TranslationRecipe
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (*TOY_RECIPES, PARSING, *WRITING_RECIPES, MaskedRecipe(), TranslationRecipe())
+    recipe.name: recipe
+    for recipe in (*TOY_RECIPES, PARSING, *WRITING_RECIPES, MaskedRecipe(), ClassifyRecipe(), TranslationRecipe())
 }
 
 

@@ -52,6 +52,7 @@ OUTPUTS = (
     "loss.png",
     "attention.png",
     "bleu.png",
+    "confusion.png",
     "sample.txt",
     "translations.tsv",
 )  # of a finished run, besides its model

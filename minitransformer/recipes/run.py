@@ -216,7 +216,7 @@ class Run:
         if asked:
             say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
-        old = saved.model if saved else start.copy(config) if start else None
+        old = saved.model if saved else start.copy(model_class, config, options.seed) if start else None
         self.model: Any = old or model_class(config, seed=options.seed)
         self.evaluations: list[Any] = saved.about.get("evaluations", []) if saved else []
         self.run_id: str = saved.about.get("run", "none") if saved else secrets.token_hex(8)

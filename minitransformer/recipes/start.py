@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minitransformer.models import TransformerConfig
 from minitransformer.recipes.options import option_name
 from minitransformer.recipes.recipe import Recipe
@@ -62,15 +64,18 @@ class Start(NamedTuple):
 
     def config(self, model_class: Any, dropout: float) -> Any:
         """The model's configuration with another rate of dropout. ValueError unless it is a `model_class`."""
-        if type(self.model) is not model_class:
-            old = type(self.model).__name__
-            raise ValueError(f"{self.path} is a {old}, and this task trains a {model_class.__name__}")
+        wanted, old = getattr(model_class, "func", model_class), type(self.model)
+        if old is not wanted:
+            raise ValueError(f"{self.path} is a {old.__name__}, and this task trains a {wanted.__name__}")
         return dataclasses.replace(self.model.config, dropout=dropout)
 
-    def copy(self, config: Any) -> Any:
-        """A model of this `config` with a copy of the weights."""
-        old: Any = self.model
-        dtype = old.parameters()[0].data.dtype
-        model = type(old)(config, **getattr(old, "options", {}), seed=None, dtype=dtype)
-        model.load_state_dict(old.state_dict())
+    def copy(self, model_class: Any, config: Any, seed: int) -> Any:
+        """A model of this `config` with a copy of the weights, and a new head if the older one is for other targets."""
+        old, dtype = self.model.state_dict(), self.model.parameters()[0].data.dtype
+        model = model_class(config, seed=seed, dtype=dtype)
+        state = model.state_dict()
+        for name, array in state.items():
+            if not name.startswith("head.") or np.shape(old.get(name)) == array.shape:
+                state[name] = old[name]
+        model.load_state_dict(state)
         return model

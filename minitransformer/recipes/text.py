@@ -112,9 +112,13 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> Any:
         """Windows of the text, of new tokens if there is no `tokenizer`."""
         corpus = self.corpus(options.text)
+        return TextTask(corpus, self.tokens(options, corpus, tokenizer), options.length)
+
+    def tokens(self, options: TextOptions, corpus: Corpus, tokenizer: Tokenizer | None) -> Tokenizer:
+        """`tokenizer`, or a new one of the `corpus`. Raises ValueError if that of an older model lacks characters."""
         if options.from_ is not None and isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
             check_known(options.from_, tokenizer, "".join(corpus))
-        return TextTask(corpus, tokenizer or make_tokenizer(options, corpus), options.length)
+        return tokenizer or make_tokenizer(options, corpus)
 
     def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
         """Windows of the text, of the tokens that the run has had so far."""
@@ -144,13 +148,17 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
         def evaluate(step: int, history: History) -> None:
             bits = mean_loss(model, windows, options.micro_batch_size) / math.log(2)
-            bits *= tokens_per_character(data.tokenizer, windows)
+            bits *= self.per_unit(data, windows)
             evaluations.append([step, bits])
             tqdm.write(f"\nstep {step:,}: {bits:.3f} bits per {self.unit}")
             if math.isfinite(bits):
                 self.show(options, model, data)
 
         return evaluate, self.eval_interval(options)
+
+    def per_unit(self, data: Windows, batches: Iterable[TextBatch]) -> float:
+        """The targets of `batches` in a unit."""
+        return tokens_per_character(data.tokenizer, batches)
 
     def show(self, options: TextOptions, model: Model, data: Windows) -> None:
         """Print a sample of the model's output. The base class prints nothing."""
@@ -169,7 +177,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         path = folder / "loss.png"
         steps, bits = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
         windows = trained.data.batch(np.random.default_rng(0), WINDOWS)
-        per_unit = tokens_per_character(trained.data.tokenizer, [windows])
+        per_unit = self.per_unit(trained.data, [windows])
         plot_text_training(trained.history, steps, bits, path, self.name, self.unit, per_unit=per_unit)
         return [path]
 

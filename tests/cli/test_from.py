@@ -50,7 +50,7 @@ def test_the_folder_is_named_after_both_and_resumes_without_the_older_run(capsys
     arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old", "--batch-size", 8, "--threads", 1)
     out = run(capsys, *arguments, "--steps", 4, "--warmup", 1).out
     assert "--peak 0.001: " in out
-    name = "runs/text-new-from-old-batch-size-8-steps-4-warmup-1"
+    name = "runs/text-new-from-old-steps-4-warmup-1"
     with open(f"{name}/config.json", encoding="utf8") as file:
         options = json.load(file)["options"]
     assert (options["from_"], options["d_model"], options["peak"]) == ("runs/text-old", 16, 1e-3)

@@ -55,6 +55,7 @@ OTHER = {  # another value of every option that changes what is learned
 }
 OTHER_OF = {
     "translation": {"text": "other.tsv", "model": "lstm"},
+    "classify": {"text": "relabelled.tsv", "length": 3},
     "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
 }
 SHOWN_ELSEWHERE = ("minutes", "source", "target", "from_")  # in test_translation.py and tests/cli/test_from.py
@@ -72,6 +73,16 @@ def texts(tmp_path, monkeypatch):
     for name, step in (("pairs.tsv", 1), ("other.tsv", -1)):
         lines = [f"a{one}\tb{other}\n" for one, other in zip(words, words[::step], strict=True)]
         (tmp_path / name).write_text("".join(lines), encoding="utf8")
+    for name, count in (("labelled.tsv", 2), ("relabelled.tsv", 3)):
+        lines = [f"{word}\t{i % count}\n" for i, word in enumerate(words)]
+        (tmp_path / name).write_text("".join(lines), encoding="utf8")
+
+
+def small(task):
+    """The options of a short training."""
+    if task in ("translation", "classify"):
+        return SMALL_TRANSLATION if task == "translation" else {**SMALL_TEXT, "text": "labelled.tsv"}
+    return SMALL_TEXT if hasattr(RECIPES[task].defaults, "text") else SMALL
 
 
 def learned(recipe, options):
@@ -91,8 +102,7 @@ def test_option_of_a_task_changes_what_it_learns(task, monkeypatch):
     monkeypatch.setattr(
         "minitransformer.recipes.toy.own_layers", lambda *given: used.append("mine") or contextlib.nullcontext()
     )
-    small = SMALL_TRANSLATION if task == "translation" else SMALL_TEXT if hasattr(recipe.defaults, "text") else SMALL
-    defaults = dataclasses.replace(recipe.defaults, **small)
+    defaults = dataclasses.replace(recipe.defaults, **small(task))
     expected = learned(recipe, defaults)
     assert learned(recipe, defaults) == expected
     for field in dataclasses.fields(defaults):
@@ -117,7 +127,8 @@ def test_option_of_other_tasks_is_refused_and_they_are_named(task, capsys, tmp_p
         others = ", ".join(other for other, recipe in RECIPES.items() if hasattr(recipe.defaults, name))
         refused = f"train: {task} has no option {option_name(name)}; tasks with this option: {others}\n"
         assert_refused(run(capsys, "train", task, option_name(name), *value), refused)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.txt", "other.tsv", "other.txt", "pairs.tsv"]
+    files = ["labelled.tsv", "my.txt", "other.tsv", "other.txt", "pairs.tsv", "relabelled.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
 
 
 def test_options_that_do_not_change_what_is_learned_are_these():

@@ -114,6 +114,8 @@ OPTIONS = [
     command("train on text", "a learning rate of 0", *TEXT, "--peak", 0),
     command("train on text", "a learning rate below 0", *TEXT, "--peak", -1),
     command("train on text", "a learning rate of nan", *TEXT, "--peak", "nan"),
+    command("train classify", "a line without a label", "train", "classify", "--text", "no_tab.tsv"),
+    command("train classify", "one sentence of each label", "train", "classify", "--text", "pairs.tsv"),
     command("train --from", "a model that is missing", *FROM, "missing"),
     command("train --from", "a model without a tokenizer", *FROM, "mute.safetensors"),
     command("train --from", "a model of another kind", *FROM, "translator.safetensors"),

@@ -1,0 +1,98 @@
+"""The recipe for classification: a BERT that says which label a sentence has."""
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.data import Corpus
+from minitransformer.data.labelled import HELD_OUT_SHARE, LabelledTask, load_labelled
+from minitransformer.decoding.classify import AT_A_TIME
+from minitransformer.models import BERT, TransformerConfig, bert_config
+from minitransformer.recipes.recipe import Trained
+from minitransformer.recipes.text import TextOptions, TextRecipe
+from minitransformer.system.progress import tqdm
+from minitransformer.tokenizers import Tokenizer
+
+READS, LEAST, MOST = 15, 300, 3000  # a sentence is read so many times, if that takes so many steps
+SHOWN = 20  # labels in the closing table, the commonest
+
+
+class ClassifyRecipe(TextRecipe[Any, BERT]):
+    """A BERT with the pooled head, on sentences with labels."""
+
+    name, own_text, unit = "classify", "docstrings of Python's library", "sentence"
+    help = "a BERT that says which label a sentence has: one of yours, or a package of Python"
+    defaults = dataclasses.replace(TextRecipe.defaults, batch_size=16, length=64, d_model=64, num_layers=2, dropout=0.1)
+
+    def fitting(self, given: dict[str, Any]) -> tuple[TextOptions, list[str]]:
+        """Steps that fit the number of sentences."""
+        count = len(load_labelled(given.get("text"))[0])
+        batch = given.get("batch_size", self.defaults.batch_size)
+        steps = max(LEAST, min(MOST, READS * count // batch))
+        reason = f"--steps {steps}: {count:,} sentences are read about {steps * batch / count:.2g} times"
+        return dataclasses.replace(self.defaults, steps=steps), [] if {"steps", "minutes"} & given.keys() else [reason]
+
+    def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> LabelledTask:
+        """The sentences, in new tokens if there is no `tokenizer`."""
+        parts = load_labelled(options.text)
+        corpus = Corpus(*("\n".join(sentence for sentence, _ in part) for part in parts))
+        return LabelledTask(*parts, self.tokens(options, corpus, tokenizer), options.length)
+
+    def metadata(self, data: LabelledTask) -> dict[str, Any]:
+        """The tokenizer, and the labels in their order."""
+        return {**super().metadata(data), "labels": data.labels}
+
+    def model(self, options: TextOptions, data: LabelledTask) -> tuple[Any, TransformerConfig]:
+        """A BERT of as many tokens as those of `train masked`, and as many classes as labels, and one for padding."""
+        config = bert_config(data.tokenizer.vocab_size + 1, **options.sizes())
+        return partial(BERT, num_classes=len(data.labels) + 1), config
+
+    def per_unit(self, data: Any, batches: Any) -> float:
+        """A sentence has one label."""
+        return 1.0
+
+    def describe(self, options: TextOptions, model: BERT, data: LabelledTask) -> str:
+        """The sentences, and the model."""
+        count, held_out = len(data.train.ids), len(data.held_out.ids)
+        return (
+            f"{self.name}: {options.text or self.own_text}; {count:,} sentences to learn from, {held_out:,} held out "
+            f"({HELD_OUT_SHARE:.0%} of each of {len(data.labels)} labels); {data.tokenizer.vocab_size:,} tokens, "
+            f"{model.num_parameters():,} parameters, {options.steps:,} steps"
+        )
+
+    def show(self, options: TextOptions, model: BERT, data: LabelledTask) -> None:
+        """The accuracy."""
+        tqdm.write(f"{self.evaluate(options, model, data)[0]['accuracy']:.1%} of all held-out sentences are right")
+
+    def evaluate(self, options: TextOptions, model: BERT, data: LabelledTask) -> tuple[dict[str, Any], np.ndarray]:
+        """The accuracy, and how often each label (row) was taken for each (column)."""
+        targets, K = data.held_out.targets - 1, len(data.labels)
+        logits = [to_host(model(*batch.inputs)) for batch in data.held_out_batches(AT_A_TIME)]
+        guesses = np.concatenate(logits)[:, 1:].argmax(axis=1)
+        counts = np.bincount(targets * K + guesses, minlength=K * K).reshape(K, K)
+        accuracy, commonest = counts.trace() / len(targets), counts.sum(axis=1).max() / len(targets)
+        return {"accuracy": accuracy, "commonest": commonest, "held_out": len(targets)}, counts
+
+    def report(self, trained: Trained[TextOptions, LabelledTask, BERT]) -> list[str]:
+        """The accuracy, and what each label was taken for."""
+        result, counts, labels = trained.result, trained.evaluated, trained.data.labels
+        lines = [f"{'label':<20} {'held out':>8}  right  most often taken for"]
+        for label, row in sorted(zip(labels, counts, strict=True), key=lambda each: -each[1].sum())[:SHOWN]:
+            taken = ", ".join(f"{labels[k]} {row[k]}" for k in np.argsort(-row)[:4] if row[k] and labels[k] != label)
+            lines.append(f"{label[:20]:<20} {row.sum():>8,} {row[labels.index(label)] / row.sum():>6.1%}  {taken}")
+        always = f"{'always the commonest label':<26} {result['commonest']:.1%}"
+        return [*lines, "", f"{'right, of those held out':<26} {result['accuracy']:.1%}", always]
+
+    def draw(self, trained: Trained[TextOptions, LabelledTask, BERT], folder: Path) -> list[Path]:
+        """The loss, and which label was taken for which."""
+        from minitransformer.plotting import plot_samples
+
+        counts, labels, path = trained.evaluated, trained.data.labels, folder / "confusion.png"
+        title = f"{self.name}: {trained.result['accuracy']:.1%} of the held-out sentences are right"
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        plot_samples([(shares, labels, labels)], path, title, ("share", "label chosen", "label of the sentence"))
+        return [*super().draw(trained, folder), path]
