@@ -6,6 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
+from minitransformer.models import GPT, gpt_config
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.start import Start
+from minitransformer.tokenizers import BytePairTokenizer
 from minitransformer.training import load_checkpoint
 from tests.cli.run import assert_refused, run
 from tests.cli.test_huggingface_text import folder  # noqa: F401
@@ -56,6 +60,16 @@ def test_the_folder_is_named_after_both_and_resumes_without_the_older_run(capsys
     assert (options["from_"], options["d_model"], options["peak"]) == ("runs/text-old", 16, 1e-3)
     shutil.rmtree("runs/text-old")
     assert run(capsys, "train", "--resume", name, "--steps", 6).status == 0
+
+
+@pytest.mark.parametrize(("d_model", "peak"), [(16, 1e-3), (128, 1e-3), (384, 3.3e-4), (768, 1.7e-4)])
+def test_wider_models_start_with_a_lower_peak_unless_one_is_given(d_model, peak):
+    model = GPT(gpt_config(300, d_model=d_model, num_heads=2, d_ff=8, num_layers=1, max_len=9), seed=None)
+    start = Start("old", model, BytePairTokenizer())
+    defaults, reasons = start.fitting(RECIPES["text"], {"text": "old.txt"})
+    assert defaults.peak == peak
+    assert reasons[-1].startswith(f"--peak {peak}: 0.001 up to a d_model of 128, ")
+    assert "--peak" not in str(start.fitting(RECIPES["text"], {"text": "old.txt", "peak": 0.1})[1])
 
 
 def test_translation_starts_from_a_translator(capsys):
