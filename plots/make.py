@@ -55,6 +55,7 @@ FIGURES = {
             "compare_attention.png": "attention-kinds",
             "compare_sharpness.png": "sharpness",
             "lengths.png": "lengths --steps 2000",
+            "compare_table3.png": "table3 --seeds 4",
             "compare_table4.png": "table4 --longer 64",
             **{
                 f"compare_{name.replace('-', '_')}.png": name

@@ -236,5 +236,5 @@ class ParsingTask(ToyTask):
             return [*draw_tree(found), "right"]
         columns = ["the model", *draw_tree(found)], ["ast", *draw_tree([true])]
         width = max(map(len, columns[0])) + 4
-        lines = [f"{ours:<{width}}{theirs}" for ours, theirs in itertools.zip_longest(*columns, fillvalue="")]
+        lines = [f"{ours:<{width}}{theirs}".rstrip() for ours, theirs in itertools.zip_longest(*columns, fillvalue="")]
         return [*lines, "WRONG"]

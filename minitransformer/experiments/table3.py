@@ -100,7 +100,8 @@ def train_and_test(name: str, seed: int, steps: int, tested: int) -> dict[str, A
         ParsingTask(examples),
         Transformer(TransformerConfig(len(VOCABULARY), **{**BASE, **changes}), seed=seed),
     )
-    trained = train_steps(model, task, steps, seed, PEAK, smoothing)
+    peak = PEAK * (BASE["d_model"] / model.config.d_model) ** 0.5  # as in the paper's schedule
+    trained = train_steps(model, task, steps, seed, peak, smoothing)
     scores, _ = score(model, task, tested)
     about = {"variation": name, "seed": seed, "parameters": model.num_parameters(), "examples": examples}
     return {**about, **trained, **scores}
