@@ -19,6 +19,6 @@ them measure with is in `measuring/`. Only this room knows PyTorch.
 # in the order of the list; a dash stands for an underscore in the file's name
 EXPERIMENTS = (
     *("speed", "step-growth", "recurrent", "decoding", "attention-cost", "processes", "communication", "device"),
-    *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "table3", "table4"),
+    *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "heads", "table3", "table4"),
     *("attention-kinds", "lengths", "curves", "sharpness"),
 )

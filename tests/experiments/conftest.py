@@ -15,6 +15,7 @@ from minitransformer.experiments import (
     decoding,
     device,
     gradient_reach,
+    heads,
     lengths,
     one_vector,
     processes,
@@ -30,7 +31,7 @@ from minitransformer.experiments import (
 from minitransformer.experiments.measuring import equal_terms, paired, timing
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.recipes import get_recipe
-from minitransformer.tokenizers import CharacterTokenizer
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer
 from tests.data.library import small_library
 
 NOUNS = (("Hund", "dog"), ("König", "king"), ("Vogel", "bird"), ("Baum", "tree"))
@@ -132,6 +133,10 @@ def small_data(monkeypatch, tmp_path):
     corpus = PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:])
     monkeypatch.setattr("minitransformer.recipes.translation.load_bible", lambda source, target: corpus)
     monkeypatch.setattr(translation, "database_path", lambda: None)
+    sources = [f"Der {noun} ist hier, und er {verb} dort." for noun, _ in NOUNS for verb in ("schläft", "isst", "ist")]
+    tokenizer = BytePairTokenizer.train(" ".join(sources), 300)
+    model = Transformer(TransformerConfig(tokenizer.vocab_size, 12, 3, 20, 2, dropout=0.0), seed=1)
+    monkeypatch.setattr(heads, "open_run", lambda run: (model, tokenizer, sources))
     recipe = get_recipe("translation")
     sizes = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
     monkeypatch.setattr(recipe, "defaults", type(recipe.defaults)(**sizes))
