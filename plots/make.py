@@ -87,7 +87,7 @@ FIGURES = {
         "runs/plots/reverse-model-lstm-attention/attention.png",
     ),
     "train_shakespeare_loss.png": Source(
-        "train shakespeare --tokenizer characters --batch-size 32 --steps 2400 --dropout 0 --name plays --overwrite",
+        "train shakespeare --name plays --overwrite",
         "runs/plays/loss.png",
     ),
     **{

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import itertools
 import math
@@ -115,8 +116,14 @@ class Parser(argparse.ArgumentParser):
             setattr(namespace, lists[-1], [*getattr(namespace, lists[-1]), *unknown])
             unknown = []
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self.guess(*unknown)}")
         return namespace, unknown
+
+    def guess(self, word: str, *others: str) -> str:
+        """The end of a message about unknown words: the option that is meant, if one is like the first, or --text."""
+        name, value = (word, others) if is_option(word) else ("--text", (word, *others))
+        close = difflib.get_close_matches(name, self._option_string_actions, 1, cutoff=0.8)
+        return f"; did you mean {' '.join((*close, *value))}?" if close else ""
 
     def check_options(self, words: Sequence[str]) -> None:
         """Raise ValueError for an option that is refused, before any subcommand.

@@ -3,11 +3,10 @@
 import argparse
 import math
 
-from minitransformer.cli.generate import encode
 from minitransformer.evaluation import strided_windows, windowed_loss
 from minitransformer.models import GPT
 from minitransformer.recipes.run import to_json_line
-from minitransformer.recipes.saved import open_model
+from minitransformer.recipes.saved import check_known, open_model
 from minitransformer.system.files import read_text
 from minitransformer.system.progress import tqdm
 
@@ -46,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
     stride = max(2, model.config.max_len // 2) if arguments.stride is None else arguments.stride
     text = read_text(arguments.text)
-    ids = encode(tokenizer, text, "the text")
+    check_known(tokenizer, text, "the text")
+    ids = tokenizer.encode(text)
     windows = strided_windows(len(ids), model.config.max_len, stride)
     with tqdm(windows, unit="window", disable=None) as progress:
         nats = windowed_loss(model, ids, progress)
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"{'bits per character':<20} {bits:.4f}",
         sep="\n",
     )
-    result = {"characters": len(text), "tokens": len(ids), "windows": len(windows), "nats": nats}
     if arguments.json:
-        print(to_json_line({**result, "perplexity": perplexity, "bits_per_character": bits}))
+        sizes = {"characters": len(text), "tokens": len(ids), "windows": len(windows), "nats": nats}
+        print(to_json_line({**sizes, "perplexity": perplexity, "bits_per_character": bits}))
     return 0

@@ -18,9 +18,10 @@ from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
-from minitransformer.recipes.saved import load_model
+from minitransformer.recipes.options import option_name
+from minitransformer.recipes.saved import check_known, load_model
 from minitransformer.system.terminal import advanced_options
-from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
+from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
 Give a prompt to a model that `minitransformer train` has saved. A model of a toy task answers, a language model
@@ -40,7 +41,7 @@ Without --prompt, it asks for prompts until you press Ctrl-D, or reads one promp
   minitransformer generate runs/reverse < words.txt
 """
 LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy", "attention")
-LENGTH, GUESSES = 400, 5  # defaults
+LENGTH, GUESSES, DRAWN = 400, 5, {"temperature": TEMPERATURE, "top_p": TOP_P}  # defaults
 BEFORE, AFTER = 8, 3  # tokens shown around one that a head looks at
 MASK = "[MASK]"
 SLACK = 2  # tokens beyond the longest right answer: eos, and one more
@@ -145,7 +146,7 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
         start = prompt.replace("\\n", "\n") or "\n"
-        encode(model.tokenizer, start)  # says which characters are unknown
+        check_known(model.tokenizer, start, "the prompt")
         log_probs: list[float] = []
 
         def texts() -> Iterator[str]:
@@ -200,7 +201,9 @@ def masked_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace
         )
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
-        first, *others = (encode(tokenizer, part) for part in prompt.replace("\\n", "\n").split(MASK))
+        parts = prompt.replace("\\n", "\n").split(MASK)
+        check_known(tokenizer, "".join(parts), "the prompt")
+        first, *others = map(tokenizer.encode, parts)
         if not others:
             raise ValueError(f"the prompt has no mask: write {MASK} for each token that is to be filled in")
         ids = np.concatenate([first, *(np.append(mask_id, part) for part in others)])
@@ -226,34 +229,18 @@ def refuse_options(arguments: argparse.Namespace, names: Iterable[str], kind: st
     """ValueError for the first option of `names` that was given."""
     for name in names:
         if getattr(arguments, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} is for language models, and {arguments.run} is a model {kind}")
+            raise ValueError(f"{option_name(name)} is for language models, and {arguments.run} is a model {kind}")
 
 
 def choose_tokens(arguments: argparse.Namespace) -> Greedy | Sampling:
     """How to choose the next token. Raises ValueError, naming the option, for options that make no sense."""
-    temperature, top_k, top_p = arguments.temperature, arguments.top_k, arguments.top_p
-    if arguments.greedy:
-        for option, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p)):
-            if value is not None:
-                raise ValueError(f"{option} and --greedy exclude each other")
-        return Greedy()
-    temperature = TEMPERATURE if temperature is None else temperature
-    top_p = TOP_P if top_p is None else top_p
-    if not temperature > 0:
-        raise ValueError(f"--temperature must be greater than 0, got {temperature}")
-    if top_k is not None:
-        check_integer("--top-k", top_k, least=1)
-    if not 0 < top_p <= 1:
-        raise ValueError(f"--top-p must be greater than 0 and at most 1, got {top_p}")
-    return Sampling(np.random.default_rng(arguments.seed), temperature, top_k, top_p)
-
-
-def encode(tokenizer: Tokenizer, text: str, name: str = "the prompt") -> np.ndarray:
-    """The ids of a prompt, or of a part of it. Raises ValueError, which names the characters that are unknown."""
-    if isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
-        unknown = dict.fromkeys(character for character in text if character not in tokenizer.characters)
-        if unknown:
-            names = ", ".join(map(repr, unknown))
-            raise ValueError(f"{name} has characters that the training text did not have: {names}")
-    return tokenizer.encode(text)
+    given = {name: getattr(arguments, name) for name in ("temperature", "top_k", "top_p")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if arguments.greedy and given:
+        raise ValueError(f"{option_name(next(iter(given)))} and --greedy exclude each other")
+    try:
+        sampling = Sampling(np.random.default_rng(arguments.seed), **{**DRAWN, **given})
+    except ValueError as error:  # it begins with the name
+        name, rest = str(error).split(" ", 1)
+        raise ValueError(f"{option_name(name)} {rest}") from error
+    return Greedy() if arguments.greedy else sampling

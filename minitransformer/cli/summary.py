@@ -6,8 +6,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from minitransformer.checks import check_integer
 from minitransformer.data import get_task
 from minitransformer.inspection import (
     count_parameters,
@@ -28,6 +30,8 @@ from minitransformer.models import (
     gpt_config,
     named_config,
 )
+from minitransformer.recipes import RECIPES
+from minitransformer.recipes.folder import RunFolder
 from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option, option_name
 from minitransformer.recipes.saved import load_model
 from minitransformer.system.terminal import advanced_options, blamed_for_memory, wrap
@@ -85,29 +89,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for field in dataclasses.fields(TrainOptions):
         if field.name in ATTENTION_OPTIONS:
             add_option(group, field, field.default)
-    group.add_argument(
-        "--batch-size", type=int, default=32, metavar="B", help="batch size for --activations and --flops (default 32)"
-    )
-    group.add_argument(
-        "--source-length",
-        type=int,
-        default=64,
-        metavar="S",
-        help="source length for --activations and --flops (default 64)",
-    )
-    group.add_argument(
-        "--target-length",
-        type=int,
-        default=64,
-        metavar="T",
-        help="target length for --activations and --flops (default 64)",
-    )
+    for name, default, letter in (("batch size", 32, "B"), ("source length", 64, "S"), ("target length", 64, "T")):
+        help = f"{name} for --activations and --flops (default {default})"
+        group.add_argument(option_name(name.replace(" ", "_")), type=int, default=default, metavar=letter, help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    if arguments.vocab_size is not None and arguments.vocab_size < 1:
-        raise ValueError(f"--vocab-size must be at least 1, got {arguments.vocab_size}")
+    if arguments.vocab_size is not None:
+        check_integer("--vocab-size", arguments.vocab_size, least=1)
     given = {name: value for name, value in vars(arguments).items() if name in ATTENTION_OPTIONS}
     if arguments.config not in config_names():
         return show_model(*open_model(arguments, given), arguments)
@@ -116,8 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.activations or arguments.flops:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
         for name, value in sizes.items():
-            if value < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+            check_integer(option_name(name), value, least=1)
         return (show_activations if arguments.activations else show_flops)(config, sizes, arguments)
     with blamed_for_memory(f"--vocab-size {vocab_size:,}"):
         model = Transformer(config, seed=None)
@@ -142,7 +131,10 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
     model: Any = KINDS[name]() if name in KINDS else load_huggingface(name) if is_huggingface_folder(name) else None
     if model is None:
         model, facts = load_model(name, "reverse")
-    saved = {key: facts[key] for key in ("task", "seed", "steps") if key in facts}
+    saved: dict[str, Any] = {key: facts[key] for key in ("task", "seed", "steps") if key in facts}
+    data = RunFolder(Path(name)).read_config().get("data")
+    if isinstance(data, dict):
+        saved["text"] = data.get("text") or getattr(RECIPES.get(facts.get("task", "")), "own_text", None) or None
     options = {**saved, **dataclasses.asdict(model.config), **getattr(model, "options", {})}
     listed = ", ".join(f"{key}={value}" for key, value in options.items() if value is not None)
     return model, wrap(f"{name}: {type(model).__name__}, {listed}")

@@ -74,9 +74,12 @@ def load_python_topics() -> Corpus:
 def load_text(path: str | os.PathLike) -> Corpus:
     """A text file in UTF-8; its end is held out. Every line end becomes a newline, and a byte order mark is removed.
 
-    Raises ValueError, naming the path, if the file is not text, and OSError if it is missing or cannot be read.
+    Raises ValueError, naming the path, if the file is not text or is empty, and OSError if it cannot be read.
     """
-    return split_text(read_text(path))
+    text = read_text(path)
+    if not text.strip():
+        raise ValueError(f"{path} has no text")
+    return split_text(text)
 
 
 def split_text(text: str) -> Corpus:

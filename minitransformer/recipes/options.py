@@ -93,8 +93,10 @@ class TrainOptions:
     steps: int = option(1000, "number of training steps", at_least_1, resumable=True)
     minutes: float | None = option(
         None,
-        "train for about so many minutes: as many steps as fit, by the speed that is measured first",
+        "train for so many minutes, evaluations included: after each 20th of the steps, their number is changed to "
+        "what fits, and the learning rate follows; the final test comes on top; with --resume, so many minutes more",
         check_positive,
+        resumable=True,
     )
     batch_size: int = option(64, "sequences in a batch", at_least_1)
     warmup: int = option(100, "warm-up steps of the learning rate", at_least_1, resumable=True)

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from minitransformer.data.task import EpochTask, Task
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.recipes.clock import Clock
 from minitransformer.recipes.options import (
     TrainOptions,
     at_least_1,
@@ -20,7 +21,7 @@ from minitransformer.recipes.options import (
 )
 from minitransformer.recipes.processes import adam, strategy
 from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
-from minitransformer.training.averaging import Averaging
+from minitransformer.training.averaging import AverageOfLast, Averaging
 
 MAX_LAYERS = 1000  # in each stack
 EVALUATIONS = 10  # during training, unless --eval-interval says otherwise
@@ -135,22 +136,33 @@ class Recipe(Generic[Options, Data, Model]):
         evaluations: list[Any] | None = None,
         checkpointer: Checkpointer | None = None,
         resume: tuple[dict, dict] | None = None,
+        end: float | None = None,
     ) -> History:
-        """Train `model` with this recipe's loss, optimizer, schedule and averaging.
+        """Train `model` with this recipe's loss, optimizer, schedule and averaging; until the time `end`, see Clock.
 
         It is evaluated during training if there is a list of `evaluations` to append to.
         """
         evaluate, interval = None, 1
         if evaluations is not None:
             evaluate, interval = self.evaluation_callback(options, model, data, evaluations)
+        settings, averaging = options.settings(interval), self.averaging(options)
+
+        def with_steps(steps: int) -> Callable[[int], float]:
+            settings.steps = steps
+            if isinstance(averaging, AverageOfLast):
+                averaging.steps = steps
+            if checkpointer:
+                checkpointer.about["options"]["steps"] = steps
+            return self.schedule(dataclasses.replace(options, steps=steps), model.config)
+
         return train(
             model,
             data,
             adam(options, model),
-            self.schedule(options, model.config),
+            self.schedule(options, model.config) if end is None else Clock(end, options.steps, with_steps),
             CrossEntropyLoss(options.label_smoothing),
-            options.settings(interval),
-            averaging=self.averaging(options),
+            settings,
+            averaging=averaging,
             evaluate=evaluate,
             checkpointer=checkpointer,
             resume=resume,

@@ -16,7 +16,7 @@ from minitransformer.recipes.memory import check_memory
 from minitransformer.recipes.options import TrainOptions, from_json, option_name, to_json
 from minitransformer.recipes.processes import agree, how_many, is_root, other_bits, threads_as_before
 from minitransformer.recipes.recipe import Recipe, Trained
-from minitransformer.recipes.speed import say_if_slower, steps_in
+from minitransformer.recipes.speed import fit_to_minutes, say_if_slower
 from minitransformer.recipes.start import Start
 from minitransformer.system.files import checksum, delete, named_in_errors, reason
 from minitransformer.system.process import limit_threads
@@ -24,7 +24,8 @@ from minitransformer.system.terminal import is_closed_pipe
 from minitransformer.training import Checkpointer, History, NotFiniteError, Stopped, read_run, save_checkpoint
 from minitransformer.training.checkpointer import SavedRun, newest_checkpoint, saved_steps
 
-FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False}  # not taken over when a run is resumed
+# not taken over when a run is resumed
+FOR_ONE_CALL = {"overwrite": False, "force": False, "detect_anomaly": False, "minutes": None}
 
 
 @contextlib.contextmanager
@@ -62,7 +63,8 @@ def resumed_run(path: Path, given: dict[str, Any]) -> Iterator["Run"]:
         saved = read_sound(folder, checkpoint)
         recipe, before = saved_options(checkpoint, saved)
         options = choose_options(recipe, before, given, resumed=True)
-        if checkpoint == folder.kept and folder.model.exists() and options.steps <= saved.step:
+        kept = checkpoint == folder.kept and folder.model.exists()
+        if kept and options.steps <= saved.step and options.minutes is None:
             raise ValueError(
                 f"the run in {folder} is finished after {saved.step} steps: to train it for longer, "
                 f"give more than these, with {folder.command_from(checkpoint)}"
@@ -211,8 +213,7 @@ class Run:
         read = {**source, "weights": checksum({}, start.model.state_dict())} if start else source
         options = agree(recipe.name, options, config, read, saved.step if saved else 0)
         check_memory(recipe, options, data, model_class, config, resumed=saved is not None)
-        if options.minutes is not None and not saved:
-            options = dataclasses.replace(options, steps=steps_in(options.minutes, recipe, options, data))
+        options, self.end = fit_to_minutes(recipe, options, data, saved.step if saved else 0)
         if asked:
             say_if_slower(recipe, options, config, data)
         self.recipe, self.options, self.data, self.folder, self.saved = recipe, options, data, folder, saved
@@ -238,7 +239,7 @@ class Run:
             print(recipe.describe(options, model, data) + how_many(), flush=True)
             with recipe.layers(options, lambda: type(model)(model.config, seed=options.seed), data):
                 state = self.saved.state if self.saved else None
-                history = recipe.train(options, model, data, self.evaluations, self.checkpointer, state)
+                history = recipe.train(options, model, data, self.evaluations, self.checkpointer, state, self.end)
             if not is_root():
                 return {}
             trained = self.evaluate(history)

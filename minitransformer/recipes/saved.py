@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.interop import is_huggingface_folder, load_text_model
-from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
+from minitransformer.tokenizers import CharacterTokenizer, Tokenizer, tokenizer_from_dict
 from minitransformer.training.checkpoint import load_checkpoint
 from minitransformer.training.checkpointer import saved_steps
 
@@ -45,6 +45,16 @@ def open_model(run: str, task: str) -> tuple[Any, Tokenizer | None]:
         return loaded.model, loaded.tokenizer
     model, metadata = load_model(run, task)
     return model, tokenizer_from_dict(metadata["tokenizer"]) if "tokenizer" in metadata else None
+
+
+def check_known(tokenizer: Tokenizer, text: str, name: str) -> None:
+    """ValueError if a `text`, which is called `name` there, has characters that the `tokenizer` of a model lacks."""
+    if isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
+        lacking = [repr(character) for character in dict.fromkeys(text) if character not in tokenizer.characters]
+        if lacking:
+            names = ", ".join(lacking[:10]) + (f" and {len(lacking) - 10:,} more" if lacking[10:] else "")
+            rest = "models with --tokenizer bytes or bpe know all"
+            raise ValueError(f"{name} has characters that the training text did not have: {names}; {rest}")
 
 
 def find_model(run: str, task: str) -> Path:

@@ -1,6 +1,7 @@
 """How long a step takes, measured with a model that is thrown away before the training begins."""
 
 import dataclasses
+import time
 from typing import Any
 
 from minitransformer.recipes.options import TrainOptions
@@ -8,7 +9,7 @@ from minitransformer.recipes.processes import of_root, threads_of_each
 from minitransformer.recipes.recipe import Recipe
 
 
-def seconds_of_a_step(recipe: Recipe, options: TrainOptions, data: Any, warm_up: int = 5, steps: int = 40) -> float:
+def seconds_of_a_step(recipe: Recipe, options: TrainOptions, data: Any, warm_up: int = 2, steps: int = 10) -> float:
     """The mean over some steps, without the first ones, which are slower."""
     model_class, config = recipe.model(options, data)
     model = model_class(config, seed=options.seed)
@@ -17,13 +18,15 @@ def seconds_of_a_step(recipe: Recipe, options: TrainOptions, data: Any, warm_up:
     return history.seconds / steps
 
 
-def steps_in(minutes: float, recipe: Recipe, options: TrainOptions, data: Any) -> int:
-    """The steps of `recipe` that take about so many minutes, at least 1.
-
-    The number is kept with the run, so that a resumed run has the same schedule.
-    """
-    print(f"measuring the speed for {minutes:g} minutes of training", flush=True)
-    return of_root(max(1, round(minutes * 60 / seconds_of_a_step(recipe, options, data))))
+def fit_to_minutes(recipe: Recipe, options: TrainOptions, data: Any, taken: int) -> tuple[TrainOptions, float | None]:
+    """With options.minutes: options with as many steps, besides those `taken`, as fit from now on, and when it ends."""
+    if options.minutes is None:
+        return options, None
+    end = time.perf_counter() + 60 * options.minutes
+    print(f"measuring the speed for {options.minutes:g} minutes of training", flush=True)
+    seconds = seconds_of_a_step(recipe, options, data)
+    steps = of_root(taken + max(1, round((end - time.perf_counter()) / seconds)))
+    return dataclasses.replace(options, steps=steps), end
 
 
 def say_if_slower(recipe: Recipe, options: TrainOptions, config: Any, data: Any) -> None:

@@ -1,6 +1,7 @@
 """The recipes on text: a GPT that learns to write like it, and a BERT that fills in what is hidden."""
 
 import dataclasses
+import lzma
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from minitransformer.evaluation import mean_loss
 from minitransformer.models import BERT, GPT, TransformerConfig, bert_config, gpt_config
 from minitransformer.recipes.options import at_least_1, check_rate, option, option_name
 from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
+from minitransformer.recipes.saved import check_known
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer, tokenizer_from_dict
@@ -33,11 +35,12 @@ from minitransformer.training import History, cosine
 from minitransformer.vocabulary import PAD
 
 MOST, LEAST, READS = 60_800, 9_600, 25  # a text is read so many times, if that takes so many windows
-DROPOUT, MOST_DROPOUT = ((30, 0.0), (80, 0.1)), 0.2  # the rate for a text that is read less often than this, or more
+MOST_DROPOUT = 0.2  # 200,000 characters of Python's documentation, read 25 times: 2.10 bits each, and 2.61 with 0
 PLAYS = "Shakespeare's plays"
 PYTHON = f"the documentation of Python {sys.version_info.major}.{sys.version_info.minor}"  # others have other words
 WINDOWS = 64  # of the held-out text in each evaluation, evenly spread
 OPENING = 40  # characters of a prompt from the held-out text, at most
+READ = 2_000_000  # bytes of the training text that the compressor sees: the last
 SHORT, LONG = 160, 800  # characters of a sample, during training and at its end
 
 Windows = TypeVar("Windows", TextTask, MaskedTask)
@@ -81,6 +84,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     defaults = TextOptions(batch_size=8, positions="rope")
     unit = "character"  # bits are per so many of these
+    dropout = ((12, 0.0), (20, 0.1))  # the rate for a text that is read less often than this; else MOST_DROPOUT
     load: Callable[[], Corpus] = staticmethod(load_shakespeare)  # the text of those who give none
 
     def corpus(self, text: str | None) -> Corpus:
@@ -100,7 +104,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         least, most = LEAST // asked.batch_size, MOST // asked.batch_size
         fits |= {"steps": max(1, least, min(most, round(READS * characters / a_step)))}
         reads = given.get("steps", fits["steps"]) * a_step / max(1, characters)
-        fits["dropout"] = next((rate for most, rate in DROPOUT if reads < most), MOST_DROPOUT)
+        fits["dropout"] = next((rate for most, rate in self.dropout if reads < most), MOST_DROPOUT)
         often = f"{characters:,} characters would be read about {reads:.3g} times"
         reasons = {"steps": often, "dropout": often}
         reasons["vocab_size"] = "the bytes, and as many byte pairs as the square root of the characters"
@@ -116,8 +120,8 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     def tokens(self, options: TextOptions, corpus: Corpus, tokenizer: Tokenizer | None) -> Tokenizer:
         """`tokenizer`, or a new one of the `corpus`. Raises ValueError if that of an older model lacks characters."""
-        if options.from_ is not None and isinstance(tokenizer, CharacterTokenizer) and not tokenizer.unknown:
-            check_known(options.from_, tokenizer, "".join(corpus))
+        if tokenizer:
+            check_known(tokenizer, "".join(corpus), "the text")
         return tokenizer or make_tokenizer(options, corpus)
 
     def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
@@ -134,9 +138,10 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     def describe(self, options: TextOptions, model: Model, data: Windows) -> str:
         """The text, and the model."""
+        fewer = " (no more byte pairs occur twice)" if data.tokenizer.vocab_size < (options.vocab_size or 0) else ""
         return (
             f"{self.name}: {options.text or self.own_text}; {data.train_characters:,} characters to learn from, "
-            f"{data.held_out_characters:,} held out, {data.tokenizer.vocab_size:,} tokens; "
+            f"{data.held_out_characters:,} held out, {data.tokenizer.vocab_size:,} tokens{fewer}; "
             f"{model.num_parameters():,} parameters, {options.steps:,} steps"
         )
 
@@ -196,6 +201,18 @@ class WritingRecipe(TextRecipe[TextTask, GPT]):
         """A GPT."""
         return GPT, gpt_config(data.tokenizer.vocab_size, **options.sizes())
 
+    def evaluate(self, options: TextOptions, model: GPT, data: TextTask) -> tuple[dict[str, Any], Any]:
+        """What a file compressor needs for the held-out text besides."""
+        train, held_out = (data.tokenizer.decode(ids).encode("utf8", "replace") for ids in (data.train, data.held_out))
+        size = len(lzma.compress(train[-READ:] + held_out)) - len(lzma.compress(train[-READ:]))
+        numbers, evaluated = super().evaluate(options, model, data)
+        return {**numbers, "xz_bits_per_character": 8 * size / data.held_out_characters}, evaluated
+
+    def report(self, trained: Trained[TextOptions, TextTask, GPT]) -> list[str]:
+        """A yardstick besides."""
+        bits = trained.result["xz_bits_per_character"]
+        return [*super().report(trained), f"{'the same of xz, for comparison':<34} {bits:.3f}, after the training text"]
+
     def show(self, options: TextOptions, model: GPT, data: TextTask) -> None:
         """A sample."""
         tqdm.write(sample(model, data, SHORT))
@@ -217,6 +234,7 @@ class MaskedRecipe(TextRecipe[MaskedTask, BERT]):
     help = "a BERT that predicts masked characters of Shakespeare's plays, or of your own text"
     unit = "masked character"
     defaults = dataclasses.replace(TextRecipe.defaults, batch_size=32, tokenizer="characters")
+    dropout = ((30, 0.0), (80, 0.1))  # other tokens are hidden each time
 
     def data(self, options: TextOptions, tokenizer: Tokenizer | None = None) -> MaskedTask:
         """Windows of the text, with tokens masked."""
@@ -247,17 +265,6 @@ def make_tokenizer(options: TextOptions, corpus: Corpus) -> Tokenizer:
     if options.tokenizer == "bytes":
         return BytePairTokenizer()
     return BytePairTokenizer.train(corpus.train, options.vocab_size or fitting_vocab_size(len(corpus.train)))
-
-
-def check_known(start: str, tokenizer: CharacterTokenizer, text: str) -> None:
-    """ValueError if `tokenizer`, that of the model `start`, lacks characters of `text`."""
-    lacking = sorted({*text}.difference(tokenizer.characters))
-    if lacking:
-        names = ", ".join(map(repr, lacking[:10])) + (f" and {len(lacking) - 10:,} more" if lacking[10:] else "")
-        raise ValueError(
-            f"{start} does not know these characters of the text: {names}; replace them, "
-            "or train the older model with --tokenizer bytes or bpe, which know every character"
-        )
 
 
 def fitting_vocab_size(characters: int) -> int:

@@ -210,7 +210,10 @@ def read_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
         with named_in_errors(f"cannot read {path}"), safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path} is not a safetensors file, or has a dtype that NumPy lacks: {error}") from error
+        why = f"is not a safetensors file, or has a dtype that NumPy lacks: {error}"
+        if Path(path).suffix != ".safetensors":
+            why = "is not a model: give the folder of a run, such as runs/text, or its model.safetensors"
+        raise ValueError(f"{path} {why}") from error
 
 
 def read_safetensors_header(path: str | os.PathLike) -> tuple[dict[str, dict[str, Any]], int]:

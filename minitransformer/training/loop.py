@@ -75,11 +75,11 @@ def train(
     run = TrainingRun(model, data, optimizer, loss_fn or CrossEntropyLoss(), settings, averaging, strategy, resume)
     progress = tqdm(total=settings.steps, initial=run.step, unit="step", disable=None if strategy.is_root else True)
     with Postponed(to_take=checkpointer is not None) as signals, limit_threads(strategy.num_threads), progress:
-        for step in range(run.step + 1, settings.steps + 1):
+        while (step := run.step + 1) <= settings.steps:  # a schedule that follows the clock changes it
             with run.timed():
                 batch = run.batches.next()
                 optimizer.lr = schedule(step) if schedule else optimizer.lr
-                measure = step % LOG_INTERVAL == 0 or step == settings.steps
+                measure, progress.total = step % LOG_INTERVAL == 0 or step == settings.steps, settings.steps
                 measured, norm = step_with(run.gradients, optimizer, batch, settings.max_norm, measure, run.check)
                 run.log(batch, measured, norm, optimizer.lr)
             progress.update()

@@ -5,14 +5,14 @@ import dataclasses
 from minitransformer.checks import check_integer, check_number
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class TrainingSettings:
     """The numbers of a training run. Raises ValueError or TypeError, naming the field, for bad values.
 
     The loss, the optimizer with its learning rate, and the averaging are arguments of `train` of their own.
 
     Fields:
-        steps: number of optimizer steps.
+        steps: number of optimizer steps; a schedule may change it while they are taken.
         batch_size: sequences, or pairs of them, in a step.
         max_norm: the gradient is clipped to this norm.
         seed: of the batches and of dropout.

@@ -1,6 +1,7 @@
 """`train` on text, and decoder-only toy tasks, from the command line: small, but from start to end."""
 
 import json
+import lzma
 import math
 import re
 import sys
@@ -94,13 +95,13 @@ def test_what_fits_the_text_is_said_with_its_reason_stored_and_kept_when_the_run
     status, out, _ = run(capsys, "train", "--resume", "runs/text", "--steps", options["steps"] + 3)
     assert status == 0
     again = json.loads((folder / "runs/text/config.json").read_text("utf8"))["options"]
-    assert again == {**options, "steps": options["steps"] + 3, "text": str(folder / "my.txt")}
+    assert again == {**options, "steps": options["steps"] + 3, "minutes": None, "text": str(folder / "my.txt")}
     assert "would be read" not in out
 
 
 def test_dropout_grows_with_the_times_that_a_text_is_read(folder):
     rates = []
-    for steps in (1, 3000, 9000):
+    for steps in (1, 1000, 9000):
         given = {"steps": steps, "length": 16, "batch_size": 8, "tokenizer": "characters", "text": "my.txt"}
         options, (said,) = RECIPES["text"].fitting(given)
         characters = len(TEXT) - int(len(TEXT) * 0.05)
@@ -114,6 +115,25 @@ def test_a_writer_reads_eight_windows_at_a_time_and_in_larger_batches_as_much_te
     options, _ = RECIPES["text"].fitting({"text": "my.txt"})
     larger, _ = RECIPES["text"].fitting({"text": "my.txt", "batch_size": 32})
     assert (options.batch_size, options.steps, larger.steps) == (8, 1200, 300)
+
+
+def test_a_compressor_that_has_read_the_same_text_is_the_yardstick_of_a_writer(capsys, folder):
+    out, result = train(capsys, "text", "--vocab-size", 10**6)
+    cut = len(TEXT) - int(len(TEXT) * 0.05)
+    sizes = [len(lzma.compress(text.encode())) for text in (TEXT[:cut], TEXT)]
+    bits = 8 * (sizes[1] - sizes[0]) / (len(TEXT) - cut)
+    assert result["xz_bits_per_character"] == pytest.approx(bits)
+    assert re.search(rf"of xz, for comparison +{bits:.3f}, after", out)
+    assert "tokens (no more byte pairs occur twice)" in out
+    assert f"text={folder / 'my.txt'}" in re.sub(r"\n", " ", run(capsys, "summary", "runs/text").out)
+
+
+def test_what_was_meant_is_guessed_and_an_empty_text_named(capsys, folder):
+    for words in (("my.txt",), ("--txt", "my.txt")):
+        assert_refused(run(capsys, "train", "text", *words), "did you mean --text my.txt?")
+    (folder / "no.txt").write_text(" \n")
+    assert_refused(run(capsys, "train", "text", "--text", "no.txt"), "no.txt has no text")
+    assert_refused(run(capsys, "generate", "my.txt"), "my.txt is not a model: give the folder of a run")
 
 
 def test_without_a_file_the_documentation_of_python_is_learnt_and_continued_from_its_own_words(capsys, folder):
