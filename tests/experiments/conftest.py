@@ -21,6 +21,7 @@ from minitransformer.experiments import (
     processes,
     recall,
     recurrent,
+    scaling_law,
     sharpness,
     step_growth,
     table1,
@@ -60,6 +61,11 @@ CONSTANTS = {
     one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2), "LONGEST": 2},
     recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
     recurrent: {"WIDTH": 3, "BATCH": 3, "LENGTH": 3},
+    scaling_law: {
+        "WIDTHS": {2e7: (8, 12, 16), 3e7: (8, 12, 16), 5e7: (8, 12, 16), 8e7: (8, 12, 20)},
+        "TUNING": ((1e7, 8, (0.004, 0.008), (4,)), (2e7, 8, (0.004, 0.008), (4,))),
+        "TESTED": 4,
+    },
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
@@ -105,7 +111,7 @@ def small(monkeypatch, tmp_path):
         for name, value in changes.items():
             of_two = set(found) == {True, False} if isinstance(found := getattr(module, name), dict) else False
             monkeypatch.setattr(module, name, dict.fromkeys((True, False), value) if of_two else value)
-    for module in (one_vector, alignment, recall, translation, lengths):
+    for module in (one_vector, alignment, recall, translation, lengths, scaling_law):
         monkeypatch.setattr(module, "train_all", lambda work, todo, *_: [work(*job) for job in todo])
     for module in (processes, communication):
         monkeypatch.setattr(module, "find_mpiexec", lambda command: "mpiexec")

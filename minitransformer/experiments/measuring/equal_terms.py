@@ -85,7 +85,7 @@ def train_for(
 
 
 def train_all(
-    work: Callable[..., dict[str, Any]], todo: Sequence[tuple[str, ...]], processes: int = 2
+    work: Callable[..., dict[str, Any]], todo: Sequence[tuple[Any, ...]], processes: int = 2
 ) -> list[dict[str, Any]]:
     """[work(*job) for job in todo], computed by several processes. An interruption ends them at once."""
     with ProcessPoolExecutor(min(processes, len(todo)), initializer=prepare_worker) as pool:
