@@ -56,6 +56,7 @@ FIGURES = {
             "compare_sharpness.png": "sharpness",
             "lengths.png": "lengths --steps 2000",
             "compare_table3.png": "table3 --seeds 4",
+            "compare_scaling_law.png": "scaling-law --predict 1.25e12",
             "compare_table4.png": "table4 --longer 64",
             "compare_heads.png": "heads --run runs/translation-steps-4000",  # `train translation --steps 4000`
             **{

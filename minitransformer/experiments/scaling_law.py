@@ -254,18 +254,15 @@ def findings(rows: Rows) -> list[str]:
     losses = grid(rows["runs"])[-1]
     lines = []
     if losses.shape[1] > 1:
-        noise = float(np.sqrt(losses.var(axis=1, ddof=1).mean()) / losses.mean())
+        noise = float(np.sqrt((losses.var(axis=1, ddof=1) / losses.mean(axis=1) ** 2).mean()))
         lines.append(f"Runs that differ in their seed alone differ by {noise:.1%} (standard deviation).")
     if rows["tuning"]:
         best: dict[float, float] = {}
         for run in rows["tuning"]:
             best[run["flops"]] = min(run["loss"], best.get(run["flops"], np.inf))
         same = {run["flops"]: run["loss"] for run in rows["tuning"] if (run["peak"], run["windows"]) == UNTUNED}
-        steep, tuned = (power([*losses], [*losses.values()])[1] for losses in (same, best))
-        lines.append(
-            f"With one learning rate and one batch for all sizes the loss seems to fall with C^{steep:.3f}, and with "
-            f"the best for each size with C^{tuned:.3f}."
-        )
+        gains = ", ".join(f"{same[C]:.3f} to {best[C]:.3f} at {C:.0e} FLOPs" for C in sorted(same))
+        lines.append(f"From a peak of {UNTUNED[0]} and {UNTUNED[1]} windows, tuning takes the loss from {gains}.")
     for row in rows["prediction"]:
         powers = (
             "{:.3f} ({:.3f} to {:.3f})".format(row["fits"][name], *row["intervals"][name])
@@ -306,12 +303,16 @@ def draw(rows: Rows, path: str | PathLike[str]) -> None:
         scale = row["fits"]["minima"] * (budgets / row["flops"]) ** row["fits"]["loss power"]
         right.plot(budgets, scale, color=GREY, linewidth=1, label="a power of C through them")
         error = np.abs(np.array(row["interval"]) - row["loss"])[:, None]
-        right.errorbar(row["flops"], row["loss"], error, fmt="s", color=COLORS[1], capsize=4, label="predicted")
+        right.errorbar(row["flops"], row["loss"], error, fmt="_", color=COLORS[1], capsize=5, label="predicted")
+        missed = row["fits"]["law"]
+        right.plot(row["flops"], missed, "v", color=GREY, label="what E + A / N^a + B / D^b says")
     if rows["tests"]:
         at, tests = ([test[key] for test in rows["tests"]] for key in ("flops", "loss"))
         right.plot(at, tests, "x", color=COLORS[2], label="measured afterwards")
     left.set(title="A valley for each budget", xlabel="parameters N", ylabel="loss (nats per character)", xscale="log")
     right.set(title="Its lowest point", xlabel="FLOPs C = 6 N D", ylabel="loss (nats per character)", xscale="log")
-    left.legend()
-    right.legend()
+    for axis, places in ((left, (3e3, 1e4, 3e4)), (right, (1e10, 1e11, 1e12))):
+        axis.set_xticks(places, [f"{place:.0e}".replace("e+0", "e").replace("e+", "e") for place in places])
+        axis.minorticks_off()
+        axis.legend()
     save_figure(figure, path)
