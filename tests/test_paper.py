@@ -11,7 +11,7 @@ from minitransformer.experiments import EXPERIMENTS
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "paper.md").read_text("utf-8")
 PLACES = sorted(set(re.findall(r"`([\w/]+\.py):([\w.]+)`", PAGE)))
-ROWS = re.findall(r"^\| ([^|]+) \|", PAGE, flags=re.MULTILINE)
+ROWS = re.findall(r"^(?:\* \*\*|\| )([^|*]+)(?:\.\*\*| \|)", PAGE, flags=re.MULTILINE)
 
 
 def names_in(path):
