@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{run} is a {type(model).__name__}: evaluate takes GPTs that were saved with a tokenizer")
     stride = max(2, model.config.max_len // 2) if arguments.stride is None else arguments.stride
     text = read_text(arguments.text)
+    if not text:
+        raise ValueError(f"{arguments.text} is empty")
     check_known(tokenizer, text, "the text")
     ids = tokenizer.encode(text)
     windows = strided_windows(len(ids), model.config.max_len, stride)

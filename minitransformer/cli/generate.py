@@ -15,6 +15,7 @@ from minitransformer.data import ToyTask, get_task, task_names
 from minitransformer.data.parsing import ParsingTask
 from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
+from minitransformer.decoding.classify import classify
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
@@ -25,7 +26,8 @@ from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
 DESCRIPTION = """\
 Give a prompt to a model that `minitransformer train` has saved. A model of a toy task answers, a language model
-continues the text, and a masked model fills in every [MASK], which is one character for models of `train masked`:
+continues the text, a masked model fills in every [MASK], which is one character for models of `train masked`, and a
+classifier says which label a sentence has:
 
   minitransformer generate runs/reverse --prompt hello
   minitransformer generate runs/addition --prompt 12+34
@@ -34,6 +36,7 @@ continues the text, and a masked model fills in every [MASK], which is one chara
   minitransformer generate runs/text --prompt "The" --attention
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
   minitransformer generate runs/masked --prompt "to be or not to [MASK]e"
+  minitransformer generate runs/classify --prompt "Return the sum of all values."
 
 Without --prompt, it asks for prompts until you press Ctrl-D, or reads one prompt from each line of its input:
 
@@ -69,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--top-k",
         type=int,
         metavar="K",
-        help=f"sample only from the K most likely tokens; of a masked model: show K guesses (default {GUESSES})",
+        help=f"sample only from the K most likely tokens; of masks and labels: show K guesses (default {GUESSES})",
     )
     help = f"sample from the smallest set of tokens with total probability P (default {TOP_P}; 1 is all of them)"
     group.add_argument("--top-p", type=float, metavar="P", help=help)
@@ -106,6 +109,8 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
         return toy_model(model, ParsingTask(), arguments)
     if "tokenizer" in metadata and isinstance(model, GPT):
         return language_model(TextModel(model, tokenizer_from_dict(metadata["tokenizer"])), arguments)
+    if "labels" in metadata and isinstance(model, BERT):
+        return classifier(model, metadata, arguments)
     if "tokenizer" in metadata and isinstance(model, BERT):
         return masked_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
     if "tokenizer" in metadata and isinstance(model, Transformer | Seq2Seq):
@@ -223,6 +228,25 @@ def masked_model(model: Any, tokenizer: Tokenizer, arguments: argparse.Namespace
         return {"prompt": prompt, "text": text, "masks": rows}
 
     return Dialogue(f"Type a text with {MASK} for each token that is to be filled in", answer)
+
+
+def classifier(model: BERT, metadata: dict[str, Any], arguments: argparse.Namespace) -> Dialogue:
+    """A model that says which label a sentence has, and how probable the others are."""
+    refuse_options(arguments, [name for name in LANGUAGE_OPTIONS if name != "top_k"], "of labels")
+    count = check_integer("--top-k", GUESSES if arguments.top_k is None else arguments.top_k, least=1)
+    tokenizer, labels = tokenizer_from_dict(metadata["tokenizer"]), metadata["labels"]
+
+    def answer(prompt: str, brief: bool) -> dict[str, Any]:
+        check_known(tokenizer, prompt, "the prompt")
+        probabilities = classify(model, tokenizer, [prompt])[0]
+        found = [{"label": labels[k], "probability": float(probabilities[k])} for k in (-probabilities).argsort()]
+        if brief:
+            print(found[0]["label"])
+        for guess in [] if brief else found[:count]:
+            print(f"{guess['probability']:>6.1%}  {guess['label']}")
+        return {"prompt": prompt, "text": found[0]["label"], "labels": found[:count]}
+
+    return Dialogue("Type a sentence to see which label it has", answer)
 
 
 def refuse_options(arguments: argparse.Namespace, names: Iterable[str], kind: str) -> None:

@@ -45,7 +45,12 @@ def test_labels_are_learnt_saved_and_the_model_tells_them_of_new_sentences(capsy
     np.testing.assert_array_equal(p.argmax(axis=1), [0, 2])
     assert capsys.readouterr().out.count("%") == 3
     assert run(capsys, "train", "--resume", saved, "--steps", 61).status == 0
-    assert_refused(run(capsys, "generate", saved, "--prompt", "a"), "cannot fill in masks")
+    status, out, err = run(capsys, "generate", saved, "--prompt", asked[1], "--top-k", 2, "--json")
+    *lines, last = out.splitlines()
+    assert (status, err, len(lines)) == (0, "", 2)
+    assert lines[0] == f"{p[1, 2]:>6.1%}  post"
+    assert json.loads(last)["labels"][0] == {"label": "post", "probability": pytest.approx(p[1, 2])}
+    assert_refused(run(capsys, "generate", saved, "--prompt", "a", "--greedy"), "--greedy is for language models")
 
 
 def test_encoder_and_tokenizer_of_a_masked_model_come_along_and_the_head_is_new(capsys):
