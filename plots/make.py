@@ -69,6 +69,7 @@ FIGURES = {
                     "recall",
                     "translation",
                     "sharpness",
+                    "superposition",
                 )
             },
         }.items()
