@@ -29,6 +29,7 @@ SWITCHES = (
     "scale_scores",
     "scale_output",
     "starts_with_padding",
+    "share_layers",
 )
 ATTENTION = {
     "full": "every weight at once: the paper",
@@ -108,6 +109,7 @@ class TransformerConfig(ModelConfig):
         scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
         scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
         starts_with_padding: the target's first token is padding, but may be attended to: T5.
+        share_layers: each stack is one layer, used num_layers times; its gradients add up: ALBERT (Lan et al. 2020).
     """
 
     vocab_size: int
@@ -138,6 +140,7 @@ class TransformerConfig(ModelConfig):
     scale_scores: bool = True
     scale_output: bool = False
     starts_with_padding: bool = False
+    share_layers: bool = False
 
     def __post_init__(self) -> None:
         self._check(
@@ -185,10 +188,10 @@ class TransformerConfig(ModelConfig):
 
     def least_weights(self) -> dict[str, int]:
         """The embeddings, and the matrices of all layers without those of attention."""
-        return {
-            "vocab_size * d_model": self.vocab_size * self.d_model,
-            "d_ff * d_model * num_layers": self.d_ff * self.d_model * self.num_layers,
-        }
+        matrix, N = self.d_ff * self.d_model, self.num_layers
+        layers = {"d_ff * d_model": matrix, "num_layers": N}  # sharing has no bound; nobody uses a layer so often
+        layers = layers if self.share_layers else {"d_ff * d_model * num_layers": matrix * N}
+        return {"vocab_size * d_model": self.vocab_size * self.d_model, **layers}
 
     def table_sizes(self) -> dict[str, int]:
         """The sinusoids."""

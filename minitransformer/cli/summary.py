@@ -32,7 +32,7 @@ from minitransformer.models import (
 )
 from minitransformer.recipes import RECIPES
 from minitransformer.recipes.folder import RunFolder
-from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, add_option, option_name
+from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, add_option, option_name
 from minitransformer.recipes.saved import load_model
 from minitransformer.system.terminal import advanced_options, blamed_for_memory, wrap
 
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the toy tasks on letters)",
     )
     for field in dataclasses.fields(TrainOptions):
-        if field.name in ATTENTION_OPTIONS:
+        if field.name in LAYER_OPTIONS:
             add_option(group, field, field.default)
     for name, default, letter in (("batch size", 32, "B"), ("source length", 64, "S"), ("target length", 64, "T")):
         help = f"{name} for --activations and --flops (default {default})"
@@ -98,11 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
     if arguments.vocab_size is not None:
         check_integer("--vocab-size", arguments.vocab_size, least=1)
-    given = {name: value for name, value in vars(arguments).items() if name in ATTENTION_OPTIONS}
+    given = {name: value for name, value in vars(arguments).items() if name in LAYER_OPTIONS}
     if arguments.config not in config_names():
         return show_model(*open_model(arguments, given), arguments)
     vocab_size = vocab_size_of(arguments.config) if arguments.vocab_size is None else arguments.vocab_size
-    config = named_config(arguments.config, vocab_size, **TrainOptions(**given).attention_fields())
+    config = named_config(arguments.config, vocab_size, **TrainOptions(**given).layer_fields())
     if arguments.activations or arguments.flops:
         sizes = {name: getattr(arguments, name) for name in ("batch_size", "source_length", "target_length")}
         for name, value in sizes.items():
@@ -153,7 +153,9 @@ def show_model(model: Any, head: str, arguments: argparse.Namespace) -> int:
         shared = shared or row.shared
         print(f"{name:<34} {row.kind:<18} {row.output:<11} {row.parameters:>13,}{'*' * row.shared}")
     if shared:
-        print(f"* the matrix of {next(row.name for row in rows if row.name.endswith('tokens'))}, counted there")
+        first = " or the first layer of the stack" if getattr(model.config, "share_layers", False) else ""
+        tokens = next(row.name for row in rows if row.name.endswith("tokens"))
+        print(f"* the matrix of {tokens}{first}, counted there")
     total = model.num_parameters()
     print(f"\n{total:,} parameters ({total / 1e6:.1f} million), {4 * total / 1e6:,.0f} MB in float32")
     if arguments.json:

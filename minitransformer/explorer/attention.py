@@ -56,6 +56,8 @@ def check_attention(model: Any) -> None:
         raise ValueError(f"the explorer shows the attention of Transformers and GPTs, not of a {type(model).__name__}")
     if model.config.attention != "full":
         raise ValueError(f"the explorer shows full attention, and this model has attention = {model.config.attention}")
+    if model.config.share_layers:
+        raise ValueError("the explorer shows the attention of each layer, and this model's layers are one")
 
 
 def attention_data(model: Any, writing: Writing, source: Sequence[int], target: Sequence[int] | None = None) -> Data:

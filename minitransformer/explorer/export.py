@@ -64,6 +64,7 @@ SHOWN = {  # fields of the configuration, and the values that the page shows
     "scale_scores": (True,),
     "scale_output": (False,),
     "starts_with_padding": (False,),
+    "share_layers": (False,),
 }
 HEAD = "// The model of this page, written by minitransformer.explorer.\n"
 ROUND = """\

@@ -1,5 +1,7 @@
 """Training FLOPs: the floating-point operations of a training step, from the configuration alone."""
 
+import dataclasses
+
 from minitransformer.config import Seq2SeqConfig, TransformerConfig
 from minitransformer.inspection.activation_memory import count_parameters
 from minitransformer.layers.feed_forward import GATED
@@ -97,5 +99,8 @@ def flops_by_parameters(config: TransformerConfig | Seq2SeqConfig, source_tokens
     Nearly every parameter is an entry of a matrix, used in one multiply-add for each token. In an encoder-decoder a
     token passes about half of the parameters, those of one stack, so D is the mean of source and target tokens. The
     estimate leaves out the scores of attention, and counts matrices that only embed tokens as if they were multiplied.
+    Each use of a shared layer counts.
     """
+    if isinstance(config, TransformerConfig):
+        config = dataclasses.replace(config, share_layers=False)
     return 6.0 * count_parameters(config) * (source_tokens + target_tokens) / 2

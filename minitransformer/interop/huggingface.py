@@ -66,6 +66,8 @@ def model_from_huggingface(
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
     dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
+    if config.share_layers:
+        raise ValueError("the layers of a Hugging Face GPT-2, BERT or T5 differ: load it without share_layers")
     given, table = _match(state, theirs)
     options: dict[str, int | None] = {}
     if theirs["model_type"] == "bert":

@@ -76,10 +76,11 @@ def to_pytorch(state: Mapping[str, Any], config: TransformerConfig) -> dict[str,
 
 def _table(config):
     """{PyTorch's name: {our name: our shape}}; one packed tensor of PyTorch may hold several of our arrays."""
-    if config.normalization != "layer" or config.activation in GATED or not config.bias:
+    if config.normalization != "layer" or config.activation in GATED or not config.bias or config.share_layers:
         raise ValueError(
-            "torch.nn.Transformer has LayerNorm, biases and no gates: it has no place for the weights of a model with "
-            f"normalization = {config.normalization!r}, activation = {config.activation!r}, bias = {config.bias}"
+            "torch.nn.Transformer has LayerNorm, biases, no gates and several layers: it has no place for the weights "
+            f"of a model with normalization = {config.normalization!r}, activation = {config.activation!r}, "
+            f"bias = {config.bias}, share_layers = {config.share_layers}"
         )
     C, F = config.d_model, config.d_ff
     table = {}

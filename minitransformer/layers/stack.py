@@ -35,6 +35,9 @@ class StackCache(NamedTuple):
 class LayerStack(Layer):
     """N layers of one kind, and a normalisation after the last if `config.has_final_norm` (needed with pre-norm).
 
+    With `config.share_layers` it is one layer N times (ALBERT, section 3.1). Each use has its own cache and draws its
+    own dropout, and backward adds the gradients of all uses, so nothing else changes. Parameters have their first name.
+
     `layer_class` is `EncoderLayer` or `DecoderLayer`. Positions that act inside self-attention are shared by all
     layers; `bidirectional` says whether tokens see later ones.
     """
@@ -59,10 +62,11 @@ class LayerStack(Layer):
             rng=rng,
             dtype=dtype,
         )
+        different = 1 if config.share_layers else config.num_layers
         self.layers = [
             layer_class(config, positions=self.positions, bidirectional=bidirectional, rng=rng, dtype=dtype)
-            for _ in range(config.num_layers)
-        ]
+            for _ in range(different)
+        ] * (config.num_layers // different)
         self.norm: Layer | None = None
         if config.has_final_norm:
             self.norm = make_norm(config.normalization, config.d_model, config.norm_eps, dtype)

@@ -19,7 +19,7 @@ LARGEST = 2**63 - 1
 MAX_THREADS = 1024
 LONGEST_NAME = 100  # characters in the name of a run's folder
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FOLDER"}
-ATTENTION_OPTIONS = ("attention", "window", "stride", "num_kv_heads")
+LAYER_OPTIONS = ("attention", "window", "stride", "num_kv_heads", "share_layers")
 USED_BY = {"window": ("windowed", "strided"), "stride": ("strided",)}  # the kinds of attention that need an option
 NO_SCORES = ("relative", "rope", "alibi")  # positions that act on scores, which linear attention does not have
 
@@ -128,6 +128,7 @@ class TrainOptions:
         at_least_1,
         advanced=True,
     )
+    share_layers: bool = option(False, "use one layer over and over in each stack, as in ALBERT", advanced=True)
     threads: int | None = of_the_computation(
         None,
         "number of threads (default: as many as the model keeps busy, at most OMP_NUM_THREADS)",
@@ -173,9 +174,9 @@ class TrainOptions:
         if self.attention == "linear" and self.positions in NO_SCORES:
             raise ValueError(f"--attention linear needs --positions sinusoidal, learned or none, got {self.positions}")
 
-    def attention_fields(self) -> dict[str, Any]:
-        """The fields of the model's configuration that say how it attends."""
-        return {name: getattr(self, name) for name in ATTENTION_OPTIONS}
+    def layer_fields(self) -> dict[str, Any]:
+        """The fields of the model's configuration that say how its layers are made."""
+        return {name: getattr(self, name) for name in LAYER_OPTIONS}
 
     @property
     def micro_batch_size(self) -> int:

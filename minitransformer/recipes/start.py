@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minitransformer.models import TransformerConfig
-from minitransformer.recipes.options import option_name
+from minitransformer.recipes.options import LAYER_OPTIONS, option_name
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.recipes.saved import open_model
 from minitransformer.tokenizers import CharacterTokenizer, Tokenizer
@@ -18,7 +18,7 @@ from minitransformer.tokenizers.byte_pair import SMALLEST
 # d_model 384    2.08 (2.24)    2.02 (2.03)    2.04 (1.84)
 PEAK, WIDTH = 1e-3, 128
 # options that a model has settled, and its configuration has under the same names
-SETTLED = ("d_model", "num_layers", "num_heads", "positions", "norm", "attention", "window", "stride", "num_kv_heads")
+SETTLED = ("d_model", "num_layers", "num_heads", "positions", "norm", *LAYER_OPTIONS)
 
 
 class Start(NamedTuple):

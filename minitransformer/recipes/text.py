@@ -75,7 +75,7 @@ class TextOptions(CorpusOptions):
             "max_len": self.length,
             "dropout": self.dropout,
             "positions": self.positions,
-            **self.attention_fields(),
+            **self.layer_fields(),
         }
 
 

@@ -27,14 +27,14 @@ from minitransformer.models import (
     named_config,
     named_seq2seq_config,
 )
-from minitransformer.recipes.options import ATTENTION_OPTIONS, TrainOptions, check_positive, from_1_to, option
+from minitransformer.recipes.options import LAYER_OPTIONS, TrainOptions, check_positive, from_1_to, option
 from minitransformer.recipes.recipe import RECURRENT, Recipe, Trained, check_recurrent
 from minitransformer.training import AverageOfLast, noam
 from minitransformer.vocabulary import EOS, PAD
 
 Model = Transformer | GPT | Seq2Seq
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
-OF_TRANSFORMERS = ("positions", "norm", "mine", *ATTENTION_OPTIONS)  # options that a recurrent model cannot have
+OF_TRANSFORMERS = ("positions", "norm", "mine", *LAYER_OPTIONS)  # options that a recurrent model cannot have
 ATTENTION_TITLES: dict[type[Model], str] = {
     Transformer: "Cross-attention of the last decoder layer",
     GPT: "Self-attention of the last layer",
@@ -93,7 +93,7 @@ class ToyRecipe(Recipe[ToyOptions, Task, Model]):
             norm=options.norm,
             dropout=options.dropout,
             positions=options.positions,
-            **options.attention_fields(),
+            **options.layer_fields(),
         )
         return MODELS[options.model], config
 

@@ -26,7 +26,7 @@ from minitransformer.evaluation.translation import (
 )
 from minitransformer.inspection import training_flops
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from minitransformer.recipes.options import at_least_1, option, option_name
+from minitransformer.recipes.options import LAYER_OPTIONS, at_least_1, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecipe, Trained, check_recurrent
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
@@ -44,7 +44,7 @@ REASONS = {
     "steps": "every pair is read about 6 times, and if there are few, many times",
 }
 TOKENS_AT_A_TIME = 4000  # of a batch outside training
-OF_TRANSFORMERS = ("positions", "norm", "num_heads", "attention", "window", "stride", "num_kv_heads")
+OF_TRANSFORMERS = ("positions", "norm", "num_heads", *LAYER_OPTIONS)
 Model = Transformer | Seq2Seq
 
 
@@ -134,7 +134,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
             check_recurrent(options, self.defaults, OF_TRANSFORMERS)
             fields: dict[str, Any] = {**sizes, "hidden_size": options.d_model, **RECURRENT[options.model]}
             return Seq2Seq, Seq2SeqConfig(vocab_size, **fields, max_len=MAX_LEN)
-        switches: dict[str, Any] = {"norm": options.norm, "positions": options.positions, **options.attention_fields()}
+        switches: dict[str, Any] = {"norm": options.norm, "positions": options.positions, **options.layer_fields()}
         heads: dict[str, Any] = {"num_heads": options.num_heads, "d_ff": 4 * options.d_model}
         return Transformer, TransformerConfig(vocab_size, **sizes, **heads, **switches, max_len=MAX_LEN)
 

@@ -157,6 +157,7 @@ def test_more_than_forty_tokens_are_refused(make, source, target, message):
     [
         (BERT(bert_config(29, **SIZES)), "the attention of Transformers and GPTs, not of a BERT"),
         (GPT(gpt_config(29, **SIZES, attention="tiled")), "full attention, and this model has attention = tiled"),
+        (GPT(gpt_config(29, **SIZES, share_layers=True)), "and this model's layers are one"),
     ],
 )
 def test_other_models_are_refused(model, message):

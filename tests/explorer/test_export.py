@@ -161,6 +161,7 @@ def test_running_example_takes_words_of_its_letters():
         ({"starts_with_padding": True}, "starts_with_padding = False"),
         ({"num_kv_heads": 1}, "num_kv_heads = 3"),
         ({"d_k": 2}, "d_k = None"),
+        ({"share_layers": True}, "share_layers = False"),
     ],
 )
 def test_a_model_of_another_shape_is_refused(fields, shown):

@@ -204,6 +204,7 @@ def test_the_output_is_tied_only_if_the_embeddings_are(tie_embeddings, tie_outpu
     ("kind", "config"),
     [
         *((kind, TransformerConfig(**SMALL)) for kind in (Transformer, GPT, BERT)),
+        (BERT, TransformerConfig(**SMALL, share_layers=True)),
         (ConvLM, ConvConfig(11, d_model=12, num_layers=2, kernel_size=5)),
         (Seq2Seq, Seq2SeqConfig(11, d_model=12, hidden_size=7, num_layers=3, cell="gru", attention="none")),
     ],
@@ -212,6 +213,6 @@ def test_the_least_numbers_are_the_products_that_they_are_called_and_no_model_ha
     fields, model = dataclasses.asdict(config), kind(config, seed=None)
     for claims in (config.least_weights(), config.table_sizes()):
         assert claims == {product: math.prod(fields[name] for name in product.split(" * ")) for product in claims}
-    assert len(config.least_weights()) == 2
+    assert len(config.least_weights()) == 2 + getattr(config, "share_layers", False)
     assert all(number <= model.num_parameters() for number in config.least_weights().values())
     assert set(config.table_sizes()) == ({"max_len * d_model"} if isinstance(config, TransformerConfig) else set())

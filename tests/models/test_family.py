@@ -53,7 +53,9 @@ def test_the_normalisation_and_the_activation_of_the_paper_are_the_defaults():
     assert (plain.normalization, plain.norm_eps, plain.activation, plain.bias) == ("layer", 1e-5, "relu", True)
 
 
-@pytest.mark.parametrize("switches", [{"normalization": "rms"}, {"bias": False}, *({"activation": a} for a in GATED)])
+@pytest.mark.parametrize(
+    "switches", [{"normalization": "rms"}, {"bias": False}, {"share_layers": True}, *({"activation": a} for a in GATED)]
+)
 def test_what_pytorchs_transformer_cannot_represent_is_refused(switches):
     made = config(**switches)
     state = Transformer(made, seed=None).state_dict()

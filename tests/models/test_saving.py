@@ -16,6 +16,8 @@ MODELS = {
     **{f"GPT {name}": (lambda name=name: gpt.build_random(name), (gpt.IDS,)) for name in POSITIONS},
     "BERT": (bert.build_random, (bert.IDS, bert.SEGMENT_IDS)),
     "BERT classes": (lambda: bert.build_random(bert.CLASSES), (bert.IDS, bert.SEGMENT_IDS)),
+    "BERT of one layer": (lambda: bert.build_random(share_layers=True, num_layers=3), (bert.IDS, bert.SEGMENT_IDS)),
+    "T5 of one layer": (lambda: t5.build_random(share_layers=True), (t5.SOURCE, t5.TARGET)),
     "T5 1.0": (t5.build_random, (t5.SOURCE, t5.TARGET)),
     "T5 1.1": (lambda: t5.build_random(**t5.V1_1), (t5.SOURCE, t5.TARGET)),
     "ConvLM": (

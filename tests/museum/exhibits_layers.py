@@ -91,8 +91,8 @@ EXHIBITS = (
         "the N layers of the encoder are one layer N times",
         "[layer] * N repeats a reference. Count the parameters.",
         LayerStack.__init__,
-        "for _ in range(config.num_layers)\n    ]",
-        "for _ in range(1)\n    ] * config.num_layers",
+        "different = 1 if config.share_layers else config.num_layers",
+        "different = 1",
         source="espnet/espnet #1278",
     ),
     Exhibit(

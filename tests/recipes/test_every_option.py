@@ -14,13 +14,13 @@ from tests.data.library import small_library
 
 ALL = {field.name: field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.defaults)}
 SMALL = {"steps": 3, "batch_size": 3, "warmup": 2}
-SMALL_TEXT = {**SMALL, "length": 12, "d_model": 8, "num_layers": 1, "text": "my.txt"}
+SMALL_TEXT = {**SMALL, "length": 12, "d_model": 8, "num_layers": 2, "text": "my.txt"}
 SMALL_TRANSLATION = {
     **SMALL,
     "steps": 20,
     "batch_size": 40,
     "d_model": 8,
-    "num_layers": 1,
+    "num_layers": 2,
     "vocab_size": 270,
     "text": "pairs.tsv",
 }
@@ -47,7 +47,8 @@ OTHER = {  # another value of every option that changes what is learned
     "d_model": 16,
     "vocab_size": 280,
     "num_heads": 2,
-    "num_layers": 2,
+    "num_layers": 1,
+    "share_layers": True,
     "text": "other.txt",
     "tokenizer": "characters",
     "mine": True,

@@ -150,7 +150,7 @@ progress
 solution 06
 explore --word top
 """.strip().splitlines()
-SWITCHES = "overwrite json greedy activations fast quick memory give-up no-browser mine"
+SWITCHES = "overwrite json greedy activations fast quick memory give-up no-browser mine share-layers"
 VALUES_THAT_FIT = {
     "4": "steps batch-size warmup d-model num-layers threads",
     "2": "checkpoint-interval keep-checkpoints grad-accumulation-steps seed top-k no-repeat vocab-size jobs",

@@ -34,10 +34,9 @@ def config(n: Sizes, dropout: float = 0.0, **changes: Any) -> TransformerConfig:
         d_model=n.C,
         num_heads=n.H,
         d_ff=n.F,
-        num_layers=2,
         max_len=n.max_len,
         dropout=dropout,
-        **{"attention_dropout": dropout, "ffn_dropout": dropout, **changes},
+        **{"num_layers": 2, "attention_dropout": dropout, "ffn_dropout": dropout, **changes},
     )
 
 

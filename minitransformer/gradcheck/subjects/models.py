@@ -215,6 +215,9 @@ _register_model(row, BERT, bert, dropout=DROPOUT, head="masked", tokens_per_bloc
 _register_model("BERT head=masked", BERT, bert, dropout=DROPOUT, head="masked")
 _register_model("BERT head=masked positions=rope", BERT, bert, dropout=DROPOUT, head="masked", positions="rope")
 _register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes")
+ALBERT: dict[str, Any] = {"num_layers": 3, "share_layers": True}
+_register_model("Transformer share_layers=True", Transformer, transformer, dropout=DROPOUT, **ALBERT)
+_register_model("BERT head=masked share_layers=True", BERT, bert, dropout=DROPOUT, head="masked", **ALBERT)
 V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
 _register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
 _register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
