@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer.core import Parameter
+from minitransformer.experiments.measuring.laws import CHINCHILLA, PUBLISHED
 from minitransformer.training import clip_grad_norm
 from minitransformer.training import noam as library_noam
 
@@ -234,4 +235,13 @@ def claims(lesson, run, adam_step):
         f"this is time times the capacity of 8 GPUs, {base:.2e} and {big:.2e}; counted are {counted:.1e} and "
         f"{counted_big:.1e}, less by factors of {base / counted:.1f} and {big / counted_big:.1f}",
         said="table 2 of the paper (which says so), and texts that quote it",
+    )
+    (N, D), (again_N, again_D) = (PUBLISHED[name].optimum(CHINCHILLA) for name in PUBLISHED)
+    lesson.claim(
+        "a budget is best spent on 20 tokens for each parameter",
+        "half right",
+        f"the constants that the paper prints say {D / N:.1f} for its own largest budget, those of a fit to the same "
+        f"runs by Besiroglu et al. (2024) say {again_D / again_N:.1f}; the ratio depends on the budget, the data and "
+        "the fit",
+        said="Hoffmann et al. 2022 (by two of three methods), and most texts on scaling since",
     )
