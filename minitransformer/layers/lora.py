@@ -174,7 +174,7 @@ def linear_places(layer: Layer, path: str = "") -> Iterator[tuple[str, Any, str 
                 yield from linear_places(member, f"{name}.")
 
 
-def put(owner: Any, key: str | int, layer: Linear) -> None:
+def put(owner: Any, key: str | int, layer: Any) -> None:
     """Put a layer where `linear_places` has found one."""
     if isinstance(owner, list):
         owner[int(key)] = layer

@@ -22,6 +22,7 @@ from minitransformer.gradcheck.subjects.table import (
     layer_problem,
     register,
 )
+from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
 from minitransformer.layers.feed_forward import ACTIVATIONS
 
 DROPOUT = 0.3
@@ -143,6 +144,24 @@ def cross_attention(
     return layer_problem(layer, rng, target_and_memory(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.S)})
 
 
+def altered(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, output: bool) -> Problem:
+    """A layer with two inputs whose last head, or the same part of whose output, is scaled and shifted."""
+    change = Change("", np.zeros((n.B, 1, n.D)), np.zeros(n.D), (n.H - 1, n.H), output)
+    layer = Altered(L.CrossAttention(n.C, n.H, dtype=dtype), change, dtype)
+    constants = {"allowed": draw_mask("padding", rng, n, n.T, n.S)}
+    return layer_problem(layer, rng, target_and_memory(n, rng, dtype), constants)
+
+
+def altered_rows(
+    n: Sizes, rng: np.random.Generator, dtype: DTypeLike, shared: bool, dropout: float, num_kv_heads: int
+) -> Problem:
+    """Self-attention in which some queries have given weights, each its own or all of them the same ones."""
+    layer = L.SelfAttention(n.C, n.H, num_kv_heads=math.gcd(num_kv_heads, n.H), dropout_rate=dropout, dtype=dtype)
+    rows = Rows("", np.zeros((1, n.T) if shared else (n.H, n.T, n.T)), rng.random((n.B, n.H, n.T)) < 0.5)
+    layer.kind = AlteredRows(layer.kind, rows, dtype)  # type: ignore[assignment]
+    return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask("both", rng, n, n.T, n.T)})
+
+
 def residual_self(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, norm: str, dropout: float) -> Problem:
     """A residual connection around a sub-layer with one input."""
     layer = L.Residual(L.SelfAttention(n.C, n.H, dtype=dtype), n.C, dropout_rate=dropout, norm=norm, dtype=dtype)
@@ -208,6 +227,12 @@ for groups in (1, 2):
     register(f"CrossAttention num_kv_heads={groups}", L.CrossAttention, cross_attention, **grouped)
     register(f"SelfAttention d_k=5 num_kv_heads={groups}", L.SelfAttention, self_attention, d_k=5, **grouped)
     register(f"CrossAttention d_k=5 num_kv_heads={groups}", L.CrossAttention, cross_attention, d_k=5, **grouped)
+
+for output in (True, False):
+    register(f"Altered output={output}", Altered, altered, output=output)
+for shared in (True, False):
+    rows: dict[str, Any] = {"lengths": {"H": 4, "D": 2}, "shared": shared, "dropout": DROPOUT, "num_kv_heads": 2}
+    register(f"AlteredRows shared={shared}", AlteredRows, altered_rows, **rows)
 
 ATTENTION_KINDS: dict[str, dict[str, Any]] = {  # every kind but the full one, as fields of a configuration
     "tiled": {"attention": "tiled"},

@@ -1,0 +1,308 @@
+"""Interventions: heads left out of the sum over heads, by loops; gradients by complex steps; a reader's own layers."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from minitransformer.core import Layer, Parameter
+from minitransformer.decoding import decoding_state
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.gradcheck.subjects.models import check_loss
+from minitransformer.inspection import Change, Rows, heads, intervene, summarize
+from minitransformer.layers import CrossAttention, Linear, SelfAttention
+from minitransformer.layers.foreign import foreign_layers
+from minitransformer.models import BERT, GPT, Seq2Seq, Seq2SeqConfig, Transformer, bert_config, gpt_config
+from minitransformer.models.transformer import TransformerConfig
+from minitransformer.training import save_checkpoint
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+
+V, C, H = 11, 12, 3
+D = C // H
+SIZES = {"d_model": C, "num_heads": H, "d_ff": 7, "num_layers": 2, "max_len": 20, "dropout": 0.0}
+SOURCE = np.array([[3, 8, 4, 0, 0], [7, 5, 9, 4, 10]])
+TARGET = np.array([[1, 6, 3, 5], [1, 4, 10, 7]])
+MODELS = {  # the model, its ids, and the name of an attention and of a layer
+    "Transformer": (
+        Transformer,
+        TransformerConfig(V, **SIZES),
+        (SOURCE, TARGET),
+        "decoder.layers.0",
+        "cross_attention",
+    ),
+    "GPT": (GPT, gpt_config(V, **SIZES), (SOURCE,), "blocks.layers.1", "self_attention"),
+    "BERT": (BERT, bert_config(V, **SIZES), (SOURCE,), "encoder.layers.0", "self_attention"),
+}
+every_model = pytest.mark.parametrize("kind", MODELS)
+
+
+def make(kind):
+    """(the model with order-one weights, its ids, the name of an attention, the name of a layer)."""
+    model, config, ids, layer, attention = MODELS[kind]
+    return randomize(model(config, dtype=np.float64), scale=0.4), ids, f"{layer}.{attention}.sublayer", layer
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def attention_in_loops(layer, x, memory, given=lambda weights, b, h, t: weights, head=lambda z, h: z):
+    """The output of a CrossAttention: the sum over heads of what each writes, one query at a time."""
+    W_q, W_kv, W_o = host(layer.q.W.data), host(layer.kv.W.data), host(layer.output.W.data)
+    b_q, b_kv, b_o = host(layer.q.b.data), host(layer.kv.b.data), host(layer.output.b.data)
+    y = np.zeros(x.shape)
+    for b, t, h in np.ndindex(*x.shape[:2], H):
+        columns = slice(h * D, (h + 1) * D)
+        q = (x[b, t] @ W_q + b_q)[columns]
+        kv = [m @ W_kv + b_kv for m in memory[b]]
+        weights = softmax(np.array([q @ one[:C][columns] for one in kv]) / D**0.5)
+        weights = given(weights, b, h, t)
+        z = sum(p * one[C:][columns] for p, one in zip(weights, kv, strict=True))
+        y[b, t] += head(z, h) @ W_o[columns]
+    return y + b_o
+
+
+class Holder(Layer):
+    """A model that is one layer."""
+
+    def __init__(self, layer):
+        self.attention = layer
+
+    def forward(self, *inputs, rng=None):
+        return self.attention.forward(*inputs, rng=rng)
+
+    def backward(self, dy, cache):
+        return self.attention.backward(dy, cache)
+
+
+def cross():
+    rng = np.random.default_rng(0)
+    layer = randomize(CrossAttention(C, H, dtype=np.float64))
+    return Holder(layer), layer, random_array(rng, 2, 4, C), random_array(rng, 2, 5, C)
+
+
+@pytest.mark.parametrize("gone", [(0,), (2,), (0, 1)])
+def test_without_a_head_the_output_is_the_sum_over_the_other_heads(gone):
+    model, layer, x, memory = cross()
+    expected = attention_in_loops(layer, host(x), host(memory), head=lambda z, h: 0.0 * z if h in gone else z)
+    with intervene(model, *(heads(model)[h] for h in gone)):
+        np.testing.assert_allclose(host(model(x, memory)), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_head_can_be_scaled_and_another_replaced_by_its_mean():
+    model, layer, x, memory = cross()
+    seen, mean = [], np.random.default_rng(1).standard_normal(D)
+    zeroth, first, _ = heads(model)
+    changes = zeroth._replace(scale=0.5), first._replace(value=mean, watch=seen.append)
+    expected = attention_in_loops(layer, host(x), host(memory), head=lambda z, h: (0.5 * z, mean, z)[h])
+    with intervene(model, *changes):
+        np.testing.assert_allclose(host(model(x, memory)), expected, rtol=1e-12, atol=1e-12)
+    assert [array.shape for array in seen] == [(2, 4, D)]
+
+
+def test_chosen_queries_take_the_mean_of_the_values_with_the_given_weights():
+    model, layer, x, memory = cross()
+    weights = np.random.default_rng(1).random((2, H, 4, 5))
+    chosen = np.random.default_rng(2).random((2, H, 4)) < 0.4
+    given = lambda old, b, h, t: weights[b, h, t] if chosen[b, h, t] else old  # noqa: E731
+    expected = attention_in_loops(layer, host(x), host(memory), given)
+    with intervene(model, Rows("attention", weights, chosen)):
+        y, cache = model.forward(x, memory)
+    np.testing.assert_allclose(host(y), expected, rtol=1e-12, atol=1e-12)
+    shown, own = host(cache.attention.weights), host(layer.forward(x, memory)[1].attention.weights)
+    np.testing.assert_array_equal(shown, np.where(chosen[..., None], weights, own))
+
+
+@every_model
+def test_gradients_through_a_replaced_head_row_and_stream_are_those_of_complex_steps(kind):
+    model, ids, attention, layer = make(kind)
+    T = ids[-1].shape[1]
+    rng = np.random.default_rng(3)
+    knocked_out, scaled, replaced = heads(model)[:3]
+    changes = (
+        knocked_out,
+        scaled._replace(scale=0.3),
+        replaced._replace(value=rng.standard_normal(D)),
+        Rows(attention, rng.random((1, 1, 5)), np.arange(T) == 2),
+        Change(layer, scale=0.7, value=rng.standard_normal((T, 1))),
+    )
+    with intervene(model, *changes) as altered:
+        report = check_loss(model, *ids, ids[-1], name=kind, method=COMPLEX_STEP, together=True, directions=2)
+        assert report.passed, str(report)
+        assert report.worst.error <= 1e-12
+        assert all(host(one.grad).any() for layer in altered[:2] for one in (layer.scale, layer.value))
+        assert host(altered[3].weights.grad).any()
+
+
+@every_model
+def test_what_was_cut_off_gets_no_gradient_and_the_rest_does(kind):
+    model, ids, attention, layer = make(kind)
+    holder = model
+    for name in attention.split("."):
+        holder = holder[int(name)] if name.isdigit() else getattr(holder, name)
+    first = next(change for change in heads(model) if change.path.startswith(attention))
+    with intervene(model, first):
+        logits, cache = model.forward(*ids)
+        model.backward(random_array(np.random.default_rng(4), *logits.shape), cache)
+    gradient = np.abs(host((holder.qkv if hasattr(holder, "qkv") else holder.kv).W.grad)).sum(axis=0)
+    parts = gradient.reshape(-1, H, D)  # of q, k and v
+    assert not parts[:, 0].any()
+    assert parts[:, 1:].all()
+    model.zero_grad()
+    with intervene(model, Change(layer)):
+        logits, cache = model.forward(*ids)
+        model.backward(random_array(np.random.default_rng(4), *logits.shape), cache)
+    assert not any(host(one.grad).any() for name, one in model.named_parameters() if name.startswith(f"{layer}."))
+
+
+@every_model
+def test_with_scale_one_nothing_changes_and_the_gradient_of_the_scale_is_the_loss_with_a_little_more(kind):
+    model, ids, *_ = make(kind)
+    logits = model(*ids)
+    dlogits = random_array(np.random.default_rng(5), *logits.shape)
+    for change in heads(model)[::5]:
+        with intervene(model, change._replace(scale=1.0)) as (altered,):
+            found, cache = model.forward(*ids)
+            model.backward(dlogits, cache)
+        assert same(found, logits)
+        slope = 0.0
+        for h in (1e-6, -1e-6):
+            with intervene(model, change._replace(scale=1.0 + h)):
+                slope += float((model(*ids) * dlogits).sum()) / (2 * h)
+        assert float(altered.scale.grad) == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Transformer", "GPT"])
+def test_decoding_token_by_token_sees_the_change_too(kind):
+    model, *_ = make(kind)
+    source = np.array([[3, 8, 4, 6], [7, 5, 9, 10]])
+
+    def read():
+        state = decoding_state(model, source, 3)
+        return host([state.extend(ids) for ids in (state.prompt, TARGET[:, 1:2], TARGET[:, 2:3])][-1])
+
+    plain = read()
+    with intervene(model, heads(model)[1], heads(model)[-1]):
+        altered = read()
+        whole = (source, TARGET[:, :3]) if kind == "Transformer" else (np.hstack([source, TARGET[:, 1:3]]),)
+        np.testing.assert_allclose(altered, host(model(*whole))[:, -1], rtol=1e-12)
+    assert relative_error(altered, plain) > 1e-3
+
+
+def test_a_model_is_as_before_after_the_block_also_after_an_error_inside_another_block(tmp_path):
+    model, ids, attention, layer = make("Transformer")
+    logits, names = model(*ids), list(model.state_dict())
+    outer, inner = (Change(layer, 0.5), heads(model)[0]), (heads(model)[0], Rows(attention, 1.0))
+    with contextlib.suppress(ZeroDivisionError), intervene(model, *outer), intervene(model, *inner):
+        assert foreign_layers(model)
+        summarize(model)
+        with pytest.raises(ValueError, match="Altered"):
+            save_checkpoint(tmp_path / "model", model)
+        raise ZeroDivisionError
+    with pytest.raises(ValueError, match="no layer 'nowhere'"), intervene(model, heads(model)[0], Change("nowhere")):
+        pass
+    assert not foreign_layers(model)
+    assert list(model.state_dict()) == names
+    assert same(model(*ids), logits)
+
+
+def test_blocks_inside_blocks_do_what_one_block_does():
+    model, ids, attention, layer = make("Transformer")
+    changes = Change(layer, 0.5), heads(model)[16], heads(model)[16]._replace(scale=3.0), Rows(attention, 0.2)
+    with contextlib.ExitStack() as blocks:
+        for change in changes:
+            blocks.enter_context(intervene(model, change))
+        nested = host(model(*ids))
+        np.testing.assert_array_equal(host(model.attention_weights(*ids).cross[0]), 0.2)
+    with intervene(model, *changes):
+        np.testing.assert_array_equal(host(model(*ids)), nested)
+
+
+class OwnAttention(Layer):
+    """Attention of a reader, with names of its own: each token gets the sum of all up to it."""
+
+    def __init__(self):
+        self.P, self.mix = Parameter(np.zeros((C, C))), Linear(C, C, dtype=np.float64)
+
+    def forward(self, x, *context, rng=None):
+        z = device(np.tril(np.ones((x.shape[1],) * 2))) @ (x @ self.P.data)
+        y, cache = self.mix.forward(z)
+        return y, (x, cache)
+
+    def backward(self, dy, cache):
+        x, cache_mix = cache
+        dv = device(np.triu(np.ones((x.shape[1],) * 2))) @ self.mix.backward(dy, cache_mix)
+        self.P.grad += (x.swapaxes(-1, -2) @ dv).sum(axis=0)
+        return dv @ self.P.data.T
+
+
+def test_a_readers_own_attention_can_lose_a_head_or_be_replaced_as_a_whole():
+    model, ids, attention, _ = make("GPT")
+    model.blocks.layers[1].self_attention.sublayer = own = randomize(OwnAttention(), scale=0.4)
+    logits = host(model(*ids))
+    change = Change(f"{attention}.mix", piece=(1, 2), output=False)
+    with intervene(model, change, Change(attention, scale=0.6)):
+        found = host(model(*ids))
+        report = check_loss(model, *ids, ids[-1], name="own", method=COMPLEX_STEP, together=True, directions=2)
+        assert report.passed, str(report)
+    own.mix.W.data[C // 2 :] = 0
+    own.mix.W.data *= 0.6
+    own.mix.b.data *= 0.6
+    np.testing.assert_allclose(found, host(model(*ids)), rtol=1e-12, atol=1e-12)
+    assert relative_error(found, logits) > 1e-3
+
+
+class DoubledAttention(SelfAttention):
+    """The library's attention, doubled."""
+
+    def forward(self, x, allowed=None, rng=None):
+        y, cache = super().forward(x, allowed, rng)
+        return 2.0 * y, cache
+
+    def backward(self, dy, cache):
+        return super().backward(2.0 * dy, cache)
+
+
+def test_a_subclass_has_heads_and_rows_like_the_librarys_own():
+    model, ids, attention, _ = make("GPT")
+    model.blocks.layers[1].self_attention.sublayer = randomize(DoubledAttention(C, H, dtype=np.float64), scale=0.4)
+    with intervene(model, heads(model)[-1], Rows(attention, np.full(5, 0.2))):
+        report = check_loss(model, *ids, ids[-1], name="doubled", method=COMPLEX_STEP, together=True, directions=2)
+        assert report.passed, str(report)
+
+
+def test_recurrent_attention_can_be_replaced_as_a_whole():
+    model = randomize(Seq2Seq(Seq2SeqConfig(V, C, C, attention="general", dropout=0.0), dtype=np.float64), scale=0.4)
+    vector = random_array(np.random.default_rng(6), C)
+    with intervene(model, Change("attention", value=vector)):
+        report = check_loss(model, SOURCE, TARGET, TARGET, name="s", method=COMPLEX_STEP, together=True, directions=2)
+        found = host(model(SOURCE, TARGET))
+    assert report.passed, str(report)
+    np.testing.assert_allclose(found, np.broadcast_to(host(vector @ model.output.E.data.T), found.shape), rtol=1e-12)
+
+
+def test_every_head_of_every_attention_is_found_once_in_order():
+    model, *_ = make("Transformer")
+    stacks = [("encoder", "self"), ("decoder", "self"), ("decoder", "cross")]
+    names = [f"{stack}.layers.{i}.{kind}_attention.sublayer.output" for stack, kind in stacks for i in range(2)]
+    found = [(change.path, *change.piece) for change in heads(model)]
+    assert sorted(found) == sorted((name, h, H) for name in names for h in range(H))
+    assert [path for path, *_ in found[: 2 * H]] == [name for name in names[:2] for _ in range(H)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Change("blocks.layers.7"), "there is no layer 'layers.7' in a LayerStack"),
+        (Change(""), "there is no layer '' in a GPT"),
+        (Change("blocks.layers.1.norm"), "there is no layer 'norm' in a EncoderLayer"),
+        (Rows("blocks.layers.1", 1.0), "blocks.layers.1 is a EncoderLayer, which has no kind of attention"),
+        (Change("embedding", piece=(0, 5)), "embedding: 12 features have no piece 0 of 5 equal ones"),
+        (Change("embedding", piece=(3, 3)), "embedding: 12 features have no piece 3 of 3 equal ones"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_refused(change, message):
+    model, ids, *_ = make("GPT")
+    with pytest.raises(ValueError, match=message), intervene(model, change):
+        model(*ids)
