@@ -70,6 +70,7 @@ FIGURES = {
                     "translation",
                     "sharpness",
                     "superposition",
+                    "grokking",
                 )
             },
         }.items()

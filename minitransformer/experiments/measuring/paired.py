@@ -30,6 +30,12 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return mean, T[n - 2] * statistics.stdev(values) / n**0.5 if n > 1 else float("inf")
 
 
+def plus_minus(values: Sequence[float], form: str = ".2f") -> str:
+    """Such as "0.31 ± 0.04", the mean and half of its 95 % interval; "0.31 in one seed" without an interval."""
+    mean, half = interval(values)
+    return f"{mean:{form}} ± {half:{form}}" if half < float("inf") else f"{mean:{form}} in one seed"
+
+
 def collect(path: Path, todo: Sequence[tuple], work: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
     """[work(*job) for job in todo]. Each row is saved in `path` at once, and a row that is there is not measured again.
 

@@ -1,0 +1,96 @@
+"""Grokking: the split, the frequencies of an embedding by sums of cosines and sines, and what the findings conclude."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.experiments import grokking
+from minitransformer.experiments.measuring.paired import plus_minus
+
+P = grokking.P
+
+
+def waves(frequencies, phases):
+    """E (P + 2, C): feature c of number n is cos(2 pi f_c n / P + phase_c); the other two tokens are 7 everywhere."""
+    E = np.full((P + 2, len(frequencies)), 7.0)
+    for n in range(P):
+        for c, (f, phase) in enumerate(zip(frequencies, phases, strict=True)):
+            E[n + 1, c] = math.cos(2 * math.pi * f * n / P + phase)
+    return E
+
+
+def test_every_ordered_pair_is_a_row_with_its_sum():
+    rows = grokking.sums()
+    assert sorted(map(tuple, rows.ids[:, :2].tolist())) == [(a, b) for a in range(1, P + 1) for b in range(1, P + 1)]
+    for (a, b, _), target in zip(rows.ids.tolist(), rows.targets.tolist(), strict=True):
+        assert target == [0, 0, (a - 1 + b - 1) % P + 1]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_mirror_images_are_on_the_same_side_of_the_split_and_otherwise_leak(share):
+    rng = np.random.default_rng(0)
+    together, alone = (grokking.split(share, mirrored, rng).reshape(P, P) for mirrored in (True, False))
+    assert np.array_equal(together, together.T)
+    assert together.mean() == pytest.approx(share, abs=0.01)
+    assert alone.mean() == pytest.approx(share, abs=0.001)
+    assert alone.T[~alone].mean() == pytest.approx(share, abs=0.03), "a mirror image is trained on as often as any pair"
+
+
+def test_the_energy_of_an_embedding_is_that_of_its_waves():
+    found = grokking.energies(3 + 2 * waves([4, 4, 11, 29], [0.3, 1.0, 2.0, 0.5]))
+    expected = np.zeros(P // 2)
+    expected[[3, 10, 28]] = 0.5, 0.25, 0.25
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_removing_frequencies_leaves_the_mean_the_other_waves_and_the_other_tokens():
+    E, other = waves([4, 4, 11], [0.3, 1.0, 2.0]), waves([9, 28, 9], [0.1, 0.2, 0.7])
+    both = E + other + 5
+    np.testing.assert_allclose(grokking.without(both, [9, 28])[1 : P + 1], E[1 : P + 1] + 5, atol=1e-12)
+    np.testing.assert_array_equal(grokking.without(both, [9, 28])[[0, P + 1]], both[[0, P + 1]])
+    np.testing.assert_allclose(grokking.without(both, []), both, atol=1e-12)
+
+
+def row(seed, test=1000, **changes):
+    losses = {
+        "whole": 0.01,
+        "only": 0.02 + 0.001 * seed,
+        "without": 9.0 + seed,
+        "control": 0.03,
+        "naive": [0.5, 0.9, 0.4],
+    }
+    shares = {"before": [1 / 29] * 29, "after": [0.15] * 5 + [0.25 / 24] * 24}
+    return {
+        "seed": seed,
+        "train reached": 200,
+        "test reached": test and test + 20 * seed,
+        **losses,
+        **shares,
+        **changes,
+    }
+
+
+def test_a_finding_is_decided_only_if_its_interval_excludes_chance():
+    lines = grokking.findings({"seeds": [row(0), row(1), row(2)]})
+    assert lines[0] == "The test reaches 99 % in 3 of 3 seeds."
+    assert lines[1] == "That takes 5.1 ± 0.2 times the steps of training: later than training, as Power et al. found."
+    assert "0.750 against 0.172" in lines[2]
+    assert "10.000 against 0.030 (9.97 ± 2.48: more)" in lines[3]
+    assert lines[5].startswith("If ordered pairs are drawn, 50% of the test")
+    mixed = grokking.findings({"seeds": [row(0, None), row(1, 100), row(2, 900, without=0.0)]})
+    assert mixed[0] == "The test reaches 99 % in 2 of 3 seeds."
+    assert mixed[1].endswith("which decides nothing.")
+    assert mixed[3].endswith(": undecided).")
+    assert all("one seed" in line for line in grokking.findings({"seeds": [row(0)]})[1:5])
+
+
+def test_a_side_is_reached_at_the_first_test_that_is_good_enough():
+    measured = {"steps": [50, 100, 150], "train": [0.5, 0.99, 0.9], "test": [0.1, 0.2, 0.3]}
+    assert grokking.reached(measured, "train") == 100
+    assert grokking.reached(measured, "test") is None
+
+
+def test_one_value_has_no_interval():
+    assert plus_minus([1.0, 2.0, 6.0], ".1f") == "3.0 ± 6.6"
+    assert plus_minus([0.25]) == "0.25 in one seed"
