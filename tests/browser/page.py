@@ -60,11 +60,7 @@ class Page:
         else:
             self.base = self._servers.enter_context(served(folder))
         self.resize(width, height)
-        features = {
-            "prefers-color-scheme": "dark" if dark else "light",
-            "prefers-reduced-motion": "reduce" if reduced_motion else "no-preference",
-        }
-        self._cdp("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in features.items()])
+        self.prefer(dark, reduced_motion)
         self.go(path)
 
     def go(self, path):
@@ -75,6 +71,14 @@ class Page:
     def reload(self):
         self.driver.refresh()
         self.settle()
+
+    def prefer(self, dark=False, reduced_motion=False):
+        """Tell the page which colors are wanted, and whether motion is."""
+        features = {
+            "prefers-color-scheme": "dark" if dark else "light",
+            "prefers-reduced-motion": "reduce" if reduced_motion else "no-preference",
+        }
+        self._cdp("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in features.items()])
 
     def resize(self, width, height=HEIGHT):
         self._cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

@@ -1,8 +1,10 @@
 """What runs inside the page: bodies of functions; those that wait give their result to their last argument."""
 
+# setTimeout: after what a handler of the page has put off with setTimeout
 SETTLE = """
 const done = arguments[arguments.length - 1];
-document.fonts.ready.then(() => requestAnimationFrame(() => requestAnimationFrame(() => done())));
+const painted = () => requestAnimationFrame(() => requestAnimationFrame(() => done()));
+document.fonts.ready.then(() => setTimeout(painted));
 """
 
 FORGET = """
