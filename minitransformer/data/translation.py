@@ -9,6 +9,7 @@ import numpy as np
 from minitransformer.checks import check_integer
 from minitransformer.data.pairs import Pair, PairCorpus, load_pairs
 from minitransformer.data.tasks import Batch, pad_rows
+from minitransformer.decoding.translate import encode_masked
 from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.vocabulary import BOS, EOS, PAD
@@ -35,7 +36,8 @@ class EncodedPairs:
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: Tokenizer, max_len: int) -> None:
         end = np.array([EOS])
-        encoded = [tuple(np.concatenate((tokenizer.encode(text), end)) for text in pair) for pair in pairs]
+        sides = [(encode_masked(tokenizer, source), tokenizer.encode(target)) for source, target in pairs]
+        encoded = [tuple(np.concatenate((ids, end)) for ids in both) for both in sides]
         fits = [max(map(len, both)) <= max_len for both in encoded]
         self.pairs = [pair for pair, kept in zip(pairs, fits, strict=True) if kept]
         self.ids = [both for both, kept in zip(encoded, fits, strict=True) if kept]

@@ -15,6 +15,7 @@ BEAM, ALPHA = 4, 0.6  # the paper's
 MORE = 50  # tokens that a translation may have beyond those of its source (section 6.1)
 BATCH_TOKENS = 10_000  # a batch of 33 sources of 25 tokens, with a beam of 4; larger ones are not faster
 
+MASK = "[MASK]"  # in a source: the token bos, which none has otherwise; a model of data/denoising.py fills it in
 SHOWN = 30  # characters of a sentence that is refused
 
 
@@ -91,7 +92,7 @@ def encode_source(tokenizer: Tokenizer, sentence: str, max_len: int) -> np.ndarr
 
     Raises ValueError, naming both numbers, if these are more than `max_len` tokens.
     """
-    ids = np.append(tokenizer.encode(sentence if sentence.strip() else ""), EOS)
+    ids = np.append(encode_masked(tokenizer, sentence if sentence.strip() else ""), EOS)
     if len(ids) > max_len:
         start = sentence if len(sentence) <= SHOWN else f"{sentence[:SHOWN].rstrip()}..."
         raise ValueError(
@@ -99,6 +100,11 @@ def encode_source(tokenizer: Tokenizer, sentence: str, max_len: int) -> np.ndarr
             f"{max_len:,}"
         )
     return ids
+
+
+def encode_masked(tokenizer: Tokenizer, text: str) -> np.ndarray:
+    """The ids of a text with bos where it has [MASK]."""
+    return np.concatenate([np.append(BOS, tokenizer.encode(part)) for part in text.split(MASK)])[1:]
 
 
 def batches(lengths: Sequence[int], beam: int, max_len: int, batch_tokens: int) -> Iterator[list[int]]:

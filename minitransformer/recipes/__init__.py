@@ -6,11 +6,11 @@ from minitransformer.recipes.parsing import PARSING
 from minitransformer.recipes.recipe import Recipe
 from minitransformer.recipes.text import WRITING_RECIPES, MaskedRecipe
 from minitransformer.recipes.toy import TOY_RECIPES
-from minitransformer.recipes.translation import TranslationRecipe
+from minitransformer.recipes.translation import DenoiseRecipe, TranslationRecipe
 
+ON_SENTENCES = (MaskedRecipe, ClassifyRecipe, DenoiseRecipe, TranslationRecipe)
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (*TOY_RECIPES, PARSING, *WRITING_RECIPES, MaskedRecipe(), ClassifyRecipe(), TranslationRecipe())
+    recipe.name: recipe for recipe in (*TOY_RECIPES, PARSING, *WRITING_RECIPES, *(kind() for kind in ON_SENTENCES))
 }
 
 

@@ -20,6 +20,7 @@ from minitransformer.recipes.options import (
     option_name,
 )
 from minitransformer.recipes.processes import adam, strategy
+from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import AverageOfLast, Averaging
 
@@ -197,6 +198,10 @@ class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
     """A task on sentences or on text, which may be the user's own. It has a tokenizer, and a cosine schedule."""
 
     rate_option = "peak"
+
+    def resumed_data(self, options: CorpusOptionsT, about: dict[str, Any]) -> Data:
+        """The data, of the tokens that the run has had so far."""
+        return self.data(options, tokenizer_from_dict(about["tokenizer"]))  # type: ignore[call-arg]
 
     def source(self, options: CorpusOptionsT, data: Any) -> dict[str, Any]:
         """The path of the text, and the SHA-256 of its content."""

@@ -29,7 +29,7 @@ from minitransformer.recipes.recipe import CorpusOptions, CorpusRecipe, Trained
 from minitransformer.recipes.saved import check_known
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer, tokenizer_from_dict
+from minitransformer.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import History, cosine
 from minitransformer.vocabulary import PAD
@@ -123,10 +123,6 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         if tokenizer:
             check_known(tokenizer, "".join(corpus), "the text")
         return tokenizer or make_tokenizer(options, corpus)
-
-    def resumed_data(self, options: TextOptions, about: dict[str, Any]) -> Windows:
-        """Windows of the text, of the tokens that the run has had so far."""
-        return self.data(options, tokenizer_from_dict(about["tokenizer"]))
 
     def schedule(self, options: TextOptions, config: Any) -> Callable[[int], float]:
         """A cosine with a short warm-up."""

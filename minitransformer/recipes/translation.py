@@ -1,4 +1,4 @@
-"""The paper's own task: translating sentences, by default German into English."""
+"""The paper's own task: translating sentences, by default German into English; and restoring those that are broken."""
 
 import dataclasses
 import math
@@ -12,8 +12,9 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checks import check_integer
 from minitransformer.config import NORMS
-from minitransformer.data import TranslationTask, load_bible, load_pairs
+from minitransformer.data import TranslationTask, load_bible, load_pairs, load_python_topics, load_text
 from minitransformer.data.bible import LANGUAGES
+from minitransformer.data.denoising import NOISES, DenoisingTask
 from minitransformer.data.translation import MAX_LEN, fitting_vocab_size, shared_tokenizer
 from minitransformer.decoding.translate import encode_source, find_translations, translate
 from minitransformer.evaluation import mean_loss
@@ -28,9 +29,10 @@ from minitransformer.inspection import training_flops
 from minitransformer.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from minitransformer.recipes.options import LAYER_OPTIONS, at_least_1, option, option_name
 from minitransformer.recipes.recipe import RECURRENT, CorpusOptions, CorpusRecipe, Trained, check_recurrent
+from minitransformer.recipes.text import PYTHON
 from minitransformer.system.files import atomic_write
 from minitransformer.system.progress import tqdm
-from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
+from minitransformer.tokenizers import BytePairTokenizer, Tokenizer
 from minitransformer.tokenizers.byte_pair import SMALLEST
 from minitransformer.training import AverageOfLast, History, cosine
 from minitransformer.vocabulary import BOS
@@ -49,11 +51,29 @@ Model = Transformer | Seq2Seq
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslationOptions(CorpusOptions):
+class Seq2SeqOptions(CorpusOptions):
+    """The options of a task from sentences to sentences."""
+
+    batch_size: int = option(750, "tokens in a batch, of each side and padding included", at_least_1)
+    warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
+    model: str = option("transformer", "architecture", choices=("transformer", *RECURRENT))
+    vocab_size: int = option(4000, "byte pairs, shared by both sides", partial(check_integer, least=SMALLEST))
+    num_heads: int = option(4, "attention heads", at_least_1)
+    norm: str = option("post", "where the layers normalize, after or before each sub-layer", choices=NORMS)
+
+
+@dataclasses.dataclass(frozen=True)
+class DenoiseOptions(Seq2SeqOptions):
+    """The options of denoising."""
+
+    noise: str = option("both", "order shuffles sentences, infilling hides spans of words", choices=NOISES)
+    passage: int = option(200, "characters of a passage, at most", at_least_1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationOptions(Seq2SeqOptions):
     """The options of translation."""
 
-    batch_size: int = option(750, "tokens in a batch, of each language and padding included", at_least_1)
-    warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
     text: str | None = option(
         None,
         "UTF-8 file of pairs to train on: a sentence, a tab, its translation (default: the Bible), "
@@ -63,10 +83,6 @@ class TranslationOptions(CorpusOptions):
     swap: bool = option(False, "translate the second column of --text into the first")
     source: str = option("german", "language of the Bible that is translated", choices=LANGUAGES)
     target: str = option("english", "language of the Bible that it is translated into", choices=LANGUAGES)
-    model: str = option("transformer", "architecture", choices=("transformer", *RECURRENT))
-    vocab_size: int = option(4000, "byte pairs, shared by both languages", partial(check_integer, least=SMALLEST))
-    num_heads: int = option(4, "attention heads", at_least_1)
-    norm: str = option("post", "where the layers normalize, after or before each sub-layer", choices=NORMS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,7 +108,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
 
     name = "translation"
     help = "a Transformer that translates German into English, or your own pairs of sentences"
-    own_text = "the Bible"
+    own_text, unit = "the Bible", "pairs"
     defaults = TranslationOptions(
         steps=10000, dropout=0.05, label_smoothing=0.1, positions="rope", d_model=160, num_layers=2
     )
@@ -115,10 +131,6 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         text, bible = options.text, (options.source, options.target)
         corpus = load_bible(*bible) if text is None else load_pairs(text, options.swap)
         return TranslationTask(corpus, tokenizer or shared_tokenizer(corpus, options.vocab_size), MAX_LEN)
-
-    def resumed_data(self, options: TranslationOptions, about: dict[str, Any]) -> TranslationTask:
-        """The pairs, with the tokens that the run has had so far."""
-        return self.data(options, tokenizer_from_dict(about["tokenizer"]))
 
     def model(
         self, options: TranslationOptions, data: TranslationTask
@@ -161,7 +173,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         left_out = sum(part.left_out for part in (data.train, data.validation, data.test))
         longer = f" (without {left_out:,} of more than {MAX_LEN} tokens)" if left_out else ""
         return (
-            f"{self.name}: {len(data.train):,} pairs to learn from, {len(data.validation):,} for validation, "
+            f"{self.name}: {len(data.train):,} {self.unit} to learn from, {len(data.validation):,} for validation, "
             f"{len(data.test):,} for the test{longer}; {data.tokenizer.vocab_size:,} tokens, "
             f"{model.num_parameters():,} parameters, {options.steps:,} steps"
         )
@@ -176,7 +188,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         def evaluate(step: int, history: History) -> None:
             nats = mean_loss(model, batches)
             evaluations.append([step, nats])
-            tqdm.write(f"\nstep {step:,}: perplexity {math.exp(min(nats, 700.0)):.1f} on validation pairs")
+            tqdm.write(f"\nstep {step:,}: perplexity {math.exp(min(nats, 700.0)):.1f} on validation {self.unit}")
             if math.isfinite(nats):
                 tqdm.write(f"  {source}\n  -> {translate(model, data.tokenizer, [source], beam=1)[0]}\n  = {reference}")
 
@@ -205,13 +217,13 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         """The scores, and ten translations."""
         result, translated = trained.result, trained.evaluated
         lines = [
-            f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test pairs",
+            f"{'perplexity of a token':<26} {result['perplexity']:.2f} on {result['test_pairs']:,} test {self.unit}",
             f"{'exact match, beam 4':<26} {math.floor(1000 * result['exact_match']) / 10:.1f} %",  # 100.0 % means all
         ]
         if trained.options.attention == "full":
             flops = flops_of(trained.model.config, trained.data, trained.history.tokens)
             lines.append(f"{'FLOPs of training':<26} {flops:.2e}")
-        samples = ["", "Some of the test pairs, evenly spread; translations.tsv has all of them:"]
+        samples = ["", f"Some of the test {self.unit}, evenly spread; translations.tsv has all of them:"]
         for row in spread(translated):
             source, reference, translation = (side[row] for side in translated)
             samples += [source, f"  -> {translation}", *([f"  right: {reference}"] if translation != reference else [])]
@@ -239,7 +251,7 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
         steps, nats = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
         bits = [value / math.log(2) for value in nats]
         smoothing = ", with label smoothing" if trained.options.label_smoothing else ""
-        names = (f"training pairs{smoothing}", f"validation pairs, {'without it' if smoothing else 'all'}")
+        names = (f"training {self.unit}{smoothing}", f"validation {self.unit}, {'without it' if smoothing else 'all'}")
         plotting.plot_text_training(trained.history, steps, bits, paths[0], self.name, "token", names)
         if has_sacrebleu():
             paths.append(folder / "bleu.png")
@@ -255,6 +267,21 @@ class TranslationRecipe(CorpusRecipe[TranslationOptions, TranslationTask, Model]
             title = "Cross-attention of the last layer, mean of its heads, for some translations of the test"
             plotting.plot_samples(maps, paths[-1], title)
         return paths
+
+
+class DenoiseRecipe(TranslationRecipe):
+    """An encoder-decoder on passages of a text that are broken on purpose, and as they were: BART's objective."""
+
+    name, own_text, unit = "denoise", PYTHON, "passages"
+    help = "a Transformer that restores text: spans of it are hidden, and its sentences shuffled"
+    defaults: Any = DenoiseOptions(steps=3000, positions="rope", d_model=96, num_layers=2, vocab_size=1000)
+    fitting = CorpusRecipe.fitting
+
+    def data(self, options: Any, tokenizer: Tokenizer | None = None) -> DenoisingTask:
+        """Passages of the text, of new byte pairs if there is no `tokenizer`."""
+        corpus = load_python_topics() if options.text is None else load_text(options.text)
+        tokenizer = tokenizer or BytePairTokenizer.train(corpus.train, options.vocab_size)
+        return DenoisingTask(corpus, tokenizer, options.passage, options.noise)
 
 
 def spread(translated: Translated) -> list[int]:

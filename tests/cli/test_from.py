@@ -49,6 +49,17 @@ def test_the_weights_the_tokenizer_and_the_sizes_come_along(capsys, task, tokeni
         np.testing.assert_allclose(state[name], array, atol=1e-12)
 
 
+def test_pairs_go_on_where_restoring_broken_text_has_stopped(capsys):
+    """Masks need no token of their own, so the vocabulary is that of a translation model."""
+    sizes = ("--d-model", 16, "--num-layers", 1, "--vocab-size", 280)
+    train(capsys, "denoise", "--text", "old.txt", *sizes, "--name", "denoise-old")
+    train(capsys, "translation", "--text", "pairs.tsv", "--from", "runs/denoise-old", *GRADUAL, "--name", "new")
+    (old, before), (new, after) = (load_checkpoint(f"runs/{name}/model.safetensors") for name in ("denoise-old", "new"))
+    assert after["tokenizer"] == before["tokenizer"]
+    for name, array in old.state_dict().items():
+        np.testing.assert_allclose(new.state_dict()[name], array, atol=1e-12)
+
+
 def test_the_folder_is_named_after_both_and_resumes_without_the_older_run(capsys):
     train(capsys, "text", "--text", "old.txt", *SIZES, "--name", "text-old")
     arguments = ("train", "text", "--text", "new.txt", "--from", "runs/text-old", "--batch-size", 8, "--threads", 1)

@@ -53,9 +53,12 @@ OTHER = {  # another value of every option that changes what is learned
     "tokenizer": "characters",
     "mine": True,
     "swap": True,
+    "noise": "order",
+    "passage": 50,
 }
 OTHER_OF = {
     "translation": {"text": "other.tsv", "model": "lstm"},
+    "denoise": {"model": "lstm"},
     "classify": {"text": "relabelled.tsv", "length": 3},
     "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
 }
@@ -81,6 +84,8 @@ def texts(tmp_path, monkeypatch):
 
 def small(task):
     """The options of a short training."""
+    if task == "denoise":
+        return {**SMALL_TRANSLATION, "text": "my.txt", "passage": 20}
     if task in ("translation", "classify"):
         return SMALL_TRANSLATION if task == "translation" else {**SMALL_TEXT, "text": "labelled.tsv"}
     return SMALL_TEXT if hasattr(RECIPES[task].defaults, "text") else SMALL
