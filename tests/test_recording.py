@@ -73,6 +73,18 @@ def test_the_table_of_classification_is_written_by_its_script(load, monkeypatch)
     assert [bool(line[-1]) for line in made["cells"]] == [bool(line[-1]) for line in kept["cells"]]
 
 
+def test_the_table_of_shared_layers_is_written_by_its_script(load, monkeypatch):
+    script = load("record_sharing")
+    for name, value in {"SEEDS": (0, 1), "STEPS": 1, "BATCH": 1, "LENGTH": 8}.items():
+        monkeypatch.setattr(script, name, value)
+    monkeypatch.setattr(script, "load_python_topics", lambda: Corpus("To be or not to be. " * 20, "To be: " * 20))
+    assert script.main() == 0
+    made, kept = (json.loads(path.read_text("utf-8")) for path in (script.RECORD, DOCS / "records" / "sharing.json"))
+    assert made["tables"][0]["columns"] == kept["tables"][0]["columns"]
+    assert [line[0] for line in made["tables"][0]["cells"]] == [line[0] for line in kept["tables"][0]["cells"]]
+    assert not list(script.RECORD.parent.glob("*.partial"))
+
+
 def test_both_scripts_of_preferences_run_and_their_tables_and_figure_are_made(load, monkeypatch, tmp_path, capsys):
     script, figures = load("record_preferences"), []
     one_digit = {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 10"}
