@@ -203,6 +203,25 @@ def plot_samples(
     save_figure(figure, path)
 
 
+def plot_images(
+    images: np.ndarray, weights: np.ndarray, names: Sequence[str], path: str | PathLike[str], title: str
+) -> None:
+    """Draw each of N images (N, H, W), dark where its numbers are large, above its attention weights (N, h, w)."""
+    size = (1.05 * len(images) + 1.0, 2.8)
+    figure, axes = pyplot().subplots(2, len(images), figsize=size, squeeze=False)
+    for (top, bottom), pixels, p, name in zip(axes.T, images, weights, names, strict=True):
+        top.imshow(pixels, cmap="gray_r")
+        top.set_title(name, fontsize=NAME_SIZE)
+        image = bottom.imshow(p, vmin=0.0, vmax=weights.max())
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+    axes[0, 0].set_ylabel("image")
+    axes[1, 0].set_ylabel("attention")
+    figure.colorbar(image, ax=axes[1], label="attention weight")
+    figure.suptitle(wrap(title, size[0]))
+    save_figure(figure, path)
+
+
 def _draw_weights(axis: Any, weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], cell: float) -> Any:
     """The weights (T, S) of one head, in cells of `cell` inches -> the image. Without `queries` the rows have no names.
 

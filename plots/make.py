@@ -85,6 +85,9 @@ FIGURES = {
         for task in ("addition", "copy", "reverse", "sort")
         for figure in ("attention", "loss")
     },
+    "train_digits_attention.png": Source(
+        "train digits --threads 1 --runs runs/plots --overwrite", "runs/plots/digits/attention.png"
+    ),
     "train_reverse_lstm_attention.png": Source(
         "train reverse --model lstm-attention --runs runs/plots --overwrite",
         "runs/plots/reverse-model-lstm-attention/attention.png",

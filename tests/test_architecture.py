@@ -54,6 +54,7 @@ THIRD_PARTY = {
     "matplotlib": ("plotting.py",),
     "torch": ("experiments/*.py",),
     "sacrebleu": ("evaluation/translation.py",),
+    "sklearn": ("data/labelled.py",),
     "jupytext": ("cli/init.py",),
     "nbformat": ("cli/init.py",),
     "mpi4py": ("training/parallel/mpi.py",),

@@ -85,6 +85,20 @@ def test_the_table_of_shared_layers_is_written_by_its_script(load, monkeypatch):
     assert not list(script.RECORD.parent.glob("*.partial"))
 
 
+@pytest.mark.exhaustive
+def test_the_table_of_digits_is_written_by_its_script(load, monkeypatch):
+    for package in ("torch", "sklearn"):
+        pytest.importorskip(package)
+    script = load("record_digits")
+    monkeypatch.setattr(script, "STEPS", 2)
+    assert script.main() == 0
+    made = json.loads(script.RECORD.read_text("utf-8"))
+    assert shape(made) == shape(committed(script))
+    kept, again = (record["tables"][0]["cells"] for record in (committed(script), made))
+    assert [line[:2] for line in again] == [line[:2] for line in kept]
+    assert again[-1][2:-1] == kept[-1][2:-1]  # logistic regression, which takes no steps
+
+
 def test_both_scripts_of_preferences_run_and_their_tables_and_figure_are_made(load, monkeypatch, tmp_path, capsys):
     script, figures = load("record_preferences"), []
     one_digit = {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 10"}

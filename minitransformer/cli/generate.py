@@ -18,7 +18,7 @@ from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
 from minitransformer.decoding.classify import classify
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
-from minitransformer.models import BERT, GPT, Seq2Seq, Transformer
+from minitransformer.models import BERT, GPT, Seq2Seq, Transformer, ViT
 from minitransformer.recipes.options import option_name
 from minitransformer.recipes.saved import check_known, load_model
 from minitransformer.system.terminal import advanced_options
@@ -115,6 +115,10 @@ def open_dialogue(arguments: argparse.Namespace) -> Dialogue:
         return masked_model(model, tokenizer_from_dict(metadata["tokenizer"]), arguments)
     if "tokenizer" in metadata and isinstance(model, Transformer | Seq2Seq):
         raise ValueError(f"{arguments.run} is a model that translates: use `minitransformer translate {arguments.run}`")
+    if isinstance(model, ViT):
+        raise ValueError(
+            f"{arguments.run} is a model that reads images, not text: see docs/library.md for how to ask it"
+        )
     raise ValueError(
         f"{arguments.run} is a {type(model).__name__} without a task or a tokenizer: generate takes models that "
         "`minitransformer train` has saved"

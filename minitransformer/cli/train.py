@@ -31,6 +31,7 @@ the figures. `minitransformer train TASK --help` lists the options of a task.
   minitransformer train translation --minutes 15     German to English, as many steps as fit into 15 minutes
   minitransformer train translation --text my.tsv    your own pairs: in each line a sentence, a tab, its translation
   minitransformer train classify --text my.tsv       in each line a sentence, a tab and its label
+  minitransformer train digits                       a Vision Transformer that reads handwritten digits
   minitransformer train text --length 512 --grad-accumulation-steps 8      with less memory
 
 Resume an interrupted run. The results are bit-identical to those of an uninterrupted run:

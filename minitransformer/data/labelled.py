@@ -1,4 +1,4 @@
-"""Sentences with labels, as batches of ids for a classifier."""
+"""Sentences with labels, as batches of ids for a classifier; and scikit-learn's digits, as batches of pixels."""
 
 import ast
 import hashlib
@@ -18,6 +18,7 @@ from minitransformer.tokenizers import Tokenizer
 
 HELD_OUT_SHARE = 0.2  # of the sentences with each label
 EXPECTED = "a line must be a sentence, a tab and its label, such as: Where is my parcel?<TAB>delivery"
+DIGITS, SIDE, LEVELS = 450, 8, 17  # images that are held out; their pixels on a side, and the grey levels of these
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "turtle", "typing", "unittest", "urllib", "xml")
 
 
@@ -68,6 +69,7 @@ class LabelledTask:
         ids = encode_sentences(tokenizer, [sentence for sentence, _ in pairs], length)
         targets = np.array([1 + self.labels.index(label) for _, label in pairs])
         count = len(train)
+        self.about = f"({HELD_OUT_SHARE:.0%} of each of {len(self.labels)} labels); {tokenizer.vocab_size:,} tokens"
         self.train, self.held_out = TextBatch(ids[:count], targets[:count]), TextBatch(ids[count:], targets[count:])
 
     def batch(self, rng: np.random.Generator, size: int) -> TextBatch:
@@ -79,3 +81,34 @@ class LabelledTask:
         """The held-out sentences, at most `size` at a time."""
         for start in range(0, len(self.held_out.ids), size):
             yield TextBatch(*(array[start : start + size] for array in self.held_out))
+
+
+class DigitsTask(LabelledTask):
+    """Batches of handwritten digits, 1,797 images of 8 x 8, as pixels (B, 64), row by row, from 1 for white to 17.
+
+    In training each image is moved by at most a pixel, up or down and left or right. `seed` draws those that are held
+    out. Raises ValueError if scikit-learn, with which they come, is not installed.
+    """
+
+    about = "(drawn by --seed)"
+
+    def __init__(self, seed: int) -> None:
+        try:
+            from sklearn.datasets import load_digits
+        except ImportError as error:
+            hint = "the digits come with scikit-learn, which is not installed: pip install -e '.[digits]'"
+            raise ValueError(hint) from error
+        images, digits = load_digits(return_X_y=True)
+        order = np.random.default_rng([seed, 4]).permutation(len(images))
+        pixels, targets = 1 + images[order].astype(int), 1 + digits[order]
+        self.labels, self.sha256 = [*map(str, range(10))], hashlib.sha256(pixels.tobytes()).hexdigest()
+        self.train = TextBatch(pixels[DIGITS:], targets[DIGITS:])
+        self.held_out = TextBatch(pixels[:DIGITS], targets[:DIGITS])
+
+    def batch(self, rng: np.random.Generator, size: int) -> TextBatch:
+        """`size` of the training images."""
+        pixels, targets = super().batch(rng, size)
+        padded = np.pad(pixels.reshape(-1, SIDE, SIDE), ((0, 0), (1, 1), (1, 1)), constant_values=1)
+        rows, columns = rng.integers(0, 3, (2, size, 1)) + np.arange(SIDE)
+        moved = padded[np.arange(size)[:, None, None], rows[:, :, None], columns[:, None]]
+        return TextBatch(moved.reshape(size, -1), targets)

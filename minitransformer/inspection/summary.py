@@ -20,13 +20,14 @@ from minitransformer.layers import (
 )
 from minitransformer.layers.foreign import is_library
 from minitransformer.models.bert import ClassifierHead, MaskedHead
+from minitransformer.models.vision import Patches
 
 # the layers that the table does not open any further
 POSITIONS = (LearnedPositions, PositionalEncoding)
 RECURRENT = (LSTM, GRU, MemoryAttention)
 HEADS = {OutputProjection: "(B, T, V)", MaskedHead: "(B, T, V)", ClassifierHead: "(B, K)"}
 LEAVES = (
-    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, RMSNorm, SelfAttention),
+    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, Patches, RMSNorm, SelfAttention),
     *HEADS,
     *POSITIONS,
     *RECURRENT,

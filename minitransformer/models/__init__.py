@@ -6,6 +6,7 @@ from minitransformer.models.convolutional import ConvConfig, ConvLM
 from minitransformer.models.gpt import GPT, gpt_config
 from minitransformer.models.recurrent import Seq2Seq
 from minitransformer.models.transformer import Transformer, t5_config
+from minitransformer.models.vision import ViT
 
 __all__ = [
     "BERT",
@@ -16,6 +17,7 @@ __all__ = [
     "Seq2SeqConfig",
     "Transformer",
     "TransformerConfig",
+    "ViT",
     "bert_config",
     "config_names",
     "gpt_config",

@@ -42,7 +42,7 @@ def bert_config(vocab_size: int, **changes: Any) -> TransformerConfig:
 class BERTEmbeddingCache(NamedTuple):
     """What `BERTEmbedding` remembers."""
 
-    tokens: EmbeddingCache
+    tokens: Any  # an EmbeddingCache, or that of Patches
     positions: Any  # the cache of the layer that adds positions, or None
     segments: EmbeddingCache
     norm: LayerNormCache
@@ -56,7 +56,7 @@ class BERTEmbedding(Layer):
         self, config: TransformerConfig, num_segments: int, rng: np.random.Generator | None, dtype: DTypeLike
     ) -> None:
         V, C = config.vocab_size, config.d_model
-        self.tokens = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)
+        self.tokens: Any = Embedding(Parameter(normal(rng, (V, C), STD, dtype)), scale=1.0)  # or Patches
         self.positions = make_input_positions(config.positions, config.max_len, C, rng=rng, dtype=dtype)
         self.segments = Embedding(Parameter(normal(rng, (num_segments, C), STD, dtype)), scale=1.0)
         self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype)

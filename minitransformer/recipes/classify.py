@@ -1,4 +1,4 @@
-"""The recipe for classification: a BERT that says which label a sentence has."""
+"""The recipes for classification: a BERT that says which label a sentence has, and a ViT that reads digits."""
 
 import dataclasses
 from functools import partial
@@ -9,16 +9,17 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.data import Corpus
-from minitransformer.data.labelled import HELD_OUT_SHARE, LabelledTask, load_labelled
+from minitransformer.data.labelled import LEVELS, SIDE, DigitsTask, LabelledTask, load_labelled
 from minitransformer.decoding.classify import AT_A_TIME
-from minitransformer.models import BERT, TransformerConfig, bert_config
-from minitransformer.recipes.recipe import Trained
+from minitransformer.models import BERT, TransformerConfig, ViT, bert_config
+from minitransformer.recipes.recipe import Recipe, SizedOptions, Trained
 from minitransformer.recipes.text import TextOptions, TextRecipe
 from minitransformer.system.progress import tqdm
 from minitransformer.tokenizers import Tokenizer
 
 READS, LEAST, MOST = 15, 300, 3000  # a sentence is read so many times, if that takes so many steps
 SHOWN = 20  # labels in the closing table, the commonest
+PATCH, LOOKED_AT = 2, 5  # pixels on a side of a patch; images whose attention is drawn, right ones and wrong ones
 
 
 class ClassifyRecipe(TextRecipe[Any, BERT]):
@@ -59,14 +60,13 @@ class ClassifyRecipe(TextRecipe[Any, BERT]):
         """The sentences, and the model."""
         count, held_out = len(data.train.ids), len(data.held_out.ids)
         return (
-            f"{self.name}: {options.text or self.own_text}; {count:,} sentences to learn from, {held_out:,} held out "
-            f"({HELD_OUT_SHARE:.0%} of each of {len(data.labels)} labels); {data.tokenizer.vocab_size:,} tokens, "
-            f"{model.num_parameters():,} parameters, {options.steps:,} steps"
+            f"{self.name}: {getattr(options, 'text', None) or self.own_text}; {count:,} {self.unit}s to learn from, "
+            f"{held_out:,} held out {data.about}; {model.num_parameters():,} parameters, {options.steps:,} steps"
         )
 
     def show(self, options: TextOptions, model: BERT, data: LabelledTask) -> None:
         """The accuracy."""
-        tqdm.write(f"{self.evaluate(options, model, data)[0]['accuracy']:.1%} of all held-out sentences are right")
+        tqdm.write(f"{self.evaluate(options, model, data)[0]['accuracy']:.1%} of all held-out {self.unit}s are right")
 
     def evaluate(self, options: TextOptions, model: BERT, data: LabelledTask) -> tuple[dict[str, Any], np.ndarray]:
         """The accuracy, and how often each label (row) was taken for each (column)."""
@@ -92,7 +92,49 @@ class ClassifyRecipe(TextRecipe[Any, BERT]):
         from minitransformer.plotting import plot_samples
 
         counts, labels, path = trained.evaluated, trained.data.labels, folder / "confusion.png"
-        title = f"{self.name}: {trained.result['accuracy']:.1%} of the held-out sentences are right"
+        title = f"{self.name}: {trained.result['accuracy']:.1%} of the held-out {self.unit}s are right"
         shares = counts / counts.sum(axis=1, keepdims=True)
-        plot_samples([(shares, labels, labels)], path, title, ("share", "label chosen", "label of the sentence"))
+        plot_samples([(shares, labels, labels)], path, title, ("share", "label chosen", f"label of the {self.unit}"))
+        return [*super().draw(trained, folder), path]
+
+
+class DigitsRecipe(ClassifyRecipe):
+    """A Vision Transformer on scikit-learn's digits, with pre-norm, as in its paper."""
+
+    name, own_text, unit = "digits", "scikit-learn's digits", "image"
+    help = "a Vision Transformer that reads handwritten digits, in patches of 2 x 2 pixels"
+    lines = "training images, each moved", "held-out images, a sample"
+    defaults: Any = SizedOptions(
+        steps=4000, warmup=50, weight_decay=0.05, positions="learned", d_model=32, num_layers=2
+    )
+    memory_like = partial(BERT, num_classes=1)
+    fitting, resumed_data, metadata = Recipe.fitting, Recipe.resumed_data, Recipe.metadata
+
+    def data(self, options: Any, tokenizer: Tokenizer | None = None) -> DigitsTask:
+        """The images."""
+        return DigitsTask(options.seed)
+
+    def model(self, options: Any, data: LabelledTask) -> tuple[Any, TransformerConfig]:
+        """A ViT."""
+        config = bert_config(LEVELS + 1, norm="pre", max_len=1 + (SIDE // PATCH) ** 2, **options.sizes())
+        return partial(ViT, num_classes=len(data.labels) + 1, patch_size=PATCH**2), config
+
+    def largest_batch(self, options: Any, data: Any) -> tuple[int, list[int]]:
+        """The images of any batch, and their patches with [CLS]."""
+        return options.batch_size, [1 + (SIDE // PATCH) ** 2]
+
+    def draw(self, trained: Trained[Any, LabelledTask, BERT], folder: Path) -> list[Path]:
+        """The loss, which digit was taken for which, and where [CLS] looks in some images."""
+        from minitransformer.plotting import plot_images
+
+        (pixels, targets), path = trained.data.held_out, folder / "attention.png"
+        digits, guesses = targets - 1, to_host(trained.model(pixels))[:, 1:].argmax(axis=1)
+        rows = np.concatenate([np.flatnonzero((guesses == digits) == right)[:LOOKED_AT] for right in (True, False)])
+        weights = to_host(trained.model.attention_weights(pixels[rows])[-1])[:, :, 0, 1:].mean(axis=1)
+        images, maps = (
+            array.reshape(len(rows), side, side) for array, side in ((pixels[rows], SIDE), (weights, SIDE // PATCH))
+        )
+        names = [f"{digits[row]}, read as {guesses[row]}" for row in rows]
+        title = "digits: where [CLS] looks in the last layer, mean of all heads"
+        plot_images(images, maps, names, path, title)
         return [*super().draw(trained, folder), path]

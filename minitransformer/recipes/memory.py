@@ -37,7 +37,9 @@ def check_memory(
         num_threads = useful_threads(threads, micro_batch_size, sum(lengths), config.d_model)
         rows = num_threads * -(-micro_batch_size // num_threads)
         shards = of_batch if options.shard_optimizer else 1
-        memory = training_memory(config, rows, lengths, model_class, num_threads, averages, shards)
+        memory = training_memory(
+            config, rows, lengths, recipe.memory_like or model_class, num_threads, averages, shards
+        )
         return of_machine * (memory.total - has_read * memory.weights)
 
     whole = needed(options.grad_accumulation_steps)

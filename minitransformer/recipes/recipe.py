@@ -61,6 +61,7 @@ class Recipe(Generic[Options, Data, Model]):
     defaults: Options
     rate_option = "factor"  # the option that scales the learning rate
     own_text = ""  # what --text replaces
+    memory_like: Any = None  # a class of models that need as much memory, if it cannot be found with the model's own
 
     def fitting(self, given: dict[str, Any]) -> tuple[Options, list[str]]:
         """The defaults for data of the size that the options `given` name, and lines that say why they are these."""
@@ -172,7 +173,34 @@ class Recipe(Generic[Options, Data, Model]):
 
 
 @dataclasses.dataclass(frozen=True)
-class CorpusOptions(TrainOptions):
+class SizedOptions(TrainOptions):
+    """The options of a task whose model has sizes of its own, and whose learning rate falls like a cosine."""
+
+    d_model: int = option(128, "features per token", at_least_1)
+    num_layers: int = option(4, "number of layers, in each stack", from_1_to(MAX_LAYERS))
+    num_heads: int = option(4, "attention heads", at_least_1)
+    peak: float = option(
+        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
+    )
+    eval_interval: int | None = of_the_computation(
+        None, f"steps between evaluations on held-out data (default: a {EVALUATIONS}th of all steps)", at_least_1
+    )
+
+    def sizes(self) -> dict[str, Any]:
+        """The fields of the model's configuration that the options set."""
+        return {
+            "d_model": self.d_model,
+            "num_heads": self.num_heads,
+            "d_ff": 4 * self.d_model,
+            "num_layers": self.num_layers,
+            "dropout": self.dropout,
+            "positions": self.positions,
+            **self.layer_fields(),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions(SizedOptions):
     """The options of a task on sentences or on text."""
 
     text: str | None = option(
@@ -181,17 +209,9 @@ class CorpusOptions(TrainOptions):
     from_: str | None = option(
         None, "start from the weights and the tokenizer of a run, a model file or a folder of a GPT-2"
     )
-    d_model: int = option(128, "features per token", at_least_1)
-    num_layers: int = option(4, "number of layers, in each stack", from_1_to(MAX_LAYERS))
-    peak: float = option(
-        2e-3, "peak learning rate, after the warm-up and before the cosine decay", check_positive, resumable=True
-    )
-    eval_interval: int | None = of_the_computation(
-        None, f"steps between evaluations on held-out data (default: a {EVALUATIONS}th of all steps)", at_least_1
-    )
 
 
-CorpusOptionsT = TypeVar("CorpusOptionsT", bound=CorpusOptions)
+CorpusOptionsT = TypeVar("CorpusOptionsT", bound=SizedOptions)
 
 
 class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
@@ -205,7 +225,8 @@ class CorpusRecipe(Recipe[CorpusOptionsT, Data, Model]):
 
     def source(self, options: CorpusOptionsT, data: Any) -> dict[str, Any]:
         """The path of the text, and the SHA-256 of its content."""
-        return {"text": options.text and os.path.abspath(options.text), "sha256": data.sha256}
+        text = getattr(options, "text", None)
+        return {"text": text and os.path.abspath(text), "sha256": data.sha256}
 
     def metadata(self, data: Any) -> dict[str, Any]:
         """The tokenizer."""

@@ -54,7 +54,6 @@ class TextOptions(CorpusOptions):
     steps: int = option(7600, "number of training steps (default: fits the text)", at_least_1, resumable=True)
     dropout: float = option(0.0, "dropout rate, P_drop in the paper (default: fits the text)", check_rate)
     length: int = option(128, "tokens in a window of text", at_least_1)
-    num_heads: int = option(4, "attention heads", at_least_1)
     tokenizer: str = option("bpe", "what a token is", choices=("characters", "bytes", "bpe"))
     vocab_size: int | None = option(
         None, "tokens of --tokenizer bpe (default: fits the text)", partial(check_integer, least=SMALLEST)
@@ -66,17 +65,8 @@ class TextOptions(CorpusOptions):
             raise ValueError(f"--vocab-size is for --tokenizer bpe, got {self.tokenizer}")
 
     def sizes(self) -> dict[str, Any]:
-        """The fields of the model's configuration that the options set."""
-        return {
-            "d_model": self.d_model,
-            "num_heads": self.num_heads,
-            "d_ff": 4 * self.d_model,
-            "num_layers": self.num_layers,
-            "max_len": self.length,
-            "dropout": self.dropout,
-            "positions": self.positions,
-            **self.layer_fields(),
-        }
+        """And the length of a window."""
+        return {**super().sizes(), "max_len": self.length}
 
 
 class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
@@ -84,6 +74,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
 
     defaults = TextOptions(batch_size=8, positions="rope")
     unit = "character"  # bits are per so many of these
+    lines = "training text", "held-out text, a sample of windows"  # in the figure of the loss
     dropout = ((12, 0.0), (20, 0.1))  # the rate for a text that is read less often than this; else MOST_DROPOUT
     load: Callable[[], Corpus] = staticmethod(load_shakespeare)  # the text of those who give none
 
@@ -179,7 +170,7 @@ class TextRecipe(CorpusRecipe[TextOptions, Windows, Model]):
         steps, bits = zip(*trained.evaluations, strict=True) if trained.evaluations else ((), ())
         windows = trained.data.batch(np.random.default_rng(0), WINDOWS)
         per_unit = self.per_unit(trained.data, [windows])
-        plot_text_training(trained.history, steps, bits, path, self.name, self.unit, per_unit=per_unit)
+        plot_text_training(trained.history, steps, bits, path, self.name, self.unit, self.lines, per_unit)
         return [path]
 
     def report(self, trained: Trained[TextOptions, Windows, Model]) -> list[str]:

@@ -58,7 +58,6 @@ class Seq2SeqOptions(CorpusOptions):
     warmup: int = option(400, "warm-up steps of the learning rate, at most a fifth of all", at_least_1, resumable=True)
     model: str = option("transformer", "architecture", choices=("transformer", *RECURRENT))
     vocab_size: int = option(4000, "byte pairs, shared by both sides", partial(check_integer, least=SMALLEST))
-    num_heads: int = option(4, "attention heads", at_least_1)
     norm: str = option("post", "where the layers normalize, after or before each sub-layer", choices=NORMS)
 
 

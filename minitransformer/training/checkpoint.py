@@ -18,14 +18,14 @@ import numpy as np
 
 from minitransformer.checks import check_choice, check_names
 from minitransformer.layers.foreign import class_names, foreign_layers
-from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer
+from minitransformer.models import BERT, GPT, ConvLM, Seq2Seq, Transformer, ViT
 from minitransformer.system.files import checksum, read_safetensors, write_safetensors
 
 FORMAT = "minitransformer-2"
 WITH_CLASSES = "minitransformer-3"
 BEFORE_CHECKSUMS = "minitransformer-1"
 EXTRA = "training/"  # prefix of the names of arrays that do not belong to the model
-MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, ConvLM, Seq2Seq)}
+MODELS = {model.__name__: model for model in (Transformer, GPT, BERT, ConvLM, Seq2Seq, ViT)}
 FIELDS = ("model", "config", "options", "metadata")  # of the header, besides its format and checksum
 LARGEST_TABLE = 2**27  # numbers in a table of positions, which is not stored but computed from the config
 

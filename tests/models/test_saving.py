@@ -10,6 +10,7 @@ from tests.models import test_convolutional as convolutional
 from tests.models import test_gpt as gpt
 from tests.models import test_recurrent as recurrent
 from tests.models import test_t5 as t5
+from tests.models import test_vision as vision
 
 # how to make the model, and what it reads
 MODELS = {
@@ -20,6 +21,7 @@ MODELS = {
     "T5 of one layer": (lambda: t5.build_random(share_layers=True), (t5.SOURCE, t5.TARGET)),
     "T5 1.0": (t5.build_random, (t5.SOURCE, t5.TARGET)),
     "T5 1.1": (lambda: t5.build_random(**t5.V1_1), (t5.SOURCE, t5.TARGET)),
+    "ViT": (vision.build_random, (vision.PIXELS,)),
     "ConvLM": (
         lambda: convolutional.build(dilation=2, norm="pre", tie_embeddings=False),
         (convolutional.IDS,),

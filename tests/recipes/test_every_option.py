@@ -60,6 +60,7 @@ OTHER_OF = {
     "translation": {"text": "other.tsv", "model": "lstm"},
     "denoise": {"model": "lstm"},
     "classify": {"text": "relabelled.tsv", "length": 3},
+    "digits": {"positions": "rope", "num_layers": 3},
     "masked": {"vocab_size": {"tokenizer": "bpe", "vocab_size": 280}, "tokenizer": "bpe"},
 }
 SHOWN_ELSEWHERE = ("minutes", "source", "target", "from_")  # in test_translation.py and tests/cli/test_from.py

@@ -19,15 +19,18 @@ from minitransformer.models import (
     BERT,
     GPT,
     Transformer,
+    ViT,
     bert_config,
     gpt_config,
     named_config,
     t5_config,
 )
 from minitransformer.models.bert import BERTEmbedding, ClassifierHead, MaskedHead
+from minitransformer.models.vision import Patches
 from minitransformer.system.generators import make_generator
 
 SMOOTHING, SEGMENTS, CLASSES = 0.1, 3, 13
+PATCHES, PATCH = 4, 9  # of an image, and pixels of each
 LARGE_EPS = 0.1  # so large that it matters
 LARGEST = 10  # entries of a tensor that are checked one by one: the entries are already proven layer by layer
 
@@ -158,6 +161,19 @@ def bert(
     return loss_problem(model, ids, targets, tokens_per_block=tokens_per_block)
 
 
+def vit(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
+    """A ViT."""
+    vit = bert_config(n.V, **{**family_fields(n, dropout), "max_len": 1 + PATCHES}, norm="pre")
+    model = ViT(vit, num_classes=CLASSES, patch_size=PATCH, dtype=dtype)
+    randomize_parameters(model, rng)
+    return loss_problem(model, {"pixels": draw_ids(rng, n, PATCHES * PATCH)}, rng.integers(1, CLASSES, n.B))
+
+
+def patches(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """The pixels of an image as vectors."""
+    return layer_problem(Patches(PATCH, n.C, n.V, None, dtype), rng, {}, {"x": draw_ids(rng, n, PATCHES * PATCH)})
+
+
 def bert_embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, dropout: float) -> Problem:
     """Tokens, segments and positions."""
     layer = BERTEmbedding(bert_config(n.V, **family_fields(n, dropout)), SEGMENTS, None, dtype=dtype)
@@ -218,9 +234,11 @@ _register_model("BERT head=classes", BERT, bert, dropout=DROPOUT, head="classes"
 ALBERT: dict[str, Any] = {"num_layers": 3, "share_layers": True}
 _register_model("Transformer share_layers=True", Transformer, transformer, dropout=DROPOUT, **ALBERT)
 _register_model("BERT head=masked share_layers=True", BERT, bert, dropout=DROPOUT, head="masked", **ALBERT)
+_register_model("ViT", ViT, vit, dropout=DROPOUT)
 V1_1: dict[str, Any] = {"activation": "geglu_tanh", "tie_output": False, "scale_output": False}
 _register_model("Transformer T5", Transformer, t5, dropout=DROPOUT)
 _register_model("Transformer T5 version=1.1", Transformer, t5, dropout=DROPOUT, **V1_1)
+register("Patches", Patches, patches)
 register("BERTEmbedding", BERTEmbedding, bert_embedding, dropout=DROPOUT)
 register("MaskedHead", MaskedHead, masked_head, dropout=DROPOUT)
 register("ClassifierHead", ClassifierHead, classifier_head, dropout=DROPOUT)
