@@ -69,6 +69,8 @@ FIGURES = {
                     "recall",
                     "translation",
                     "sharpness",
+                    "knock-out",
+                    "faithfulness",
                     "superposition",
                     "grokking",
                 )

@@ -14,9 +14,11 @@ from minitransformer.experiments import (
     curves,
     decoding,
     device,
+    faithfulness,
     gradient_reach,
     grokking,
     heads,
+    knock_out,
     lengths,
     one_vector,
     processes,
@@ -58,8 +60,17 @@ CONSTANTS = {
     decoding: {"COUNT": 4, "LONG": 32, "RECOMPUTED": (16, 32), "BATCHES": (1, 2)},
     device: {"PARTS": {"part": lambda progress: (["a line"], {"value": 1}, True)}},
     equal_terms: {"BATCH": 4, "TESTED": 4},
+    faithfulness: {
+        "STEPS": {task: {True: 2, False: 3} for task in ("reverse", "vote")},
+        "TESTED": {task: {True: 1, False: 2} for task in ("reverse", "vote")},
+        "COPIES": (1, 3),
+    },
     gradient_reach: {"DISTANCES": (1, 4)},
     grokking: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "BATCH": 5, "SIZES": {**grokking.SIZES, "d_model": 8, "d_ff": 4}},
+    knock_out: {
+        "STEPS": {task: {True: 2, False: 3} for task in ("translation", "text")},
+        "TESTED": 3,
+    },
     lengths: {"TASKS": ("copy",), "QUICK_STEPS": 1},
     one_vector: {"TRAINING": 0.1, "LENGTHS": (1, 2), "LONGEST": 2},
     recall: {"TRAINING": 0.1, "PAIRS": (1, 2), "SEQUENCES": 4},
@@ -140,6 +151,9 @@ def small_data(monkeypatch, tmp_path):
     text.write_text("".join(f"{i} times {i} is {i * i}.\n" for i in range(200)), encoding="utf8")
     options = {**attention_kinds.TEXT, "text": str(text), "length": 24, "d_model": 8}
     monkeypatch.setattr(attention_kinds, "TEXT", options)
+    sizes = {"num_heads": 2, "num_layers": 1, "d_model": 8}
+    texts = {"tokenizer": "characters", "text": str(text), "length": 24, **sizes}
+    monkeypatch.setattr(knock_out, "TASKS", {"translation": {"vocab_size": 280, **sizes}, "text": texts})
     corpus = PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:])
     monkeypatch.setattr("minitransformer.recipes.translation.load_bible", lambda source, target: corpus)
     monkeypatch.setattr(translation, "database_path", lambda: None)

@@ -36,6 +36,14 @@ def plus_minus(values: Sequence[float], form: str = ".2f") -> str:
     return f"{mean:{form}} ± {half:{form}}" if half < float("inf") else f"{mean:{form}} in one seed"
 
 
+def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple, list[dict[str, Any]]]:
+    """{the values of these names: the rows that have them, such as those of all seeds}, in their order."""
+    found: dict[tuple, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
 def collect(path: Path, todo: Sequence[tuple], work: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
     """[work(*job) for job in todo]. Each row is saved in `path` at once, and a row that is there is not measured again.
 
