@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "lessons" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 BLOCKS = {  # of Python, on each page; run here, in test_walk.py, test_classify.py or test_recording.py
     **{"README.md": 2, "attention.md": 1, "exercises.md": 2, "library.md": 6, "models.md": 1, "preferences.md": 2},
-    **{"processes.md": 1, "sharpness.md": 1, "translation.md": 1},
+    **{"inside.md": 1, "processes.md": 1, "sharpness.md": 1, "translation.md": 1},
 }
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -144,6 +144,13 @@ def test_the_blocks_about_models_and_curvature_run(tmp_path, monkeypatch):
         names,
     )
     np.testing.assert_allclose(names["Hv"], 3 * theta**2 * v, rtol=1e-14)
+
+
+def test_the_block_about_interventions_runs():
+    model = mt.Transformer(mt.named_config("tiny", 9))
+    names = {"model": model, "vector": np.ones(64), "weights": np.full(4, 0.25)}
+    exec(block_of("inside.md", "from minitransformer.inspection"), names)
+    assert float(names["altered"].scale.data) == 1.0
 
 
 def test_every_block_of_python_is_one_that_a_test_runs():
