@@ -72,6 +72,7 @@ FIGURES = {
                     "knock-out",
                     "faithfulness",
                     "superposition",
+                    "induction",
                     "grokking",
                 )
             },

@@ -18,7 +18,7 @@ import numpy as np
 from minitransformer.core import Parameter
 from minitransformer.data.text import TextBatch
 from minitransformer.evaluation.loss import mean_loss
-from minitransformer.experiments.measuring.paired import interval, plus_minus
+from minitransformer.experiments.measuring.paired import compared, interval, plus_minus
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.models import GPT, gpt_config
@@ -172,19 +172,13 @@ def findings(rows: Rows) -> list[str]:
         verdict = "later than training, as Power et al. found" if later else "which decides nothing"
         lines.append(f"That takes {plus_minus(ratios, '.1f')} times the steps of training: {verdict}.")
 
-    def compare(what: str, after: list[float], before: list[float]) -> None:
-        gains = [a - b for a, b in zip(after, before, strict=True)]
-        mean, half = interval(gains)
-        verdict = "undecided" if abs(mean) <= half else "more" if mean > 0 else "less"
-        lines.append(f"{what}: {np.mean(after):.3f} against {np.mean(before):.3f} ({plus_minus(gains)}: {verdict}).")
-
-    def each(key: str) -> list[float]:
-        return [row[key] for row in found]
-
-    shares = [[top(row[when]) for row in found] for when in ("after", "before")]
-    compare(f"Share of {KEY} frequencies in the energy, trained against untrained", *shares)
-    compare(f"Loss (nats) without these {KEY} against without {KEY} others", each("without"), each("control"))
-    compare("Loss (nats) with these alone against with all", each("only"), each("whole"))
+    after, before = ([top(row[when]) for row in found] for when in ("after", "before"))
+    losses = {key: [row[key] for row in found] for key in LOSSES.values()}
+    lines += [
+        compared(f"Share of {KEY} frequencies in the energy, trained against untrained", after, before),
+        compared(f"Loss without these {KEY} against without {KEY} others", losses["without"], losses["control"]),
+        compared("Loss with these alone against with all", losses["only"], losses["whole"]),
+    ]
     leaked, mirrored, others = np.mean([row["naive"] for row in found], axis=0)
     lines.append(
         f"If ordered pairs are drawn, {leaked:.0%} of the test has its mirror image in training. When training is "

@@ -18,6 +18,7 @@ from minitransformer.experiments import (
     gradient_reach,
     grokking,
     heads,
+    induction,
     knock_out,
     lengths,
     one_vector,
@@ -67,6 +68,7 @@ CONSTANTS = {
     },
     gradient_reach: {"DISTANCES": (1, 4)},
     grokking: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "BATCH": 5, "SIZES": {**grokking.SIZES, "d_model": 8, "d_ff": 4}},
+    induction: {"SEEDS": 2, "STEPS": 4, "EVERY": 2, "TESTED": 3, "SIZES": {**induction.SIZES, "d_model": 8, "d_ff": 4}},
     knock_out: {
         "STEPS": {task: {True: 2, False: 3} for task in ("translation", "text")},
         "TESTED": 3,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minitransformer.experiments import grokking
-from minitransformer.experiments.measuring.paired import plus_minus
 
 P = grokking.P
 
@@ -75,8 +74,8 @@ def test_a_finding_is_decided_only_if_its_interval_excludes_chance():
     lines = grokking.findings({"seeds": [row(0), row(1), row(2)]})
     assert lines[0] == "The test reaches 99 % in 3 of 3 seeds."
     assert lines[1] == "That takes 5.1 ± 0.2 times the steps of training: later than training, as Power et al. found."
-    assert "0.750 against 0.172" in lines[2]
-    assert "10.000 against 0.030 (9.97 ± 2.48: more)" in lines[3]
+    assert "0.75 against 0.17" in lines[2]
+    assert "10.00 against 0.03 (9.97 ± 2.48: more)" in lines[3]
     assert lines[5].startswith("If ordered pairs are drawn, 50% of the test")
     mixed = grokking.findings({"seeds": [row(0, None), row(1, 100), row(2, 900, without=0.0)]})
     assert mixed[0] == "The test reaches 99 % in 2 of 3 seeds."
@@ -89,8 +88,3 @@ def test_a_side_is_reached_at_the_first_test_that_is_good_enough():
     measured = {"steps": [50, 100, 150], "train": [0.5, 0.99, 0.9], "test": [0.1, 0.2, 0.3]}
     assert grokking.reached(measured, "train") == 100
     assert grokking.reached(measured, "test") is None
-
-
-def test_one_value_has_no_interval():
-    assert plus_minus([1.0, 2.0, 6.0], ".1f") == "3.0 ± 6.6"
-    assert plus_minus([0.25]) == "0.25 in one seed"

@@ -17,6 +17,15 @@ def test_an_interval_is_that_of_students_t():
     assert half == pytest.approx(4.303 * math.sqrt(7 / 3))
 
 
+def test_a_sentence_on_paired_values_decides_only_what_its_interval_decides():
+    assert (
+        paired.compared("Loss", [2.0, 3.0, 7.0], [1.0, 1.0, 1.0]) == "Loss: 4.00 against 1.00 (3.00 ± 6.57: undecided)."
+    )
+    assert paired.compared("Loss", [1.0, 2.0, 3.1], [2.0, 3.0, 4.0]).endswith("(-0.97 ± 0.14: less).")
+    assert paired.compared("Loss", [3.0, 2.0], [1.0, 0.0], ".0f") == "Loss: 2 against 0 (2 ± 0: more)."
+    assert paired.compared("Loss", [3.0], [1.0]) == "Loss: 3.00 against 1.00 (2.00 in one seed: undecided)."
+
+
 def test_an_interrupted_experiment_measures_no_row_twice(tmp_path):
     path, measured = tmp_path / "experiments" / "rows.jsonl", []
 

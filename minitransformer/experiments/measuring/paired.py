@@ -44,6 +44,15 @@ def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple, list[dic
     return found
 
 
+def compared(what: str, after: Sequence[float], before: Sequence[float], form: str = ".2f") -> str:
+    """A sentence on values that are paired by seed, and whether the interval of their difference excludes 0."""
+    gains = [a - b for a, b in zip(after, before, strict=True)]
+    mean, half = interval(gains)
+    verdict = "undecided" if abs(mean) <= half else "more" if mean > 0 else "less"
+    means = f"{statistics.fmean(after):{form}} against {statistics.fmean(before):{form}}"
+    return f"{what}: {means} ({plus_minus(gains, form)}: {verdict})."
+
+
 def collect(path: Path, todo: Sequence[tuple], work: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
     """[work(*job) for job in todo]. Each row is saved in `path` at once, and a row that is there is not measured again.
 
