@@ -1,6 +1,7 @@
 """Interventions: heads left out of the sum over heads, by loops; gradients by complex steps; a reader's own layers."""
 
 import contextlib
+import copy
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from minitransformer.decoding import decoding_state
 from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import Change, Rows, heads, intervene, summarize
+from minitransformer.inspection.interventions import AlteredCache
 from minitransformer.layers import CrossAttention, Linear, SelfAttention
+from minitransformer.layers.attention_kinds import FullAttention
 from minitransformer.layers.foreign import foreign_layers
 from minitransformer.models import BERT, GPT, Seq2Seq, Seq2SeqConfig, Transformer, bert_config, gpt_config
 from minitransformer.models.transformer import TransformerConfig
@@ -280,6 +283,36 @@ def test_recurrent_attention_can_be_replaced_as_a_whole():
         found = host(model(SOURCE, TARGET))
     assert report.passed, str(report)
     np.testing.assert_allclose(found, np.broadcast_to(host(vector @ model.output.E.data.T), found.shape), rtol=1e-12)
+
+
+class OwnKind(FullAttention):
+    """A reader's kind of attention, with a cache that says nothing of weights."""
+
+    def forward(self, q, k, v, allowed=None, **options):
+        y, cache = super().forward(q, k, v, allowed, **options)
+        return y, [cache]
+
+    def backward(self, dy, cache):
+        return super().backward(dy, cache[0])
+
+
+def test_a_kind_that_keeps_no_weights_shows_those_that_were_given():
+    model = randomize(GPT(gpt_config(V, **SIZES), dtype=np.float64), scale=0.4)
+    model.blocks.layers[0].self_attention.sublayer.kind = OwnKind()
+    chosen = np.arange(5) == 3
+    with intervene(model, Rows("blocks.layers.0.self_attention.sublayer", np.full(5, 0.2), chosen)):
+        report = check_loss(model, SOURCE, SOURCE, name="kind", method=COMPLEX_STEP, together=True, directions=2)
+        shown = host(model.features(SOURCE)[1].blocks.layers[0].self_attention.sublayer.attention.weights)
+    assert report.passed, str(report)
+    np.testing.assert_array_equal(shown, np.broadcast_to(0.2 * chosen[:, None], shown.shape))
+
+
+def test_a_copy_of_the_cache_of_an_altered_layer_is_one_of_the_whole_cache():
+    own = np.arange(3.0)  # which has a way of its own to be copied
+    copied = copy.deepcopy(AlteredCache(own, np.ones(2)))
+    assert isinstance(copied, AlteredCache)
+    assert same(copied.own, own)
+    assert copied.own is not own
 
 
 def test_every_head_of_every_attention_is_found_once_in_order():
