@@ -188,5 +188,5 @@ def _place(layer, path, owner=None, key=""):
             inside = path[len(name) + 1 :]
             return _place(child, inside, getattr(layer, key) if index else layer, index or key)
     if isinstance(layer, Altered):
-        return _place(layer.layer, path, layer, "layer")
+        return _place(layer.layer, path)
     raise ValueError(f"there is no layer {path!r} in a {type(layer).__name__}")
