@@ -20,7 +20,7 @@ from minitransformer.models import Transformer, TransformerConfig
 from minitransformer.plotting import COLORS, GREY, pyplot, save_figure
 
 SECONDS = {True: 60, False: 1800}
-STEPS = {True: 60, False: 600}
+STEPS = {True: 60, False: 1200}
 SEEDS = {True: 2, False: 3}
 TESTED = {True: 200, False: 10**6}  # held-out examples, at most
 PEAK = 5e-3
