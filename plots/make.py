@@ -71,6 +71,7 @@ FIGURES = {
                     "sharpness",
                     "knock-out",
                     "faithfulness",
+                    "coreference",
                     "superposition",
                     "induction",
                     "grokking",
