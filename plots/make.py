@@ -71,6 +71,7 @@ FIGURES = {
                     "sharpness",
                     "knock-out",
                     "faithfulness",
+                    "adversary",
                     "coreference",
                     "superposition",
                     "induction",

@@ -7,6 +7,7 @@ import pytest
 
 from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
 from minitransformer.experiments import (
+    adversary,
     alignment,
     attention_cost,
     attention_kinds,
@@ -52,6 +53,10 @@ TIMES = {
     "sum": [0.01] * 2,
 }
 CONSTANTS = {
+    adversary: {
+        **{"SEEDS": 2, "STEPS": 1, "FOOLED": 1, "HEADS": 4, "TESTED": 2, "JUDGED": 1, "MOVED": 1, "LAST": 2},
+        "TEXT_STEPS": 1,
+    },
     alignment: {"TRAINING": 0.1, "LENGTH": 3, "SEQUENCES": 4},
     attention_cost: {"LENGTHS": (16, 32), "LONGEST": {"full": 16, "PyTorch math": 16}},
     attention_kinds: {
@@ -162,6 +167,7 @@ def small_data(monkeypatch, tmp_path):
     monkeypatch.setattr(attention_kinds, "TEXT", options)
     sizes = {"num_heads": 2, "num_layers": 1, "d_model": 8}
     texts = {"tokenizer": "characters", "text": str(text), "length": 24, **sizes}
+    monkeypatch.setattr(adversary, "TEXT", texts)
     monkeypatch.setattr(knock_out, "TASKS", {"translation": {"vocab_size": 280, **sizes}, "text": texts})
     corpus = PairCorpus(PAIRS[:12], PAIRS[12:13], PAIRS[13:])
     monkeypatch.setattr("minitransformer.recipes.translation.load_bible", lambda source, target: corpus)
