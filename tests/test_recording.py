@@ -123,3 +123,14 @@ def test_a_page_whose_scripts_have_changed_is_refused(load, monkeypatch):
     monkeypatch.setattr(script, "CHANGES", {"a line that is not there": ""})
     with pytest.raises(ValueError, match="must have 'a line that is not there' once"):
         script.run(0)
+
+
+@pytest.mark.exhaustive
+def test_the_table_of_denoising_is_written_by_its_script(load, monkeypatch):
+    script = load("record_denoising")
+    small = ("--steps", "2", "--d-model", "16", "--num-layers", "1", "--batch-size", "2", "--vocab-size", "300")
+    monkeypatch.setattr(script, "OPTIONS", small)
+    assert script.main() == 0
+    made = json.loads(script.RECORD.read_text("utf-8"))
+    assert shape(made) == shape(committed(script))
+    assert [line[0] for line in made["tables"][0]["cells"]] == ["infilling", "order", "both"]
