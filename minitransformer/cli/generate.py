@@ -36,7 +36,7 @@ classifier says which label a sentence has:
   minitransformer generate runs/text --prompt "The" --attention
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
   minitransformer generate runs/masked --prompt "to be or not to [MASK]e"
-  minitransformer generate runs/classify --prompt "Return the sum of all values."
+  minitransformer generate runs/classify --prompt "Return the sum."
 
 Without --prompt, it asks for prompts until you press Ctrl-D, or reads one prompt from each line of its input:
 

@@ -22,7 +22,7 @@ GROUPS = list(dict.fromkeys(subject.group for subject in SUBJECTS.values()))
 # maps that are linear in all their inputs together
 LINEAR = {
     *("relu", "dropout", "embedding", "split_heads", "merge_heads", "repeat_heads", "rotate", "relative_bias"),
-    *("Dropout", "Embedding", "InputEmbedding", "PositionalEncoding", "LearnedPositions"),
+    *("Dropout", "Embedding", "InputEmbedding", "PositionalEncoding", "LearnedPositions", "Patches"),
 }
 
 
