@@ -42,7 +42,9 @@ def main() -> int:
     for noise in reversed(NOISES):
         row = measure(noise)
         bleu = f"{row['bleu']:.1f} ± {row['interval'] or 0:.1f}", f"{row['copy_bleu']:.1f}"
-        cells.append([noise, f"{math.log(row['perplexity']):.2f}", f"{row['exact_match']:.1%}", *bleu, f"{row['cpu']:.0f} s"])
+        cells.append(
+            [noise, f"{math.log(row['perplexity']):.2f}", f"{row['exact_match']:.1%}", *bleu, f"{row['cpu']:.0f} s"]
+        )
     about = {"command": "python docs/record_denoising.py", "date": str(datetime.date.today())}
     record = {**about, "machine": describe_machine(), "tables": [{"columns": COLUMNS, "cells": cells}]}
     RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
