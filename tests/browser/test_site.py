@@ -82,9 +82,10 @@ def test_lesson_breaks_no_rule_of_axe_on_a_phone(page, site):
 
 @pytest.mark.parametrize("path", PAGES)
 def test_page_follows_the_color_scheme(page, site, path):
-    page.open(site, path, dark=False)
+    page.open(site, path)
     light = page.lightness()
-    page.open(site, path, dark=True)
+    page.prefer(dark=True)
+    page.settle()
     assert light > page.lightness() + 0.3  # pictures stay on white
 
 
