@@ -52,8 +52,8 @@ def kill_again_and_again(folder, count, rng, size=2, progress=lambda: None):
     alone = read_safetensors(model)[0]
     model.unlink()
     seconds, endings, in_steps = [], [], 0
-    while len(seconds) < count or any(run.glob("checkpoints/step-*")) or not endings:
-        before = set(run.glob("checkpoints/step-*"))
+    while len(seconds) < count or any(run.glob("checkpoints/step-*.safetensors")) or not endings:
+        before = set(run.glob("checkpoints/step-*.safetensors"))
         processes = Processes(size, folder, *(RESUME if before else TRAIN))
         victim, killed = int(rng.integers(size)), False
         if len(seconds) < count and processes.wait_for(lambda victim=victim, each=processes: victim in each.pids()):
@@ -65,11 +65,11 @@ def kill_again_and_again(folder, count, rng, size=2, progress=lambda: None):
         ended = processes.end()
         if killed and ended.status != 0:
             seconds.append(ended.seconds)
-            in_steps += bool(set(run.glob("checkpoints/step-*")) - before)
+            in_steps += bool(set(run.glob("checkpoints/step-*.safetensors")) - before)
             progress()
         else:
             assert ended.status == 0, ended
-        if model.exists() and not any(run.glob("checkpoints/step-*")):
+        if model.exists() and not any(run.glob("checkpoints/step-*.safetensors")):
             endings.append(read_safetensors(model)[0])
             model.unlink()
     return Report(len(seconds), in_steps, seconds, alone, endings)
