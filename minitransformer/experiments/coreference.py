@@ -83,9 +83,9 @@ def draw_sentence(rng: np.random.Generator, held_out: bool) -> Sentence:
 class Coreference:
     """Sentences in batches; the only target is the antecedent, at the place of "it"."""
 
-    def batch(self, rng: np.random.Generator, size: int, held_out: bool = False) -> TextBatch:
-        """`size` sentences -> ids and targets (B, T)."""
-        return as_batch([draw_sentence(rng, held_out) for _ in range(size)])
+    def batch(self, rng: np.random.Generator, size: int) -> TextBatch:
+        """`size` sentences of the training -> ids and targets (B, T)."""
+        return as_batch([draw_sentence(rng, held_out=False) for _ in range(size)])
 
 
 def as_batch(sentences: list[Sentence]) -> TextBatch:
@@ -205,7 +205,7 @@ def tables(rows: Rows) -> list[Table]:
 def findings(rows: Rows) -> list[str]:
     """Whether a head finds the antecedent, and whether the answer needs it."""
     models = rows["models"]
-    found = [row for row in models if max(row["looks"][2]) >= FINDS]
+    found = [row for row in models if row["looks"][2][row["best"]] >= FINDS]
     right = [row["whole"]["right"] for row in models]
     lines = [
         f"In {len(found)} of {len(models)} seeds a head has more weight on the antecedent than on the other noun in at "

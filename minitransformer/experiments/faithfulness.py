@@ -123,10 +123,7 @@ def judge(model: Any, data: ToyTask, sources: np.ndarray) -> dict[str, Any]:
 
 def inputs_of(source: np.ndarray, answer: np.ndarray, copies: int) -> tuple[np.ndarray, np.ndarray]:
     """The model's inputs (copies, S + 1) and (copies, T), for the source's tokens with eos and the answer without."""
-    source, target = (
-        np.append(source, EOS),
-        np.insert(answer[:-1], 0, BOS),
-    )
+    source, target = np.append(source, EOS), np.insert(answer[:-1], 0, BOS)
     return np.tile(source, (copies, 1)), np.tile(target, (copies, 1))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.decoding.sampling import log_softmax
 from minitransformer.experiments.attention_kinds import options_of, train_as
 from minitransformer.experiments.measuring.paired import grouped, interval, plus_minus
 from minitransformer.experiments.measuring.ranks import spearman
@@ -118,12 +119,10 @@ def measure(model: Any, batch: Any) -> dict[str, float]:
 
     Greedy decoding says the right answer exactly if every next token is right after the right ones before it.
     """
-    logits, targets = to_host(model(*batch.inputs)).astype(float), batch.targets
-    logits -= logits.max(axis=-1, keepdims=True)
-    chosen = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    log_p, targets = log_softmax(to_host(model(*batch.inputs)).astype(float)), batch.targets
+    losses = -np.take_along_axis(log_p, targets[..., None], axis=-1)[..., 0]
     counted = targets != PAD
-    right = (logits.argmax(axis=-1) == targets) | ~counted
-    losses = np.log(np.exp(logits).sum(axis=-1)) - chosen
+    right = (log_p.argmax(axis=-1) == targets) | ~counted
     shares = right[counted].mean(), right.all(axis=1).mean()
     return {"loss": float(losses[counted].mean()), "right": float(shares[0]), "exact": float(shares[1])}
 

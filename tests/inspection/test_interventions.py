@@ -12,13 +12,14 @@ from minitransformer.gradcheck.report import COMPLEX_STEP
 from minitransformer.gradcheck.subjects.models import check_loss
 from minitransformer.inspection import Change, Rows, heads, intervene, summarize
 from minitransformer.inspection.interventions import AlteredCache
-from minitransformer.layers import CrossAttention, Linear, SelfAttention
+from minitransformer.layers import CrossAttention, Linear
 from minitransformer.layers.attention_kinds import FullAttention
 from minitransformer.layers.foreign import foreign_layers
 from minitransformer.models import BERT, GPT, Seq2Seq, Seq2SeqConfig, Transformer, bert_config, gpt_config
 from minitransformer.models.transformer import TransformerConfig
 from minitransformer.training import save_checkpoint
 from tests.helpers import device, host, random_array, randomize, relative_error, same
+from tests.test_own_layers import DoubledAttention
 
 V, C, H = 11, 12, 3
 D = C // H
@@ -254,17 +255,6 @@ def test_a_readers_own_attention_can_lose_a_head_or_be_replaced_as_a_whole():
     own.mix.b.data *= 0.6
     np.testing.assert_allclose(found, host(model(*ids)), rtol=1e-12, atol=1e-12)
     assert relative_error(found, logits) > 1e-3
-
-
-class DoubledAttention(SelfAttention):
-    """The library's attention, doubled."""
-
-    def forward(self, x, allowed=None, rng=None):
-        y, cache = super().forward(x, allowed, rng)
-        return 2.0 * y, cache
-
-    def backward(self, dy, cache):
-        return super().backward(2.0 * dy, cache)
 
 
 def test_a_subclass_has_heads_and_rows_like_the_librarys_own():
