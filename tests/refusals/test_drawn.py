@@ -119,8 +119,8 @@ def plant_ids_unchecked(patch):
 
 def plant_any_configuration(patch):
     """Text is taken for a number or a switch."""
-    patch.setattr("minitransformer.config.check_integer", lambda name, value, least: value)
-    patch.setattr("minitransformer.config.check_heads", lambda d_model, num_heads: None)
+    patch.setattr("minitransformer.config.base.check_integer", lambda name, value, least: value)
+    patch.setattr("minitransformer.config.transformer.check_heads", lambda d_model, num_heads: None)
 
 
 def plant_long_refusals(patch):
