@@ -1,6 +1,7 @@
 """Options of the suite: `--exhaustive`, one thread for each process, and tests repeated on several array libraries.
 
 Without `--exhaustive`, tests with the marker `exhaustive` are deselected, and the last lines say how many.
+With `--rest`, what passed in the run before is left out, except for tests of random examples, which try more.
 
 The tests of the model run on NumPy, with `--exhaustive` also on a stand-in stricter than CuPy, and on CuPy where it can
 run. The test itself does not mention this: `xp` is switched around it. It makes its values on the host, with NumPy, and
@@ -36,11 +37,13 @@ ON_EVERY_BACKEND = (
     "test_properties.py",
 )
 LEFT_OUT = pytest.StashKey()
+PASSED = "minitransformer/passed"  # in pytest's cache: the tests that passed when it ran without --rest
 
 
 def pytest_addoption(parser):
-    """The option `--exhaustive`."""
+    """The options `--exhaustive` and `--rest`."""
     parser.addoption("--exhaustive", action="store_true", help="run also what takes long: see tests/conftest.py")
+    parser.addoption("--rest", action="store_true", help="leave out what passed in the run before: see there")
 
 
 def pytest_configure(config):
@@ -88,7 +91,10 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is exhaustive."""
+    """Leave out what is exhaustive, or what has passed."""
+    if config.getoption("rest"):
+        passed = set(config.cache.get(PASSED, ()))
+        items[:] = [item for item in items if item.nodeid not in passed or hasattr(item.obj, "hypothesis")]
     if config.getoption("exhaustive"):
         return
     kept = [item for item in items if not item.get_closest_marker("exhaustive")]
@@ -105,7 +111,10 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """How many tests were left out, and the command that runs them."""
+    """How many tests were left out, and the command that runs them; and note which passed."""
+    if config.pluginmanager.has_plugin("cacheprovider") and not config.getoption("rest"):
+        passed = [report.nodeid for report in terminalreporter.stats.get("passed", ()) if report.when == "call"]
+        config.cache.set(PASSED, passed)
     if config.stash[LEFT_OUT]:
         terminalreporter.write_line(f"{config.stash[LEFT_OUT]} more tests run with: pytest --exhaustive")
 

@@ -37,8 +37,10 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     (folder / "source").mkdir()
     for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
-        copy(ROOT / name, folder / "source" / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(ROOT / name, folder / "source" / name)
     isolation = ["--no-build-isolation"] if setuptools_can_build() else []
     pip("wheel", "--no-deps", *isolation, "--wheel-dir", folder, folder / "source")
     (wheel,) = folder.glob("*.whl")
