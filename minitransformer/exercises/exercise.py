@@ -139,6 +139,7 @@ class Exercise:
         return getattr(_module(self.path.read_text("utf-8") + "\n\n" + text), task.function)
 
 
+@functools.lru_cache(maxsize=512)
 def _definition(text: str, name: str) -> str:
     """The source text of the function `name`, or "" if `text` does not define it."""
     for node in ast.parse(text).body:

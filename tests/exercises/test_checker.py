@@ -23,6 +23,7 @@ every_task = pytest.mark.parametrize(
     ("exercise", "task"), TASKS, ids=[f"{exercise.name}-{task.function}" for exercise, task in TASKS]
 )
 ignore_warnings = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a wrong answer may divide by 0
+make_problems_once = pytest.mark.usefixtures("problems_made_once")
 SEEDS = range(20)
 
 
@@ -61,6 +62,7 @@ def test_right_answer_passes_in_another_style(exercise, style, tmp_path):
 
 @every_task
 @ignore_warnings
+@make_problems_once
 def test_every_known_mistake_is_named_and_none_is_taken_for_another(exercise, task):
     given = load(exercise.path)
     for mistake in task.mistakes:
@@ -72,6 +74,7 @@ def test_every_known_mistake_is_named_and_none_is_taken_for_another(exercise, ta
 @pytest.mark.exhaustive
 @every_task
 @ignore_warnings
+@make_problems_once
 def test_no_known_mistake_is_taken_for_another_on_any_of_twenty_problems(exercise, task):
     given = load(exercise.path)
     for seed in SEEDS:
@@ -94,6 +97,7 @@ def test_change_that_does_not_apply_is_an_error_and_shows_no_text_of_the_solutio
 
 @every_exercise
 @ignore_warnings
+@make_problems_once
 def test_no_line_of_the_solution_is_ever_shown(exercise, capsys):
     given, handed_out = load(exercise.path), exercise.path.read_text("utf-8")
     shown = list(exercise.hints)
@@ -151,6 +155,7 @@ def outputs_of(exercise, path, seed=3):
 
 @pytest.mark.exhaustive
 @ignore_warnings
+@make_problems_once
 def test_two_hundred_unknown_mistakes_are_flagged_and_none_passes(tmp_path):
     flagged = 0
     for exercise, what, text in all_mutants():

@@ -3,7 +3,6 @@
 import pytest
 
 from minitransformer.exercises import check, diagnose, find_exercise
-from minitransformer.exercises.cases import make_problem
 from minitransformer.exercises.diagnose import diagnose_task
 from minitransformer.exercises.exercise import load
 from tests.exercises.answers import EXERCISES, hand_in
@@ -153,14 +152,8 @@ functions += [lambda *args: [swallow(x) for x in args]]
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_whatever_a_function_returns_or_raises_there_is_one_line_about_it(exercise, tmp_path, monkeypatch):
-    made = {}
-
-    def make_once(task, given, case):
-        key = task.function, str(case), case.seed
-        return made.get(key) or made.setdefault(key, make_problem(task, given, case))
-
-    monkeypatch.setitem(diagnose_task.__globals__, "make_problem", make_once)  # for speed
+@pytest.mark.usefixtures("problems_made_once")
+def test_whatever_a_function_returns_or_raises_there_is_one_line_about_it(exercise, tmp_path):
     given = load(exercise.path)
     for task in exercise.tasks:
         mine = load(hand_in(exercise, f"COUNT = {len(task.outputs)}\n{NONSENSE}", tmp_path))

@@ -1,0 +1,18 @@
+"""A way to try many answers on the same problems."""
+
+import pytest
+
+from minitransformer.exercises.cases import make_problem
+from minitransformer.exercises.diagnose import diagnose_task
+
+
+@pytest.fixture
+def problems_made_once(monkeypatch):
+    """For speed, the checker makes each problem once in a test, and not again for each answer that is tried on it."""
+    made = {}
+
+    def make_once(task, given, case):
+        key = id(task), str(case), case.seed
+        return made.get(key) or made.setdefault(key, make_problem(task, given, case))
+
+    monkeypatch.setitem(diagnose_task.__globals__, "make_problem", make_once)
