@@ -24,7 +24,6 @@ def page(browser):
     """A page that opens a folder. The test fails if an error was logged, or a request failed or left the folder."""
     with contextlib.ExitStack() as servers:
         page = Page(browser, servers)
-        page.close()  # what a test without this fixture left in the logs is not this one's
         yield page
         problems = page.problems()
         page.close()

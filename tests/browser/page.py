@@ -53,14 +53,16 @@ class Page:
         self, folder, path="index.html", *, over="file", width=768, height=HEIGHT, dark=False, reduced_motion=False
     ):
         """Open a file of a folder, over "file" or "http"; `path` may end in "#" and a fragment."""
-        self._earlier_problems += self._new_problems()
-        self.close()
+        if self.base:
+            self._earlier_problems += self._new_problems()
+            self.close()
         if over == "file":
             self.base = Path(folder).resolve().as_uri() + "/"
         else:
             self.base = self._servers.enter_context(served(folder))
         self.resize(width, height)
         self.prefer(dark, reduced_motion)
+        self._cdp("Emulation.setFocusEmulationEnabled", enabled=True)  # as if the window were in front
         self.go(path)
 
     def go(self, path):
@@ -98,7 +100,6 @@ class Page:
         self.driver.get_log("browser")
         self._events, self._addresses = [], {}
         self._cdp("Network.clearBrowserCache")
-        self._cdp("Emulation.setFocusEmulationEnabled", enabled=True)  # as if the window were in front
 
     def settle(self):
         """Wait until the fonts are there and the page has been painted."""

@@ -7,6 +7,8 @@ from minitransformer.example import load_example
 from tests.browser.cases import INPUTS, Case, example_of
 from tests.browser.engine import BUILD, to_page
 
+pytestmark = pytest.mark.exhaustive
+
 RIGHT = {  # the same array in two forms, neither of which is that of the page
     "cross.ds": [
         "ds = p*dp - p*sum[i](p*dp)",

@@ -9,6 +9,8 @@ from minitransformer.example import load_example
 from tests.browser.cases import MISTAKES, Case, example_of
 from tests.browser.engine import BUILD, to_page
 
+pytestmark = pytest.mark.exhaustive
+
 EXAMPLE = Case("", "stop", load_example())
 EVALUATED = """
 const machine = build(arguments[0]);

@@ -11,6 +11,8 @@ from minitransformer.vocabulary import EOS
 from tests.browser.cases import scrambled
 from tests.browser.explorer import VIEWS, open_explorer
 
+pytestmark = pytest.mark.exhaustive
+
 WORD = "abca"
 MODELS = {"gpt": (GPT, {"positions": "rope"}), "pre": (Transformer, {"norm": "pre", "positions": "learned"})}
 STATES = {

@@ -16,6 +16,8 @@ from tests.browser.engine import BUILD, to_page
 from tests.browser.numbers import differences
 from tests.browser.recording import sequences
 
+pytestmark = pytest.mark.exhaustive
+
 
 def name_of(case):
     return f"{case.group} {case.name}"

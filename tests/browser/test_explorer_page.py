@@ -55,10 +55,11 @@ def test_nothing_is_wider_than_the_window(page, view):
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_page_follows_the_color_scheme(page, view):
-    open_explorer(page, f"view={view}", dark=False)
-    assert page.lightness() > 0.7
     open_explorer(page, f"view={view}", dark=True)
     assert page.lightness() < 0.3
+    page.prefer(dark=False)
+    page.settle()
+    assert page.lightness() > 0.7
 
 
 # A cell, one with a gradient of 0, one under a mask, and one of each other sort

@@ -15,6 +15,7 @@ import matplotlib.image
 import pytest
 
 from tests.browser import chromium, figures
+from tests.browser.page import Page
 from tests.browser.serving import served
 
 pytestmark = pytest.mark.exhaustive
@@ -237,6 +238,7 @@ def test_figures_are_printed_and_pictures_saved(site, browser, tmp_path, monkeyp
     monkeypatch.setattr(chromium, "running", lambda *_: contextlib.nullcontext(browser))
     folder = site("<script>performance.mark('ready')</script><img alt='' src='none.png'>")
     figures.main([str(folder), "index.html#view=train", "--pictures"])
+    Page(browser, contextlib.ExitStack()).close()  # what is left in the logs is not the next test's
     heading, line, *rest = capsys.readouterr().out.splitlines()
     assert heading.split() == ["kB", "requests", "parsed", "complete", "ready", "page"]
     assert re.fullmatch(r" +\d+\.\d +2( +\d+ ms){3}  index.html#view=train", line)
