@@ -41,8 +41,8 @@ The names that most programs need are here; `help` explains each of them:
                     Batch, load_text, load_shakespeare, load_python_topics
     tokenizers      CharacterTokenizer, BytePairTokenizer, load_tokenizer,
                     save_tokenizer, tokenizer_from_dict
-    training        train, training_step, TrainingSettings, Adam, noam,
-                    cosine, CrossEntropyLoss, AverageOfLast,
+    training        train, training_step, TrainingSettings, Adam, Muon,
+                    noam, cosine, CrossEntropyLoss, AverageOfLast,
                     ExponentialAverage
     saving          save_checkpoint, load_checkpoint, Checkpointer,
                     load_huggingface
@@ -111,6 +111,7 @@ if TYPE_CHECKING:  # for type checkers and editors; Python itself calls __getatt
         Checkpointer,
         CrossEntropyLoss,
         ExponentialAverage,
+        Muon,
         TrainingSettings,
         cosine,
         load_checkpoint,
@@ -137,6 +138,7 @@ __all__ = [
     "Greedy",
     "Layer",
     "MaskedTask",
+    "Muon",
     "Parameter",
     "Sampling",
     "Seq2Seq",

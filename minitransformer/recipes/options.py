@@ -19,6 +19,7 @@ LARGEST = 2**63 - 1
 MAX_THREADS = 1024
 LONGEST_NAME = 100  # characters in the name of a run's folder
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FOLDER"}
+OPTIMIZERS = ("adam", "muon")
 LAYER_OPTIONS = ("attention", "window", "stride", "num_kv_heads", "share_layers")
 USED_BY = {"window": ("windowed", "strided"), "stride": ("strided",)}  # the kinds of attention that need an option
 NO_SCORES = ("relative", "rope", "alibi")  # positions that act on scores, which linear attention does not have
@@ -114,6 +115,13 @@ class TrainOptions:
     overwrite: bool = option(
         False, "start again in the same folder; an old model stays until the new one is finished", identity=False
     )
+    optimizer: str = option(
+        "adam",
+        "how the weights move: adam as in the paper; muon gives the matrices in the layers steps that move all their "
+        "directions alike, at 10 times the learning rate, and leaves the rest to Adam",
+        choices=OPTIMIZERS,
+        advanced=True,
+    )
     weight_decay: float = option(
         0.0, "weight decay of the matrices, as in AdamW; not in the paper", check_not_negative, advanced=True
     )
@@ -162,6 +170,8 @@ class TrainOptions:
                 f"--grad-accumulation-steps must be from 1 to --batch-size = {self.batch_size}, "
                 f"got {self.grad_accumulation_steps}"
             )
+        if self.shard_optimizer and self.optimizer != "adam":
+            raise ValueError(f"--shard-optimizer needs --optimizer adam, got {self.optimizer}")
         self._check_attention()
 
     def _check_attention(self):

@@ -14,7 +14,7 @@ from minitransformer.backend import backend_name
 from minitransformer.recipes.options import TrainOptions, option_name, to_json
 from minitransformer.system.launcher import place_in
 from minitransformer.system.process import threads_are_chosen
-from minitransformer.training import Adam, Strategy
+from minitransformer.training import Adam, Muon, Strategy
 from minitransformer.training.checkpointer import SavedRun
 from minitransformer.training.parallel.connect import connect
 from minitransformer.training.parallel.faults import Disagreement, check_same
@@ -51,8 +51,10 @@ def how_many_share() -> tuple[int, int]:
     return connect().size, connect().processes_here
 
 
-def adam(options: TrainOptions, model: Any) -> Adam:
-    """Adam as in the paper, or sharded over all processes."""
+def make_optimizer(options: TrainOptions, model: Any) -> Adam:
+    """Adam as in the paper, or sharded over all processes; or Muon, which each process computes as a whole."""
+    if options.optimizer == "muon":
+        return Muon(model, weight_decay=options.weight_decay)
     if options.shard_optimizer:
         return ShardedAdam(model.parameters(), connect(), weight_decay=options.weight_decay)
     return Adam(model.parameters(), weight_decay=options.weight_decay)

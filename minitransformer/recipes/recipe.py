@@ -19,7 +19,7 @@ from minitransformer.recipes.options import (
     option,
     option_name,
 )
-from minitransformer.recipes.processes import adam, strategy
+from minitransformer.recipes.processes import make_optimizer, strategy
 from minitransformer.tokenizers import tokenizer_from_dict
 from minitransformer.training import Checkpointer, CrossEntropyLoss, History, train
 from minitransformer.training.averaging import AverageOfLast, Averaging
@@ -160,7 +160,7 @@ class Recipe(Generic[Options, Data, Model]):
         return train(
             model,
             data,
-            adam(options, model),
+            make_optimizer(options, model),
             self.schedule(options, model.config) if end is None else Clock(end, options.steps, with_steps),
             CrossEntropyLoss(options.label_smoothing),
             settings,

@@ -8,6 +8,7 @@ from minitransformer.training.clipping import clip_grad_norm
 from minitransformer.training.diagnostics import Diagnostics, NotFiniteError
 from minitransformer.training.gradients import Measured, PlainGradients, gradients_of
 from minitransformer.training.loop import train
+from minitransformer.training.muon import Muon
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel.micro_batches import GradientAccumulation
 from minitransformer.training.parallel.strategy import Strategy
@@ -28,6 +29,7 @@ __all__ = [
     "GradientAccumulation",
     "History",
     "Measured",
+    "Muon",
     "NotFiniteError",
     "PlainGradients",
     "Stopped",

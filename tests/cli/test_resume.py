@@ -79,6 +79,17 @@ def test_stopped_run_is_resumed_with_the_same_bits(path, stopped, capsys, tmp_pa
     assert folders[0].joinpath("log.csv").read_bytes() == folders[1].joinpath("log.csv").read_bytes()
 
 
+def test_a_run_with_muon_is_resumed_with_the_same_bits(folders, capsys, tmp_path):
+    with stopping_after(3):
+        assert run(capsys, "train", *TASK, *folders, "--optimizer", "muon").status == 130
+    assert run(capsys, "train", "--resume", tmp_path / "runs" / "copy").status == 0
+    assert run(capsys, "train", *TASK, "--runs", tmp_path / "other", "--optimizer", "muon").status == 0
+    assert run(capsys, "train", *TASK, "--runs", tmp_path / "adam").status == 0
+    resumed, whole, adam = (weights(tmp_path / folder / "copy") for folder in ("runs", "other", "adam"))
+    assert same_weights(resumed, whole)
+    assert not same_weights(resumed, adam)
+
+
 def test_what_cannot_be_resumed_is_said(stopped, capsys, tmp_path):
     outcome = run(capsys, "train", "--resume", stopped, "copy")
     assert_refused(outcome, "give a task, such as `train reverse`, or a run to continue")

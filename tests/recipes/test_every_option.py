@@ -30,6 +30,7 @@ OTHER = {  # another value of every option that changes what is learned
     "warmup": 3,
     "dropout": 0.5,
     "label_smoothing": 0.3,
+    "optimizer": "muon",
     "weight_decay": 0.5,
     "positions": "learned",
     "attention": {"attention": "windowed", "window": 2},

@@ -75,6 +75,11 @@ def test_help_shows_advanced_options_after_all_others(capsys):
         ({"grad_accumulation_steps": 65}, "--grad-accumulation-steps must be from 1 to --batch-size = 64, got 65"),
         ({"dropout": 1.0}, "--dropout must be at least 0 and less than 1, got 1.0"),
         ({"label_smoothing": -0.1}, "--label-smoothing must be at least 0 and less than 1, got -0.1"),
+        ({"optimizer": "sgd"}, "--optimizer must be one of adam, muon, got 'sgd'"),
+        (
+            {"optimizer": "muon", "shard_optimizer": True},
+            "--shard-optimizer needs --optimizer adam, got muon",
+        ),
         ({"weight_decay": -0.1}, "--weight-decay must be at least 0, got -0.1"),
         ({"weight_decay": math.nan}, "--weight-decay must be at least 0, got nan"),
         ({"weight_decay": math.inf}, "--weight-decay must be finite, got inf"),

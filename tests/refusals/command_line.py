@@ -72,6 +72,8 @@ OPTIONS = [
     command("train", "an unknown model", "train", "copy", "--model", "rnn"),
     command("train", "positions in a recurrent model", "train", "copy", "--model", "lstm", "--positions", "rope"),
     command("train", "an unknown configuration", "train", "copy", "--config", "huge"),
+    command("train", "an unknown optimizer", *COPY, "--optimizer", "sgd"),
+    command("train", "Muon in a recurrent model", "train", "copy", "--model", "lstm", "--optimizer", "muon"),
     command("train", "an unknown norm", "train", "copy", "--norm", "middle"),
     command("train", "unknown positions", "train", "copy", "--positions", "gps"),
     command("train", "an unknown kind of attention", "train", "copy", "--attention", "sparse"),
