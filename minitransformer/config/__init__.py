@@ -13,6 +13,7 @@ from minitransformer.config.predecessors import (
 from minitransformer.config.transformer import (
     ACTIVATIONS,
     ATTENTION,
+    EXPERT_SCORES,
     NORMALIZATIONS,
     POSITIONS,
     SWITCHES,
@@ -26,6 +27,7 @@ __all__ = [
     "ATTENTION",
     "CELLS",
     "CONV_ACTIVATIONS",
+    "EXPERT_SCORES",
     "MEMORY_ATTENTION",
     "NORMALIZATIONS",
     "NORMS",

@@ -1,13 +1,15 @@
 """The sizes and switches of a Transformer and its family, the choices of each, and the paper's own sizes by name."""
 
 import dataclasses
+import math
 from typing import Any
 
-from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads
+from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads, check_number
 from minitransformer.config.base import ModelConfig
 
 NORMALIZATIONS = ("layer", "rms")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "geglu", "geglu_tanh", "swiglu")
+EXPERT_SCORES = ("softmax", "sigmoid")
 SWITCHES = (
     "tie_embeddings",
     "tie_output",
@@ -17,6 +19,7 @@ SWITCHES = (
     "scale_output",
     "starts_with_padding",
     "share_layers",
+    "renormalize_experts",
 )
 ATTENTION = {
     "full": "every weight at once: the paper",
@@ -72,6 +75,12 @@ class TransformerConfig(ModelConfig):
         scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
         starts_with_padding: the target's first token is padding, but may be attended to: T5.
         share_layers: each stack is one layer, used num_layers times; its gradients add up: ALBERT (Lan et al. 2020).
+        num_experts: networks of d_ff features in each layer, of which a router chooses some; None: one, the paper.
+        experts_per_token: the number of experts that each token uses; see layers/experts.py.
+        renormalize_experts: the weights of a token's experts sum to 1 (Mixtral); False: the probabilities as they are.
+        expert_scores: "softmax", or "sigmoid" with a bias that balances the experts: DeepSeek-V3.
+        balance_weight: of the loss that keeps all experts in use, or of the gradient of their bias; 0: none.
+        z_weight: of the loss that keeps the router's logits small (ST-MoE).
     """
 
     vocab_size: int
@@ -103,6 +112,12 @@ class TransformerConfig(ModelConfig):
     scale_output: bool = False
     starts_with_padding: bool = False
     share_layers: bool = False
+    num_experts: int | None = None
+    experts_per_token: int = 2
+    renormalize_experts: bool = True
+    expert_scores: str = "softmax"
+    balance_weight: float = 0.01
+    z_weight: float = 0.0
 
     def __post_init__(self) -> None:
         self._check(
@@ -113,6 +128,7 @@ class TransformerConfig(ModelConfig):
         check_heads(self.d_model, self.num_heads)
         self._check_attention()
         self._check_norm()
+        self._check_experts()
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("positions", self.positions, POSITIONS)
@@ -143,6 +159,16 @@ class TransformerConfig(ModelConfig):
             if not self.scale_scores:
                 raise ValueError("linear attention has no scores that scale_scores could apply to")
 
+    def _check_experts(self):
+        if self.num_experts is not None:
+            check_integer("num_experts", self.num_experts, least=1)
+            if check_integer("experts_per_token", self.experts_per_token, least=1) > self.num_experts:
+                raise ValueError(f"{self.num_experts} experts cannot be {self.experts_per_token} experts_per_token")
+        check_choice("expert_scores", self.expert_scores, EXPERT_SCORES)
+        for name in ("balance_weight", "z_weight"):
+            if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} must be at least 0 and finite, got {getattr(self, name)}")
+
     @property
     def needs_causal_mask(self) -> bool:
         """Whether a model must give attention a causal mask; the other kinds know the order of the tokens."""
@@ -150,9 +176,11 @@ class TransformerConfig(ModelConfig):
 
     def least_weights(self) -> dict[str, int]:
         """The embeddings, and the matrices of all layers without those of attention."""
-        matrix, N = self.d_ff * self.d_model, self.num_layers
-        layers = {"d_ff * d_model": matrix, "num_layers": N}  # sharing has no bound; nobody uses a layer so often
-        layers = layers if self.share_layers else {"d_ff * d_model * num_layers": matrix * N}
+        matrix, name, N = self.d_ff * self.d_model, "d_ff * d_model", self.num_layers
+        if self.num_experts:
+            matrix, name = matrix * self.num_experts, f"{name} * num_experts"
+        layers = {name: matrix, "num_layers": N}  # sharing has no bound; nobody uses a layer so often
+        layers = layers if self.share_layers else {f"{name} * num_layers": matrix * N}
         return {"vocab_size * d_model": self.vocab_size * self.d_model, **layers}
 
     def table_sizes(self) -> dict[str, int]:

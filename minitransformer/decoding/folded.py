@@ -25,7 +25,7 @@ from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_ids
 from minitransformer.functional import rows_from, softmax
 from minitransformer.layers import EncoderLayer, LayerNorm, Linear, RMSNorm
-from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.feed_forward import ACTIVATIONS, FeedForward
 from minitransformer.layers.kv_cache import KVCache
 
 
@@ -158,7 +158,11 @@ class FoldedGPT:
 
 
 def fold(model: Any) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm."""
+    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm.
+
+    Nor is a mixture of experts folded: which matrices a token needs is not known in advance.
+    """
     parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
     only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
-    return FoldedGPT(model) if only_norms else None
+    is_plain = all(type(layer.feed_forward.sublayer) is FeedForward for layer in model.blocks.layers)
+    return FoldedGPT(model) if only_norms and is_plain else None

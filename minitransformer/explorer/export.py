@@ -65,6 +65,7 @@ SHOWN = {  # fields of the configuration, and the values that the page shows
     "scale_output": (False,),
     "starts_with_padding": (False,),
     "share_layers": (False,),
+    "num_experts": (None,),
 }
 HEAD = "// The model of this page, written by minitransformer.explorer.\n"
 ROUND = """\

@@ -74,15 +74,15 @@ def glu(x: xp.ndarray) -> tuple[xp.ndarray, GatedCache]:
 
     The values pass without an activation of their own, so a gradient reaches them scaled by sigma alone.
     """
-    return _gated(x, _sigmoid)
+    return _gated(x, sigmoid)
 
 
 def glu_backward(dy: xp.ndarray, cache: GatedCache) -> xp.ndarray:
     """dx (..., 2F) from dy (..., F); see `geglu` for the derivation, with a'(x) = sigma(x) sigma(-x)."""
-    return _gated_backward(dy, cache, _sigmoid_backward)
+    return _gated_backward(dy, cache, sigmoid_backward)
 
 
-def _sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, SigmoidCache]:
+def sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, SigmoidCache]:
     """sigma(x), written as in `silu`; sigma(-x) has the same denominator."""
     share = xp.minimum(x, 0)
     rest = share - x
@@ -94,7 +94,8 @@ def _sigmoid(x: xp.ndarray) -> tuple[xp.ndarray, SigmoidCache]:
     return share, SigmoidCache(share, rest)
 
 
-def _sigmoid_backward(dy: xp.ndarray, cache: SigmoidCache) -> xp.ndarray:
+def sigmoid_backward(dy: xp.ndarray, cache: SigmoidCache) -> xp.ndarray:
+    """dx from dy: sigma'(x) = sigma(x) sigma(-x)."""
     slope = cache.share * cache.rest
     slope *= dy
     return slope

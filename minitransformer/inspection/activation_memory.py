@@ -21,6 +21,7 @@ from minitransformer.vocabulary import PAD
 # lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 19, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 29}
 SMALL_D_K = 18
+SMALL_E = 31  # experts, all of which get every token of the small model
 
 
 class Kept(NamedTuple):
@@ -68,10 +69,12 @@ def kept_activations(
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
         itemsize = 4 if array.dtype.kind == "f" else array.dtype.itemsize
         dtype = "float32" if array.dtype.kind == "f" else str(array.dtype)
-        row = Kept(re.sub(r"layers\.\d+", "layers.*", name), letters, shape, dtype, itemsize * math.prod(shape), 1)
+        path = re.sub(r"(layers|used)\.\d+", r"\1.*", name)
+        row = Kept(path, letters, shape, dtype, itemsize * math.prod(shape), 1)
         count = rows[row.name].count if row.name in rows else 0
         rows[row.name] = row._replace(count=count + 1)
-    return list(rows.values())
+    active = getattr(config, "experts_per_token", 1)  # each token is kept by as many experts, so that many keep all
+    return [row._replace(count=row.count * active // SMALL_E) if ".used." in row.name else row for row in rows.values()]
 
 
 def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer] = Transformer) -> int:
@@ -83,8 +86,12 @@ def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer
     real, small = (plan.with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (plan.real, plan.small))
     real_of = {length: real[letters] for letters, length in small.items() if length}
     with use_backend("numpy"):
-        parameters = plan.model().parameters()
-    return sum(math.prod(real_of.get(length, length) for length in parameter.data.shape) for parameter in parameters)
+        parameters = list(plan.model().named_parameters())
+    numbers = 0
+    for name, parameter in parameters:
+        times = real["E"] if ".experts.0." in name else ".experts." not in name  # all experts are like the first
+        numbers += times * math.prod(real_of.get(length, length) for length in parameter.data.shape)
+    return numbers
 
 
 def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
@@ -97,14 +104,14 @@ def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
 def _real_sizes(config):
     H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.d_model // config.num_heads
     sizes = {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
-    return sizes | ({"K": config.d_k} if config.d_k else {})
+    return sizes | ({"K": config.d_k} if config.d_k else {}) | ({"E": config.num_experts} if config.num_experts else {})
 
 
 def _small_sizes(config):
     """SMALL, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
     heads = {None: SMALL["H"], config.num_heads: SMALL["H"], 1: 1}.get(config.num_kv_heads)
     sizes = {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
-    return sizes | ({"K": SMALL_D_K} if config.d_k else {})
+    return sizes | ({"K": SMALL_D_K} if config.d_k else {}) | ({"E": SMALL_E} if config.num_experts else {})
 
 
 def _with_products(lengths):
@@ -141,6 +148,8 @@ def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
     sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "d_ff": P["F"], "max_len": P["L"]}
     small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"], d_k=P.get("K"))
+    if config.num_experts:
+        small = dataclasses.replace(small, num_experts=SMALL_E, experts_per_token=SMALL_E)
     return kind(small, seed=None)
 
 

@@ -13,6 +13,7 @@ from minitransformer.layers import (
     LayerNorm,
     LearnedPositions,
     MemoryAttention,
+    MixtureOfExperts,
     OutputProjection,
     PositionalEncoding,
     RMSNorm,
@@ -27,7 +28,7 @@ POSITIONS = (LearnedPositions, PositionalEncoding)
 RECURRENT = (LSTM, GRU, MemoryAttention)
 HEADS = {OutputProjection: "(B, T, V)", MaskedHead: "(B, T, V)", ClassifierHead: "(B, K)"}
 LEAVES = (
-    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, Patches, RMSNorm, SelfAttention),
+    *(Conv1d, CrossAttention, Embedding, FeedForward, LayerNorm, MixtureOfExperts, Patches, RMSNorm, SelfAttention),
     *HEADS,
     *POSITIONS,
     *RECURRENT,

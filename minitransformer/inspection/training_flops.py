@@ -28,7 +28,8 @@ def training_flops(
 
         attention projections  4 C^2 for each token and each attention: q, k, v and the output. Cross-attention has q
                                and output for the target, k and v for the source
-        feed-forward           2 C F for each token; 3 C F with a gate
+        feed-forward           2 C F for each token; 3 C F with a gate. Of E experts, as many times as a token uses, and
+                               C E for the router
         scores and mixtures    2 C for each pair of query and key, q . k and p v: s S, t T and t S pairs. Full attention
                                computes those of the causal mask, too
         logits                 C V for each target token, once
@@ -64,10 +65,13 @@ def _transformer(config, s, t, S, T):
     d_k, groups = config.d_k or D, config.num_kv_heads or config.num_heads
     queries, keys_and_values = config.num_heads * d_k, C * (d_k + D) * groups
     query_and_output = C * queries + C * C
+    network = (3 if config.activation in GATED else 2) * C * F
+    if config.num_experts:
+        network = network * config.experts_per_token + C * config.num_experts
     return {
         # of the encoder's self-attention, the decoder's, and cross-attention
         "attention projections": N * (query_and_output * (s + t + t) + keys_and_values * (s + t + s)),
-        "feed-forward": N * (3 if config.activation in GATED else 2) * C * F * (s + t),
+        "feed-forward": N * network * (s + t),
         "scores and mixtures": N * (queries + C) * (s * S + t * T + t * S),
         "logits": C * config.vocab_size * t,
     }
@@ -99,8 +103,9 @@ def flops_by_parameters(config: TransformerConfig | Seq2SeqConfig, source_tokens
     Nearly every parameter is an entry of a matrix, used in one multiply-add for each token. In an encoder-decoder a
     token passes about half of the parameters, those of one stack, so D is the mean of source and target tokens. The
     estimate leaves out the scores of attention, and counts matrices that only embed tokens as if they were multiplied.
-    Each use of a shared layer counts.
+    Each use of a shared layer counts, and of experts those that a token uses.
     """
     if isinstance(config, TransformerConfig):
-        config = dataclasses.replace(config, share_layers=False)
+        active = config.experts_per_token if config.num_experts else None
+        config = dataclasses.replace(config, share_layers=False, num_experts=active)
     return 6.0 * count_parameters(config) * (source_tokens + target_tokens) / 2

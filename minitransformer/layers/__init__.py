@@ -7,6 +7,7 @@ from minitransformer.layers.decoder import Decoder, DecoderLayer
 from minitransformer.layers.dropout import Dropout
 from minitransformer.layers.embedding import Embedding, InputEmbedding, OutputProjection
 from minitransformer.layers.encoder import Encoder, EncoderLayer
+from minitransformer.layers.experts import MixtureOfExperts
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -39,6 +40,7 @@ __all__ = [
     "Linear",
     "LoRALinear",
     "MemoryAttention",
+    "MixtureOfExperts",
     "OutputProjection",
     "PositionalEncoding",
     "RMSNorm",

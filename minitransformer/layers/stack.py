@@ -14,6 +14,7 @@ from minitransformer.functional.rms_norm import RMSNormCache
 from minitransformer.layers.attention import CrossAttention, SelfAttention
 from minitransformer.layers.attention_kinds import make_attention, make_cross_attention_kind
 from minitransformer.layers.attention_positions import AttentionPositions
+from minitransformer.layers.experts import MixtureOfExperts
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.normalization import make_norm
@@ -159,16 +160,22 @@ def make_cross_attention(
     )
 
 
-def make_feed_forward(config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> FeedForward:
-    """The feed-forward network for `config`."""
-    return FeedForward(
+def make_feed_forward(config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> Layer:
+    """The feed-forward network for `config`, or its mixture of several."""
+    options: dict[str, Any] = {"activation": config.activation, "bias": config.bias, "rng": rng, "dtype": dtype}
+    if config.num_experts is None:
+        return FeedForward(config.d_model, config.d_ff, dropout_rate=config.ffn_dropout, **options)
+    return MixtureOfExperts(
         config.d_model,
         config.d_ff,
-        activation=config.activation,
-        bias=config.bias,
+        config.num_experts,
+        config.experts_per_token,
+        renormalize=config.renormalize_experts,
+        scores=config.expert_scores,
+        balance_weight=config.balance_weight,
+        z_weight=config.z_weight,
         dropout_rate=config.ffn_dropout,
-        rng=rng,
-        dtype=dtype,
+        **options,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.data.task import TrainingBatch
+from minitransformer.layers.experts import weighing
 from minitransformer.layers.losses import blockwise_loss, has_features
 from minitransformer.vocabulary import PAD
 
@@ -43,7 +44,8 @@ class PlainGradients:
         y, cache = self.model.forward(*batch.inputs, rng=self.rng)
         accuracy = accuracy_of(y, batch.targets) if measure else None  # before the loss, which may overwrite y
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
-        self.model.backward(self.loss_fn.backward(weight, loss_cache), cache)
+        with weighing(weight):
+            self.model.backward(self.loss_fn.backward(weight, loss_cache), cache)
         return Measured(loss, accuracy)
 
 
@@ -57,7 +59,8 @@ class ChunkedGradients(PlainGradients):
         """See `Gradients`."""
         y, cache = self.model.features(*batch.inputs, rng=self.rng)
         loss, dy, accuracy = blockwise_loss(self.model, y, batch.targets, self.loss_fn, weight, self.rng, measure)
-        self.model.features_backward(dy, cache)
+        with weighing(weight):
+            self.model.features_backward(dy, cache)
         return Measured(loss, accuracy)
 
 

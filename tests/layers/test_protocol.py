@@ -17,9 +17,11 @@ LAYERS = {
 }
 PROBLEMS = {name: subject.build() for name, subject in LAYERS.items()}
 WITH_PARAMETERS = [name for name, problem in PROBLEMS.items() if problem.parameters]
-# a batch of two sequences at least, whose output depends on the input
+# a batch of two sequences at least, whose output depends on the input; products of more or fewer tokens, as those of an
+# expert are, differ in the last bit (see test_experts.py)
+LEFT_OUT = ("B=1", "mask=nothing", "MixtureOfExperts")
 WITH_INPUTS = [
-    name for name, problem in PROBLEMS.items() if problem.inputs and "B=1" not in name and "mask=nothing" not in name
+    name for name, problem in PROBLEMS.items() if problem.inputs and not any(word in name for word in LEFT_OUT)
 ]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 from minitransformer import functional as F
 from minitransformer.backend import to_device
 from minitransformer.core import Parameter
+from minitransformer.functional import routing
 from minitransformer.functional.attention import Pattern
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -211,6 +212,18 @@ def grpo(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, mean_over: str, p
     return Problem(function, F.grpo_backward, {"log_p": log_p}, constants, {})
 
 
+def chosen_experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, function: str, **options: Any) -> Problem:
+    """A function of the scores of S + 1 experts, of which two are chosen for each of T tokens."""
+    scores = draw(rng, dtype, n.T, n.S + 1, mean=3.0, std=0.5)  # positive, as sums of them divide
+
+    def forward(scores, chosen):
+        return getattr(routing, function)(scores, *([] if function == "z_loss" else [chosen]), **options)
+
+    chosen = np.tile(np.arange(n.S + 1) < 2, (n.T, 1))
+    constants = {"chosen": rng.permuted(chosen, axis=1)}
+    return Problem(forward, getattr(routing, f"{function}_backward"), {"scores": scores}, constants, {})
+
+
 def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
     """The matrix is a Parameter here, because backward adds to its gradient in place."""
     E = Parameter(draw(rng, dtype, n.V, n.C))
@@ -298,6 +311,11 @@ for eps in (0.0, 0.1):
     for padding in (False, True):
         row = f"cross_entropy smoothing={eps} padding={padding}"
         register(row, F.cross_entropy, cross_entropy, smoothing=eps, padding=padding)
+for name in ("balance_loss", "z_loss"):
+    register(name, getattr(routing, name), chosen_experts, function=name)
+for renormalize in (True, False):
+    switches = {"function": "expert_weights", "renormalize": renormalize}
+    register(f"expert_weights renormalize={renormalize}", routing.expert_weights, chosen_experts, **switches)
 register("token_log_probs", F.token_log_probs, token_log_probs)
 register("dpo", F.dpo, dpo)
 for mean_over in ("answers", "tokens"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer import layers as L
-from minitransformer.config import NORMS, TransformerConfig
+from minitransformer.config import EXPERT_SCORES, NORMS, TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -109,6 +109,12 @@ def feed_forward(
 ) -> Problem:
     """Two matrices with an activation between them."""
     layer = L.FeedForward(n.C, n.F, activation=activation, bias=bias, dropout_rate=dropout, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype))
+
+
+def experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, k: int, **options: Any) -> Problem:
+    """S networks with a router, of which each token uses k. The auxiliary losses are not in y, so they are off."""
+    layer = L.MixtureOfExperts(n.C, n.F, n.S, min(k, n.S), activation="swiglu", dtype=dtype, **options)
     return layer_problem(layer, rng, target(n, rng, dtype))
 
 
@@ -212,6 +218,10 @@ for name, bias in itertools.product(ACTIVATIONS, (True, False)):
     if (name, bias) != ("relu", True):  # that is the row "FeedForward dropout=0.3"
         row = f"FeedForward activation={name} bias={bias}"
         register(row, L.FeedForward, feed_forward, dropout=DROPOUT, activation=name, bias=bias)
+
+for scores, renormalize, k in itertools.product(EXPERT_SCORES, (True, False), (1, 2)):
+    row = f"MixtureOfExperts scores={scores} renormalize={renormalize} k={k}"
+    register(row, L.MixtureOfExperts, experts, scores=scores, renormalize=renormalize, k=k)
 
 for mask in (*MASKS, *ODD_MASKS):
     register(f"SelfAttention mask={mask}", L.SelfAttention, self_attention, mask=mask)

@@ -1,0 +1,242 @@
+"""A mixture of experts is the weighted sum of its chosen networks, token by token, and its router learns as said."""
+
+import dataclasses
+import math
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minitransformer.data.text import TextBatch
+from minitransformer.decoding.folded import fold
+from minitransformer.gradcheck.check import check_gradients
+from minitransformer.gradcheck.report import COMPLEX_STEP
+from minitransformer.inspection import (
+    count_parameters,
+    flops_by_parameters,
+    kept_activations,
+    summarize,
+    training_flops,
+)
+from minitransformer.inspection.activation_memory import _distinct_arrays
+from minitransformer.layers import FeedForward, MixtureOfExperts
+from minitransformer.layers.experts import weighing
+from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
+from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training.optimizers import Adam
+from minitransformer.training.parallel import threads as threads_module
+from tests.helpers import device, host, random_array, randomize, relative_error, same
+from tests.layers.test_feed_forward import naive_feed_forward
+
+B, T, C, F, E, K = 2, 5, 6, 7, 4, 3
+ROUTERS = [("softmax", True), ("softmax", False), ("sigmoid", True), ("sigmoid", False)]
+every_router = pytest.mark.parametrize(("scores", "renormalize"), ROUTERS)
+
+
+def mixture(experts_per_token=K, dtype=np.float64, **options):
+    layer = MixtureOfExperts(C, F, E, experts_per_token, activation="swiglu", dtype=dtype, **options)
+    return randomize(layer)
+
+
+def example(seed=1):
+    return random_array(np.random.default_rng(seed), B, T, C)
+
+
+def naive_choice(token, layer, scores):
+    """[(expert, its score)] of one token, the best first, and all scores."""
+    logits = [sum(token[i] * W for i, W in enumerate(host(layer.router.W.data)[:, e])) for e in range(E)]
+    if scores == "softmax":
+        p = [math.exp(x) / sum(math.exp(z) for z in logits) for x in logits]
+        ranked = sorted(range(E), key=lambda e: -p[e])
+    else:
+        p = [1.0 / (1.0 + math.exp(-x)) for x in logits]
+        bias = host(layer.bias.data)
+        ranked = sorted(range(E), key=lambda e: -(p[e] + bias[e]))
+    return ranked, p, logits
+
+
+@every_router
+def test_the_output_is_the_weighted_sum_of_the_chosen_networks_token_by_token(scores, renormalize):
+    layer, x = mixture(scores=scores, renormalize=renormalize), example()
+    expected = np.zeros((B, T, C))
+    for b, t in np.ndindex(B, T):
+        ranked, p, _ = naive_choice(host(x)[b, t], layer, scores)
+        total = sum(p[e] for e in ranked[:K]) if renormalize else 1.0
+        for e in ranked[:K]:
+            expected[b, t] += p[e] / total * np.array(naive_feed_forward(host(x)[b, t], layer.experts[e], "swiglu"))
+    assert relative_error(layer(x), expected) <= 1e-13
+
+
+def test_the_bias_of_deepseek_changes_who_is_chosen_and_not_how_much_they_count():
+    layer, x = mixture(1, scores="sigmoid", renormalize=False), example()
+    layer.bias.data[...] = device(np.array([0.0, 9.0, 0.0, 0.0]))
+    p = 1.0 / (1.0 + np.exp(-host(x) @ host(layer.router.W.data)))
+    assert relative_error(layer(x), p[..., 1:2] * host(layer.experts[1](x))) <= 1e-13
+
+
+def test_of_equal_scores_the_first_experts_are_chosen():
+    layer, x = mixture(2), example()
+    layer.router.W.data[...] = 0
+    _, cache = layer.forward(x)
+    assert host(cache.weights.chosen).tolist() == [[True, True, False, False]] * (B * T)
+
+
+def test_a_token_gets_the_same_whatever_tokens_are_beside_it():
+    layer, x = mixture(), example()
+    y = host(layer(x))
+    for b, t in np.ndindex(B, T):
+        assert relative_error(layer(x[b, t : t + 1]), y[b, t : t + 1]) <= 1e-13
+
+
+@pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
+def test_one_renormalized_expert_gives_the_router_a_gradient_of_exactly_0_and_a_raw_one_does_not(scores):
+    for renormalize in (True, False):
+        layer, x = mixture(1, scores=scores, renormalize=renormalize), example()
+        y, cache = layer.forward(x)
+        layer.backward(random_array(np.random.default_rng(2), *y.shape), cache)
+        assert bool(np.abs(host(layer.router.W.grad)).max() == 0.0) is renormalize
+
+
+def auxiliary_loss(x, layer):
+    """The two losses by their definitions, with the loads as constants."""
+    probabilities, logits, loads = [], [], np.zeros(E)
+    for token in host(x).reshape(-1, C):
+        ranked, p, own_logits = naive_choice(token.real, layer, "softmax")
+        loads[ranked[:K]] += 1.0 / (B * T * K)
+        logits.append(token @ host(layer.router.W.data))
+        probabilities.append(np.exp(logits[-1]) / np.exp(logits[-1]).sum())
+        assert np.allclose([*own_logits, *p], [*logits[-1].real, *probabilities[-1].real])
+    balance = E * sum(loads[e] * np.mean([p[e] for p in probabilities]) for e in range(E))
+    z = np.mean([np.log(np.exp(own).sum()) ** 2 for own in logits])
+    return layer.balance_weight * balance + layer.z_weight * z
+
+
+def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
+    layer, x = mixture(balance_weight=0.7, z_weight=0.3), example()
+
+    def forward(x):
+        y, cache = layer.forward(x)
+        return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer))), cache
+
+    def backward(dloss, cache):
+        with weighing(float(host(dloss).real)):
+            return layer.backward(device(np.zeros((B, T, C))), cache)
+
+    report = check_gradients(forward, backward, {"x": host(x)}, {"R": layer.router.W}, method=COMPLEX_STEP)
+    assert report.passed, report
+
+
+def test_the_balance_loss_pulls_the_router_from_the_busy_expert_for_all_tokens():
+    layer, x = mixture(1, balance_weight=1.0), example()
+    layer.router.W.data[...] = 0  # all tokens go to the first expert
+    _, cache = layer.forward(x)
+    dx_free = layer.backward(device(np.zeros((B, T, C))), cache)
+    assert same(dx_free, np.zeros((B, T, C)))
+    expected = np.array([3.0, -1.0, -1.0, -1.0]) / E  # E p (f - sum p f), p = 1 / E
+    assert relative_error(layer.router.W.grad, host(x).reshape(-1, C).mean(axis=0)[:, None] * expected) <= 1e-13
+
+
+def test_adam_without_memory_moves_the_bias_by_one_step_against_the_sign_of_the_load():
+    layer, x = mixture(1, scores="sigmoid", balance_weight=0.01), example()
+    _, cache = layer.forward(x)
+    before, loads = host(layer.bias.data).copy(), host(cache.weights.chosen).sum(axis=0)
+    layer.backward(device(np.zeros((B, T, C))), cache)
+    Adam([layer.bias], lr=0.001, betas=(0.0, 0.0), eps=1e-15).step()
+    assert len(set(np.sign(loads - B * T / E))) > 1
+    assert np.allclose(host(layer.bias.data), before - 0.001 * np.sign(loads - B * T / E), atol=1e-9)
+
+
+def test_without_its_weight_the_bias_gets_no_gradient():
+    layer, x = mixture(scores="sigmoid"), example()
+    y, cache = layer.forward(x)
+    layer.backward(random_array(np.random.default_rng(3), *y.shape), cache)
+    assert not host(layer.bias.grad).any()
+
+
+@every_router
+def test_the_parameters_are_the_router_and_those_of_every_expert(scores, renormalize):
+    layer = MixtureOfExperts(C, F, E, bias=False, activation="swiglu", scores=scores, renormalize=renormalize)
+    shapes = {"router.W": (C, E)}
+    for e in range(E):
+        shapes |= {f"experts.{e}.expand.W": (C, 2 * F), f"experts.{e}.contract.W": (F, C)}
+    shapes |= {"bias": (E,)} if scores == "sigmoid" else {}
+    assert {name: parameter.data.shape for name, parameter in layer.named_parameters()} == shapes
+
+
+CONFIG = gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=2, max_len=9, dropout=0.0, num_experts=4)
+
+
+def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
+    fields = {"activation": "geglu", "bias": False, "ffn_dropout": 0.3, "experts_per_token": 3, "num_experts": 5}
+    router = {"renormalize_experts": False, "expert_scores": "sigmoid", "balance_weight": 0.2, "z_weight": 0.1}
+    model = Transformer(TransformerConfig(11, d_model=6, num_heads=2, d_ff=7, num_layers=2, **fields, **router))
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        network = layer.feed_forward.sublayer
+        assert (network.experts_per_token, network.renormalize, len(network.experts)) == (3, False, 5)
+        assert (network.balance_weight, network.z_weight, network.bias.data.shape) == (0.2, 0.1, (5,))
+        assert all((one.activation, one.dropout.rate, one.expand.b) == ("geglu", 0.3, None) for one in network.experts)
+
+
+def test_without_experts_the_layer_is_the_papers_network():
+    model = GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
+    assert type(model.blocks.layers[0].feed_forward.sublayer) is FeedForward
+
+
+def test_a_model_with_experts_is_not_folded_for_decoding():
+    model = GPT(CONFIG)
+    assert fold(model) is None
+    assert fold(GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))) is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_experts": 0}, "num_experts must be at least 1, got 0"),
+        ({"num_experts": 2, "experts_per_token": 3}, "2 experts cannot be 3 experts_per_token"),
+        ({"num_experts": 2, "experts_per_token": 0}, "experts_per_token must be at least 1, got 0"),
+        ({"expert_scores": "tanh"}, "expert_scores must be one of softmax, sigmoid, got 'tanh'"),
+        ({"balance_weight": -0.1}, "balance_weight must be at least 0 and finite, got -0.1"),
+        ({"z_weight": math.inf}, "z_weight must be at least 0 and finite, got inf"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        gpt_config(11, **fields)
+    with pytest.raises(ValueError, match=r"k must be at most the number of experts, 4, got 5"):
+        mixture(5)(example())
+
+
+@pytest.mark.host_only
+@pytest.mark.parametrize("scores", ["softmax", "sigmoid"])
+def test_threads_that_share_a_batch_find_the_auxiliary_gradient_of_the_whole(scores):
+    ids = np.random.default_rng(4).integers(1, 11, (4, 7))
+    config = dataclasses.replace(
+        CONFIG, expert_scores=scores, balance_weight=0.3 * (scores == "sigmoid"), z_weight=0.7
+    )  # the balance loss is not a mean over tokens, so that of a batch is not that of its parts
+    found = {}
+    for threads in (1, 2):
+        model = randomize(GPT(config, dtype="float64"), scale=0.3)
+        with mock.patch.object(threads_module, "MIN_NUMBERS", 1):
+            DataParallel(model, CrossEntropyLoss(), threads)(TextBatch(ids[:, :-1], ids[:, 1:]))
+        found[threads] = {name: parameter.grad.copy() for name, parameter in model.named_parameters()}
+    for name, gradient in found[1].items():
+        assert np.abs(found[2][name] - gradient).max() <= 1e-13 * np.abs(gradient).max(initial=1.0), name
+
+
+@pytest.mark.host_only
+def test_memory_parameters_and_operations_are_those_of_the_experts_that_a_token_uses():
+    config = dataclasses.replace(CONFIG, num_experts=7, experts_per_token=2, dropout=0.1)
+    model = randomize(GPT(config, dtype="float32"))
+    assert count_parameters(config, GPT) == model.num_parameters()
+    assert sum(row.parameters for row in summarize(model)) == model.num_parameters()
+    assert [row.kind for row in summarize(model)].count("MixtureOfExperts") == 2
+    ids = np.random.default_rng(5).integers(1, 11, (2, 9))
+    y, cache = model.features(ids, rng=np.random.default_rng(0))
+    arrays = dict(_distinct_arrays((model.parameters(), {"model": cache, "features": y})))
+    estimate = kept_activations(config, 2, 9, 9, GPT)
+    assert sum(row.bytes * row.count for row in estimate) == sum(array.nbytes for array in arrays.values())
+    dense = dataclasses.replace(config, num_experts=None)
+    flops, of_one = (training_flops(one, 10.0, 20.0, 5.0, 6.0)["feed-forward"] for one in (config, dense))
+    assert flops == 2 * of_one + 6 * 2 * 30.0 * 8 * 7  # two experts, and the router of two layers
+    router = 2 * 8 * (7 - 2) + (7 - 2) * 2 * (2 * 8 * 7 + 7 + 8)
+    assert flops_by_parameters(config, 10.0, 20.0) == 6.0 * (count_parameters(config) - 2 * router) * 15.0
