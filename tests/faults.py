@@ -23,18 +23,17 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import pytest
-from matplotlib.figure import Figure
 
 from minitransformer.cli import main as minitransformer
 from minitransformer.system.files import read_safetensors
 from minitransformer.system.progress import tqdm
+from tests.drawing import leave_undrawn
 from tests.kills import same_weights
 
 RUN = Path("runs/copy")
-TRAIN = ("train", "copy", "--steps", "5", "--batch-size", "2", "--name", "copy")
+TRAIN = ("train", "copy", "--steps", "4", "--batch-size", "2", "--name", "copy")
 TRAIN += ("--checkpoint-interval", "1", "--keep-checkpoints", "2")
 ALWAYS = ("ENOSPC", "EIO", "EDQUOT")
 ERRORS = {
@@ -187,13 +186,10 @@ class Outcome(NamedTuple):
 def run(*words):
     """`minitransformer *words` in this process, without drawing."""
     out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(Figure, "savefig", lambda self, path, **options: Path(path).write_bytes(PICTURE)),
-        mock.patch("minitransformer.recipes.toy.TESTED", 4),
-        mock.patch("minitransformer.system.progress.LINE_INTERVAL", float("inf")),
-    ):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        leave_undrawn(patch, PICTURE)
+        patch.setattr("minitransformer.recipes.toy.TESTED", 4)
+        patch.setattr("minitransformer.system.progress.LINE_INTERVAL", float("inf"))
         status = minitransformer(list(words))
     return Outcome(status, out.getvalue(), err.getvalue())
 

@@ -5,19 +5,18 @@ And what several commands read: lines that somebody types.
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from minitransformer.course import own_folder
+from tests.drawing import leave_undrawn
 
 
 @pytest.fixture(autouse=True)
 def undrawn(request, monkeypatch):
     """Figures are empty files, except in tests with the marker `draws`."""
     if not request.node.get_closest_marker("draws"):
-        monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).write_bytes(b""))
+        leave_undrawn(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from tests.kills import same_weights
 
 
 @pytest.mark.parametrize("model", RECURRENT)
+@pytest.mark.draws
 def test_a_run_that_was_stopped_is_resumed_with_the_same_bits_and_draws_its_figures(model, capsys, tmp_path):
     task = ("copy", "--model", model, "--steps", 6, "--batch-size", 4, "--dropout", 0.1, "--name", "copy")
     with stopping_after(3):

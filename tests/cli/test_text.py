@@ -50,6 +50,7 @@ def train(capsys, task, *more):
     return out, json.loads(out.splitlines()[-1])
 
 
+@pytest.mark.draws
 def test_a_text_of_ones_own_is_learnt_and_what_was_promised_is_saved(capsys, folder):
     out, result = train(capsys, "shakespeare")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if path.name != "my.txt"}

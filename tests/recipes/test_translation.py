@@ -40,6 +40,7 @@ def train(capsys, *more):
     return out, json.loads(out.splitlines()[-1])
 
 
+@pytest.mark.draws
 def test_pairs_of_ones_own_are_learnt_and_what_was_promised_is_saved(capsys, folder):
     out, result = train(capsys, "--steps", 20)
     files = {path.name for path in (folder / "runs" / "small").iterdir()}
@@ -139,6 +140,7 @@ def test_test_pairs_are_never_trained_on():
 
 
 @pytest.mark.parametrize("model", ["lstm", "gru-attention"])
+@pytest.mark.draws
 def test_what_the_transformer_replaced_is_trained_with_the_same_recipe(capsys, model):
     _, result = train(capsys, "--steps", 3, "--model", model)
     trained, _ = load_checkpoint("runs/small/model.safetensors")
