@@ -142,14 +142,14 @@ def test_the_exercises_of_the_folder_are_started_checked_and_counted(course, cap
 
 
 def test_the_lessons_of_the_folder_are_listed_and_run_and_leave_their_record_there(course, capfd):
-    lesson = find_lessons()[5]
-    assert lesson.path == course / "lessons" / "05_scaled_dot_product.py"
+    lesson = find_lessons()[10]
+    assert lesson.path == course / "lessons" / "10_layer_norm.py"
     lesson.path.write_text(lesson.path.read_text("utf-8").replace("# %%\n", '# %%\nprint("mine")\n', 1), "utf-8")
-    status, out, _ = run(capfd, "lesson", "05", "--fast")
+    status, out, _ = run(capfd, "lesson", "10", "--fast")
     assert status == 0
     assert "mine" in out
     assert read_record(lesson, fast=True)["checks"]
-    assert (course / "runs/lessons/fast/05_scaled_dot_product.png").exists()
+    assert (course / "runs/lessons/fast/10_layer_norm.png").exists()
 
 
 def test_lessons_that_were_deleted_are_said_with_the_command_that_copies_them(course, capsys):

@@ -347,9 +347,9 @@ def test_run_of_an_earlier_version_is_resumed_to_the_weights_of_an_uninterrupted
         np.testing.assert_allclose(resumed[name], weights, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(12, marks=pytest.mark.exhaustive)])
-def test_run_that_is_killed_again_and_again_ends_with_the_same_bits(count, tmp_path):
+@pytest.mark.exhaustive
+def test_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path):
     (whole,) = kill_again_and_again(tmp_path, 0, np.random.default_rng(0))[2]
-    kills, _, endings = kill_again_and_again(tmp_path, count, np.random.default_rng(1))
-    assert kills == count
+    kills, _, endings = kill_again_and_again(tmp_path, 12, np.random.default_rng(1))
+    assert kills == 12
     assert all(same_weights(whole, weights) for weights in endings)
