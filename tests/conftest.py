@@ -49,7 +49,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """No test has been left out yet; a test of Hypothesis that does not say how many examples it needs takes ten."""
     config.stash[LEFT_OUT] = 0
-    settings.register_profile("suite", max_examples=50 if config.getoption("exhaustive") else 10)
+    settings.register_profile("suite", max_examples=30 if config.getoption("exhaustive") else 10)
     settings.load_profile("suite")
 
 

@@ -287,7 +287,7 @@ def test_help_says_what_the_outcomes_mean(capsys):
 def test_a_sample_of_the_mutants_of_functional_leaves_no_survivor():
     """Another sample whenever the number of mutants changes; tried by the tests and gradient checks of the folder."""
     number = sum(len(mutants_of(module)) for module in modules_of("functional"))
-    options = ["--tests", "own", "--sample", "60", "--seed", str(number)]
+    options = ["--tests", "own", "--sample", "40", "--seed", str(number)]
     command = [sys.executable, "-m", "tests.mutation", "functional", *options]
     ended = subprocess.run(command, cwd=measuring.ROOT, capture_output=True, text=True, check=False)
     listing = measuring.ROOT / "runs" / "mutation" / "functional.txt"

@@ -59,7 +59,7 @@ def alone(tmp_path_factory):
     return weights
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, 3])
 def test_deterministic_training_has_the_bits_of_one_process_with_as_many_micro_batches(count, alone, tmp_path):
     ended = launch(count, tmp_path, *QUICK, "--deterministic", "--json")
     assert (ended.status, ended.err) == (0, ""), ended
@@ -241,7 +241,7 @@ def test_run_goes_on_in_another_number_of_processes_and_says_what_changes(tmp_pa
     assert "number of processes 3 instead of 2: the results are not bit-identical to those of an " in ended.out
 
 
-@pytest.mark.parametrize("count", [1, long(10)])
+@pytest.mark.parametrize("count", [1, long(5)])
 def test_run_whose_processes_are_killed_ends_within_seconds_and_with_the_same_bits(count, tmp_path):
     report = kill_again_and_again(tmp_path, count, np.random.default_rng(1))
     assert report.kills == count
