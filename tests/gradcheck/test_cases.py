@@ -97,6 +97,18 @@ def is_stack(group):
     return group in ("EncoderLayer", "DecoderLayer", "Encoder", "Decoder", *layer_names(models))
 
 
+# of the layers above, and of those with the most entries, all are tried with `--exhaustive` alone
+by_group = pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(group, marks=pytest.mark.exhaustive)
+        if is_stack(group) or group in ("tiled_attention", "LSTM", "GRU")
+        else group
+        for group in GROUPS
+    ],
+)
+
+
 def along_directions(subject):
     """The check of one row -> Report: with NumPy along one random direction of each tensor, else of all together."""
     return subject.check(max_entries=0, directions=1, together=backend_name() != "numpy")
@@ -114,9 +126,7 @@ def test_every_case_passes_by_complex_steps_along_a_random_direction(group):
 
 
 @pytest.mark.host_only
-@pytest.mark.parametrize(
-    "group", [pytest.param(group, marks=pytest.mark.exhaustive if is_stack(group) else ()) for group in GROUPS]
-)
+@by_group
 def test_differences_agree_that_the_complex_step_can_be_trusted_for_every_case(group):
     """The checks of the table ask for the complex step. This is why they may."""
     for subject in select_subjects([group]):
@@ -126,9 +136,7 @@ def test_differences_agree_that_the_complex_step_can_be_trusted_for_every_case(g
 
 
 @pytest.mark.host_only
-@pytest.mark.parametrize(
-    "group", [pytest.param(group, marks=pytest.mark.exhaustive if is_stack(group) else ()) for group in GROUPS]
-)
+@by_group
 def test_every_case_passes_by_complex_steps_entry_by_entry(group):
     for subject in select_subjects([group]):
         report = subject.check()

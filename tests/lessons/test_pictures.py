@@ -109,6 +109,7 @@ def test_maps_cover_all_lessons_and_name_known_boxes_only(module):
         assert set(lit) <= known, number
 
 
+@pytest.mark.exhaustive
 def test_every_map_can_be_read_and_is_a_small_file(module, tmp_path):
     architecture = module("architecture")
     for lit in dict.fromkeys(architecture.MAPS.values()):
