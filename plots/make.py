@@ -76,6 +76,7 @@ FIGURES = {
                     "superposition",
                     "induction",
                     "grokking",
+                    "speedrun",
                 )
             },
         }.items()

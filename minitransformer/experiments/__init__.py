@@ -21,5 +21,5 @@ EXPERIMENTS = (
     *("speed", "step-growth", "recurrent", "decoding", "attention-cost", "processes", "communication", "device"),
     *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "heads", "table3", "table4"),
     *("scaling-law", "knock-out", "faithfulness", "adversary", "coreference", "induction", "grokking", "superposition"),
-    *("attention-kinds", "lengths", "curves", "sharpness"),
+    *("attention-kinds", "lengths", "curves", "sharpness", "speedrun"),
 )

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask
+from minitransformer.data import Corpus, PairCorpus, TextTask, TranslationTask, load_text
 from minitransformer.experiments import (
     adversary,
     alignment,
@@ -29,6 +29,7 @@ from minitransformer.experiments import (
     recurrent,
     scaling_law,
     sharpness,
+    speedrun,
     step_growth,
     superposition,
     table1,
@@ -95,6 +96,7 @@ CONSTANTS = {
         "TESTED": 4,
     },
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
+    speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon": (True, {"muon": 3.0})}},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
     superposition: {"SEEDS": 3, "STEPS": 4, "TESTED": 9},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
@@ -165,6 +167,9 @@ def small_data(monkeypatch, tmp_path):
     text.write_text("".join(f"{i} times {i} is {i * i}.\n" for i in range(200)), encoding="utf8")
     options = {**attention_kinds.TEXT, "text": str(text), "length": 24, "d_model": 8}
     monkeypatch.setattr(attention_kinds, "TEXT", options)
+    task = TextTask(load_text(text), CharacterTokenizer.train(text.read_text("utf8")), 8)
+    monkeypatch.setattr(speedrun, "text", lambda tokens, length: task)
+    monkeypatch.setattr(speedrun, "START", {**speedrun.START, "length": 8, "d_model": 8, "num_layers": 1})
     sizes = {"num_heads": 2, "num_layers": 1, "d_model": 8}
     texts = {"tokenizer": "characters", "text": str(text), "length": 24, **sizes}
     monkeypatch.setattr(adversary, "TEXT", texts)

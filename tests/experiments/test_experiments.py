@@ -25,6 +25,7 @@ OPTIONS = {
     "decoding": ["--seconds", 0.01],
     "step-growth": ["--seconds", 0.01],
     "recurrent": ["--seconds", 0.01],
+    "speedrun": ["--seconds", 0.05],
 }
 each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 

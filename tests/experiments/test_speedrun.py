@@ -1,0 +1,122 @@
+"""The speedrun: which changes a row has, what it is compared with, and what the findings conclude."""
+
+import numpy as np
+import pytest
+
+from minitransformer.data import Corpus, TextTask
+from minitransformer.experiments import speedrun
+from minitransformer.models import GPT, gpt_config
+from minitransformer.recipes import get_recipe
+from minitransformer.tokenizers import CharacterTokenizer
+
+SMALL = {"length": 8, "tokens": 0, "d_model": 8, "num_heads": 2, "d_ff": 12, "num_layers": 1, "batch": 3, "warmup": 2}
+
+
+class Recorded(TextTask):
+    """A task that remembers the batches asked for: (windows, tokens in each)."""
+
+    def batch(self, rng, size):
+        self.asked.append((size, self.length))
+        return super().batch(rng, size)
+
+
+@pytest.fixture
+def task(monkeypatch):
+    text = "".join(f"{i} times {i} is {i * i}.\n" for i in range(150))
+    task = Recorded(Corpus(text, text[::-1][:601]), CharacterTokenizer.train(text), 8)
+    task.asked = []
+    monkeypatch.setattr(speedrun, "text", lambda tokens, length: task)
+    return task
+
+
+@pytest.fixture
+def changes(monkeypatch):
+    found = {
+        "first": (True, {}),
+        "won": (True, {"peak": 0.5}),
+        "lost": (False, {"batch": 99, "peak": 0.7}),
+        "last": (True, {"batch": 16}),
+    }
+    monkeypatch.setattr(speedrun, "CHANGES", found)
+
+
+def test_a_row_has_all_earlier_changes_that_were_kept_and_its_own(changes):
+    assert speedrun.setup("first") == (speedrun.START, "")
+    assert speedrun.setup("lost") == ({**speedrun.START, "peak": 0.7, "batch": 99}, "won")
+    assert speedrun.setup("last") == ({**speedrun.START, "peak": 0.5, "batch": 16}, "won")
+
+
+def rows_of(**bits):
+    """A row for each name (and seed), with these bits by seed; each is compared with the one before."""
+    shared, names = {"seconds": 40.0, "steps": 100, "parameters": 7, "moving": 0.1}, ["", *bits]
+    return {
+        "rows": [
+            {**shared, "row": name, "base": base, "kept": "no", "seed": seed, "bits": score}
+            for base, (name, scores) in zip(names, bits.items(), strict=False)
+            for seed, score in reversed(list(enumerate(scores)))
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [([-0.2, -0.21, -0.19], "-0.200 ± 0.025: better"), ([0.2, 0.21, 0.19], "0.200 ± 0.025: worse"),
+     ([-0.2, 0.3, 0.1], "0.067 ± 0.625: undecided"), ([-0.5], "-0.500 in one seed: undecided")],
+)  # fmt: skip
+def test_a_change_is_paired_by_seed_and_decided_only_if_its_interval_excludes_0(changes, expected):
+    before = [5.0, 3.0, 4.0][: len(changes)]
+    rows = rows_of(base=before, row=[a + b for a, b in zip(before, changes, strict=True)])
+    assert speedrun.change(rows, "row") == expected
+    assert speedrun.change(rows, "base") == ""
+    rows["rows"] = [row for row in rows["rows"] if row["row"] == "row"]
+    assert speedrun.change(rows, "row") == "", "its base was not measured"
+
+
+def test_the_findings_say_whether_the_target_was_reached():
+    assert speedrun.findings(rows_of(first=(2.5, 2.52), won=(1.9, 1.92))) == [
+        "first: 2.510 bits after 40 s; 2.0 not reached.",
+        "won: 1.910 bits after 40 s; 2.0 reached; -0.600 ± 0.000: better.",
+    ]
+
+
+def test_muon_is_compared_with_adam_for_as_many_steps_and_for_as_long(task):
+    how = {**speedrun.START, **SMALL, "muon": 3.0}
+    muon, steps, seconds = speedrun.compare(how, 0, 40)["rows"]
+    assert muon["steps"] == steps["steps"] == 40
+    assert 0 <= seconds["seconds"] - muon["seconds"] < 0.5
+    assert [row["base"] for row in (muon, steps, seconds)] == ["", muon["row"], muon["row"]]
+    assert muon["bits"] != steps["bits"]
+
+
+def test_the_score_is_that_of_the_recipe(task):
+    model = GPT(gpt_config(task.tokenizer.vocab_size, d_model=8, num_heads=2, num_layers=1, max_len=8), seed=3)
+    recipe = get_recipe("shakespeare")
+    expected, _ = recipe.evaluate(recipe.defaults, model, task)
+    assert speedrun.bits(model, task) == pytest.approx(expected["bits_per_character"], rel=1e-6)
+
+
+def test_short_windows_have_as_many_tokens_and_end_after_their_share_of_the_training(task):
+    row = speedrun.train({**speedrun.START, **SMALL, "short": 0.5}, 0, steps=6)
+    assert task.asked == 3 * [(12, 2)] + 3 * [(3, 8)]
+    assert task.length == 8
+    assert row["steps"] == 6
+
+
+@pytest.mark.parametrize("muon", [0.0, 3.0])
+def test_the_rate_rises_over_the_warm_up_and_falls_like_a_cosine_over_the_training(task, muon, monkeypatch):
+    rates = []
+    monkeypatch.setattr(speedrun, "clip_factor", lambda norm, most: 0.0)
+    for kind in (speedrun.Adam, speedrun.Muon):
+        step = kind.step
+        monkeypatch.setattr(kind, "step", lambda self, scale, s=step: (rates.append(self.lr), s(self, scale=scale))[1])
+    speedrun.train({**speedrun.START, **SMALL, "muon": muon, "peak": 0.1}, 0, steps=8)
+    expected = 0.05 * (1 + np.cos(np.pi * np.arange(8) / 8))
+    expected[0] /= 2
+    np.testing.assert_allclose(rates[:: 2 if muon else 1], expected)
+
+
+def test_training_ends_when_its_processor_time_is_used(task):
+    row = speedrun.train({**speedrun.START, **SMALL}, 0, seconds=0.2)
+    assert row["seconds"] >= 0.2
+    assert 0 < row["moving"] < 1
+    assert [at for at, _ in row["curve"]] == sorted(at for at, _ in row["curve"])
