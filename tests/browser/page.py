@@ -15,6 +15,7 @@ from tests.browser.serving import served
 
 SCREENSHOTS = Path(__file__).parents[2] / "runs" / "browser"
 NOT_REQUESTS = ("data:", "blob:", "about:", "chrome:")  # addresses that nothing is fetched from
+ABOUT_COLORS = ["color-contrast", "link-in-text-block"]  # the rules of axe-core that depend on the color scheme
 BEGINNINGS = ("Network.requestWillBeSent", "Network.webSocketCreated")
 HEIGHT = 900
 
@@ -172,10 +173,10 @@ class Page:
         """The elements that make the page wider than the window, or how wide it is if no element can be blamed."""
         return self.script(scripts.DESCRIBE + scripts.OVERFLOW)
 
-    def axe(self):
-        """The serious and critical violations that axe-core finds, one text each."""
+    def axe(self, *rules):
+        """The serious and critical violations of all rules of axe-core, or of a list of them, one text each."""
         self.script(axe_script().read_text("utf-8"))
-        return self.wait(scripts.AXE)
+        return self.wait(scripts.AXE, *rules)
 
     def tab_stops(self, limit=200):
         """The elements that the Tab key reaches from here, in order, until it comes back to one or leaves the page."""

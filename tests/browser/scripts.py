@@ -50,7 +50,8 @@ const done = arguments[arguments.length - 1];
 const told = (violation) => violation.nodes.map(node =>
   `${violation.impact}, ${violation.id}: ${violation.help}\\n  ${node.target.join(" ")}: ${node.html}\\n  ` +
   node.failureSummary.replace(/\\n/g, "\\n  "));
-axe.run(document, {resultTypes: ["violations"], preload: false}).then(results =>
+const only = arguments.length > 1 ? {runOnly: arguments[0]} : {};
+axe.run(document, {resultTypes: ["violations"], preload: false, ...only}).then(results =>
   done(results.violations.filter(v => ["serious", "critical"].includes(v.impact)).flatMap(told)));
 """
 

@@ -15,7 +15,7 @@ import matplotlib.image
 import pytest
 
 from tests.browser import chromium, figures
-from tests.browser.page import Page
+from tests.browser.page import ABOUT_COLORS, Page
 from tests.browser.serving import served
 
 pytestmark = pytest.mark.exhaustive
@@ -123,6 +123,7 @@ def test_axe_names_a_button_without_a_name_and_pale_text(site, page):
     assert button.startswith("critical, button-name: ")
     assert "<button></button>" in button
     assert pale.startswith("serious, color-contrast: ")
+    assert page.axe(ABOUT_COLORS) == [pale]
     page.open(site("<main><h1>Title</h1><button>Next</button><p>Dark</p></main>"))
     assert page.axe() == []
 
