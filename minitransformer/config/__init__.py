@@ -13,7 +13,6 @@ from minitransformer.config.predecessors import (
 from minitransformer.config.transformer import (
     ACTIVATIONS,
     ATTENTION,
-    EXPERT_SCORES,
     NORMALIZATIONS,
     POSITIONS,
     SWITCHES,
@@ -27,7 +26,6 @@ __all__ = [
     "ATTENTION",
     "CELLS",
     "CONV_ACTIVATIONS",
-    "EXPERT_SCORES",
     "MEMORY_ATTENTION",
     "NORMALIZATIONS",
     "NORMS",

@@ -1,10 +1,9 @@
 """The sizes and switches of a Transformer and its family, the choices of each, and the paper's own sizes by name."""
 
 import dataclasses
-import math
 from typing import Any
 
-from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads, check_number
+from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads
 from minitransformer.config.base import ModelConfig
 
 NORMALIZATIONS = ("layer", "rms")
@@ -122,7 +121,7 @@ class TransformerConfig(ModelConfig):
     def __post_init__(self) -> None:
         self._check(
             sizes=("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"),
-            rates=("dropout", "attention_dropout", "ffn_dropout"),
+            rates=("dropout", "attention_dropout", "ffn_dropout", "balance_weight", "z_weight"),
             switches=SWITCHES if self.final_norm is None else (*SWITCHES, "final_norm"),
         )
         check_heads(self.d_model, self.num_heads)
@@ -165,9 +164,6 @@ class TransformerConfig(ModelConfig):
             if check_integer("experts_per_token", self.experts_per_token, least=1) > self.num_experts:
                 raise ValueError(f"{self.num_experts} experts cannot be {self.experts_per_token} experts_per_token")
         check_choice("expert_scores", self.expert_scores, EXPERT_SCORES)
-        for name in ("balance_weight", "z_weight"):
-            if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
-                raise ValueError(f"{name} must be at least 0 and finite, got {getattr(self, name)}")
 
     @property
     def needs_causal_mask(self) -> bool:
@@ -176,9 +172,8 @@ class TransformerConfig(ModelConfig):
 
     def least_weights(self) -> dict[str, int]:
         """The embeddings, and the matrices of all layers without those of attention."""
-        matrix, name, N = self.d_ff * self.d_model, "d_ff * d_model", self.num_layers
-        if self.num_experts:
-            matrix, name = matrix * self.num_experts, f"{name} * num_experts"
+        matrix, N = self.d_ff * self.d_model * (self.num_experts or 1), self.num_layers
+        name = "d_ff * d_model" + " * num_experts" * (self.num_experts is not None)
         layers = {name: matrix, "num_layers": N}  # sharing has no bound; nobody uses a layer so often
         layers = layers if self.share_layers else {f"{name} * num_layers": matrix * N}
         return {"vocab_size * d_model": self.vocab_size * self.d_model, **layers}

@@ -158,10 +158,7 @@ class FoldedGPT:
 
 
 def fold(model: Any) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None if not only norms read the residual stream, as with post-norm.
-
-    Nor is a mixture of experts folded: which matrices a token needs is not known in advance.
-    """
+    """The folded form of a GPT -> FoldedGPT, or None with post-norm or experts: it needs only norms to read x."""
     parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
     only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
     is_plain = all(type(layer.feed_forward.sublayer) is FeedForward for layer in model.blocks.layers)

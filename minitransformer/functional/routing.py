@@ -1,36 +1,23 @@
 """Routing: which experts a token goes to, how much each counts, and what keeps all of them in use.
 
-Letters: N tokens, E experts, k experts for each token. The choice is piecewise constant, so it has no gradient. All
-that the router learns, it learns through the weights of the chosen experts and through the losses here.
+N tokens, E experts, k of them for each token. The choice is piecewise constant, so it has no gradient. All that the
+router learns, it learns through the weights of the chosen experts and through the losses here.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from minitransformer.backend import xp
-from minitransformer.checks import check_integer, check_mask, check_numbers
+from minitransformer.checks import check_mask
 from minitransformer.functional.reductions import row_dot, row_max, row_sum
 
 
 def top_k(scores: xp.ndarray, k: int) -> xp.ndarray:
-    """Whether an expert is among the k with the highest scores: (N, E) -> booleans (N, E); of equal ones, the first.
-
-    Complex scores are compared by their real parts. Raises ValueError or TypeError for a k that is not 1 to E.
-    """
-    if check_integer("k", k, least=1) > scores.shape[-1]:
-        raise ValueError(f"k must be at most the number of experts, {scores.shape[-1]}, got {k}")
+    """Whether an expert is among the k highest scores (by real parts; of equals, the first): (N, E) -> booleans."""
     order = xp.argsort(-scores.real, axis=-1, kind="stable")
     return xp.argsort(order, axis=-1) < k  # the place of each expert in the order
 
 
-class WeightsCache(NamedTuple):
-    """What `expert_weights` remembers."""
-
-    w: xp.ndarray  # (N, E)
-    chosen: xp.ndarray  # (N, E) booleans
-    t: xp.ndarray | None  # (N, 1), if renormalized
-
-
-def expert_weights(p: xp.ndarray, chosen: xp.ndarray, renormalize: bool = True) -> tuple[xp.ndarray, WeightsCache]:
+def expert_weights(p: xp.ndarray, chosen: xp.ndarray, renormalize: bool = True) -> tuple[xp.ndarray, tuple]:
     """How much each chosen expert counts: p (N, E) positive, chosen (N, E) booleans -> w (N, E), 0 if not chosen.
 
     Forward    w_i = p_i if i is chosen, else 0; renormalized w_i = p_i / t, t = sum of p_j over the chosen j
@@ -48,10 +35,10 @@ def expert_weights(p: xp.ndarray, chosen: xp.ndarray, renormalize: bool = True) 
     if renormalize:
         t = row_sum(w)
         w /= t
-    return w, WeightsCache(w, chosen, t)
+    return w, (w, chosen, t)
 
 
-def expert_weights_backward(dw: xp.ndarray, cache: WeightsCache) -> xp.ndarray:
+def expert_weights_backward(dw: xp.ndarray, cache: tuple) -> xp.ndarray:
     """dp (N, E) from dw (N, E); see `expert_weights` for the derivation."""
     w, chosen, t = cache
     return xp.where(chosen, dw if t is None else (dw - row_dot(dw, w)) / t, 0)
@@ -75,14 +62,8 @@ def balance_loss(p: xp.ndarray, chosen: xp.ndarray) -> tuple[xp.ndarray, xp.ndar
     Hugging Face's Mixtral and Qwen3-MoE count assignments per token, so that f sums to k and balance is k instead of 1:
     a weight of theirs is k times as strong as the same number here.
     """
-    check_mask(chosen, p.shape)
     slope = xp.broadcast_to(expert_loads(chosen) * (p.shape[1] / len(p)), p.shape).astype(p.dtype)
     return (p * slope).sum(), slope
-
-
-def balance_loss_backward(dloss: Any, slope: xp.ndarray) -> xp.ndarray:
-    """dp (N, E) from dloss, 1 for the loss itself; see `balance_loss` for the derivation."""
-    return slope * dloss
 
 
 def z_loss(logits: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
@@ -94,7 +75,6 @@ def z_loss(logits: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
     Remember   dx / dloss
     Check      a row with sum_j exp(x_j) = 1 costs nothing
     """
-    check_numbers("logits", logits)
     largest = row_max(logits)
     p = xp.exp(logits - largest)
     total = row_sum(p)
@@ -102,6 +82,6 @@ def z_loss(logits: xp.ndarray) -> tuple[xp.ndarray, xp.ndarray]:
     return (z * z).mean(), p * (z * (2.0 / len(z)) / total)
 
 
-def z_loss_backward(dloss: Any, slope: xp.ndarray) -> xp.ndarray:
-    """dlogits (N, E) from dloss, 1 for the loss itself; see `z_loss` for the derivation."""
+def auxiliary_backward(dloss: Any, slope: xp.ndarray) -> xp.ndarray:
+    """dp of `balance_loss` or dlogits of `z_loss` (N, E) from dloss, 1 for the loss itself; see their derivations."""
     return slope * dloss

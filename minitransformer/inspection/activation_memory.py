@@ -69,8 +69,7 @@ def kept_activations(
         shape = tuple(1 if letter == "1" else real[letter] for letter in letters)
         itemsize = 4 if array.dtype.kind == "f" else array.dtype.itemsize
         dtype = "float32" if array.dtype.kind == "f" else str(array.dtype)
-        path = re.sub(r"(layers|used)\.\d+", r"\1.*", name)
-        row = Kept(path, letters, shape, dtype, itemsize * math.prod(shape), 1)
+        row = Kept(re.sub(r"(layers|used)\.\d+", r"\1.*", name), letters, shape, dtype, itemsize * math.prod(shape), 1)
         count = rows[row.name].count if row.name in rows else 0
         rows[row.name] = row._replace(count=count + 1)
     active = getattr(config, "experts_per_token", 1)  # each token is kept by as many experts, so that many keep all
@@ -80,18 +79,18 @@ def kept_activations(
 def count_parameters(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer] = Transformer) -> int:
     """The number of learnt numbers of a model for `config`, without making that model.
 
-    The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones.
+    The parameters of a small model are counted, with the lengths in their shapes replaced by the real ones. With
+    experts it is the model itself, whose weights are zeros, which take no memory until they are read.
     """
+    if getattr(config, "num_experts", None):
+        with use_backend("numpy"):
+            return kind(config, seed=None).num_parameters()  # type: ignore[call-arg]
     plan = _plan(config, kind)
     real, small = (plan.with_products({**lengths, "B": 0, "S": 0, "T": 0}) for lengths in (plan.real, plan.small))
     real_of = {length: real[letters] for letters, length in small.items() if length}
     with use_backend("numpy"):
-        parameters = list(plan.model().named_parameters())
-    numbers = 0
-    for name, parameter in parameters:
-        times = real["E"] if ".experts.0." in name else ".experts." not in name  # all experts are like the first
-        numbers += times * math.prod(real_of.get(length, length) for length in parameter.data.shape)
-    return numbers
+        parameters = plan.model().parameters()
+    return sum(math.prod(real_of.get(length, length) for length in parameter.data.shape) for parameter in parameters)
 
 
 def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
@@ -147,9 +146,8 @@ def _with_products(lengths):
 def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
     sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "d_ff": P["F"], "max_len": P["L"]}
+    sizes |= {"num_experts": SMALL_E, "experts_per_token": SMALL_E} if config.num_experts else {}
     small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"], d_k=P.get("K"))
-    if config.num_experts:
-        small = dataclasses.replace(small, num_experts=SMALL_E, experts_per_token=SMALL_E)
     return kind(small, seed=None)
 
 

@@ -28,8 +28,7 @@ def training_flops(
 
         attention projections  4 C^2 for each token and each attention: q, k, v and the output. Cross-attention has q
                                and output for the target, k and v for the source
-        feed-forward           2 C F for each token; 3 C F with a gate. Of E experts, as many times as a token uses, and
-                               C E for the router
+        feed-forward           2 C F for each token; 3 C F with a gate; k times that and C E for k of E experts
         scores and mixtures    2 C for each pair of query and key, q . k and p v: s S, t T and t S pairs. Full attention
                                computes those of the causal mask, too
         logits                 C V for each target token, once
@@ -65,9 +64,8 @@ def _transformer(config, s, t, S, T):
     d_k, groups = config.d_k or D, config.num_kv_heads or config.num_heads
     queries, keys_and_values = config.num_heads * d_k, C * (d_k + D) * groups
     query_and_output = C * queries + C * C
-    network = (3 if config.activation in GATED else 2) * C * F
-    if config.num_experts:
-        network = network * config.experts_per_token + C * config.num_experts
+    network, E = (3 if config.activation in GATED else 2) * C * F, config.num_experts
+    network = network * config.experts_per_token + C * E if E else network
     return {
         # of the encoder's self-attention, the decoder's, and cross-attention
         "attention projections": N * (query_and_output * (s + t + t) + keys_and_values * (s + t + s)),
@@ -106,6 +104,6 @@ def flops_by_parameters(config: TransformerConfig | Seq2SeqConfig, source_tokens
     Each use of a shared layer counts, and of experts those that a token uses.
     """
     if isinstance(config, TransformerConfig):
-        active = config.experts_per_token if config.num_experts else None
+        active = config.num_experts and config.experts_per_token
         config = dataclasses.replace(config, share_layers=False, num_experts=active)
     return 6.0 * count_parameters(config) * (source_tokens + target_tokens) / 2

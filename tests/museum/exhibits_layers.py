@@ -10,6 +10,14 @@ from tests.museum import NUMPY
 
 EXHIBITS = (
     Exhibit(
+        "the balance loss of the experts is computed and never added",
+        "The loss on the screen looks the same. Only the experts that nobody chooses show it, much later.",
+        L.MixtureOfExperts._router_backward,
+        "dp += routing.auxiliary_backward",
+        "routing.auxiliary_backward",
+        source="jingyaogong/minimind #140",
+    ),
+    Exhibit(
         "keys are used for values",
         "A line copied and not changed. Forward and backward agree; the value projection silently never moves.",
         L.SelfAttention.forward,

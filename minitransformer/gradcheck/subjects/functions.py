@@ -219,9 +219,10 @@ def chosen_experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, functio
     def forward(scores, chosen):
         return getattr(routing, function)(scores, *([] if function == "z_loss" else [chosen]), **options)
 
+    backward = getattr(routing, f"{function}_backward", routing.auxiliary_backward)
     chosen = np.tile(np.arange(n.S + 1) < 2, (n.T, 1))
     constants = {"chosen": rng.permuted(chosen, axis=1)}
-    return Problem(forward, getattr(routing, f"{function}_backward"), {"scores": scores}, constants, {})
+    return Problem(forward, backward, {"scores": scores}, constants, {})
 
 
 def embedding(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minitransformer import layers as L
-from minitransformer.config import EXPERT_SCORES, NORMS, TransformerConfig
+from minitransformer.config import NORMS, TransformerConfig
 from minitransformer.core import Layer, Parameter
 from minitransformer.gradcheck.subjects.table import (
     MASKS,
@@ -114,8 +114,8 @@ def feed_forward(
 
 def experts(n: Sizes, rng: np.random.Generator, dtype: DTypeLike, k: int, **options: Any) -> Problem:
     """S networks with a router, of which each token uses k. The auxiliary losses are not in y, so they are off."""
-    layer = L.MixtureOfExperts(n.C, n.F, n.S, min(k, n.S), activation="swiglu", dtype=dtype, **options)
-    return layer_problem(layer, rng, target(n, rng, dtype))
+    fields: dict[str, Any] = {"num_experts": n.S, "experts_per_token": min(k, n.S), "balance_weight": 0.0}
+    return layer_problem(L.MixtureOfExperts(config(n, **fields, **options), dtype=dtype), rng, target(n, rng, dtype))
 
 
 def self_attention(
@@ -219,9 +219,9 @@ for name, bias in itertools.product(ACTIVATIONS, (True, False)):
         row = f"FeedForward activation={name} bias={bias}"
         register(row, L.FeedForward, feed_forward, dropout=DROPOUT, activation=name, bias=bias)
 
-for scores, renormalize, k in itertools.product(EXPERT_SCORES, (True, False), (1, 2)):
+for scores, renormalize, k in itertools.product(("softmax", "sigmoid"), (True, False), (1, 2)):
     row = f"MixtureOfExperts scores={scores} renormalize={renormalize} k={k}"
-    register(row, L.MixtureOfExperts, experts, scores=scores, renormalize=renormalize, k=k)
+    register(row, L.MixtureOfExperts, experts, expert_scores=scores, renormalize_experts=renormalize, k=k)
 
 for mask in (*MASKS, *ODD_MASKS):
     register(f"SelfAttention mask={mask}", L.SelfAttention, self_attention, mask=mask)

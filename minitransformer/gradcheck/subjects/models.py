@@ -217,8 +217,7 @@ for positions in POSITIONS:
 row = "GPT tied=False norm=post scaled"
 _register_model(row, GPT, gpt, dropout=DROPOUT, tie_embeddings=False, norm="post", scale_embeddings=True)
 _register_model("GPT like LLaMA", GPT, gpt, dropout=DROPOUT, **MODERN)
-MIXTURE: dict[str, Any] = {"num_experts": 3, "renormalize_experts": False, "balance_weight": 0.0}
-_register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, **MIXTURE)
+_register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, num_experts=3, balance_weight=0.0)
 for kind, fields in ATTENTION_KINDS.items():
     _register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
 _register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
