@@ -74,6 +74,7 @@ FIGURES = {
                     "adversary",
                     "coreference",
                     "superposition",
+                    "experts",
                     "induction",
                     "grokking",
                     "speedrun",

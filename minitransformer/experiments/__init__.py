@@ -20,6 +20,7 @@ them measure with is in `measuring/`. Only this room knows PyTorch.
 EXPERIMENTS = (
     *("speed", "step-growth", "recurrent", "decoding", "attention-cost", "processes", "communication", "device"),
     *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "heads", "table3", "table4"),
+    "experts",
     *("scaling-law", "knock-out", "faithfulness", "adversary", "coreference", "induction", "grokking", "superposition"),
     *("attention-kinds", "lengths", "curves", "sharpness", "speedrun"),
 )

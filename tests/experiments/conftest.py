@@ -16,6 +16,7 @@ from minitransformer.experiments import (
     curves,
     decoding,
     device,
+    experts,
     faithfulness,
     gradient_reach,
     grokking,
@@ -74,6 +75,7 @@ CONSTANTS = {
     decoding: {"COUNT": 4, "LONG": 32, "RECOMPUTED": (16, 32), "BATCHES": (1, 2)},
     device: {"PARTS": {"part": lambda progress: (["a line"], {"value": 1}, True)}},
     equal_terms: {"BATCH": 4, "TESTED": 4},
+    experts: {"SEEDS": 2, "STEPS": 2, "SIZES": {**experts.SIZES, "d_model": 8, "d_ff": 4}},
     faithfulness: {
         "STEPS": {task: {True: 2, False: 3} for task in ("reverse", "vote")},
         "TESTED": {task: {True: 1, False: 2} for task in ("reverse", "vote")},
