@@ -4,7 +4,7 @@ import math
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
 
-NORMS = ("post", "pre")
+NORMS = ("post", "pre", "sandwich")
 
 
 class ModelConfig:

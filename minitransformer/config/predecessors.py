@@ -93,7 +93,7 @@ class ConvConfig(ModelConfig):
             the reach doubles from layer to layer (WaveNet, ByteNet).
         activation: "glu" as in ConvS2S, or "relu".
         dropout: on every layer's output and on the embeddings.
-        norm: where the layers normalize: "post" or "pre"; see layers/residual.py.
+        norm: where the layers normalize: "post", "pre" or "sandwich"; see layers/residual.py.
         norm_eps: inside the root of every LayerNorm.
         tie_embeddings: the output projection uses the matrix of the embeddings.
     """

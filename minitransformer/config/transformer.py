@@ -1,9 +1,10 @@
 """The sizes and switches of a Transformer and its family, the choices of each, and the paper's own sizes by name."""
 
 import dataclasses
+import math
 from typing import Any
 
-from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads
+from minitransformer.checks import check_choice, check_heads, check_integer, check_kv_heads, check_number
 from minitransformer.config.base import ModelConfig
 
 NORMALIZATIONS = ("layer", "rms")
@@ -19,6 +20,7 @@ SWITCHES = (
     "starts_with_padding",
     "share_layers",
     "renormalize_experts",
+    "qk_norm",
 )
 ATTENTION = {
     "full": "every weight at once: the paper",
@@ -47,7 +49,7 @@ class TransformerConfig(ModelConfig):
     Fields:
         vocab_size: V, shared by source and target.
         d_model: C, features per token.
-        num_heads: h in the paper; d_v = d_model / h.
+        num_heads: h in the paper.
         d_ff: features inside the feed-forward network.
         num_layers: N, in each of the two stacks.
         dropout: P_drop, on every sub-layer's output and on the embeddings.
@@ -56,19 +58,27 @@ class TransformerConfig(ModelConfig):
         attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
         window: of windowed and strided attention: a token sees the keys at a distance below it.
         stride: of strided attention: a token also sees every stride-th key.
+        full_layers: of windowed attention: the layers, counted from 0, that see everything all the same (Gemma 3).
         num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
-        d_k: features of each head's queries and keys (table 3, row B); None: d_model / h. Needs full attention.
-        norm: where the layers normalize: "post" as in the paper, or "pre"; see layers/residual.py.
-        final_norm: a normalization after each stack; None: only with pre-norm, which needs it.
+        d_k: features of each head's queries and keys (table 3, row B); None: d_model / h.
+        d_v: features of each head's values; None: d_model / h. If it is not d_k, attention must be full.
+        qk_norm: RMSNorm for each head's queries and keys (Qwen3, Gemma 3); see layers/qk_norm.py.
+        norm: where the layers normalize: "post" as in the paper, "pre" or "sandwich"; see layers/residual.py.
+        final_norm: a normalization after each stack; None: unless post-norm has done so.
         tie_embeddings: source, target and output share one matrix (section 3.4).
         tie_output: the output too; False: only source and target share one, as in T5 version 1.1.
         max_len: positions; the paper's sinusoids have no limit, but our table of them has one.
         positions: "sinusoidal", "learned", "relative", "rope", "alibi" or "none"; see layers/positions.py.
+        rope_base: of positions "rope": see `functional.rotary_tables`, also for the next two.
+        rope_factor: by which angles are divided for texts longer than those a model was trained on.
+        rope_original_len: the length of those texts (Llama 3.1), or None if all angles are divided.
+        window_rope_base: the base of layers with a window, which have no factor; None: as the others (Gemma 3: 10,000).
         normalization: "layer" as in the paper, or "rms" (T5, LLaMA); see layers/normalization.py.
         norm_eps: inside the root of every normalization; the paper does not give it.
         activation: "relu" as in the paper, "gelu", "geglu", "swiglu" and others; see layers/feed_forward.py.
         bias: in every Linear; T5 and LLaMA have none.
+        qkv_bias: in the projection of self-attention; None: as `bias`. Qwen2 has no other biases than these.
         scale_embeddings: multiply by sqrt(d_model) (section 3.4); GPT, BERT and T5 do not.
         scale_scores: multiply by 1 / sqrt(d_k) (equation 1); T5 does not.
         scale_output: multiply by 1 / sqrt(d_model) before the logits: T5 with tied embeddings.
@@ -93,19 +103,27 @@ class TransformerConfig(ModelConfig):
     attention: str = "full"
     window: int | None = None
     stride: int | None = None
+    full_layers: tuple[int, ...] = ()
     num_global: int = 0
     num_kv_heads: int | None = None
     d_k: int | None = None
+    d_v: int | None = None
+    qk_norm: bool = False
     norm: str = "post"
     final_norm: bool | None = None
     tie_embeddings: bool = True
     tie_output: bool = True
     max_len: int = 1024
     positions: str = "sinusoidal"
+    rope_base: float = 10000.0
+    rope_factor: float = 1.0
+    rope_original_len: int | None = None
+    window_rope_base: float | None = None
     normalization: str = "layer"
     norm_eps: float = 1e-5
     activation: str = "relu"
     bias: bool = True
+    qkv_bias: bool | None = None
     scale_embeddings: bool = True
     scale_scores: bool = True
     scale_output: bool = False
@@ -122,10 +140,10 @@ class TransformerConfig(ModelConfig):
         self._check(
             sizes=("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"),
             rates=("dropout", "attention_dropout", "ffn_dropout", "balance_weight", "z_weight"),
-            switches=SWITCHES if self.final_norm is None else (*SWITCHES, "final_norm"),
+            switches=[*SWITCHES, *(name for name in ("final_norm", "qkv_bias") if getattr(self, name) is not None)],
         )
-        check_heads(self.d_model, self.num_heads)
         self._check_attention()
+        self._check_rope()
         self._check_norm()
         self._check_experts()
         check_choice("normalization", self.normalization, NORMALIZATIONS)
@@ -138,8 +156,13 @@ class TransformerConfig(ModelConfig):
         kind = check_choice("attention", self.attention, ATTENTION)
         if self.num_kv_heads is not None:
             check_kv_heads(self.num_heads, self.num_kv_heads)
-        if self.d_k is not None and check_integer("d_k", self.d_k, least=1) and kind != "full":
-            raise ValueError(f"attention={kind!r} has no d_k, got {self.d_k}")
+        if self.d_k is None or self.d_v is None:
+            check_heads(self.d_model, self.num_heads)
+        for name in ("d_k", "d_v"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), least=1)
+        if self.head_widths[0] != self.head_widths[1] and kind != "full":
+            raise ValueError(f"attention={kind!r} needs d_k and d_v to be equal, got {self.head_widths}")
         used = {"windowed": ("window", "num_global"), "strided": ("window", "stride", "num_global")}.get(kind, ())
         for name in ("window", "stride"):
             if (getattr(self, name) is not None) != (name in used):
@@ -150,6 +173,12 @@ class TransformerConfig(ModelConfig):
                 check_integer(name, getattr(self, name), least=1)
         if check_integer("num_global", self.num_global, least=0) and "num_global" not in used:
             raise ValueError(f"attention={kind!r} has no num_global, got {self.num_global}")
+        object.__setattr__(self, "full_layers", tuple(self.full_layers))  # a list, in files
+        for layer in self.full_layers:
+            if check_integer("full_layers", layer, least=0) >= self.num_layers or kind != "windowed":
+                raise ValueError(f"attention={kind!r} has no full_layers in {self.num_layers}, got {self.full_layers}")
+        if self.full_layers and self.share_layers:
+            raise ValueError("full_layers differ from the others, so share_layers is impossible")
         if kind == "linear":
             if self.attention_dropout:
                 raise ValueError("linear attention has no attention_dropout: its weights never exist one by one")
@@ -164,6 +193,37 @@ class TransformerConfig(ModelConfig):
             if check_integer("experts_per_token", self.experts_per_token, least=1) > self.num_experts:
                 raise ValueError(f"{self.num_experts} experts cannot be {self.experts_per_token} experts_per_token")
         check_choice("expert_scores", self.expert_scores, EXPERT_SCORES)
+
+    def _check_rope(self):
+        for name in ("rope_base", "rope_factor", "window_rope_base"):
+            value = getattr(self, name)
+            if name == "window_rope_base" and value is not None and self.attention != "windowed":
+                raise ValueError(f"attention={self.attention!r} has no window_rope_base, got {value}")
+            if value is not None and not 1.0 <= check_number(name, value) < math.inf:
+                raise ValueError(f"{name} must be at least 1 and finite, got {value}")
+        if self.rope_original_len is not None:
+            check_integer("rope_original_len", self.rope_original_len, least=1)
+
+    def of_layer(self, layer: int) -> "TransformerConfig":
+        """The configuration of one layer, counted from 0: this one, unless its layers differ."""
+        if layer in self.full_layers:
+            full = {"attention": "tiled", "window": None, "num_global": 0, "full_layers": (), "window_rope_base": None}
+            return dataclasses.replace(self, **full)  # type: ignore[arg-type]
+        if self.window_rope_base is None:
+            return self
+        rope = {"rope_base": self.window_rope_base, "rope_factor": 1.0, "rope_original_len": None}
+        return dataclasses.replace(self, **rope)  # type: ignore[arg-type]
+
+    @property
+    def rotary(self) -> dict[str, Any]:
+        """The base, factor and original_len of RoPE."""
+        return {"base": self.rope_base, "factor": self.rope_factor, "original_len": self.rope_original_len}
+
+    @property
+    def head_widths(self) -> tuple[int, int]:
+        """d_k and d_v, the features of a head's queries and keys, and of its values."""
+        usual = self.d_model // self.num_heads
+        return self.d_k or usual, self.d_v or usual
 
     @property
     def needs_causal_mask(self) -> bool:
@@ -185,7 +245,7 @@ class TransformerConfig(ModelConfig):
     @property
     def has_final_norm(self) -> bool:
         """Whether a normalisation follows the last layer of each stack."""
-        return self.norm == "pre" if self.final_norm is None else self.final_norm
+        return self.norm != "post" if self.final_norm is None else self.final_norm
 
     @property
     def has_tied_output(self) -> bool:

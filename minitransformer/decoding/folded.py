@@ -158,8 +158,8 @@ class FoldedGPT:
 
 
 def fold(model: Any) -> FoldedGPT | None:
-    """The folded form of a GPT -> FoldedGPT, or None with post-norm or experts: it needs only norms to read x."""
+    """The folded form of a GPT -> FoldedGPT, or None with post-norm, QK-norm or experts: only norms may read x."""
     parts = [part for layer in model.blocks.layers for part in (layer.self_attention, layer.feed_forward)]
     only_norms = model.blocks.norm is not None and all(part.placement == "pre" for part in parts)
     is_plain = all(type(layer.feed_forward.sublayer) is FeedForward for layer in model.blocks.layers)
-    return FoldedGPT(model) if only_norms and is_plain else None
+    return FoldedGPT(model) if only_norms and is_plain and not model.config.qk_norm else None

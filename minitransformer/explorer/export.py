@@ -66,6 +66,13 @@ SHOWN = {  # fields of the configuration, and the values that the page shows
     "starts_with_padding": (False,),
     "share_layers": (False,),
     "num_experts": (None,),
+    "norm": ("post", "pre"),
+    "d_k": (None,),
+    "d_v": (None,),
+    "qk_norm": (False,),
+    "qkv_bias": (None,),
+    "rope_base": (10000.0,),
+    "rope_factor": (1.0,),
 }
 HEAD = "// The model of this page, written by minitransformer.explorer.\n"
 ROUND = """\
@@ -89,7 +96,7 @@ def check_model(model: Any) -> None:
     config, count = model.config, model.num_parameters()
     has = {**dataclasses.asdict(config), "final_norm": config.has_final_norm}
     has["num_kv_heads"] = config.num_kv_heads or config.num_heads
-    needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,), "d_k": (None,)}
+    needed = {**SHOWN, "final_norm": (config.norm == "pre",), "num_kv_heads": (config.num_heads,)}
     for name, values in needed.items():
         if has[name] not in values:
             allowed = " or ".join(map(str, values))

@@ -20,7 +20,7 @@ from minitransformer.vocabulary import PAD
 
 # lengths of a small model to try, chosen so that each length, and each product or sum below, identifies its letters
 SMALL = {"B": 2, "S": 3, "T": 19, "H": 7, "G": 7, "D": 22, "F": 13, "V": 17, "L": 29}
-SMALL_D_K = 18
+SMALL_D_K, SMALL_C = 18, 202
 SMALL_E = 31  # experts, all of which get every token of the small model
 
 
@@ -101,16 +101,21 @@ def _plan(config: TransformerConfig | Seq2SeqConfig, kind: type[Layer]) -> Plan:
 
 
 def _real_sizes(config):
-    H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.d_model // config.num_heads
+    H, G, D = config.num_heads, config.num_kv_heads or config.num_heads, config.head_widths[1]
     sizes = {"H": H, "G": G, "D": D, "F": config.d_ff, "V": config.vocab_size, "L": config.max_len}
-    return sizes | ({"K": config.d_k} if config.d_k else {}) | ({"E": config.num_experts} if config.num_experts else {})
+    sizes |= {"K": config.head_widths[0]} if config.d_k or config.d_v else {}
+    sizes |= {"E": config.num_experts} if config.num_experts else {}
+    return sizes | ({"C": config.d_model} if config.d_v else {})
 
 
 def _small_sizes(config):
     """SMALL, with as many key heads as heads, with one, or with a group of three heads for each, as `config` has."""
     heads = {None: SMALL["H"], config.num_heads: SMALL["H"], 1: 1}.get(config.num_kv_heads)
     sizes = {**SMALL, "G": heads} if heads else {**SMALL, "H": 3 * SMALL["G"]}
-    return sizes | ({"K": SMALL_D_K} if config.d_k else {}) | ({"E": SMALL_E} if config.num_experts else {})
+    d_k = sizes["D"] if config.head_widths[0] == config.head_widths[1] else SMALL_D_K
+    sizes |= {"K": d_k} if config.d_k or config.d_v else {}
+    sizes |= {"E": SMALL_E} if config.num_experts else {}
+    return sizes | ({"C": SMALL_C} if config.d_v else {})
 
 
 def _with_products(lengths):
@@ -120,13 +125,18 @@ def _with_products(lengths):
 
     Of two names for the same length, the later one counts: the features of all keys, G D, are C without groups.
     """
-    C, G, D = lengths["H"] * lengths["D"], lengths["G"], lengths["D"]
+    G, D = lengths["G"], lengths["D"]
+    HD = lengths["H"] * D
+    C = lengths.get("C", HD)
     made = {
         "G": G,
         "GD": G * D,
         "2GD": 2 * G * D,
+        "HD+2GD": HD + 2 * G * D,
         "C+2GD": C + 2 * G * D,
         "D+1": D + 1,
+        "HD": HD,
+        "3HD": 3 * HD,
         "C": C,
         "2C": 2 * C,
         "3C": 3 * C,
@@ -145,9 +155,10 @@ def _with_products(lengths):
 
 def _small_model(config: TransformerConfig, kind: type[Any]) -> Any:
     P = _small_sizes(config)
-    sizes = {"vocab_size": P["V"], "d_model": P["H"] * P["D"], "d_ff": P["F"], "max_len": P["L"]}
+    sizes = {"vocab_size": P["V"], "d_model": P.get("C", P["H"] * P["D"]), "d_ff": P["F"], "max_len": P["L"]}
+    heads = {"num_heads": P["H"], "num_kv_heads": P["G"], "d_k": P.get("K"), "d_v": P["D"] if config.d_v else None}
     sizes |= {"num_experts": SMALL_E, "experts_per_token": SMALL_E} if config.num_experts else {}
-    small = dataclasses.replace(config, **sizes, num_heads=P["H"], num_kv_heads=P["G"], d_k=P.get("K"))
+    small = dataclasses.replace(config, **sizes, **heads)
     return kind(small, seed=None)
 
 

@@ -33,8 +33,8 @@ def training_flops(
                                computes those of the causal mask, too
         logits                 C V for each target token, once
 
-    With G instead of H heads of keys, k and v have G / H as many columns; with d_k, q and k have H d_k and G d_k, and a
-    pair of query and key takes H d_k + C. For a Seq2Seq with R hidden units:
+    With G instead of H heads of keys, k and v have G / H as many columns; with d_k and d_v, q has H d_k, k has
+    G d_k and v has G d_v, and a pair of query and key takes H (d_k + d_v). For a Seq2Seq with R hidden units:
 
         recurrent layers       4 R (I + R) for each token and layer of an LSTM, 3 R (I + R) of a GRU, where I is the
                                width of the input: C in the first layer, then R. Each of two directions has R / 2 units
@@ -60,17 +60,16 @@ def training_flops(
 def _transformer(config, s, t, S, T):
     """The multiply-adds of a forward pass by term."""
     C, F, N = config.d_model, config.d_ff, config.num_layers
-    D = C // config.num_heads
-    d_k, groups = config.d_k or D, config.num_kv_heads or config.num_heads
-    queries, keys_and_values = config.num_heads * d_k, C * (d_k + D) * groups
-    query_and_output = C * queries + C * C
+    (d_k, d_v), groups = config.head_widths, config.num_kv_heads or config.num_heads
+    queries, values, keys_and_values = config.num_heads * d_k, config.num_heads * d_v, C * (d_k + d_v) * groups
+    query_and_output = C * queries + values * C
     network, E = (3 if config.activation in GATED else 2) * C * F, config.num_experts
     network = network * config.experts_per_token + C * E if E else network
     return {
         # of the encoder's self-attention, the decoder's, and cross-attention
         "attention projections": N * (query_and_output * (s + t + t) + keys_and_values * (s + t + s)),
         "feed-forward": N * network * (s + t),
-        "scores and mixtures": N * (queries + C) * (s * S + t * T + t * S),
+        "scores and mixtures": N * (queries + values) * (s * S + t * T + t * S),
         "logits": C * config.vocab_size * t,
     }
 

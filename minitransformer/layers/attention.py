@@ -3,8 +3,8 @@
     MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O        head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
 The per-head matrices W_i^Q (C, D) of the paper are side by side in one W^Q (C, C): columns i D ... (i + 1) D - 1 belong
-to head i. So the number of parameters does not depend on the number of heads, unless queries and keys are given another
-number of features than D = C / H, their d_k.
+to head i. So the number of parameters does not depend on the number of heads, unless queries and keys (d_k) or values
+(d_v) are given another number of features than D = C / H.
 """
 
 import itertools
@@ -62,7 +62,7 @@ class MultiHeadAttention(Layer):
     `num_kv_heads` is the number of heads of keys and values, G in the shapes; None means one for each head of queries,
     as in the paper. `positions` is an `AttentionPositions` or None (the paper: positions are added to the input).
     `scale` multiplies the scores; None means the paper's 1 / sqrt(D). `kind` is one of attention_kinds.py. `d_k` is the
-    number of features of a query and of a key, None means D; those of a value are always D.
+    number of features of a query and of a key, `d_v` that of a value; None means D = C / H.
     """
 
     output: Linear
@@ -77,15 +77,19 @@ class MultiHeadAttention(Layer):
         scale: float | None,
         kind: FullAttention | LinearAttention,
         d_k: int | None = None,
+        d_v: int | None = None,
     ) -> None:
-        check_heads(d_model, num_heads)
+        if d_k is None or d_v is None:
+            check_heads(d_model, num_heads)
         self.num_heads = num_heads
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_kv_heads(num_heads, self.num_kv_heads)
-        self.d_v = d_model // num_heads
-        self.d_k = self.d_v if d_k is None else check_integer("d_k", d_k, least=1)
+        self.d_k, self.d_v = (
+            d_model // num_heads if features is None else check_integer(name, features, least=1)
+            for name, features in (("d_k", d_k), ("d_v", d_v))
+        )
         if self.d_k != self.d_v and type(kind) is not FullAttention:
-            raise ValueError(f"d_k = {d_k} other than d_model / num_heads = {self.d_v} needs full attention")
+            raise ValueError(f"d_k = {self.d_k} other than d_v = {self.d_v} needs full attention")
         self.widths = (num_heads * self.d_k, self.num_kv_heads * self.d_k, self.num_kv_heads * self.d_v)  # of q, k, v
         self.kind = kind
         self.dropout_rate = check_rate("attention dropout rate", dropout_rate)
@@ -127,12 +131,14 @@ class MultiHeadAttention(Layer):
 class SelfAttention(MultiHeadAttention):
     """Queries, keys and values from the same sequence, projected by one matrix W^Q | W^K | W^V (C, C + 2 G D).
 
-    With d_k it is (C, H d_k + G d_k + G D).
+    With d_k and d_v it is (C, H d_k + G d_k + G d_v). `qkv_bias` is their bias if it differs from the output's (Qwen2).
 
     The third of the bias that belongs to the keys has a gradient of exactly 0: adding one vector to all keys adds the
     same number to all scores of a query, and the softmax does not change. It is kept because PyTorch has it. Raises
     ValueError unless `num_heads` divides `d_model`, and for a dropout rate outside [0, 1).
     """
+
+    qkv: Any  # a Linear, or one of qk_norm.py
 
     def __init__(
         self,
@@ -145,16 +151,19 @@ class SelfAttention(MultiHeadAttention):
         scale: float | None = None,
         kind: FullAttention | LinearAttention | None = None,
         bias: bool = True,
+        qkv_bias: bool | None = None,
         d_k: int | None = None,
+        d_v: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind or FullAttention(), d_k)
-        if set(self.widths) == {d_model}:
-            self.qkv = Linear(d_model, d_model, blocks=3, bias=bias, rng=rng, dtype=dtype)
-        else:  # with grouped queries or another d_k, the initial weights are those of one matrix
-            self.qkv = Linear(d_model, sum(self.widths), bias=bias, rng=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
+        kind = kind or FullAttention()
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, positions, scale, kind, d_k, d_v)
+        # with grouped queries or other widths, the initial weights are those of one matrix
+        one, blocks = (d_model, 3) if set(self.widths) == {d_model} else (sum(self.widths), 1)
+        has_bias = bias if qkv_bias is None else qkv_bias
+        self.qkv = Linear(d_model, one, blocks=blocks, bias=has_bias, rng=rng, dtype=dtype)
+        self.output = Linear(num_heads * self.d_v, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(
         self, x: xp.ndarray, allowed: xp.ndarray | None = None, rng: np.random.Generator | None = None
@@ -211,16 +220,18 @@ class CrossAttention(MultiHeadAttention):
         kind: FullAttention | None = None,
         bias: bool = True,
         d_k: int | None = None,
+        d_v: int | None = None,
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind or FullAttention(), d_k)
+        kind = kind or FullAttention()
+        super().__init__(d_model, num_heads, num_kv_heads, dropout_rate, None, scale, kind, d_k, d_v)
         self.q = Linear(d_model, self.widths[0], bias=bias, rng=rng, dtype=dtype)
         if self.d_k == self.d_v:
             self.kv = Linear(d_model, self.widths[2], blocks=2, bias=bias, rng=rng, dtype=dtype)
         else:
             self.kv = Linear(d_model, sum(self.widths[1:]), bias=bias, rng=rng, dtype=dtype)
-        self.output = Linear(d_model, d_model, bias=bias, rng=rng, dtype=dtype)
+        self.output = Linear(num_heads * self.d_v, d_model, bias=bias, rng=rng, dtype=dtype)
 
     def forward(
         self,

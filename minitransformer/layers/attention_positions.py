@@ -55,11 +55,21 @@ class AttentionPositions(Layer):
 class RotaryPositions(AttentionPositions):
     """RoPE (Su et al. 2021): each pair of features of queries and keys is rotated; see `functional.rotate`.
 
-    It has no parameters. Raises ValueError for an odd number of features per head and for positions >= `max_len`.
+    It has no parameters; `base`, `factor` and `original_len` are those of `rotary_tables`. Raises ValueError for an odd
+    number of features per head and for positions >= `max_len`.
     """
 
-    def __init__(self, head_width: int, max_len: int, *, dtype: DTypeLike = np.float32) -> None:
-        cos, sin = rotary_tables(max_len, head_width, dtype=dtype)
+    def __init__(
+        self,
+        head_width: int,
+        max_len: int,
+        *,
+        base: float = 10000.0,
+        factor: float = 1.0,
+        original_len: int | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        cos, sin = rotary_tables(max_len, head_width, base, dtype, factor, original_len)
         self.cos, self.sin = to_device(cos), to_device(sin)  # (max_len, D / 2)
 
     def rotate(self, x: xp.ndarray, start: int = 0) -> xp.ndarray:

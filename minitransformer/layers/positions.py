@@ -3,6 +3,9 @@
 The kinds that act inside attention are in attention_positions.py.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -111,15 +114,17 @@ def make_attention_positions(
     bidirectional: bool = True,
     rng: np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
+    rotary: Mapping[str, Any] | None = None,
 ) -> AttentionPositions | None:
     """The positions that act inside attention, or None if `kind` does nothing there (sinusoids, for example).
 
     `bidirectional` says whether queries see later keys, as they do in an encoder; only T5's buckets depend on it.
-    Raises ValueError unless `kind` is one of POSITIONS.
+    `rotary` has the base, factor and original_len of `RotaryPositions`. Raises ValueError unless `kind` is one of
+    POSITIONS.
     """
     check_choice("positions", kind, POSITIONS)
     if kind == "rope":
-        return RotaryPositions(head_width, max_len, dtype=dtype)
+        return RotaryPositions(head_width, max_len, dtype=dtype, **(rotary or {}))
     if kind == "alibi":
         return AlibiPositions(num_heads, dtype=dtype)
     if kind == "relative":

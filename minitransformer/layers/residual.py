@@ -22,6 +22,7 @@ class ResidualCache(NamedTuple):
     sublayer: Any  # the sub-layer's own cache
     dropout: DropoutCache | None
     norm: LayerNormCache | RMSNormCache
+    norm_after: RMSNormCache | LayerNormCache | None = None
 
 
 class Residual(Layer):
@@ -30,6 +31,8 @@ class Residual(Layer):
     norm="post", the paper, where the sum itself is normalised:    y = Norm(x + Dropout(Sublayer(x)))
     norm="pre", most models since (Xiong et al. 2020), where a
     clear path leads from the last layer to the first:             y = x + Dropout(Sublayer(Norm(x)))
+    norm="sandwich", Gemma, where what is added to the clear path
+    has the size that a second norm gives it, in any layer:        y = x + Dropout(Norm_2(Sublayer(Norm(x))))
 
     Norm is LayerNorm, as in the paper, or the one named by `normalization`; `norm_eps` is its eps. The sub-layer may
     take more inputs than x (the memory, a mask), which are passed on unchanged. Raises ValueError for an unknown `norm`
@@ -53,11 +56,13 @@ class Residual(Layer):
         self.sublayer = sublayer
         self.dropout = Dropout(dropout_rate)
         self.norm = make_norm(normalization, d_model, norm_eps, dtype)
+        self.norm_after = make_norm(normalization, d_model, norm_eps, dtype) if norm == "sandwich" else None
 
     def forward(
         self, x: xp.ndarray, *context: xp.ndarray | None, rng: np.random.Generator | None = None
     ) -> tuple[xp.ndarray, ResidualCache]:
         """x (B, T, C), and the sub-layer's further inputs -> y (B, T, C)."""
+        cache_after = None
         if self.placement == "post":
             s, cache_sublayer = self.sublayer.forward(x, *context, rng=rng)
             d, cache_dropout = self.dropout.forward(s, rng)
@@ -65,9 +70,11 @@ class Residual(Layer):
         else:
             n, cache_norm = self.norm.forward(x)
             s, cache_sublayer = self.sublayer.forward(n, *context, rng=rng)
+            if self.norm_after is not None:
+                s, cache_after = self.norm_after.forward(s)
             d, cache_dropout = self.dropout.forward(s, rng)
             y = x + d
-        return y, ResidualCache(cache_sublayer, cache_dropout, cache_norm)
+        return y, ResidualCache(cache_sublayer, cache_dropout, cache_norm, cache_after)
 
     def backward(self, dy: xp.ndarray, cache: ResidualCache) -> Any:
         """dy (B, T, C) -> dx (B, T, C), or a tuple (dx, dmemory) if the sub-layer is cross-attention.
@@ -81,6 +88,8 @@ class Residual(Layer):
             dx = dsum + dx
         else:
             ds = self.dropout.backward(dy, cache.dropout)
+            if self.norm_after is not None:
+                ds = self.norm_after.backward(ds, cache.norm_after)
             dn, dcontext = self._sublayer_backward(ds, cache.sublayer)
             dx = dy + self.norm.backward(dn, cache.norm)
         return (dx, *dcontext) if dcontext else dx
@@ -89,7 +98,8 @@ class Residual(Layer):
         """As forward, for n new tokens x (B, n, C) in decoding, with the sub-layer's `extend` -> y (B, n, C)."""
         if self.placement == "post":
             return self.norm(x + self.sublayer.extend(x, *context))
-        return x + self.sublayer.extend(self.norm(x), *context)
+        s = self.sublayer.extend(self.norm(x), *context)
+        return x + (s if self.norm_after is None else self.norm_after(s))
 
     def _sublayer_backward(self, ds, cache):
         """The sub-layer's gradients: (dx, the gradients of its further inputs)."""

@@ -19,6 +19,7 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.kv_cache import KVCache
 from minitransformer.layers.normalization import make_norm
 from minitransformer.layers.positions import make_attention_positions
+from minitransformer.layers.qk_norm import NormalizedProjection
 from minitransformer.layers.residual import Residual
 
 
@@ -54,19 +55,15 @@ class LayerStack(Layer):
         rng: np.random.Generator | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.positions = make_attention_positions(
-            config.positions,
-            config.num_heads,
-            config.d_k or config.d_model // config.num_heads,
-            config.max_len,
-            bidirectional=bidirectional,
-            rng=rng,
-            dtype=dtype,
-        )
         different = 1 if config.share_layers else config.num_layers
+        configs = [config.of_layer(i) for i in range(different)]
+        options: dict[str, Any] = {"bidirectional": bidirectional, "rng": rng, "dtype": dtype}
+        heads = (config.positions, config.num_heads, config.head_widths[0], config.max_len)
+        shared = {tuple(each.rotary.values()): each.rotary for each in configs}  # layers turned alike share one table
+        positions = {key: make_attention_positions(*heads, **options, rotary=rotary) for key, rotary in shared.items()}
+        self.positions = positions[tuple(configs[0].rotary.values())]
         self.layers = [
-            layer_class(config, positions=self.positions, bidirectional=bidirectional, rng=rng, dtype=dtype)
-            for _ in range(different)
+            layer_class(each, positions=positions[tuple(each.rotary.values())], **options) for each in configs
         ] * (config.num_layers // different)
         self.norm: Layer | None = None
         if config.has_final_norm:
@@ -127,7 +124,7 @@ def make_self_attention(
     dtype: DTypeLike,
 ) -> SelfAttention:
     """The self-attention for `config`."""
-    return SelfAttention(
+    attention = SelfAttention(
         config.d_model,
         config.num_heads,
         num_kv_heads=config.num_kv_heads,
@@ -136,10 +133,17 @@ def make_self_attention(
         scale=None if config.scale_scores else 1.0,
         kind=make_attention(config, bidirectional),
         bias=config.bias,
+        qkv_bias=config.qkv_bias,
         d_k=config.d_k,
+        d_v=config.d_v,
         rng=rng,
         dtype=dtype,
     )
+    if config.qk_norm:
+        attention.qkv = NormalizedProjection(
+            attention.qkv, attention.widths, attention.d_k, eps=config.norm_eps, dtype=dtype
+        )
+    return attention
 
 
 def make_cross_attention(
@@ -155,6 +159,7 @@ def make_cross_attention(
         kind=make_cross_attention_kind(config),
         bias=config.bias,
         d_k=config.d_k,
+        d_v=config.d_v,
         rng=rng,
         dtype=dtype,
     )

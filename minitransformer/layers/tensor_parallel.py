@@ -115,6 +115,8 @@ class ShardedAttention(SelfAttention):
             raise ValueError(
                 f"{type(whole.positions).__name__} has numbers for each head, which ranks cannot divide yet"
             )
+        if not isinstance(whole.qkv, Linear):
+            raise ValueError(f"{type(whole.qkv).__name__} has gains for all heads, which ranks cannot divide yet")
         groups, per_group = whole.num_kv_heads, whole.num_heads // whole.num_kv_heads
         first, end = first_units(groups, ranks.size)[ranks.rank : ranks.rank + 2]
         heads, rate = (end - first) * per_group, whole.dropout_rate

@@ -66,7 +66,7 @@ class ConvLM(Layer):
         E = Parameter(normal(rng, (V, C), C**-0.5, dtype))
         self.embedding = InputEmbedding(E, None, config.dropout)
         self.blocks = [self._make_block(dilation, rng, dtype) for dilation in config.dilations]
-        self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype) if config.norm == "pre" else None
+        self.norm = LayerNorm(C, eps=config.norm_eps, dtype=dtype) if config.norm != "post" else None
         self.output = OutputProjection(E if config.tie_embeddings else Parameter(normal(rng, (V, C), C**-0.5, dtype)))
 
     def _make_block(self, dilation: int, rng: np.random.Generator | None, dtype: DTypeLike) -> Residual:

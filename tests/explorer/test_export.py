@@ -161,6 +161,12 @@ def test_running_example_takes_words_of_its_letters():
         ({"starts_with_padding": True}, "starts_with_padding = False"),
         ({"num_kv_heads": 1}, "num_kv_heads = 3"),
         ({"d_k": 2}, "d_k = None"),
+        ({"d_v": 2}, "d_v = None"),
+        ({"norm": "sandwich"}, "norm = post or pre"),
+        ({"qk_norm": True}, "qk_norm = False"),
+        ({"qkv_bias": False}, "qkv_bias = None"),
+        ({"rope_base": 9.0}, "rope_base = 10000.0"),
+        ({"rope_factor": 2.0}, "rope_factor = 1.0"),
         ({"share_layers": True}, "share_layers = False"),
     ],
 )

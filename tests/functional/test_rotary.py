@@ -1,6 +1,7 @@
 """rotate multiplies each pair of features by e^(i angle): scores depend on distance alone, and backward undoes it."""
 
 import cmath
+import itertools
 
 import numpy as np
 import pytest
@@ -108,6 +109,25 @@ def test_the_tables_are_the_sinusoids_of_the_paper():
     assert cos.dtype == sin.dtype == np.float32
     assert np.array_equal(cos, table[:, 1::2])
     assert np.array_equal(sin, table[:, 0::2])
+
+
+@pytest.mark.host_only
+def test_stretched_angles_are_all_divided_or_only_those_of_slow_pairs():
+    length, width, base, factor, original = 50, 14, 30.0, 4.0, 60
+    for original_len in (None, original):
+        cos, sin = rotary_tables(length, width, base, np.float64, factor, original_len)
+        for t, i in itertools.product(range(length), range(width // 2)):
+            speed = base ** (-2 * i / width)
+            turns = original * speed / (2 * np.pi)
+            if original_len is None or turns < 1:
+                speed /= factor
+            elif turns <= 4:
+                kept = (turns - 1) / (4 - 1)
+                speed = kept * speed + (1 - kept) * speed / factor
+            assert abs(cos[t, i] - np.cos(t * speed)) <= 1e-13
+            assert abs(sin[t, i] - np.sin(t * speed)) <= 1e-13
+    kinds = np.digitize(original * base ** (-2 * np.arange(width // 2) / width) / (2 * np.pi), [1, 4])
+    assert set(kinds) == {0, 1, 2}, "pairs of all three kinds must be tried"
 
 
 @pytest.mark.host_only

@@ -31,6 +31,11 @@ from tests.helpers import Trainer
 pytestmark = pytest.mark.host_only  # it watches the memory of the host
 
 KINDS = (Transformer, GPT, BERT)
+TODAY = (  # of configurations
+    {"num_kv_heads": 2, "d_k": 6, "d_v": 6, "qk_norm": True, "bias": False, "qkv_bias": True},
+    {"d_k": 6, "d_v": 5, "norm": "sandwich", "normalization": "rms"},
+    {"num_kv_heads": 1, "d_v": 8, "attention": "windowed", "window": 3, "full_layers": (1,)},
+)
 PAIRS = (Transformer, Seq2Seq)  # they read a source and a target
 
 
@@ -44,6 +49,12 @@ def test_parameters_are_counted_without_a_model(kind, positions):
     for activation, tied in (("relu", True), ("swiglu", False)):
         config = config_of(positions=positions, activation=activation, tie_embeddings=tied, norm="pre")
         assert count_parameters(config, kind) == kind(config).num_parameters()
+
+
+@pytest.mark.parametrize(("kind", "changes"), list(itertools.product(KINDS, TODAY)), ids=str)
+def test_parameters_of_todays_layers_are_counted_without_a_model(kind, changes):
+    config = config_of(positions="rope", **changes)
+    assert count_parameters(config, kind) == kind(config).num_parameters()
 
 
 @pytest.mark.parametrize("attention", SEQ2SEQ_ATTENTION)

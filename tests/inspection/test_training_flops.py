@@ -27,6 +27,7 @@ CONFIGS = {
     ),
     "two heads of keys": TransformerConfig(V, d_model=C, num_heads=H, num_kv_heads=2, d_ff=F, num_layers=2),
     "narrow queries": TransformerConfig(V, d_model=C, num_heads=H, num_kv_heads=2, d_k=5, d_ff=F, num_layers=2),
+    "wide heads": TransformerConfig(V, d_model=C, num_heads=H, num_kv_heads=2, d_k=5, d_v=5, d_ff=F, num_layers=2),
     "shared layers": TransformerConfig(V, d_model=C, num_heads=H, d_ff=F, num_layers=3, share_layers=True),
     "gated, without biases": TransformerConfig(
         V, d_model=C, num_heads=H, d_ff=F, num_layers=2, activation="swiglu", bias=False

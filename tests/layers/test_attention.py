@@ -36,7 +36,7 @@ def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
     shape = (len(x), num_heads, x.shape[1], memory.shape[1])
     allowed = np.broadcast_to(True if allowed is None else host(allowed), shape)
     keep = np.broadcast_to(1.0 if keep is None else host(keep), shape)
-    width = x.shape[2] // num_heads
+    width = weights[0][0].shape[1] // num_heads
     *projections, (W_out, b_out) = weights
     y = np.zeros(x.shape)
     for b in range(len(x)):
@@ -56,14 +56,16 @@ def naive_multi_head(x, memory, weights, num_heads, allowed, keep=None):
 
 def self_attention_weights(layer):
     """The pairs for Q, K, V and O of a SelfAttention, whose W is W^Q | W^K | W^V."""
-    W, b, C = layer.qkv.W.data, layer.qkv.b.data, len(layer.qkv.W.data)
+    W, b = layer.qkv.W.data, layer.qkv.b.data
+    C = len(b) // 3
     pairs = [(W[:, i * C : (i + 1) * C], b[i * C : (i + 1) * C]) for i in range(3)]
     return [*pairs, (layer.output.W.data, layer.output.b.data)]
 
 
 def cross_attention_weights(layer):
     """The pairs for Q, K, V and O of a CrossAttention, which has W^Q apart and W^K | W^V."""
-    W, b, C = layer.kv.W.data, layer.kv.b.data, len(layer.kv.W.data)
+    W, b = layer.kv.W.data, layer.kv.b.data
+    C = len(b) // 2
     pairs = [(W[:, :C], b[:C]), (W[:, C:], b[C:])]
     return [(layer.q.W.data, layer.q.b.data), *pairs, (layer.output.W.data, layer.output.b.data)]
 
@@ -178,10 +180,25 @@ def test_narrow_queries_and_keys_are_wide_ones_with_zeros(kind):
 def test_d_k_is_at_least_1_and_needs_full_attention(kind):
     with pytest.raises(ValueError, match="d_k must be at least 1, got 0"):
         kind(C, H, d_k=0)
-    with pytest.raises(ValueError, match="d_k = 4 other than d_model / num_heads = 6 needs full attention"):
+    with pytest.raises(ValueError, match="d_k = 4 other than d_v = 6 needs full attention"):
         kind(C, H, d_k=4, kind=TiledAttention(Pattern()))
     usual, same_width = (kind(C, H, d_k=d_k, rng=np.random.default_rng(0)).state_dict() for d_k in (None, D))
     assert all(same(usual[name], same_width[name]) for name in usual)
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
+def test_heads_of_any_width_equal_the_per_head_formula(kind):
+    heads, widths = 5, {"d_k": 4, "d_v": 4}  # which do not divide C
+    layer, (x, memory) = randomize(kind(C, heads, **widths, dtype=np.float64), scale=0.4), example()
+    weights = self_attention_weights(layer) if kind is SelfAttention else cross_attention_weights(layer)
+    context = (x if kind is SelfAttention else memory,)
+    expected = naive_multi_head(x, *context, weights, heads, None)
+    assert relative_error(layer(x, *context[: kind is CrossAttention]), expected) <= 1e-12
+
+
+def test_only_the_projection_has_biases_if_told_so():
+    names = {name for name, _ in SelfAttention(C, H, bias=False, qkv_bias=True).named_parameters()}
+    assert names == {"qkv.W", "qkv.b", "output.W"}
 
 
 @pytest.mark.parametrize("length", [1, 2, 4, 5])

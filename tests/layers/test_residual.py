@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.config import NORMS
 from minitransformer.functional import dropout
 from minitransformer.layers import CrossAttention, LayerNorm, Linear, Residual
 from minitransformer.system.generators import make_generator
@@ -25,7 +26,8 @@ def naive_residual(x, layer, sublayer, keep=1.0):
     x = host(x)
     if layer.placement == "post":
         return naive_norm(x + keep * sublayer(x), layer.norm)
-    return x + keep * sublayer(naive_norm(x, layer.norm))
+    s = sublayer(naive_norm(x, layer.norm))
+    return x + keep * (naive_norm(s, layer.norm_after) if layer.placement == "sandwich" else s)
 
 
 def make(norm, rate=0.0, **options):
@@ -37,7 +39,7 @@ def example():
     return random_array(np.random.default_rng(31), B, T, C)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("options", [{}, {"normalization": "rms", "norm_eps": 0.2}], ids=["layer", "rms"])
 def test_residual_equals_its_equation(norm, options):
     layer, x = make(norm, **options), example()
@@ -46,7 +48,7 @@ def test_residual_equals_its_equation(norm, options):
     assert relative_error(layer(x), expected) <= 1e-12
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", NORMS)
 def test_dropout_acts_on_the_sublayer_and_not_on_the_sum(norm):
     layer, x = make(norm, rate=0.4), example()
     W, b = host(layer.sublayer.W.data), host(layer.sublayer.b.data)
@@ -89,5 +91,5 @@ def test_further_inputs_are_passed_on_unchanged_and_get_their_gradients(norm):
 
 
 def test_an_unknown_norm_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="norm must be one of post, pre, got 'middle'"):
+    with pytest.raises(ValueError, match="norm must be one of post, pre, sandwich, got 'middle'"):
         Residual(Linear(C, C), C, norm="middle")

@@ -121,7 +121,7 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_both_numbers(heads):
 
 # a field with a value that no model can have -> the error, and what it says
 IMPOSSIBLE = [
-    ({"norm": "middle"}, ValueError, "^norm must be one of post, pre, got 'middle'$"),
+    ({"norm": "middle"}, ValueError, "^norm must be one of post, pre, sandwich, got 'middle'$"),
     ({"normalization": "batch"}, ValueError, "^normalization must be one of .*, got 'batch'$"),
     ({"activation": "sine"}, ValueError, "^activation must be one of .*, got 'sine'$"),
     ({"positions": "spiral"}, ValueError, "^positions must be one of .*, got 'spiral'$"),
@@ -134,7 +134,13 @@ IMPOSSIBLE = [
     ({"num_kv_heads": 2}, ValueError, "num_kv_heads"),
     ({"num_kv_heads": 0}, ValueError, "num_kv_heads"),
     ({"d_k": 0}, ValueError, "^d_k must be at least 1, got 0$"),
-    ({"attention": "tiled", "d_k": 2}, ValueError, "^attention='tiled' has no d_k, got 2$"),
+    ({"attention": "tiled", "d_k": 2}, ValueError, r"^attention='tiled' needs d_k and d_v to be equal, got \(2, 4\)$"),
+    ({"full_layers": (0,)}, ValueError, r"^attention='full' has no full_layers in 2, got \(0,\)$"),
+    ({"attention": "windowed", "window": 2, "full_layers": (6,)}, ValueError, "has no full_layers in 2"),
+    ({"attention": "windowed", "window": 2, "full_layers": (0,), "share_layers": True}, ValueError, "share_layers"),
+    ({"window_rope_base": 9.0}, ValueError, "^attention='full' has no window_rope_base, got 9.0$"),
+    ({"rope_base": 0.5}, ValueError, "^rope_base must be at least 1 and finite, got 0.5$"),
+    ({"rope_original_len": 0}, ValueError, "^rope_original_len must be at least 1, got 0$"),
     ({"num_global": -1}, ValueError, "^num_global must be at least 0, got -1$"),
     ({"num_global": 1}, ValueError, "^attention='full' has no num_global, got 1$"),
     ({"window": 3}, ValueError, "^attention='full' has no window, got 3$"),

@@ -103,7 +103,7 @@ def test_it_learns_to_copy_short_sources_through_the_usual_training_step():
         ({"dilation": 0}, "dilation must be at least 1, got 0"),
         ({"activation": "gelu"}, "activation must be one of relu, glu, got 'gelu'"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
-        ({"norm": "none"}, "norm must be one of post, pre, got 'none'"),
+        ({"norm": "none"}, "norm must be one of post, pre, sandwich, got 'none'"),
         ({"norm_eps": -1.0}, "norm_eps must be at least 0 and finite, got -1.0"),
         ({"tie_embeddings": 1}, "tie_embeddings must be True or False, got 1"),
         ({"d_model": 0}, "d_model must be at least 1, got 0"),

@@ -43,7 +43,7 @@ def test_the_function_is_whole_again_also_after_an_error():
 
 
 def test_a_method_with_super_can_carry_a_bug():
-    old = "if set(self.widths)"
+    old = "has_bias = bias"
     with planted(SelfAttention.__init__, old, f"num_heads = self.num_heads = 1\n    {old}"):
         assert SelfAttention(4, 2).num_heads == 1
     with pytest.raises(ValueError, match="num_heads = 3"):

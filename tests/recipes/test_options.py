@@ -110,7 +110,7 @@ def test_values_out_of_range_are_refused_by_the_name_of_the_option(changes, mess
         ("copy", {"mine": True, "attention": "tiled"}, "--mine excludes --attention tiled"),
         ("copy", {"mine": True, "num_kv_heads": 2}, "--mine excludes --num-kv-heads"),
         ("recall", {"pairs": 27}, "--pairs must be from 1 to 26, got 27"),
-        ("copy", {"norm": "middle"}, "--norm must be one of post, pre, got 'middle'"),
+        ("copy", {"norm": "middle"}, "--norm must be one of post, pre, sandwich, got 'middle'"),
         (
             "copy",
             {"model": "rnn"},

@@ -24,6 +24,7 @@ from minitransformer.gradcheck.subjects.table import (
 )
 from minitransformer.inspection.interventions import Altered, AlteredRows, Change, Rows
 from minitransformer.layers.feed_forward import ACTIVATIONS
+from minitransformer.layers.qk_norm import NormalizedProjection
 
 DROPOUT = 0.3
 
@@ -134,6 +135,14 @@ def self_attention(
     return layer_problem(layer, rng, target(n, rng, dtype), {"allowed": draw_mask(mask, rng, n, n.T, n.T)})
 
 
+def normalized_projection(n: Sizes, rng: np.random.Generator, dtype: DTypeLike) -> Problem:
+    """Queries, keys and values of H, G = 2 and 2 heads, whose queries and keys are normalized."""
+    d_k, widths = n.D + 1, (n.H * (n.D + 1), 2 * (n.D + 1), 2 * n.D)
+    linear = L.Linear(n.C, sum(widths), dtype=dtype)
+    layer = NormalizedProjection(linear, widths, d_k, eps=0.1, dtype=dtype)
+    return layer_problem(layer, rng, target(n, rng, dtype))
+
+
 def cross_attention(
     n: Sizes,
     rng: np.random.Generator,
@@ -238,6 +247,8 @@ for groups in (1, 2):
     register(f"SelfAttention d_k=5 num_kv_heads={groups}", L.SelfAttention, self_attention, d_k=5, **grouped)
     register(f"CrossAttention d_k=5 num_kv_heads={groups}", L.CrossAttention, cross_attention, d_k=5, **grouped)
 
+register("NormalizedProjection", NormalizedProjection, normalized_projection)
+
 for output in (True, False):
     register(f"Altered output={output}", Altered, altered, output=output)
 for shared in (True, False):
@@ -258,10 +269,11 @@ for norm in NORMS:
         switches: dict[str, Any] = {"norm": norm, "dropout": rate}
         register(f"Residual self norm={norm} dropout={rate}", L.Residual, residual_self, **switches)
         register(f"Residual cross norm={norm} dropout={rate}", L.Residual, residual_cross, **switches)
-        for mask, (kind, make) in itertools.product(MASKS if rate else ("both",), STACKS):
+        masks = ("both",) if norm == "sandwich" or not rate else MASKS
+        for mask, (kind, make) in itertools.product(masks, STACKS if rate or norm != "sandwich" else ()):
             row = f"{kind.__name__} norm={norm} dropout={rate} mask={mask}"
             register(row, kind, make, kind=kind, mask=mask, **switches)
-    for kind, make in STACKS[1::2]:
+    for kind, make in STACKS[1::2] if norm != "sandwich" else ():
         row = f"{kind.__name__} norm={norm} normalization=rms activation=swiglu bias=False"
         register(row, kind, make, kind=kind, mask="both", norm=norm, dropout=DROPOUT, **MODERN)
 for kind, fields in ATTENTION_KINDS.items():

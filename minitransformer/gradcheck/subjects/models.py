@@ -206,6 +206,7 @@ _register_model("Transformer final_norm=True", Transformer, transformer, final_n
 for norm, final in (("pre", False), ("post", True)):
     row = f"Transformer norm={norm} tied=False final_norm={final}"
     _register_model(row, Transformer, transformer, norm=norm, tie_embeddings=False, final_norm=final)
+_register_model("Transformer norm=sandwich", Transformer, transformer, norm="sandwich", dropout=DROPOUT)
 _register_model("Transformer logits", Transformer, transformer, loss=False)
 _register_model("Transformer padding=False", Transformer, transformer, padding=False)
 _register_model("Transformer T=1", Transformer, transformer, lengths={"T": 1})
@@ -221,6 +222,12 @@ _register_model("GPT num_experts=3", GPT, gpt, dropout=DROPOUT, num_experts=3, b
 for kind, fields in ATTENTION_KINDS.items():
     _register_model(f"GPT attention={kind}", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, **fields)
 _register_model("GPT positions=rope num_kv_heads=1", GPT, gpt, dropout=DROPOUT, num_kv_heads=1, positions="rope")
+TODAY: dict[str, Any] = {**MODERN, "num_kv_heads": 1, "d_k": 4, "d_v": 4, "qk_norm": True}  # like Qwen3, Gemma 3, Qwen2
+_register_model("GPT d_k=4 d_v=4 qk_norm=True", GPT, gpt, dropout=DROPOUT, **TODAY)
+GEMMA: dict[str, Any] = {"norm": "sandwich", "attention": "windowed", "window": 2, "full_layers": (1,)}
+GEMMA |= {"rope_base": 100.0, "rope_factor": 3.0, "window_rope_base": 20.0}
+_register_model("GPT norm=sandwich full_layers=1", GPT, gpt, dropout=DROPOUT, **{**TODAY, **GEMMA})
+_register_model("GPT qkv_bias=True", GPT, gpt, dropout=DROPOUT, **MODERN, qkv_bias=True)
 for positions in ("relative", "alibi"):
     row = f"GPT attention=tiled positions={positions}"
     _register_model(row, GPT, gpt, dropout=DROPOUT, attention="tiled", positions=positions)
