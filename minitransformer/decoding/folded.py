@@ -1,4 +1,4 @@
-"""A pre-norm GPT folded for reading one token at a time: the same function in fewer and smaller steps.
+"""A pre-norm GPT folded for reading one token, or a few, at a time: the same function in fewer and smaller steps.
 
 For one token, a call of NumPy costs more than its arithmetic (about 0.5 us a call), and the plain layers make a hundred
 calls. What is constant while a text is decoded is multiplied into the matrices once, before the first token:
@@ -28,6 +28,10 @@ from minitransformer.layers import EncoderLayer, LayerNorm, Linear, RMSNorm
 from minitransformer.layers.feed_forward import ACTIVATIONS, FeedForward
 from minitransformer.layers.kv_cache import KVCache
 
+FEW = (
+    8  # rows that BLAS multiplies faster one by one: its product of matrices copies W first, its product with a row not
+)
+
 
 class Affine(NamedTuple):
     """u W + b, for an array of a few rows."""
@@ -37,7 +41,8 @@ class Affine(NamedTuple):
 
     def __call__(self, u: xp.ndarray) -> xp.ndarray:
         """u (B, I) -> (B, O)."""
-        y = u @ self.W
+        few = 1 < len(u) <= FEW and isinstance(u, np.ndarray)
+        y = (u[:, None] @ self.W)[:, 0] if few else u @ self.W
         if self.b is not None:
             y += self.b
         return y
@@ -101,35 +106,37 @@ class FoldedBlock:
         if self.qkv.b is not None:
             self.qkv.b[:C] *= scale
 
-    def extend(self, x: xp.ndarray, kv_cache: KVCache, allowed: xp.ndarray | None) -> None:
-        """Update the residual stream x (B, C) of one new token of each text, in place."""
-        x += self.output(self._attend(self.qkv(self.unit(x)), kv_cache, allowed))
+    def extend(self, x: xp.ndarray, n: int, kv_cache: KVCache, allowed: xp.ndarray | None) -> None:
+        """Update the residual stream x (B n, C) of n new tokens of each text, in place."""
+        x += self.output(self._attend(self.qkv(self.unit(x)), n, kv_cache, allowed))
         h, _ = self.activate(self.expand(self.unit(x)))
         x += self.contract(h)
 
-    def _attend(self, qkv, kv_cache, allowed):
-        """qkv (B, C + 2 G D) -> the outputs of all heads, side by side (B, C), as `SelfAttention.extend`."""
-        B, start, (C, width, _) = len(qkv), kv_cache.length, self.widths
+    def _attend(self, qkv, n, kv_cache, allowed):
+        """qkv (B n, C + 2 G D) -> the outputs of all heads, side by side (B n, C), as `SelfAttention.extend`."""
+        B, start, (C, width, _) = len(qkv) // n, kv_cache.length, self.widths
         D = C // self.num_heads  # d_k
-        q, k = qkv[:, :C].reshape(B, -1, 1, D), qkv[:, C : C + width].reshape(B, -1, 1, D)  # (B, H or G, 1, D)
-        v = qkv[:, C + width :].reshape(B, k.shape[1], 1, -1)
+        G = width // D
+        parts = (qkv[:, :C], self.num_heads), (qkv[:, C : C + width], G), (qkv[:, C + width :], G)
+        q, k, v = (part.reshape(B, n, heads, -1).swapaxes(1, 2) for part, heads in parts)  # (B, H or G, n, D)
         bias = None
         if self.positions is not None:
             q, k = self.positions.rotate(q, start), self.positions.rotate(k, start)
-            bias = self.positions.bias(1, start + 1, start)
+            bias = self.positions.bias(n, start + n, start)
         if not self.kind.has_scores:
-            return self.kind.extend(q, k, v, kv_cache, allowed).reshape(B, -1)
+            return self.kind.extend(q, k, v, kv_cache, allowed).swapaxes(1, 2).reshape(B * n, -1)
         keys, values, allowed, bias = self.kind.read(k, v, kv_cache, allowed, bias)
-        G = keys.shape[1]  # the heads that share keys are queries of one head
-        scores = q.reshape(B, G, -1, D) @ keys.swapaxes(-1, -2)  # (B, G, H / G, number of keys)
+        scores = q.reshape(B, G, -1, D) @ keys.swapaxes(-1, -2)  # the heads that share keys are queries of one head
+        scores = scores.reshape(B, self.num_heads, n, -1)  # (B, H, n, number of keys)
         if bias is not None:
-            scores += bias.reshape(G, -1, bias.shape[-1])
+            scores += bias
         weights, _ = softmax(scores, allowed, overwrite=True)
-        return (weights @ values).reshape(B, -1)
+        y = weights.reshape(B, G, -1, weights.shape[-1]) @ values
+        return y.reshape(*scores.shape[:3], -1).swapaxes(1, 2).reshape(B * n, -1)
 
 
 class FoldedGPT:
-    """A whole GPT for one token at a time. It copies the weights: later changes of the model have no effect."""
+    """A whole GPT for a few tokens at a time. It copies the weights: later changes of the model have no effect."""
 
     def __init__(self, model: Any) -> None:
         E, output = model.embedding.tokens, model.output
@@ -145,16 +152,27 @@ class FoldedGPT:
         self.unit = Unit(norm)
 
     def extend(
-        self, ids: np.ndarray, kv_caches: Sequence[KVCache], allowed: xp.ndarray | None, start: int | np.ndarray
+        self,
+        ids: np.ndarray,
+        kv_caches: Sequence[KVCache],
+        allowed: xp.ndarray | None,
+        start: int | np.ndarray,
+        count: int = 1,
     ) -> xp.ndarray:
-        """ids (B, 1) on the host, at position `start`, a number or one for each text (B,) -> logits (B, V)."""
+        """ids (B, n) on the host, from `start` on, a number or one for each text (B,) -> logits (B, count, V).
+
+        They are those after each of the last `count` tokens.
+        """
         check_ids("ids", ids, len(self.E))
-        x = self.E[to_device(ids[:, 0])]  # (B, C)
+        B, n = ids.shape
+        x = self.E[to_device(ids)]  # (B, n, C)
         if self.P is not None:
-            x += rows_from(self.P, start, 1).reshape(-1, x.shape[1])
+            x += rows_from(self.P, start, n)
+        x = x.reshape(B * n, -1)
         for block, kv_cache in zip(self.blocks, kv_caches, strict=True):
-            block.extend(x, kv_cache, allowed)
-        return self.output(self.unit(x))
+            block.extend(x, n, kv_cache, allowed)
+        x = x.reshape(B, n, -1)[:, -count:].reshape(-1, x.shape[1])
+        return self.output(self.unit(x)).reshape(B, -1, self.output.W.shape[1])
 
 
 def fold(model: Any) -> FoldedGPT | None:

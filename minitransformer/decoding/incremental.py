@@ -12,7 +12,7 @@ import numpy as np
 
 from minitransformer.backend import to_device, xp
 from minitransformer.checks import check_integer
-from minitransformer.decoding.folded import FoldedGPT, fold
+from minitransformer.decoding.folded import FEW, FoldedGPT, fold
 from minitransformer.decoding.rereading import RereadingState, check_rows, left_padded
 from minitransformer.functional import causal_mask, padding_mask
 from minitransformer.layers.foreign import foreign_layers
@@ -166,12 +166,12 @@ class GPTState(TextState):
     """
 
     def __init__(self, model: Any, batch: int, max_len: int, padding: np.ndarray | None = None) -> None:
-        check_integer("max_len", max_len, least=1)
+        self.max_len = check_integer("max_len", max_len, least=1)
         super().__init__(model, batch, padding)
         if self.rereading is not None:
             return
         self.kv_caches = model.blocks.make_kv_caches(batch, max_len)
-        self.folded: FoldedGPT | None = None  # made when a token is read alone for the first time
+        self.folded: FoldedGPT | None = None  # made when a few tokens are read for the first time
 
     @classmethod
     def _of_length(cls, model, batch, max_len, padding):
@@ -180,7 +180,26 @@ class GPTState(TextState):
             raise ValueError("a model with global tokens can only continue prompts of the same length")
         return state
 
+    @property
+    def room(self) -> int:
+        """How many more tokens it can read."""
+        read = self.kv_caches[0].length if self.rereading is None else self.rereading.read.shape[1]
+        return self.max_len - read
+
+    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
+        """Read ids (B, n) on the host, in one pass -> logits (B, count, V) after each of the last `count` tokens."""
+        check_rows(ids, self.batch)
+        return self._extend_last(ids, count) if self.rereading is None else self.rereading.extend_last(ids, count)
+
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
+        for kept in self.kv_caches if self.rereading is None else [self.rereading]:
+            kept.cut_back(count)
+
     def _extend(self, ids):
+        return self._extend_last(ids, 1)[:, 0]
+
+    def _extend_last(self, ids, count):
         model = self.model
         start: Any = self.kv_caches[0].length  # with padding, one start for each sequence
         allowed = allowed_for_new(model.config, self.kv_caches[0], ids.shape[1])
@@ -188,13 +207,13 @@ class GPTState(TextState):
             seen = to_device(np.arange(start + ids.shape[1]) >= self.padding[:, None])[:, None, None, :]
             allowed = seen if allowed is None else allowed & seen
             start = start - self.padding
-        if ids.shape[1] == 1:
+        if ids.shape[1] == 1 or (ids.shape[1] <= FEW and model.config.needs_causal_mask):  # `allowed` says all
             self.folded = self.folded or fold(model)
             if self.folded is not None:
-                return self.folded.extend(ids, self.kv_caches, allowed, start)
+                return self.folded.extend(ids, self.kv_caches, allowed, start, count)
         x, _ = model.embedding.forward(ids, start=start)
         y = model.blocks.extend(x, self.kv_caches, allowed)
-        return model.output(y[:, -1:])[:, 0]
+        return model.output(y[:, -count:])
 
     def _select(self, rows, kept):
         for kv_cache in self.kv_caches:
@@ -214,13 +233,27 @@ class SlidingState:
         self.read = np.empty((batch, 0), dtype=np.int64)  # the tokens that the current state has read
         self.state = GPTState(model, batch, self.window)
 
+    @property
+    def room(self) -> int:
+        """How many more tokens it can read before it starts again."""
+        return self.window - self.read.shape[1]
+
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """Read ids (B, n) on the host -> logits (B, V)."""
+        return self.extend_last(ids, 1)[:, 0]
+
+    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens."""
         self.read = np.concatenate([self.read, ids], axis=1)
         if self.read.shape[1] > self.window:
             self.read = ids = self.read[:, -max(1, self.window // 2) :]
             self.state = GPTState(self.model, self.batch, self.window)
-        return self.state.extend(ids)
+        return self.state.extend_last(ids, count)
+
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` tokens. Raises ValueError for a kind of attention that cannot."""
+        self.read = self.read[:, : self.read.shape[1] - count]
+        self.state.cut_back(count)
 
     def select(self, rows: Sequence[int] | np.ndarray) -> None:
         """Keep the sequences `rows` (integers on the host), in this order."""

@@ -55,18 +55,26 @@ class RereadingState:
 
     def extend(self, ids: np.ndarray) -> xp.ndarray:
         """Read ids (B, n) on the host -> logits (B, V)."""
+        return self.extend_last(ids, 1)[:, 0]
+
+    def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
+        """Read ids (B, n) on the host -> logits (B, count, V) after each of the last `count` tokens; 0 for padding."""
         check_rows(ids, len(self.read))
         self.read = np.concatenate([self.read, ids], axis=1)
         if self.source is not None:
-            return self.model(self.source, self.read)[:, -1]
+            return self.model(self.source, self.read)[:, -count:]
         logits: Any = None
         starts = np.minimum(self.padding, self.read.shape[1] - 1)  # of a text that has not begun, padding is read
         for start in np.unique(starts):  # texts of one length at a time
             rows = np.flatnonzero(starts == start)
-            found = self.model(self.read[rows, start:])[:, -1]
-            logits = xp.empty((len(self.read), found.shape[-1]), found.dtype) if logits is None else logits
-            logits[to_device(rows)] = found
+            found = self.model(self.read[rows, start:])[:, -count:]
+            logits = xp.zeros((len(self.read), count, found.shape[-1]), found.dtype) if logits is None else logits
+            logits[to_device(rows), count - found.shape[1] :] = found
         return logits
+
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` tokens of each sequence."""
+        self.read = self.read[:, : self.read.shape[1] - count]
 
     def select(self, rows: Sequence[int] | np.ndarray) -> None:
         """Keep the sequences `rows`, in this order."""

@@ -49,6 +49,10 @@ class KVCache:
         self.length = end
         return self.k[:, :, :end], self.v[:, :, :end]
 
+    def cut_back(self, count: int) -> None:
+        """Forget the last `count` positions: the next ones are written over them."""
+        self.length -= count
+
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""
         self.k, self.v = self._selected(self.k, rows), self._selected(self.v, rows)
@@ -100,6 +104,10 @@ class RollingKVCache(KVCache):
         self._positions = end - 1 - (end - 1 - filled) % W  # the newest position of each slot
         return self.k[:, :, : len(filled)], self.v[:, :, : len(filled)]
 
+    def cut_back(self, count: int) -> None:
+        """Raises ValueError: the tokens that came into the window again have been overwritten."""
+        raise ValueError("a rolling KV cache cannot be cut back: new tokens have overwritten old ones")
+
 
 class LinearAttentionState:
     """What linear attention keeps of the tokens read so far: running sums (B, G, D, D + 1), see `linear_attention`."""
@@ -121,6 +129,10 @@ class LinearAttentionState:
     def add(self, sums: xp.ndarray, count: int) -> None:
         """Replace the sums by those after `count` more tokens."""
         self.sums, self.length = sums, self.length + count
+
+    def cut_back(self, count: int) -> None:
+        """Raises ValueError: no token can be taken out of the sums again, except inexactly."""
+        raise ValueError("linear attention cannot be cut back: it keeps sums, and no single tokens")
 
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""

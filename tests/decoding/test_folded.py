@@ -52,6 +52,26 @@ def test_folded_model_has_queries_and_keys_of_another_width(positions, num_kv_he
     assert relative_error(logits_one_by_one(model, IDS), host(model(IDS))) <= 1e-12
 
 
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("num_kv_heads", [None, 1])
+def test_folded_model_reads_a_few_tokens_at_once(num_kv_heads, positions):
+    model = build_gpt(positions, norm_eps=EPS, num_kv_heads=num_kv_heads)
+    expected = host(model(IDS))
+    state = GPTState(model, len(IDS), IDS.shape[1])
+    first = host(state.extend_last(IDS[:, :2], 1))
+    assert isinstance(state.folded, FoldedGPT), "the plain layers have read this"
+    assert relative_error(np.concatenate([first, host(state.extend_last(IDS[:, 2:], 3))], 1), expected[:, 1:]) <= 1e-12
+
+
+def test_folded_model_that_reads_a_few_tokens_does_not_attend_to_padding():
+    model, alone = build_gpt("learned"), IDS[:1, 2:]
+    both = np.concatenate([np.pad(alone, ((0, 0), (2, 0))), IDS[1:2]])
+    state = GPTState(model, 2, 5, np.array([2, 0]))
+    logits = np.concatenate([host(state.extend_last(both[:, i : i + n], n)) for i, n in ((0, 3), (3, 2))], axis=1)
+    assert relative_error(logits[:1, 2:], host(model(alone))) <= 1e-12
+    assert relative_error(logits[1:], host(model(IDS[1:2]))) <= 1e-12
+
+
 @pytest.mark.parametrize("kind", ["windowed", "strided"])
 def test_folded_model_of_every_kind_does_not_attend_to_padding(kind):
     model, alone = build_gpt("alibi", num_kv_heads=1, **KINDS[kind]), IDS[:1, 1:]
