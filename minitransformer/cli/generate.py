@@ -17,10 +17,11 @@ from minitransformer.data.tasks import append_eos
 from minitransformer.decoding import Greedy, Sampling, fill_mask, greedy_decode
 from minitransformer.decoding.classify import classify
 from minitransformer.decoding.sampling import TEMPERATURE, TOP_P
+from minitransformer.decoding.speculative import GAMMA, Speculation
 from minitransformer.interop import TextModel, is_huggingface_folder, load_text_model
 from minitransformer.models import BERT, GPT, Seq2Seq, Transformer, ViT
 from minitransformer.recipes.options import option_name
-from minitransformer.recipes.saved import check_known, load_model
+from minitransformer.recipes.saved import check_known, load_model, open_model
 from minitransformer.system.terminal import advanced_options
 from minitransformer.tokenizers import Tokenizer, tokenizer_from_dict
 
@@ -34,6 +35,7 @@ classifier says which label a sentence has:
   minitransformer generate runs/parsing --prompt "f(x)[1:]"           draws the tree, right or wrong
   minitransformer generate runs/text --prompt "The" --length 1000
   minitransformer generate runs/text --prompt "The" --attention
+  minitransformer generate runs/text --prompt "The" --draft runs/text-small
   minitransformer generate path/to/gpt2 --prompt "Attention is"       a GPT-2 saved by Hugging Face
   minitransformer generate runs/masked --prompt "to be or not to [MASK]e"
   minitransformer generate runs/classify --prompt "Return the sum."
@@ -43,7 +45,17 @@ Without --prompt, it asks for prompts until you press Ctrl-D, or reads one promp
   minitransformer generate runs/reverse
   minitransformer generate runs/reverse < words.txt
 """
-LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy", "attention")
+LANGUAGE_OPTIONS = (
+    "length",
+    "temperature",
+    "top_k",
+    "top_p",
+    "no_repeat",
+    "greedy",
+    "attention",
+    "draft",
+    "draft_tokens",
+)
 LENGTH, GUESSES, DRAWN = 400, 5, {"temperature": TEMPERATURE, "top_p": TOP_P}  # defaults
 BEFORE, AFTER = 8, 3  # tokens shown around one that a head looks at
 MASK = "[MASK]"
@@ -79,12 +91,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "also show where each attention head looked to write the last token"
     group.add_argument("--attention", action="store_true", default=None, help=help)
     group.add_argument("--greedy", action="store_true", default=None, help="always choose the most likely token")
-    advanced_options(parser).add_argument(
-        "--no-repeat",
-        type=int,
-        metavar="N",
-        help="of a language model: never repeat a sequence of N tokens (default: off)",
+    help = (
+        "a smaller model with the same tokenizer, to be faster: it guesses some tokens, and the larger model reads "
+        "them all in one pass, and keeps or replaces each so that the text is distributed as if it had written alone"
     )
+    group.add_argument("--draft", metavar="RUN", help=help)
+    advanced = advanced_options(parser)
+    help = "of a language model: never repeat a sequence of N tokens (default: off)"
+    advanced.add_argument("--no-repeat", type=int, metavar="N", help=help)
+    help = f"tokens that --draft guesses for each pass, gamma in the paper (default {GAMMA})"
+    advanced.add_argument("--draft-tokens", type=int, metavar="N", help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -152,14 +168,16 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
     no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
     if arguments.attention and kind != "full":
         raise ValueError(f"--attention shows full attention, and that of {arguments.run} is {kind}")
+    draft, gamma = open_draft(model, arguments)
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
         start = prompt.replace("\\n", "\n") or "\n"
         check_known(model.tokenizer, start, "the prompt")
         log_probs: list[float] = []
+        used = None if draft is None else Speculation(draft.decoding_state(), gamma)
 
         def texts() -> Iterator[str]:
-            for piece in model.continue_text(start, length, choose, no_repeat=no_repeat):
+            for piece in model.continue_text(start, length, choose, no_repeat=no_repeat, speculation=used):
                 if piece.log_prob is not None:
                     log_probs.append(piece.log_prob)
                 yield piece.text
@@ -167,9 +185,39 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
         text = print_stream(start, texts())
         if arguments.attention:
             print_attention(model.model, model.tokenizer, start + text)
-        return {"prompt": prompt, "text": text, "log_probs": log_probs}
+        if used:
+            rate, tokens = used.rates()
+            print(f"\ndraft: {rate:.0%} of the guesses were accepted, {tokens:.2f} tokens per pass")
+        return {"prompt": prompt, "text": text, "log_probs": log_probs, **({"draft": used.counts} if used else {})}
 
     return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
+
+
+def open_draft(model: TextModel, arguments: argparse.Namespace) -> tuple[TextModel | None, int]:
+    """The model of --draft, if it is given, and how many tokens it guesses for each pass of `model`.
+
+    Raises ValueError, naming the option, for what does not go together.
+    """
+    run, gamma = arguments.draft, GAMMA if arguments.draft_tokens is None else arguments.draft_tokens
+    check_integer("--draft-tokens", gamma, least=1)
+    if run is None:
+        if arguments.draft_tokens is not None:
+            raise ValueError("--draft-tokens is for --draft, which was not given")
+        return None, gamma
+    if arguments.no_repeat:
+        raise ValueError("--no-repeat and --draft exclude each other")
+    found, tokenizer = open_model(run, "text")
+    if not isinstance(found, GPT) or tokenizer is None:
+        raise ValueError(f"--draft {run} is a {type(found).__name__} that does not continue text")
+    draft = TextModel(found, tokenizer)
+    if tokenizer.to_dict() != model.tokenizer.to_dict():
+        raise ValueError(f"--draft {run} has another tokenizer than {arguments.run}: train it on the same text")
+    for name, state in ((arguments.run, model.decoding_state()), (run, draft.decoding_state())):
+        try:
+            state.cut_back(0)
+        except ValueError as error:
+            raise ValueError(f"--draft cannot be used with {name}: {error}") from error
+    return draft, gamma
 
 
 def print_attention(model: Any, tokenizer: Tokenizer, text: str) -> None:

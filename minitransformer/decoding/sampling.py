@@ -21,6 +21,14 @@ class Greedy:
         """log p (B, V) -> ids (B,)."""
         return log_p.argmax(axis=-1)
 
+    def probabilities(self, log_p: np.ndarray) -> np.ndarray:
+        """log p (B, V) -> the limit of low temperatures (B, V): 1 for the most likely token of each row, else 0."""
+        return (np.arange(log_p.shape[-1]) == self(log_p)[:, None]).astype(np.float64)
+
+    def draw(self, p: np.ndarray) -> np.ndarray:
+        """p (B, V) -> ids (B,)."""
+        return p.argmax(axis=-1)
+
 
 class Sampling:
     """A random token, with temperature, top-k and top-p.
@@ -49,8 +57,12 @@ class Sampling:
 
     def __call__(self, log_p: np.ndarray) -> np.ndarray:
         """log p (B, V) -> ids (B,)."""
-        cumulative = self.probabilities(log_p).cumsum(axis=-1)
-        drawn = self.rng.random(len(log_p)) * cumulative[:, -1]  # less than the last entry, even if it is not exactly 1
+        return self.draw(self.probabilities(log_p))
+
+    def draw(self, p: np.ndarray) -> np.ndarray:
+        """A random token of each row, in proportion to p (B, V) -> ids (B,)."""
+        cumulative = p.cumsum(axis=-1)
+        drawn = self.rng.random(len(p)) * cumulative[:, -1]  # less than the last entry, even if it is not exactly 1
         return np.count_nonzero(cumulative <= drawn[:, None], axis=-1)
 
     def probabilities(self, log_p: np.ndarray) -> np.ndarray:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.decoding import generate_tokens
 from minitransformer.decoding.incremental import SlidingState
+from minitransformer.decoding.speculative import Speculation
 from minitransformer.interop.huggingface import load_huggingface
 from minitransformer.interop.huggingface_configs import complete_config
 from minitransformer.interop.huggingface_files import read_json
@@ -56,12 +58,15 @@ class TextModel:
         choose: Callable[[np.ndarray], np.ndarray] | None = None,
         *,
         no_repeat: int = 0,
+        speculation: Speculation | None = None,
     ) -> Iterator[Piece]:
         """Continue `prompt` by at most `max_new_tokens` tokens, a Piece for each.
 
-        `choose` and `no_repeat` are as in `generate_tokens`. The text ends after the token of the end of a text, which
-        has no text itself. When max_len tokens have been read, the model goes on from the later half of them.
-        Raises ValueError for an empty prompt, or logits that are not finite.
+        `choose` and `no_repeat` are as in `generate_tokens`. With a new `speculation`, the `decoding_state` of another
+        model with the same tokenizer guesses; `choose` is then Greedy or Sampling, and `no_repeat` has no effect. The
+        text ends after the token of the end of a text, which has no text itself. When max_len tokens have been read,
+        the model goes on from the later half of them. Raises ValueError for an empty prompt, or logits that are not
+        finite.
         """
         ids = self.tokenizer.encode(prompt)[None]
         if not ids.size:
@@ -69,8 +74,10 @@ class TextModel:
         log_probs: list[float] = []
 
         def new_ids() -> Iterator[int]:
-            state = _TextState(self.model, self.tokenizer.vocab_size)
-            for token, log_prob in generate_tokens(state, ids, max_new_tokens, choose, eos=None, no_repeat=no_repeat):
+            steps: Any = partial(generate_tokens, no_repeat=no_repeat)
+            if speculation is not None:
+                steps = speculation.generate_tokens
+            for token, log_prob in steps(self.decoding_state(), ids, max_new_tokens, choose, eos=None):
                 log_probs.append(float(log_prob[0]))
                 yield int(token[0])
                 if int(token[0]) in self.ends:
@@ -78,6 +85,10 @@ class TextModel:
 
         for count, text in enumerate(self.tokenizer.decode_stream(new_ids())):
             yield Piece(text, log_probs[count] if count < len(log_probs) else None)
+
+    def decoding_state(self) -> SlidingState:
+        """The model's state for one text: its logits (1, V) are on the host, and V is the tokenizer's vocabulary."""
+        return _TextState(self.model, self.tokenizer.vocab_size)
 
 
 def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
@@ -97,7 +108,7 @@ def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
 
 
 class _TextState(SlidingState):
-    """A SlidingState for one text, where ids from `known` on have probability 0.
+    """A SlidingState for one text, which knows ids below `known` alone.
 
     It refuses logits that are not finite: finite weights can be too large to compute with.
     """
@@ -106,14 +117,13 @@ class _TextState(SlidingState):
         super().__init__(model, 1)
         self.known = known
 
-    def extend(self, ids):
-        """ids (1, n) -> logits (1, V), on the host."""
+    def extend_last(self, ids, count):
+        """ids (1, n) -> logits (1, count, V), on the host."""
         with np.errstate(over="ignore", invalid="ignore"):
-            logits = np.array(to_host(super().extend(ids)))
+            logits = to_host(super().extend_last(ids, count))
         if not np.isfinite(logits).all():
             raise ValueError("the model computes NaN or infinity: its weights are too large for float32")
-        logits[:, self.known :] = -np.inf
-        return logits
+        return logits[..., : self.known]
 
 
 def _ends_of_text(folder, theirs):

@@ -157,6 +157,69 @@ def test_greedy_generation_does_not_depend_on_the_seed(capsys):
     assert run(capsys, *arguments).out == run(capsys, *arguments, "--seed", 7).out
 
 
+@pytest.fixture
+def draft(folder):
+    """A function that saves a model of the same characters as runs/draft, with other sizes."""
+
+    def save(tokenizer=TOKENIZER, **changes):
+        sizes = {**SIZES, "d_model": 4, "max_len": 9, **changes}
+        model = GPT(gpt_config(tokenizer.vocab_size, **sizes), seed=3)
+        save_checkpoint(folder / "runs/draft" / MODEL, model, tokenizer=tokenizer.to_dict())
+
+    save()
+    return save
+
+
+def test_a_draft_changes_no_greedy_text_and_the_last_line_says_how_well_it_guessed(draft, capsys):
+    arguments = ("generate", "runs/shakespeare", "--greedy", "--prompt", "12 t", "--length", 40, "--json")
+    *alone, result = run(capsys, *arguments).out.splitlines()
+    status, out, err = run(capsys, *arguments, "--draft", "runs/draft", "--draft-tokens", 3)
+    *lines, empty, said, with_draft = out.splitlines()
+    assert (status, err, empty) == (0, "", "")
+    assert lines == alone
+    result, with_draft = json.loads(result), json.loads(with_draft)
+    counts = with_draft.pop("draft")
+    assert with_draft["text"] == result["text"]
+    assert with_draft["log_probs"] == pytest.approx(result["log_probs"], abs=1e-5)
+    assert counts["tokens"] == 40 == counts["passes"] + counts["accepted"]
+    rate = counts["accepted"] / counts["judged"]
+    assert said == f"draft: {rate:.0%} of the guesses were accepted, {40 / counts['passes']:.2f} tokens per pass"
+    sampled = run(capsys, "generate", "runs/shakespeare", "--prompt", "12 t", "--length", 7, "--draft", "runs/draft")
+    assert (sampled.status, sampled.out[:4]) == (0, "12 t")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"tokenizer": CharacterTokenizer.train("abc")}, (), "--draft runs/draft has another tokenizer than runs/shak"),
+        (
+            {"attention": "windowed", "window": 3},
+            (),
+            "--draft cannot be used with runs/draft: a rolling KV cache cannot be cut back",
+        ),
+        (
+            {"attention": "linear", "positions": "learned"},
+            (),
+            "--draft cannot be used with runs/draft: linear attention cannot be cut back",
+        ),
+        ({}, ("--no-repeat", 2), "--no-repeat and --draft exclude each other"),
+        ({}, ("--draft-tokens", 0), "--draft-tokens must be at least 1, got 0"),
+        ({}, ("--draft", "runs/masked"), "--draft runs/masked is a BERT that does not continue text"),
+        ({}, ("--draft", "runs/reverse"), "--draft runs/reverse is a Transformer that does not continue text"),
+    ],
+    ids=str,
+)
+def test_a_draft_that_cannot_guess_is_refused_with_the_reason(changes, options, message, draft, capsys):
+    draft(**changes)
+    words = ("generate", "runs/shakespeare", "--prompt", "1", "--draft", "runs/draft", *options)
+    assert_refused(run(capsys, *words), message)
+
+
+def test_a_number_of_guesses_without_a_draft_is_refused(capsys):
+    words = ("generate", "runs/shakespeare", "--prompt", "1", "--draft-tokens", 2)
+    assert_refused(run(capsys, *words), "--draft-tokens is for --draft, which was not given")
+
+
 def test_a_model_of_byte_pairs_never_prints_half_a_character(folder, capsys):
     class Terminal(io.StringIO):
         def write(self, text):
@@ -239,7 +302,11 @@ def test_closed_input_is_refused(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "option", ["--length", "--temperature", "--top-k", "--top-p", "--no-repeat", "--greedy", "--attention"]
+    "option",
+    [
+        *("--length", "--temperature", "--top-k", "--top-p", "--no-repeat", "--greedy", "--attention"),
+        *("--draft", "--draft-tokens"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["reverse", "masked"])
 def test_options_of_language_models_are_refused_by_name_with_other_models(kind, option, capsys):
