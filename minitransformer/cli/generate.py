@@ -168,13 +168,14 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
     no_repeat = check_integer("--no-repeat", arguments.no_repeat or 0, least=0)
     if arguments.attention and kind != "full":
         raise ValueError(f"--attention shows full attention, and that of {arguments.run} is {kind}")
-    draft, gamma = open_draft(model, arguments)
+    draft, gamma = None if arguments.draft is None else open_draft(model, arguments), arguments.draft_tokens
+    check_integer("--draft-tokens", GAMMA if gamma is None else gamma, least=1)
 
     def answer(prompt: str, brief: bool) -> dict[str, Any]:
         start = prompt.replace("\\n", "\n") or "\n"
         check_known(model.tokenizer, start, "the prompt")
         log_probs: list[float] = []
-        used = None if draft is None else Speculation(draft.decoding_state(), gamma)
+        used = None if draft is None else Speculation(draft.decoding_state(), gamma or GAMMA)
 
         def texts() -> Iterator[str]:
             for piece in model.continue_text(start, length, choose, no_repeat=no_repeat, speculation=used):
@@ -193,31 +194,17 @@ def language_model(model: TextModel, arguments: argparse.Namespace) -> Dialogue:
     return Dialogue("Type the beginning of a text (\\n is a line break)", answer)
 
 
-def open_draft(model: TextModel, arguments: argparse.Namespace) -> tuple[TextModel | None, int]:
-    """The model of --draft, if it is given, and how many tokens it guesses for each pass of `model`.
-
-    Raises ValueError, naming the option, for what does not go together.
-    """
-    run, gamma = arguments.draft, GAMMA if arguments.draft_tokens is None else arguments.draft_tokens
-    check_integer("--draft-tokens", gamma, least=1)
-    if run is None:
-        if arguments.draft_tokens is not None:
-            raise ValueError("--draft-tokens is for --draft, which was not given")
-        return None, gamma
+def open_draft(model: TextModel, arguments: argparse.Namespace) -> TextModel:
+    """The model of --draft. Raises ValueError, naming it, if it cannot guess for `model`."""
+    run = arguments.draft
     if arguments.no_repeat:
         raise ValueError("--no-repeat and --draft exclude each other")
     found, tokenizer = open_model(run, "text")
     if not isinstance(found, GPT) or tokenizer is None:
         raise ValueError(f"--draft {run} is a {type(found).__name__} that does not continue text")
-    draft = TextModel(found, tokenizer)
     if tokenizer.to_dict() != model.tokenizer.to_dict():
         raise ValueError(f"--draft {run} has another tokenizer than {arguments.run}: train it on the same text")
-    for name, state in ((arguments.run, model.decoding_state()), (run, draft.decoding_state())):
-        try:
-            state.cut_back(0)
-        except ValueError as error:
-            raise ValueError(f"--draft cannot be used with {name}: {error}") from error
-    return draft, gamma
+    return TextModel(found, tokenizer)
 
 
 def print_attention(model: Any, tokenizer: Tokenizer, text: str) -> None:

@@ -166,7 +166,7 @@ class GPTState(TextState):
     """
 
     def __init__(self, model: Any, batch: int, max_len: int, padding: np.ndarray | None = None) -> None:
-        self.max_len = check_integer("max_len", max_len, least=1)
+        check_integer("max_len", max_len, least=1)
         super().__init__(model, batch, padding)
         if self.rereading is not None:
             return
@@ -179,12 +179,6 @@ class GPTState(TextState):
         if state.rereading is None and padding.any() and model.config.num_global:
             raise ValueError("a model with global tokens can only continue prompts of the same length")
         return state
-
-    @property
-    def room(self) -> int:
-        """How many more tokens it can read."""
-        read = self.kv_caches[0].length if self.rereading is None else self.rereading.read.shape[1]
-        return self.max_len - read
 
     def extend_last(self, ids: np.ndarray, count: int) -> xp.ndarray:
         """Read ids (B, n) on the host, in one pass -> logits (B, count, V) after each of the last `count` tokens."""
@@ -234,7 +228,7 @@ class SlidingState:
         self.state = GPTState(model, batch, self.window)
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many more tokens it can read before it starts again."""
         return self.window - self.read.shape[1]
 

@@ -56,8 +56,8 @@ class Speculation:
     `counts` has the "passes" of the large model, the "tokens" that they yielded, and how many guesses were "judged" and
     "accepted"; those after a rejected one are not judged.
 
-    `draft` is the decoding state of the small model: a GPTState, a SlidingState, or what has their `room`, `extend` and
-    `cut_back`. It reads one text. Raises ValueError if gamma is less than 1.
+    `draft` is the decoding state of the small model for one text: a SlidingState, or what has its `remaining`, `extend`
+    and `cut_back`. Raises ValueError if gamma is less than 1.
     """
 
     def __init__(self, draft: Any, gamma: int = GAMMA) -> None:
@@ -92,7 +92,7 @@ class Speculation:
         choose, left = choose or Greedy(), max_new_tokens
         unread = unguessed = prompt  # what the large model, and what the draft has not read
         while left:
-            guesses, q = self._guess(unguessed, min(left - 1, state.room - unread.shape[1]), choose)
+            guesses, q = self._guess(unguessed, min(left - 1, state.remaining - unread.shape[1]), choose)
             gamma = len(guesses)
             ids = np.append(unread, [guesses], axis=1).astype(prompt.dtype)
             log_p = log_softmax(to_host(state.extend_last(ids, gamma + 1))[0])
@@ -109,10 +109,10 @@ class Speculation:
                     return
 
     def _guess(self, unread, most, choose):
-        """At most gamma and `most` guesses, if the draft has room for them, and q (number of guesses, V)."""
+        """At most gamma and `most` guesses, if the draft can read them, and q (number of guesses, V)."""
         logits = self.draft.extend(unread)  # even before no guess, as the draft may start again from here
         guesses, q = [], []
-        for i in range(min(self.gamma, most, self.draft.room + 1)):
+        for i in range(min(self.gamma, most, self.draft.remaining + 1)):
             logits = self.draft.extend(np.array([guesses[-1:]])) if i else logits
             q.append(choose.probabilities(log_softmax(to_host(logits)))[0])
             guesses.append(int(choose.draw(q[-1][None])[0]))

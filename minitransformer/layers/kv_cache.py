@@ -105,8 +105,8 @@ class RollingKVCache(KVCache):
         return self.k[:, :, : len(filled)], self.v[:, :, : len(filled)]
 
     def cut_back(self, count: int) -> None:
-        """Raises ValueError: the tokens that came into the window again have been overwritten."""
-        raise ValueError("a rolling KV cache cannot be cut back: new tokens have overwritten old ones")
+        """Raises ValueError: what would be in the window again is lost."""
+        raise ValueError("windowed attention cannot be cut back for a draft: new tokens have overwritten old ones")
 
 
 class LinearAttentionState:
@@ -132,7 +132,7 @@ class LinearAttentionState:
 
     def cut_back(self, count: int) -> None:
         """Raises ValueError: no token can be taken out of the sums again, except inexactly."""
-        raise ValueError("linear attention cannot be cut back: it keeps sums, and no single tokens")
+        raise ValueError("linear attention cannot be cut back for a draft: it keeps sums, and no single tokens")
 
     def select(self, rows: xp.ndarray) -> None:
         """Keep the sequences `rows` (integers on the device, repeats allowed), in this order."""

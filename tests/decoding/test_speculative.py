@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from minitransformer.decoding import Sampling, generate_tokens, speculative
-from minitransformer.decoding.incremental import GPTState, SlidingState
+from minitransformer.decoding.incremental import SlidingState
 from minitransformer.decoding.speculative import Speculation, judge
 from minitransformer.layers import Linear
 from tests.decoding.test_incremental import build_gpt
@@ -36,7 +36,7 @@ def weights(seed, said):
 class TableState:
     """A decoding state whose probabilities are those of `weights`."""
 
-    room = 100
+    remaining = 100
 
     def __init__(self, seed):
         self.seed, self.said = seed, ()
@@ -210,12 +210,26 @@ def test_greedy_text_and_its_log_probabilities_are_those_without_a_draft(gamma, 
 
 def test_a_model_accepts_nearly_every_guess_of_its_own():
     big, _ = pair((40, 40))
-    used = Speculation(GPTState(big, 1, 40), 4)
-    state, choose = GPTState(big, 1, 40), Sampling(np.random.default_rng(0), 0.7, top_k=5, top_p=0.9)
+    used = Speculation(SlidingState(big, 1), 4)
+    state, choose = SlidingState(big, 1), Sampling(np.random.default_rng(0), 0.7, top_k=5, top_p=0.9)
     assert len(list(used.generate_tokens(state, np.array([[1, 5]]), 30, choose, eos=None))) == 30
     assert used.counts == {"passes": 6, "tokens": 30, "judged": 24, "accepted": 24}
     assert used.rates() == (1.0, 5.0)
     assert Speculation(state).rates() == (0.0, 0.0)
+
+
+def test_guesses_are_counted_up_to_the_first_rejected_one_and_a_draft_guesses_up_to_the_end_of_its_window():
+    class Always(TableState):
+        def extend_last(self, ids, count):
+            return np.tile(np.where(np.arange(V) == self.seed, 0.0, -9.0), (1, count, 1))
+
+    used = Speculation(Always(1), GAMMA)
+    assert len(list(used.generate_tokens(Always(0), PROMPT, 5, eos=None))) == 5
+    assert used.counts == {"passes": 5, "tokens": 5, "judged": 4, "accepted": 0}
+    big, _ = pair((40, 40))
+    used = Speculation(SlidingState(big, 1, 5), 12)
+    next(used.generate_tokens(SlidingState(big, 1), np.array([[1, 5]]), 20, eos=None))
+    assert used.counts == {"passes": 1, "tokens": 5, "judged": 4, "accepted": 4}
 
 
 def test_models_with_layers_of_a_reader_read_again_what_they_forgot():
@@ -224,11 +238,11 @@ def test_models_with_layers_of_a_reader_read_again_what_they_forgot():
 
     big, small = pair((40, 40))
     prompt = np.array([[1, 5, 3]])
-    alone = [int(ids[0]) for ids, _ in generate_tokens(GPTState(big, 1, 40), prompt, 20, eos=None)]
+    alone = [int(ids[0]) for ids, _ in generate_tokens(SlidingState(big, 1), prompt, 20, eos=None)]
     for model in (big, small):
         model.blocks.layers[0].feed_forward.sublayer.expand.__class__ = Mine
-    states = [GPTState(model, 1, 40) for model in (big, small)]
-    assert all(state.rereading is not None for state in states)
+    states = [SlidingState(model, 1) for model in (big, small)]
+    assert all(each.state.rereading is not None for each in states)
     steps = Speculation(states[1], 3).generate_tokens(states[0], prompt, 20, eos=None)
     assert [int(ids[0]) for ids, _ in steps] == alone
 
@@ -237,16 +251,16 @@ def test_models_with_layers_of_a_reader_read_again_what_they_forgot():
 def test_a_state_goes_on_after_it_was_cut_back_or_refuses_at_once(kind):
     model = build_gpt("learned", **KINDS[kind])
     ids, other = np.array([[1, 6, 3, 8, 9]]), np.array([[1, 6, 7, 2, 4]])
-    state = GPTState(model, 1, 5)
+    state = SlidingState(model, 1, 5)
     if kind in ("windowed", "linear"):
         with pytest.raises(ValueError, match="cannot be cut back"):
-            next(Speculation(GPTState(model, 1, 5)).generate_tokens(state, ids[:, :1], 2))
+            next(Speculation(SlidingState(model, 1)).generate_tokens(state, ids[:, :1], 2))
         return
     state.extend(ids[:, :2])
     np.testing.assert_allclose(state.extend_last(ids[:, 2:], 2), model(ids)[:, -2:], atol=1e-12)
-    assert state.room == 0
+    assert state.remaining == 0
     state.cut_back(3)
-    assert state.room == 3
+    assert state.remaining == 3
     np.testing.assert_allclose(state.extend_last(other[:, 2:], 3), model(other)[:, -3:], atol=1e-12)
 
 

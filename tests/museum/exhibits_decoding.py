@@ -75,7 +75,7 @@ EXHIBITS = (
     Exhibit(
         "texts padded on the left begin at the position of their padding",
         "The first word of a short text stands where the longest of the batch has its fourth.",
-        incremental.GPTState._extend,
+        incremental.GPTState._extend_last,
         "start = start - self.padding",
         "pass",
         source="huggingface/transformers #21080",

@@ -120,7 +120,7 @@ PROMPTS = [
     answer("a no-repeat of -1", "gpt.safetensors", "1", "--no-repeat", -1),
     answer("a temperature and --greedy", "gpt.safetensors", "1", "--temperature", 1, "--greedy"),
     answer("a draft of another kind", "gpt.safetensors", "1", "--draft", "toy.safetensors"),
-    answer("a number of guesses without a draft", "gpt.safetensors", "1", "--draft-tokens", 3),
+    answer("no guesses of a draft", "gpt.safetensors", "1", "--draft", "gpt.safetensors", "--draft-tokens", 0),
     answer("a draft and no-repeat", "gpt.safetensors", "1", "--draft", "gpt.safetensors", "--no-repeat", 2),
     answer("a temperature for a toy task", "toy.safetensors", "a", "--temperature", 1),
     answer("a length for a masked model", "masked.safetensors", "[MASK]", "--length", 3),
