@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from minitransformer.data.text import TextBatch
+from minitransformer.decoding import decoding_state
 from minitransformer.decoding.folded import fold
 from minitransformer.gradcheck.check import check_gradients
 from minitransformer.gradcheck.report import COMPLEX_STEP
@@ -23,6 +24,7 @@ from minitransformer.layers import FeedForward, MixtureOfExperts
 from minitransformer.layers.experts import weighted_backward
 from minitransformer.models import GPT, Transformer, TransformerConfig, gpt_config
 from minitransformer.training import CrossEntropyLoss, DataParallel
+from minitransformer.training.checkpoint import load_checkpoint, save_checkpoint
 from minitransformer.training.optimizers import Adam
 from minitransformer.training.parallel import threads as threads_module
 from tests.helpers import device, host, random_array, randomize, relative_error, same
@@ -187,6 +189,19 @@ def test_a_model_with_experts_is_not_folded_for_decoding():
     model = GPT(CONFIG)
     assert fold(model) is None
     assert fold(GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))) is not None
+
+
+def test_decoding_in_pieces_equals_the_whole_and_a_saved_model_computes_the_same(tmp_path):
+    for scores in ("softmax", "sigmoid"):
+        model = randomize(GPT(dataclasses.replace(CONFIG, expert_scores=scores), dtype="float64"))
+        save_checkpoint(tmp_path / "model", model)
+        loaded, _ = load_checkpoint(tmp_path / "model")
+        ids = np.random.default_rng(6).integers(1, 11, (3, 7))
+        expected, state = model(ids), decoding_state(model, ids[:, :2], 7)
+        assert same(loaded(ids), expected)
+        for end in range(2, 8):
+            start = 0 if end == 2 else end - 1
+            assert relative_error(state.extend(ids[:, start:end]), expected[:, end - 1]) <= 1e-12
 
 
 @pytest.mark.parametrize(

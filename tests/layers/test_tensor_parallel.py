@@ -12,7 +12,14 @@ from minitransformer.functional.ranks import (
     sum_over_ranks,
     sum_over_ranks_backward,
 )
-from minitransformer.layers import AlibiPositions, Encoder, FeedForward, RotaryPositions, SelfAttention
+from minitransformer.layers import (
+    AlibiPositions,
+    Encoder,
+    FeedForward,
+    MixtureOfExperts,
+    RotaryPositions,
+    SelfAttention,
+)
 from minitransformer.layers.attention_kinds import LinearAttention, TiledAttention
 from minitransformer.layers.shards import Cut, first_units, join, join_states, split, split_state
 from minitransformer.layers.tensor_parallel import ShardedAttention, cuts_of, shard
@@ -97,6 +104,23 @@ def test_output_and_every_gradient_are_those_of_the_whole_layer(name, size):
         assert_close(joined[parameter], gradient)
     for parameter in gradients.keys() - cuts[0].keys():  # all ranks have the whole gradient of the last bias
         assert_close(same_in_all([part[parameter] for part in shards]), gradients[parameter])
+
+
+def test_ranks_divide_each_expert_of_a_mixture_and_choose_alike():
+    sizes = {"d_model": C, "num_heads": H, "d_ff": F, "num_experts": 3, "balance_weight": 0.3, "z_weight": 0.2}
+    whole, rng = randomize(MixtureOfExperts(TransformerConfig(11, **sizes), dtype=np.float64)), np.random.default_rng(1)
+    x, dy = random_array(rng, B, T, C), random_array(rng, B, T, C)
+    y, dx, gradients = run(whole, x, dy)
+
+    def one_rank(ranks):
+        layer = shard(copy.deepcopy(whole), ranks)
+        return *run(layer, x, dy), cuts_of(layer)
+
+    ys, dxs, shards, cuts = zip(*in_ranks(2, one_rank), strict=True)
+    assert_close(same_in_all(ys), y)
+    assert_close(same_in_all(dxs), dx)
+    for parameter, gradient in join_states(shards, cuts[0]).items():
+        assert_close(gradient, gradients[parameter])
 
 
 @pytest.mark.parametrize("name", LAYERS)
