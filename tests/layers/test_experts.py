@@ -149,6 +149,33 @@ def test_adam_without_memory_moves_the_bias_by_one_step_against_the_sign_of_the_
     assert np.allclose(host(layer.bias.data), before - 0.001 * np.sign(loads - B * T / E), atol=1e-9)
 
 
+def test_the_gradient_of_the_bias_is_the_load_above_an_equal_share_times_its_weight():
+    layer, x = mixture(2, scores="sigmoid", balance_weight=0.01), example()
+    _, cache = layer.forward(x)
+    layer.backward(device(np.zeros((B, T, C))), cache)
+    loads = host(cache.chosen).sum(axis=0) / (B * T * 2)
+    assert relative_error(layer.bias.grad, 0.01 * (loads - 1 / E)) <= 1e-13
+
+
+def test_the_auxiliary_gradients_are_added_to_those_of_the_output():
+    x, dy, found = example(), random_array(np.random.default_rng(3), B, T, C), []
+    for weights, upstream in (((0.7, 0.3), dy), ((0.7, 0.3), 0.0 * dy), ((0.0, 0.0), dy)):
+        layer = mixture(balance_weight=weights[0], z_weight=weights[1])
+        dx = layer.backward(upstream, layer.forward(x)[1])
+        found.append([host(dx), *(host(parameter.grad) for parameter in layer.parameters())])
+    for both, auxiliary, plain in zip(*found, strict=True):
+        assert relative_error(both, auxiliary + plain) <= 1e-12
+    assert all(np.abs(auxiliary).max() > 0 for auxiliary in found[1][:2])
+
+
+def test_a_gradient_of_another_shape_is_refused_before_anything_has_changed():
+    layer = mixture()
+    _, cache = layer.forward(example())
+    with pytest.raises(ValueError, match=r"dy must be of shape \(2, 5, 6\), got \(10, 6\)"):
+        layer.backward(device(np.ones((B * T, C))), cache)
+    assert not any(host(parameter.grad).any() for parameter in layer.parameters())
+
+
 def test_without_its_weight_the_bias_gets_no_gradient():
     layer, x = mixture(scores="sigmoid"), example()
     y, cache = layer.forward(x)
@@ -183,6 +210,7 @@ def test_a_configuration_puts_a_mixture_in_every_layer_of_every_stack():
 def test_without_experts_the_layer_is_the_papers_network():
     model = GPT(gpt_config(11, d_model=8, num_heads=2, d_ff=7, num_layers=1, max_len=9))
     assert type(model.blocks.layers[0].feed_forward.sublayer) is FeedForward
+    assert len(MixtureOfExperts(model.config).experts) == 1
 
 
 def test_a_model_with_experts_is_not_folded_for_decoding():
