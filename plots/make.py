@@ -57,6 +57,7 @@ FIGURES = {
             "lengths.png": "lengths --steps 2000",
             "compare_table3.png": "table3 --seeds 4",
             "compare_scaling_law.png": "scaling-law --predict 1.25e12",
+            "compare_since_2017.png": "since-2017",
             "compare_table4.png": "table4 --longer 64",
             "compare_heads.png": "heads --run runs/translation-steps-4000",  # `train translation --steps 4000`
             **{

@@ -22,5 +22,5 @@ EXPERIMENTS = (
     *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "heads", "table3", "table4"),
     "experts",
     *("scaling-law", "knock-out", "faithfulness", "adversary", "coreference", "induction", "grokking", "superposition"),
-    *("attention-kinds", "lengths", "curves", "sharpness", "speedrun"),
+    *("since-2017", "attention-kinds", "lengths", "curves", "sharpness", "speedrun"),
 )
