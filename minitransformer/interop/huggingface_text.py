@@ -1,4 +1,4 @@
-"""Text from a folder with a Hugging Face GPT-2: its weights, its tokenizer and the token that ends a text, together."""
+"""Text from a folder with a Hugging Face decoder: its weights, its tokenizer and the token that ends a text."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from minitransformer.backend import to_host
 from minitransformer.decoding import generate_tokens
 from minitransformer.decoding.incremental import SlidingState
 from minitransformer.decoding.speculative import Speculation
-from minitransformer.interop.huggingface import load_huggingface
+from minitransformer.interop.huggingface import MODELS, load_huggingface
 from minitransformer.interop.huggingface_configs import complete_config
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.interop.huggingface_tokenizers import load_huggingface_tokenizer
@@ -92,15 +92,15 @@ class TextModel:
 
 
 def load_text_model(folder: str | os.PathLike[str]) -> TextModel:
-    """Load the GPT-2 in `folder` with its tokenizer -> TextModel.
+    """Load the decoder in `folder`, a GPT-2 or a later one, with its tokenizer -> TextModel.
 
     Raises the errors of `load_huggingface` and `load_huggingface_tokenizer`, and ValueError for a model that is not a
-    GPT-2.
+    decoder alone.
     """
     theirs = read_json(Path(folder) / "config.json")
     complete_config(theirs)
-    if theirs["model_type"] != "gpt2":
-        raise ValueError(f"{folder} has a {theirs['model_type']}, and only a gpt2 can continue a text")
+    if MODELS[theirs["model_type"]] is not GPT:
+        raise ValueError(f"{folder} has a {theirs['model_type']}, and only a decoder alone can continue a text")
     tokenizer = load_huggingface_tokenizer(folder)
     model = load_huggingface(folder)
     assert isinstance(model, GPT)
@@ -135,7 +135,7 @@ def _ends_of_text(folder, theirs):
             eos = content["eos_token_id"]
             break
     else:
-        eos = GPT2_EOS
+        eos = GPT2_EOS if theirs["model_type"] == "gpt2" else None
     ends = eos if isinstance(eos, list) else [] if eos is None else [eos]
     if not all(isinstance(id, int) and not isinstance(id, bool) for id in ends):
         raise TypeError(f"eos_token_id must be a whole number, a list of them or null, got {eos!r}")

@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face GPT-2, from its files: tokenizer.json, or vocab.json and merges.txt."""
+"""The tokenizer of a Hugging Face GPT-2, Qwen or Llama 3: tokenizer.json, or GPT-2's vocab.json and merges.txt."""
 
 import contextlib
 import os
@@ -8,7 +8,9 @@ from typing import Any
 from minitransformer.interop.huggingface_files import read_json
 from minitransformer.system.files import read_bytes
 from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer
+from minitransformer.tokenizers.byte_level import Reading
 from minitransformer.tokenizers.byte_merging import split_merge
+from minitransformer.tokenizers.words import PATTERNS
 
 END_OF_TEXT = "<|endoftext|>"
 # what their byte-pair model may not have: with other values than these, it makes other tokens
@@ -16,7 +18,6 @@ PLAIN_MODEL: dict[str, tuple[Any, ...]] = {
     "dropout": (None, 0),
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
-    "ignore_merges": (None, False),
 }
 # what an added token may not have: these say which white space or letters may be around it
 PLAIN_ADDED = ("single_word", "lstrip", "rstrip")
@@ -25,8 +26,9 @@ PLAIN_ADDED = ("single_word", "lstrip", "rstrip")
 def load_huggingface_tokenizer(folder: str | os.PathLike[str]) -> ByteLevelTokenizer:
     """The tokenizer in `folder`: of tokenizer.json or, if it is missing, of vocab.json and merges.txt.
 
-    The ids of any text are those of the library `tokenizers`. Raises FileNotFoundError if there is neither, and
-    ValueError, naming the file and what is different, for a tokenizer of another kind than GPT-2's.
+    The ids of any text are those of the library `tokenizers`, whose NFC does not know some rare marks that Python's
+    orders. Raises FileNotFoundError if there is neither, and ValueError, naming the file and what is different, for a
+    tokenizer of another kind than theirs.
     """
     folder = Path(folder)
     _check_settings(folder / "tokenizer_config.json")
@@ -59,16 +61,17 @@ def _named_in_errors(path):
         yield
     except (KeyError, TypeError, ValueError) as error:
         reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is not a tokenizer like GPT-2's: {reason}") from error
+        raise ValueError(f"{path} is not a tokenizer like those of GPT-2, Qwen and Llama 3: {reason}") from error
 
 
 def _from_tokenizer_json(content):
     _check_dictionary("it", content)
-    _check_steps(content)
     model = content["model"]
     _check_dictionary("its model", model)
     if model.get("type", "BPE") != "BPE":
         raise ValueError(f"its model must be BPE, got {model['type']}")
+    if model.get("byte_fallback"):
+        raise ValueError("it merges characters, as SentencePiece does (byte_fallback), and not bytes")
     for name, allowed in PLAIN_MODEL.items():
         if model.get(name) not in allowed:
             raise ValueError(f"its model must not have {name}, got {model[name]!r}")
@@ -83,7 +86,8 @@ def _from_tokenizer_json(content):
             raise ValueError(f"the added token {name!r} has two ids")
         added.append(AddedToken(name, bool(token["special"]), bool(token.get("normalized"))))
     merges = [_as_pair(merge) for merge in model["merges"]]
-    return ByteLevelTokenizer(_in_order(model["vocab"], ids), merges, added)
+    tokens = _in_order(model["vocab"], ids)
+    return ByteLevelTokenizer(tokens, merges, added, _reading(content, tokens))
 
 
 def _check_dictionary(name, content):
@@ -96,22 +100,56 @@ def _as_pair(merge):
     return split_merge(" ".join(merge) if isinstance(merge, list) and all(isinstance(x, str) for x in merge) else merge)
 
 
-def _check_steps(content):
-    """ValueError unless the text reaches the model as GPT-2's does, and nothing is added to the ids afterwards."""
-    if content.get("normalizer") is not None:
-        raise ValueError(f"it must have no normalizer, got {_type_of(content['normalizer'])}")
-    for name in ("pre_tokenizer", "decoder"):
-        if _type_of(content.get(name)) != "ByteLevel":
-            raise ValueError(f"its {name} must be ByteLevel, got {_type_of(content.get(name))}")
-    before = content["pre_tokenizer"]
-    if before.get("add_prefix_space") is not False or before.get("use_regex", True) is not True:
-        raise ValueError("its pre_tokenizer must have add_prefix_space = false and use_regex = true")
-    after = content.get("post_processor")
-    if _type_of(after) == "TemplateProcessing":
-        if [list(step) for step in after["single"]] != [["Sequence"]]:
-            raise ValueError("its post_processor must add no tokens")
-    elif _type_of(after) not in ("null", "ByteLevel"):
-        raise ValueError(f"its post_processor must be ByteLevel or null, got {_type_of(after)}")
+def _reading(content, tokens):
+    """How the steps around the model read a text -> Reading. ValueError for a step that we do not have."""
+    normalizer, decoder = (_type_of(content.get(name)) for name in ("normalizer", "decoder"))
+    if normalizer not in ("null", "NFC"):
+        raise ValueError(f"its normalizer must be NFC or null, got {normalizer}")
+    if decoder != "ByteLevel":
+        raise ValueError(f"its decoder must be ByteLevel, got {decoder}")
+    whole = bool(content["model"].get("ignore_merges"))
+    return Reading(_words(content.get("pre_tokenizer")), normalizer == "NFC", whole, _first(content, tokens))
+
+
+def _words(step):
+    """The name of the pattern that a pre-tokenizer splits a text with."""
+    steps = _steps(step, "pretokenizers")
+    *splits, last = steps or [None]
+    if [*map(_type_of, steps)] not in (["ByteLevel"], ["Split", "ByteLevel"]):
+        found = ", ".join(map(_type_of, steps)) or "null"
+        raise ValueError(f"its pre_tokenizer must be ByteLevel, after a Split or alone, got {found}")
+    regex = "false after a Split" if splits else "true without a Split"
+    if last.get("add_prefix_space") is not False or last.get("use_regex", True) is bool(splits):
+        raise ValueError(f"its pre_tokenizer must have add_prefix_space = false and use_regex = {regex}")
+    if not splits:
+        return "gpt2"
+    if (splits[0]["behavior"], splits[0]["invert"]) != ("Isolated", False):
+        raise ValueError("its Split must have behavior = Isolated and invert = false")
+    names = [name for name, pattern in PATTERNS.items() if splits[0]["pattern"] == {"Regex": pattern}]
+    if not names:
+        raise ValueError(f"its Split has a pattern that is none of {', '.join(PATTERNS)}: {splits[0]['pattern']!r}")
+    return names[0]
+
+
+def _first(content, tokens):
+    """The token that a post-processor puts before each text, or ""."""
+    first = ""
+    for step in _steps(content.get("post_processor"), "processors"):
+        if _type_of(step) == "TemplateProcessing":
+            *before, text = step["single"]
+            first = before[0]["SpecialToken"]["id"] if before else ""
+            if "Sequence" not in text or len(before) > 1:
+                raise ValueError("its post_processor must add at most one token, before the text")
+            if first and step["special_tokens"][first]["ids"] != [tokens.index(first)]:
+                raise ValueError(f"its post_processor has another id for {first!r} than its vocabulary")
+        elif _type_of(step) != "ByteLevel":
+            raise ValueError(f"its post_processor must be ByteLevel, TemplateProcessing or null, got {_type_of(step)}")
+    return first
+
+
+def _steps(step, name):
+    """The steps of a Sequence, which are in the field `name`, or of a step alone, or of none."""
+    return step[name] if _type_of(step) == "Sequence" else [] if step is None else [step]
 
 
 def _type_of(step):

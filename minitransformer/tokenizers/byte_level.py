@@ -1,11 +1,14 @@
 """Byte pairs with somebody else's vocabulary, as GPT-2's (Radford et al. 2019): ids in any order, and added tokens."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from minitransformer.checks import check_choice
 from minitransformer.tokenizers.byte_merging import ByteMergingTokenizer, split_merge
 from minitransformer.tokenizers.visible import BYTE_ORDER, from_visible, to_visible
+from minitransformer.tokenizers.words import PATTERNS
 
 
 class AddedToken(NamedTuple):
@@ -16,22 +19,41 @@ class AddedToken(NamedTuple):
     normalized: bool = False  # tokens that are not "normalized" are found first
 
 
+class Reading(NamedTuple):
+    """Where the tokenizers of later models read a text in another way than GPT-2's."""
+
+    words: str = "gpt2"  # the pattern that splits it, of words.PATTERNS
+    nfc: bool = False  # it is brought to Unicode's form NFC first, so that é is one character (as Python knows Unicode)
+    whole: bool = False  # a word that is a token is this token, whatever the merges make of it
+    first: str = ""  # a token that comes before those of each text
+
+
+GPT2 = Reading()
+NAMES: dict[type, str] = {AddedToken: "an added token", Reading: "reading", bool: "true or false", str: "text"}
+
+
 class ByteLevelTokenizer(ByteMergingTokenizer):
     """`tokens` in the order of their ids, with bytes as visible letters (see visible.py): "Ġthe" is " the".
 
     `merges` are pairs of tokens in the order in which they are applied, such as ("Ġt", "he"). Each of the `added` is
     one of the `tokens`. Unlike our other tokenizers, this one finds its special tokens in a text, as GPT-2's does:
-    "<|endoftext|>" becomes one id. Raises ValueError for a token that is there twice or empty, a byte that is no token,
-    or a merge that is there twice or of parts that are not tokens.
+    "<|endoftext|>" becomes one id. `reading` is for models after GPT-2; with nfc, decoding gives the text in that form.
+    Raises ValueError for a token that is there twice or empty, a byte that is no token, or a merge that is there twice
+    or of parts that are not tokens.
     """
 
     kind = "byte_level"
 
     def __init__(
-        self, tokens: Sequence[str], merges: Iterable[tuple[str, str]] = (), added: Iterable[AddedToken] = ()
+        self,
+        tokens: Sequence[str],
+        merges: Iterable[tuple[str, str]] = (),
+        added: Iterable[AddedToken] = (),
+        reading: Reading = GPT2,
     ) -> None:
         super().__init__()
-        self.added = tuple(added)
+        self.added, self.reading = tuple(added), reading
+        self._words = check_choice("words", reading.words, tuple(PATTERNS))
         self.merges: list[tuple[str, str]] = []
         self._names = tuple(tokens)
         self._ids = {token: id for id, token in enumerate(self._names)}
@@ -49,7 +71,7 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
             for name, data in zip(self._names, self._data, strict=True)
         )
         groups = ([token.content for token in self.added if token.normalized == later] for later in (False, True))
-        self._patterns = [_any_of(contents) for contents in groups if contents]
+        self._patterns = [_any_of(contents) for contents in groups]
 
     def _check_tokens(self):
         for token in (*self._names, *(token.content for token in self.added)):
@@ -61,6 +83,10 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
         for token in self.added:
             if token.content not in self._ids:
                 raise ValueError(f"the added token {token.content!r} is not among the tokens")
+            if self.reading.nfc and token.normalized and not unicodedata.is_normalized("NFC", token.content):
+                raise ValueError(f"the added token {token.content!r} must be in the form NFC")
+        if self.reading.first and self.reading.first not in self._ids:
+            raise ValueError(f"the first token {self.reading.first!r} is not among the tokens")
 
     def _add_merge(self, left, right):
         """The next merge in the order."""
@@ -80,7 +106,7 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
         return self._tokens
 
     def _encode(self, text: str) -> list[int]:
-        ids: list[int] = []
+        ids = [self._ids[self.reading.first]] if self.reading.first else []
         for piece, is_token in self._split(text):
             if is_token:
                 ids.append(self._ids[piece])
@@ -91,22 +117,27 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
     def _split(self, text: str) -> Iterator[tuple[str, bool]]:
         """The pieces of `text`, and whether each is an added token."""
         pieces = [(text, False)]
-        for pattern in self._patterns:
+        for pattern, nfc in zip(self._patterns, (False, self.reading.nfc), strict=True):
             pieces = [
                 (part, is_token or odd % 2 == 1)
                 for piece, is_token in pieces
-                for odd, part in enumerate([piece] if is_token else pattern.split(piece))
+                for odd, part in enumerate([piece] if is_token else pattern.split(_as_nfc(piece) if nfc else piece))
                 if part
             ]
         yield from pieces
 
+    def _merge(self, data: bytes) -> list[int]:
+        whole = self._ids.get(to_visible(data)) if self.reading.whole else None
+        return super()._merge(data) if whole is None else [whole]
+
     def to_dict(self) -> dict[str, Any]:
-        """The tokens in the order of their ids, the merges, and the added tokens with their properties."""
+        """The tokens in the order of their ids, the merges, the added tokens with their properties, and the reading."""
         return {
             "kind": self.kind,
             "tokens": list(self._names),
             "merges": [f"{left} {right}" for left, right in self.merges],
             "added": [token._asdict() for token in self.added],
+            **({} if self.reading == GPT2 else {"reading": self.reading._asdict()}),
         }
 
     @classmethod
@@ -116,16 +147,22 @@ class ByteLevelTokenizer(ByteMergingTokenizer):
             if not isinstance(content[name], list):
                 raise TypeError(f"{name} must be a list")
         merges = [split_merge(merge) for merge in content["merges"]]
-        return cls(content["tokens"], merges, [_as_added(token) for token in content["added"]])
+        reading = _from_fields(Reading, content.get("reading", GPT2._asdict()))
+        return cls(content["tokens"], merges, [_from_fields(AddedToken, token) for token in content["added"]], reading)
 
 
-def _as_added(token):
-    """An AddedToken from a dictionary with its fields."""
-    if not isinstance(token, dict) or token.keys() != set(AddedToken._fields):
-        raise TypeError(f"an added token must have the fields {', '.join(AddedToken._fields)}, got {token!r}")
-    if not isinstance(token["special"], bool) or not isinstance(token["normalized"], bool):
-        raise TypeError(f"special and normalized must be true or false, got {token!r}")
-    return AddedToken(**token)
+def _from_fields(kind, content):
+    """An AddedToken or a Reading from a dictionary with its fields."""
+    if not isinstance(content, dict) or content.keys() != set(kind._fields):
+        raise TypeError(f"{NAMES[kind]} must have the fields {', '.join(kind._fields)}, got {content!r}")
+    for name, field in kind.__annotations__.items():
+        if not isinstance(content[name], field):
+            raise TypeError(f"{name} must be {NAMES[field]}, got {content!r}")
+    return kind(**content)
+
+
+def _as_nfc(text):
+    return unicodedata.normalize("NFC", text)
 
 
 def _as_bytes(name):
@@ -138,4 +175,4 @@ def _as_bytes(name):
 
 def _any_of(contents):
     """A pattern that finds the longest of the texts; `split` keeps what it found, at the odd places."""
-    return re.compile(f"({'|'.join(map(re.escape, sorted(contents, key=len, reverse=True)))})")
+    return re.compile(f"({'|'.join(map(re.escape, sorted(contents, key=len, reverse=True))) or '(?!)'})")

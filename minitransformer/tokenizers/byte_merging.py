@@ -22,6 +22,7 @@ class ByteMergingTokenizer(Tokenizer):
     """A subclass fills the tables in its `__init__`, and `tokens`, `to_dict` and `from_dict`."""
 
     def __init__(self) -> None:
+        self._words = "gpt2"  # the pattern that splits a text
         self._data: list[bytes] = []  # of each token; empty for special tokens
         self._id_of_byte: list[int] = []
         self._merged: dict[Pair, Pair] = {}  # (left id, right id) -> (place in the order, id of both)
@@ -67,7 +68,7 @@ class ByteMergingTokenizer(Tokenizer):
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = []
         cache = self._cache
-        for batch in batches_of_words(text, "encode"):
+        for batch in batches_of_words(text, "encode", self._words):
             for word in batch:
                 known = cache.get(word)
                 ids += self._encode_new_word(word) if known is None else known

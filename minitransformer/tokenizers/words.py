@@ -1,10 +1,10 @@
-"""Splitting a text into words with the pattern of GPT-2 (Radford et al. 2019); no token crosses a word's end:
+"""Splitting a text into words with the pattern of GPT-2 (Radford et al. 2019) or of a later model; no token crosses a
+word's end.
 
-    's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
-
-A word is an English ending, or letters, digits or other signs with at most one space before them, or white space. The
-last of several white space characters goes to the word after them, if it is a space. The words joined together are the
-text again.
+To GPT-2, a word is an English ending, or letters, digits or other signs with at most one space before them, or white
+space. The last of several white space characters goes to the word after them, if it is a space. To Qwen and Llama 3,
+each digit is a word, or up to three are; one sign of any kind may stand before letters; and line breaks end a word. The
+words joined together are the text again.
 
 Python's `re` lacks \\p{L} (letters) and \\p{N} (digits and other numbers), so they are built here from Unicode's
 categories, those of version 16 on every Python.
@@ -22,6 +22,15 @@ from minitransformer.system.progress import tqdm
 
 BATCH = 50_000  # words between two updates of the progress bar
 LONG = 1_000_000  # characters; a progress bar is shown for texts of at least this length
+_LATER = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+PATTERNS = {  # as the models' own files have them
+    "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "qwen": _LATER.replace("DIGITS", ""),  # Qwen 2 and 3
+    "llama3": _LATER.replace("DIGITS", "{1,3}"),
+}
 
 # the characters with the property White_Space; `re` would also count U+001C to U+001F, and `regex` does not
 SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -52,18 +61,21 @@ NEWER_NUMBERS = (
 
 
 @functools.cache
-def word_pattern() -> re.Pattern[str]:
-    """GPT-2's pattern, compiled on first use, because that takes a loop over all of Unicode."""
+def word_pattern(name: str = "gpt2") -> re.Pattern[str]:
+    """One of PATTERNS, compiled on first use, because that takes a loop over all of Unicode."""
     members: dict[str, list[str]] = {"L": [], "N": []}
     for character in map(chr, range(sys.maxunicode + 1)):
         kind = unicodedata.category(character)[0]
         if kind in members:
             members[kind].append(character)
     letter, number = _as_ranges(members["L"]) + NEWER_LETTERS, _as_ranges(members["N"]) + NEWER_NUMBERS
-    return re.compile(
-        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{SPACE}{letter}{number}]+"
-        rf"|[{SPACE}]+(?![^{SPACE}])|[{SPACE}]+"
-    )
+    members_of = {r"\p{L}": letter, r"\p{N}": number, r"\s": SPACE, r"\S": f"^{SPACE}"}
+    parts, inside = re.split(r"([\[\]])", PATTERNS[name]), False
+    for place, part in enumerate(parts):
+        inside = part == "[" or (inside and part != "]")
+        for property, characters in members_of.items():
+            parts[place] = parts[place].replace(property, characters if inside else f"[{characters}]")
+    return re.compile("".join(parts))
 
 
 def _as_ranges(characters: Iterable[str]) -> str:
@@ -77,14 +89,14 @@ def _as_ranges(characters: Iterable[str]) -> str:
     return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
-def split_words(text: str) -> list[str]:
+def split_words(text: str, pattern: str = "gpt2") -> list[str]:
     """The words of a text. Joined together they are the text again."""
-    return word_pattern().findall(text)
+    return word_pattern(pattern).findall(text)
 
 
-def batches_of_words(text: str, title: str) -> Iterator[list[str]]:
+def batches_of_words(text: str, title: str, pattern: str = "gpt2") -> Iterator[list[str]]:
     """The words of a text, `BATCH` at a time, with a progress bar called `title` if the text is long."""
-    words = (match.group() for match in word_pattern().finditer(text))
+    words = (match.group() for match in word_pattern(pattern).finditer(text))
     with progress_bar(text, total=len(text), desc=title, unit="char", unit_scale=True) as bar:
         while batch := list(itertools.islice(words, BATCH)):
             yield batch

@@ -1,11 +1,14 @@
-"""The tokenizer of a GPT-2 folder: the ids of the library `tokenizers` for any text, or a refusal that says why not."""
+"""The tokenizers of GPT-2, Qwen and Llama 3: the ids of the library `tokenizers` for any text, or a reason why not."""
 
 import random
 import re
+import unicodedata
 
 import pytest
 
 from minitransformer.interop import load_huggingface_tokenizer
+from minitransformer.tokenizers import load_tokenizer, save_tokenizer
+from minitransformer.tokenizers.words import PATTERNS
 from tests.interop.tokenizer_files import END, draw_text, tokenizer_json, vocabulary, write_json, write_two_files
 from tests.tokenizers.texts import TEXTS, naive_tokens, token_bytes, trained
 
@@ -129,22 +132,60 @@ def with_token(**changes):
 
 
 STEP = tokenizer_json()["pre_tokenizer"]
-TEMPLATE = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": END}}, {"Sequence": {"id": "A"}}]}
+TEXT, SPECIAL = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": END, "type_id": 0}}
+
+
+def template(*single, ids=(0,)):
+    """A step that adds tokens to those of a text."""
+    tokens = {END: {"id": END, "ids": list(ids), "tokens": [END]}}
+    return {"type": "TemplateProcessing", "single": list(single), "pair": [], "special_tokens": tokens}
+
+
+SPLIT = {"type": "Split", "pattern": {"Regex": PATTERNS["qwen"]}, "behavior": "Isolated", "invert": False}
+
+
+def sequence(split=None, last=None):
+    return {"type": "Sequence", "pretokenizers": [SPLIT | (split or {}), STEP | {"use_regex": False} | (last or {})]}
+
+
 REFUSED = {
-    "a normalizer": ({"normalizer": {"type": "NFC"}}, "it must have no normalizer, got NFC"),
-    "another pre-tokenizer": ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer must be ByteLevel, got White"),
-    "no pre-tokenizer": ({"pre_tokenizer": None}, "its pre_tokenizer must be ByteLevel, got null"),
-    "several pre-tokenizers": (
-        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [STEP]}},
-        "its pre_tokenizer must be ByteLevel, got Sequence",
+    "a normalizer": ({"normalizer": {"type": "NFKC"}}, "its normalizer must be NFC or null, got NFKC"),
+    "another pre-tokenizer": (
+        {"pre_tokenizer": {"type": "Whitespace"}},
+        "pre_tokenizer must be ByteLevel, after a Split or alone, got White",
     ),
+    "no pre-tokenizer": ({"pre_tokenizer": None}, "its pre_tokenizer must be ByteLevel, .*, got null"),
+    "several pre-tokenizers": (
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [STEP, STEP]}},
+        "its pre_tokenizer must be ByteLevel, .*, got ByteLevel, ByteLevel",
+    ),
+    "another pattern": (
+        {"pre_tokenizer": sequence({"pattern": {"Regex": "[0-9]+"}})},
+        r"its Split has a pattern that is none of gpt2, qwen, llama3: \{'Regex': '\[0-9\]\+'\}",
+    ),
+    "a pattern as a string": (
+        {"pre_tokenizer": sequence({"pattern": {"String": PATTERNS["qwen"]}})},
+        "none of gpt2, qwen, llama3: ",
+    ),
+    "words without their ends": ({"pre_tokenizer": sequence({"behavior": "Removed"})}, "must have behavior = Isolated"),
+    "what is between the words": ({"pre_tokenizer": sequence({"invert": True})}, "and invert = false"),
+    "two splits": ({"pre_tokenizer": sequence(last={"use_regex": True})}, "and use_regex = false after a Split"),
+    "SentencePiece's characters": ({"byte_fallback": True}, "it merges characters, as SentencePiece does"),
     "a space before the text": ({"pre_tokenizer": STEP | {"add_prefix_space": True}}, "must have add_prefix_space = f"),
-    "no words": ({"pre_tokenizer": STEP | {"use_regex": False}}, "and use_regex = true"),
+    "no words": ({"pre_tokenizer": STEP | {"use_regex": False}}, "and use_regex = true without a Split"),
     "another decoder": ({"decoder": {"type": "WordPiece"}}, "its decoder must be ByteLevel, got WordPiece"),
-    "more ids": ({"post_processor": TEMPLATE}, "its post_processor must add no tokens"),
+    "more ids": ({"post_processor": template(TEXT, SPECIAL)}, "the field 'SpecialToken' is missing"),
+    "two ids": (
+        {"post_processor": template(SPECIAL, SPECIAL, TEXT)},
+        "its post_processor must add at most one token, before the text",
+    ),
+    "another id": (
+        {"post_processor": template(SPECIAL, TEXT, ids=[1])},
+        r"its post_processor has another id for '<\|endoftext\|>' than its vocabulary",
+    ),
     "BERT's ids": (
         {"post_processor": {"type": "BertProcessing"}},
-        "post_processor must be ByteLevel or null, got Bert",
+        "post_processor must be ByteLevel, TemplateProcessing or null, got Bert",
     ),
     "WordPiece": ({"type": "WordPiece"}, "its model must be BPE, got WordPiece"),
     "Unigram": ({"type": "Unigram"}, "its model must be BPE, got Unigram"),
@@ -152,7 +193,10 @@ REFUSED = {
     "dropout": ({"dropout": 0.1}, "its model must not have dropout, got 0.1"),
     "a prefix": ({"continuing_subword_prefix": "##"}, "its model must not have continuing_subword_prefix, got '##'"),
     "a suffix": ({"end_of_word_suffix": "</w>"}, "its model must not have end_of_word_suffix, got '</w>'"),
-    "whole words": ({"ignore_merges": True}, "its model must not have ignore_merges, got True"),
+    "a token that changes": (
+        {"normalizer": {"type": "NFC"}, "added_tokens": with_token(content="e\u0301")},
+        "the added token 'e\u0301' must be in the form NFC",
+    ),
     "no byte": ({"vocab": {END: 0}}, "the byte 33, written '!', is not among the tokens"),
     "a vocabulary as a list": ({"vocab": []}, "its vocabulary must be a dictionary, got list"),
     "an id of text": ({"vocab": {"a": "0"}}, "an id must be a whole number, got '0' for 'a'"),
@@ -176,11 +220,49 @@ REFUSED = {
 }
 
 
+LATER = {  # as in the files of Qwen 3 and Llama 3
+    "qwen": {"normalizer": {"type": "NFC"}, "pre_tokenizer": sequence()},
+    "llama3": {
+        "pre_tokenizer": sequence({"pattern": {"Regex": PATTERNS["llama3"]}}),
+        "ignore_merges": True,
+        "post_processor": {"type": "Sequence", "processors": [STEP, template(SPECIAL, TEXT)]},
+    },
+}
+BREAKS = [" \n", "\r\n\n", "(x)\n", "I'LL it'ſ", "1234567", "x²34", "e\u0301", "\u1100\u1161", "ſ", "\t.a", "A\u030a"]
+
+
+def newer_marks(theirs):
+    """The combining marks that Python knows and their NFC does not, which is that of an older Unicode."""
+    marks = [mark for mark in map(chr, range(0x110000)) if unicodedata.combining(mark) > 1]
+    if theirs.normalizer is not None:
+        yield from (mark for mark in marks if theirs.normalizer.normalize_str(f"{mark}\u0334")[0] == mark)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", LATER)
+def test_ids_of_later_models_equal_those_of_the_library(name, count, tmp_path):
+    content = tokenizer_json(**LATER[name])
+    vocab = content["model"]["vocab"] = dict(content["model"]["vocab"])
+    for word in ("Ġmillstone", "123", "234", "Ġstands"):  # tokens that no merge makes
+        vocab.setdefault(word, len(vocab))
+    content["added_tokens"].append(ADDED | {"id": len(vocab), "content": "é<a>"})
+    write_json(tmp_path / "tokenizer.json", content)
+    ours, theirs = load_huggingface_tokenizer(tmp_path), their_tokenizer(tmp_path, "tokenizer.json")
+    save_tokenizer(tmp_path / "saved.json", ours)
+    saved, rng, newer = load_tokenizer(tmp_path / "saved.json"), random.Random(count), set(newer_marks(theirs))
+    for _ in range(count):
+        words = [draw_text(rng), rng.choice(BREAKS), rng.choice(["é<a>", "e\u0301<a>", " millstone", "123", " stands"])]
+        text = "".join(letter for letter in "".join(rng.choices(words, k=5)) if letter not in newer)
+        ids = theirs.encode(text).ids
+        assert ours.encode(text).tolist() == saved.encode(text).tolist() == ids, repr(text)
+        assert ours.decode(ids) == theirs.decode(ids)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_tokenizer_of_another_kind_is_refused_by_name(name, tmp_path):
     changes, message = REFUSED[name]
     write_json(tmp_path / "tokenizer.json", tokenizer_json(**changes))
-    with pytest.raises(ValueError, match=rf"tokenizer\.json is not a tokenizer like GPT-2's: .*{message}") as refusal:
+    with pytest.raises(ValueError, match=rf"tokenizer\.json is not a tokenizer like .*: .*{message}") as refusal:
         load_huggingface_tokenizer(tmp_path)
     assert "\n" not in str(refusal.value)
 
@@ -191,7 +273,7 @@ def test_a_missing_field_is_named(missing, tmp_path):
     part = next(part for part in (content, content["model"], content["added_tokens"][0]) if missing in part)
     del part[missing]
     write_json(tmp_path / "tokenizer.json", content)
-    with pytest.raises(ValueError, match=f"GPT-2's: the field '{missing}' is missing"):
+    with pytest.raises(ValueError, match=f"Llama 3: the field '{missing}' is missing"):
         load_huggingface_tokenizer(tmp_path)
 
 
@@ -199,11 +281,11 @@ def test_a_missing_field_is_named(missing, tmp_path):
     ("name", "content", "message"),
     [
         ("tokenizer.json", "{", "tokenizer.json is not JSON: "),
-        ("tokenizer.json", "[]", "GPT-2's: it must be a dictionary, got list"),
+        ("tokenizer.json", "[]", "Llama 3: it must be a dictionary, got list"),
         ("vocab.json", '{"a": 0, "a": 1}', "vocab.json is not JSON: the name 'a' is there twice"),
         ("vocab.json", "[]", "its vocabulary must be a dictionary, got list"),
-        ("merges.txt", "a b c\n", "merges.txt is not a tokenizer like GPT-2's: a merge must be two tokens"),
-        ("merges.txt", "\xff", "merges.txt is not a tokenizer like GPT-2's: .*codec can't decode"),
+        ("merges.txt", "a b c\n", "merges.txt is not a tokenizer like .*: a merge must be two tokens"),
+        ("merges.txt", "\xff", "merges.txt is not a tokenizer like .*codec can't decode"),
         ("added_tokens.json", "{}", "the tokens of added_tokens.json need a tokenizer.json"),
         (
             "tokenizer_config.json",

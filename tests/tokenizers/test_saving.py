@@ -93,6 +93,7 @@ PAIRS = {"format": "minitransformer-tokenizer-1", "kind": "byte_pairs", "merges"
 CHARACTERS = {"format": "minitransformer-tokenizer-1", "kind": "characters", "unknown": False, "characters": ["a"]}
 LEVEL = {"format": "minitransformer-tokenizer-1", "kind": "byte_level", "tokens": BYTES, "merges": [], "added": []}
 ADDED = {"content": "a", "special": True, "normalized": False}
+READING = {"words": "qwen", "nfc": True, "whole": False, "first": "a"}
 BAD_FILES = {
     "nothing": (b"", "Expecting value"),
     "half a file": (json.dumps(PAIRS)[:-9].encode(), "Unterminated string|Expecting"),
@@ -144,8 +145,21 @@ BAD_FILES = {
     "an added switch": ({**LEVEL, "added": [{**ADDED, "normalized": 0}]}, "normalized must be true or false"),
     "merges a text": ({**LEVEL, "merges": "a b"}, "merges must be a list"),
     "added an object": ({**LEVEL, "added": {}}, "added must be a list"),
-    "an added number": ({**LEVEL, "added": [{**ADDED, "special": 1}]}, "special and normalized must be true or false"),
+    "an added number": ({**LEVEL, "added": [{**ADDED, "special": 1}]}, "special must be true or false"),
     "an added stranger": ({**LEVEL, "added": [{**ADDED, "content": "<s>"}]}, "'<s>' is not among the tokens"),
+    "a reading with less": (
+        {**LEVEL, "reading": {"nfc": True}},
+        "reading must have the fields words, nfc",
+    ),
+    "a reading of numbers": ({**LEVEL, "reading": {**READING, "nfc": 1}}, "nfc must be true or false"),
+    "other words": (
+        {**LEVEL, "reading": {**READING, "words": "bert"}},
+        "words must be one of gpt2, qwen, llama3, got 'bert'",
+    ),
+    "another first token": (
+        {**LEVEL, "reading": {**READING, "first": "<s>"}},
+        "first token '<s>' is not among",
+    ),
     "unknown a number": ({**CHARACTERS, "unknown": 1}, "unknown true or false"),
 }
 

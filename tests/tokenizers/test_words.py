@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 
 from minitransformer.tokenizers import words
-from minitransformer.tokenizers.words import batches_of_words, split_words
+from minitransformer.tokenizers.words import PATTERNS, batches_of_words, split_words
 from tests.tokenizers.texts import ANY_TEXT, ENGLISH, SETTLED_TEXT, TEXTS, is_settled
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 @functools.cache
-def _gpt2_words():
+def _gpt2_words(pattern=GPT2_PATTERN):
     regex = pytest.importorskip("regex")
-    return regex.compile(GPT2_PATTERN).findall
+    return regex.compile(pattern).findall
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,29 @@ def test_words_of_an_example(text, expected):
     assert split_words(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("qwen", "I'LL (see) it\n\n x", ["I", "'LL", " (", "see", ")", " it", "\n\n", " x"]),
+        ("qwen", "a.b\t_c?!\r\nd 12", ["a", ".b", "\t", "_c", "?!\r\n", "d", " ", "1", "2"]),
+        ("llama3", "1234567 x12", ["123", "456", "7", " x", "12"]),
+        ("llama3", "  \n a   b  ", ["  \n", " a", "  ", " b", "  "]),
+    ],
+)
+def test_words_of_later_models(pattern, text, expected):
+    assert split_words(text, pattern) == expected
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
 @given(text=ANY_TEXT)
-def test_joined_words_are_the_text(text):
-    assert "".join(split_words(text)) == text
+def test_joined_words_are_the_text(pattern, text):
+    assert "".join(split_words(text, pattern)) == text
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_words_of_a_text_equal_those_of_the_pattern_in_another_library(pattern):
+    for text in TEXTS.values():
+        assert split_words(text, pattern) == _gpt2_words(PATTERNS[pattern])(text)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
