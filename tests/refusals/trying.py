@@ -34,11 +34,13 @@ class Outcome(NamedTuple):
     out: str
     message: str
     written: dict  # {name: bytes, or None for a folder} of everything that is new or changed
+    untouched: bool  # whether nothing is new, changed or gone
 
 
 def try_case(case, folder):
-    """Run it in `folder`, which gets the files of given.py."""
-    give(folder)
+    """Run it in `folder`, which gets the files of given.py if it is empty."""
+    if not any(folder.iterdir()):
+        give(folder)
     before = tree(folder)
     out, status, error = "", None, None
     with contextlib.ExitStack() as undo, pytest.MonkeyPatch.context() as patch:
@@ -58,7 +60,8 @@ def try_case(case, folder):
         else:
             status, out, message = run(case.arguments)
     now = tree(folder)
-    return Outcome(status, error, out, message, {name: now[name] for name in now if before.get(name, 0) != now[name]})
+    written = {name: now[name] for name in now if before.get(name, 0) != now[name]}
+    return Outcome(status, error, out, message, written, now == before)
 
 
 def run(arguments):
@@ -83,11 +86,16 @@ def tree(folder):
 
 
 def try_all(cases):
-    """(case, message) for each case, in temporary folders."""
-    for case in cases:
-        with tempfile.TemporaryDirectory() as name:
+    """(case, message) for each case. What leaves its temporary folder as it was leaves it to the next case."""
+    with contextlib.ExitStack() as folders:
+        name = None
+        for case in cases:
+            name = name or folders.enter_context(tempfile.TemporaryDirectory())
             outcome = try_case(case, Path(name))
             yield case, normalized(outcome.message, name)
+            if case.patch or not outcome.untouched:
+                folders.close()
+                name = None
 
 
 def normalized(text, folder):
