@@ -6,6 +6,7 @@ it can see, and then the whole package.
 
 import ast
 import fnmatch
+import functools
 import re
 import sys
 from pathlib import Path
@@ -93,6 +94,9 @@ ANNOTATED = set(LEVEL) - {"__init__", "__main__"}
 MAX_LINES_OF_A_FILE, MAX_LINES_OF_A_FUNCTION = 350, 40
 
 
+parsed = functools.cache(ast.parse)  # each rule reads all of the package
+
+
 class Source(NamedTuple):
     """A file of the package."""
 
@@ -106,7 +110,7 @@ class Source(NamedTuple):
 
     @property
     def nodes(self):
-        return ast.walk(ast.parse(self.text))
+        return ast.walk(parsed(self.text))
 
 
 def _imports(source):
@@ -116,7 +120,7 @@ def _imports(source):
     """
     strings = {
         target.id: node.value
-        for node in ast.parse(source.text).body
+        for node in parsed(source.text).body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -238,7 +242,7 @@ def _public_definitions(nodes, prefix="", methods=()):
 def missing_annotations(source):
     if source.part not in ANNOTATED:
         return
-    for name, node in _public_definitions(ast.parse(source.text).body, methods=("__init__", "__call__")):
+    for name, node in _public_definitions(parsed(source.text).body, methods=("__init__", "__call__")):
         if isinstance(node, ast.ClassDef):
             bases = {ast.unparse(base) for base in node.bases}
             decorators = {ast.unparse(each).split("(")[0].split(".")[-1] for each in node.decorator_list}
@@ -251,7 +255,7 @@ def missing_annotations(source):
 
 
 def missing_docstrings(source):
-    tree = ast.parse(source.text)
+    tree = parsed(source.text)
     for name, node in [("the file", tree), *_public_definitions(tree.body)]:
         if not ast.get_docstring(node):
             yield getattr(node, "lineno", 1), f"{name} has no docstring"

@@ -147,6 +147,7 @@ def without_encoding(call):
     return not positional and all(keyword.arg != "encoding" for keyword in call.keywords)
 
 
+@pytest.mark.exhaustive
 def test_a_run_does_not_depend_on_the_order_of_sets(tmp_path):
     command = [
         sys.executable,

@@ -57,6 +57,7 @@ def test_the_table_of_fine_tuning_is_written_by_its_script(load, monkeypatch):
     script.main(["--rate", "0.1"])
 
 
+@pytest.mark.exhaustive
 def test_the_table_of_classification_is_written_by_its_script(load, monkeypatch):
     script = load("record_classification")
     small = {"SEEDS": (0, 1), "STEPS": {30: 1, 60: 1, 90: 1}, "HIDDEN": 1, "BATCH": 2, "HIDDEN_BATCH": 2}
@@ -99,6 +100,7 @@ def test_the_table_of_digits_is_written_by_its_script(load, monkeypatch):
     assert again[-1][2:-1] == kept[-1][2:-1]  # logistic regression, which takes no steps
 
 
+@pytest.mark.exhaustive
 def test_both_scripts_of_preferences_run_and_their_tables_and_figure_are_made(load, monkeypatch, tmp_path, capsys):
     script, figures = load("record_preferences"), []
     one_digit = {"range(100) for b in range(100)": "range(10) for b in range(10)", "0.4, 200": "0.2, 10"}
