@@ -1,5 +1,6 @@
 """`train digits`: a Vision Transformer from the command line, its figures, and what other commands do with it."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -12,7 +13,8 @@ from tests.cli.run import assert_refused, run
 from tests.drawing import faults
 from tests.test_readme import block_of
 
-pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+# it is looked for and not imported, which takes each process of the tests two seconds
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("sklearn"), reason="the digits come with scikit-learn")
 
 
 @pytest.fixture

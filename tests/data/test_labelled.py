@@ -53,6 +53,7 @@ def test_other_forms_are_refused_and_the_form_is_shown(lines, said, tmp_path):
         load_labelled(write(tmp_path / "numbers.tsv", lines))
 
 
+@pytest.mark.exhaustive
 def test_docstrings_are_sentences_of_every_package():
     train, held_out = load_labelled()
     assert {label for _, label in train} == {label for _, label in held_out} == set(PACKAGES)
