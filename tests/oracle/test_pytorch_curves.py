@@ -15,17 +15,6 @@ HOW = {"steps": 60, "warmup": 10, "peak": 3e-3}
 DIGITS = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """On problems as small as these a second thread of PyTorch's only waits, for long on a busy machine."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def sums():
     """A GPT on sums."""
     text = "".join(f"{i} and {i + 1} are {2 * i + 1}, " for i in range(300))

@@ -37,15 +37,6 @@ SIZES = [REFERENCE_SIZES, *map(random_sizes, (1, 2, 11))]
 SHAPES = {"W": (5, 3), "b": (3,), "E": (7, 4)}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """On problems as small as these a second thread of PyTorch's only waits, for long on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("n", SIZES, ids=lambda n: "x".join(map(str, n)))
 @pytest.mark.parametrize("name", PARITY)
 def test_output_and_every_gradient_equal_those_of_pytorch(name, n, record_property):
