@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minitransformer.tokenizers import AddedToken, ByteLevelTokenizer, BytePairTokenizer, CharacterTokenizer
+from minitransformer.tokenizers.byte_level import Reading
 from minitransformer.tokenizers.visible import BYTE_ORDER, to_visible
 from tests.tokenizers.texts import ANY_TEXT, LIKELY_WORDS, naive_tokens, token_bytes, trained
 
@@ -50,6 +51,41 @@ def test_two_merges_may_make_the_same_token():
     tokens = ["abc", "bc", "ab", *BYTES]
     tokenizer = ByteLevelTokenizer(tokens, [("b", "c"), ("a", "b"), ("ab", "c"), ("a", "bc")])
     assert tokenizer.encode("abc abb").tolist() == [0, BYTES.index("Ġ") + 3, 2, BYTES.index("b") + 3]
+
+
+@pytest.mark.parametrize(("whole", "expected"), [(True, ["abc", "Ġ", "ab", "d"]), (False, ["ab", "c", "Ġ", "ab", "d"])])
+def test_a_word_that_is_a_token_is_not_merged_if_that_is_asked_for(whole, expected):
+    tokens = ["abc", "ab", *BYTES]
+    tokenizer = ByteLevelTokenizer(tokens, [("a", "b")], reading=Reading(whole=whole))
+    assert tokenizer.encode("abc abd").tolist() == [tokens.index(token) for token in expected]
+
+
+def test_a_first_token_comes_once_before_a_text_and_has_no_text():
+    tokenizer = ByteLevelTokenizer([*BYTES, END], (), [AddedToken(END)], Reading(first=END))
+    a, end = BYTES.index("a"), len(BYTES)
+    assert tokenizer.encode("").tolist() == [end]
+    assert (
+        tokenizer.encode(f"a{END}a").tolist()
+        == tokenizer.encode_bytes(f"a{END}a".encode()).tolist()
+        == [end, a, end, a]
+    )
+    assert tokenizer.decode([end, a, end, a]) == "aa"
+
+
+def test_text_is_brought_to_nfc_between_the_added_tokens_of_both_kinds():
+    added = [AddedToken("e\u0301x", False), AddedToken("\u1e8fz", False, normalized=True)]
+    tokens = [*BYTES, *(token.content for token in added)]
+    tokenizer = ByteLevelTokenizer(tokens, (), added, Reading(nfc=True))
+    ids = tokenizer.encode("e\u0301xy\u0307ze\u0301")
+    assert ids.tolist() == [len(BYTES), len(BYTES) + 1, *tokenizer.encode("\u00e9")]
+    assert tokenizer.decode(ids) == "e\u0301x\u1e8fz\u00e9"
+    with pytest.raises(ValueError, match="the added token 'e\u0301' must be in the form NFC"):
+        ByteLevelTokenizer([*BYTES, "e\u0301"], (), [AddedToken("e\u0301", normalized=True)], Reading(nfc=True))
+
+
+def test_words_are_those_of_the_pattern():
+    tokenizer = ByteLevelTokenizer([*BYTES, "12", "123"], [("1", "2"), ("12", "3")], reading=Reading("qwen"))
+    assert tokenizer.encode("123").tolist() == [BYTES.index(digit) for digit in "123"]
 
 
 def test_special_tokens_in_a_text_are_one_id_and_have_no_text():
