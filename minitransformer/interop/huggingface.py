@@ -1,10 +1,11 @@
-"""The weights of a Hugging Face GPT-2, BERT or T5 in our models. Neither torch nor transformers is needed.
+"""The weights of Hugging Face models in ours: GPT-2, BERT, T5 and today's decoders, without torch or transformers.
 
     model = load_huggingface("folder/of/gpt2")                                     # config.json and safetensors files
     model = model_from_huggingface(theirs.state_dict(), theirs.config.to_dict())   # a model in memory
 
-huggingface_tables.py lists their names and ours. Their models need their own tokenizers, and their special ids differ
-from ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its id 0 is a token.
+huggingface_tables.py and huggingface_decoders.py list their names and ours. Their models need their own tokenizers, and
+their special ids differ from ours: T5's target begins with padding = 0 and ends with 1, GPT-2 has no padding, and its
+id 0 is a token.
 """
 
 import math
@@ -20,19 +21,23 @@ from numpy.typing import DTypeLike
 from minitransformer.backend import to_device, to_host
 from minitransformer.checks import check_dtype, check_names
 from minitransformer.interop.huggingface_configs import complete_config, config_from_huggingface
+from minitransformer.interop.huggingface_decoders import USUAL as DECODERS
+from minitransformer.interop.huggingface_decoders import decoder_table, in_our_order
 from minitransformer.interop.huggingface_files import StoredTensor, read_json, stored_tensors
 from minitransformer.interop.huggingface_tables import Source, bert_table, gpt2_table, t5_table
 from minitransformer.models.bert import BERT
 from minitransformer.models.gpt import GPT
 from minitransformer.models.transformer import Transformer
 
-MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer}
-PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": ""}  # their names may begin with it
+MODELS: dict[str, Any] = {"gpt2": GPT, "bert": BERT, "t5": Transformer, **dict.fromkeys(DECODERS, GPT)}
+# their names may begin with it
+PREFIX = {"gpt2": "transformer.", "bert": "bert.", "t5": "", **dict.fromkeys(DECODERS, "model.")}
 # tensors in their states that are not weights, or belong to a head that we do not have
 IGNORED = {
     "gpt2": r"h\.\d+\.attn\.(bias|masked_bias)",
     "bert": r"embeddings\.position_ids|embeddings\.token_type_ids|cls\.seq_relationship\.(weight|bias)",
     "t5": r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    **dict.fromkeys(DECODERS, r".*\.rotary_emb\.inv_freq"),
 }
 # second names of one tensor, which may be present or not
 COPIES = {
@@ -42,6 +47,7 @@ COPIES = {
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     "t5": {f"{name}.weight": "shared.weight" for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")},
+    **{kind: {"lm_head.weight": "embed_tokens.weight"} for kind in DECODERS},
 }
 
 
@@ -67,13 +73,13 @@ def model_from_huggingface(
     dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
     if config.share_layers:
-        raise ValueError("the layers of a Hugging Face GPT-2, BERT or T5 differ: load it without share_layers")
+        raise ValueError("the layers of a Hugging Face model differ: load it without share_layers")
     given, table = _match(state, theirs)
     options: dict[str, int | None] = {}
     if theirs["model_type"] == "bert":
         classes = table.get("head.classes.b")
-        options["num_segments"] = table["embedding.segments.E"].shape[0]
-        options["num_classes"] = None if classes is None else classes.shape[0]
+        options["num_segments"] = table["embedding.segments.E"].tensors[0].shape[0]
+        options["num_classes"] = None if classes is None else classes.tensors[0].shape[0]
     model = MODELS[theirs["model_type"]](config, **options, seed=None, dtype=dtype)
     for name, parameter in model.named_parameters():  # one after another, so that no second model is in memory
         parameter.data[...] = to_device(_gather(given, table[name], dtype))
@@ -84,8 +90,9 @@ def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
     """The weights of one of their models under our names -> {our name: array}, as copies on the host.
 
     `state` {their name: tensor, or anything else that `numpy.asarray` accepts} is from GPT2LMHeadModel, BertForMaskedLM
-    (or BertForPreTraining, which has one more head), BertForSequenceClassification or T5ForConditionalGeneration, and
-    `theirs` is their configuration as a dictionary. `gpt2_table`, `bert_table` and `t5_table` list the names.
+    (or BertForPreTraining, which has one more head), BertForSequenceClassification, T5ForConditionalGeneration or, by
+    the names in its file, one of the decoders; `theirs` is their configuration as a dictionary. `gpt2_table`,
+    `bert_table`, `t5_table` and `decoder_table` list the names.
 
     Raises ValueError, naming the tensors, if one is missing or unexpected, has a wrong shape or numbers that are not
     finite, or if two names of one tensor have different values.
@@ -104,7 +111,7 @@ def _match(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[st
     if kind == "bert" and classes is None:  # BertForPreTraining's pooler is for the head that we do not have
         given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.dense.")}
     table = _table(kind, config, theirs, classes)
-    shapes = {name: source.shape for source in table.values() for name in source.names}
+    shapes = {tensor.name: tensor.shape for source in table.values() for tensor in source.tensors}
     _merge_copies(given, {copy: name for copy, name in COPIES[kind].items() if name in shapes}, shapes, theirs)
     check_names("the Hugging Face state does not fit its config", given, shapes)
     for name, shape in shapes.items():
@@ -120,6 +127,8 @@ def _table(kind, config, theirs, classes):
         return gpt2_table(config)
     if kind == "t5":
         return t5_table(config)
+    if kind in DECODERS:
+        return decoder_table(config, kind)
     num_segments = complete_config(theirs)[1]["type_vocab_size"]
     return bert_table(config, num_segments, None if classes is None else math.prod(classes.shape))
 
@@ -172,8 +181,12 @@ def _merge_copies(given, copies, wanted, theirs):
 
 def _gather(given, source, dtype=None):
     """One array of ours, in C order, from one or more of theirs. It may share memory with theirs."""
-    parts = [checked_numbers(name, given[name], dtype) for name in source.names]
-    parts = [part.T if source.transposed else part for part in parts]
+    parts = []
+    for tensor in source.tensors:
+        part = checked_numbers(tensor.name, given[tensor.name], dtype)
+        part = part.T if tensor.transposed else part
+        part = in_our_order(part, tensor.head) if tensor.head else part
+        parts.append(part + part.dtype.type(tensor.shift) if tensor.shift else part)
     return np.ascontiguousarray(np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0])
 
 

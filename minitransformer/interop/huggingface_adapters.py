@@ -112,7 +112,7 @@ def their_modules(model: Layer) -> tuple[str, dict[str, list[str]]]:
     """
     kind = next((kind for kind, cls in MODELS.items() if type(model) is cls), "")
     table = TABLES[kind](model.config, **getattr(model, "options", {})) if kind else {}  # type: ignore[attr-defined]
-    sizes = {name: len(source.names) * math.prod(source.shape) for name, source in table.items()}
+    sizes = {name: sum(math.prod(tensor.shape) for tensor in source.tensors) for name, source in table.items()}
     names = [name for name, *_ in linear_places(model)]
     if sizes != {name: parameter.data.size for name, parameter in base_parameters(model).items()}:
         return "", {name: [name] for name in names}

@@ -8,10 +8,12 @@ each of them.
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from minitransformer.checks import check_choice, check_integer, check_number, check_rate, check_switch
 from minitransformer.config import TransformerConfig
+from minitransformer.interop import huggingface_decoders as decoders
 from minitransformer.models.bert import bert_config
 from minitransformer.models.gpt import gpt_config
 from minitransformer.models.transformer import t5_config
@@ -87,13 +89,13 @@ PROJECTIONS = {name: (False, name) for name in ACTIVATIONS}
 PROJECTIONS |= {f"gated-{name}": (True, name) for name in GATED_ACTIVATIONS} | {"gated-gelu": (True, "gelu_new")}
 
 # what may be null; null means: as another field says
-OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout")
+OPTIONAL = ("n_inner", "num_decoder_layers", "classifier_dropout", *decoders.OPTIONAL)
 # of every model: weights that are packed, and layers that differ from each other
 NEEDED = {"quantization_config": None, "per_layer_config": None}
 
 
 def config_from_huggingface(theirs: Mapping[str, Any], **changes: Any) -> TransformerConfig:
-    """The config.json of a Hugging Face GPT-2, BERT or T5, as a dictionary -> TransformerConfig.
+    """The config.json of a Hugging Face model, as a dictionary -> TransformerConfig.
 
     Its "model_type" says which model it is; `changes` replaces single fields of our configuration. In training, their
     T5 has one more dropout, after the last normalisation of each stack. It also has no longest sequence; our `max_len`
@@ -127,11 +129,11 @@ def complete_config(theirs: Mapping[str, Any]) -> tuple["Kind", dict[str, Any]]:
 
 def _check_field(name, value, usual):
     """TypeError or ValueError unless `value` is of the kind of `usual`, their default."""
-    if isinstance(usual, str):
-        return  # names of functions are checked where they are looked up
+    if isinstance(usual, (str, list)):
+        return  # names of functions are checked where they are looked up, and lists are needed as they are
     if isinstance(usual, bool):
         check_switch(name, value)
-    elif name.startswith("layer_norm_eps"):
+    elif name.startswith(("layer_norm_eps", "rms_norm_eps")):
         if not 0 <= check_number(name, value) < math.inf:
             raise ValueError(f"{name} must be at least 0 and finite, got {value}")
     elif isinstance(usual, float) or name == "classifier_dropout":
@@ -270,4 +272,8 @@ KINDS = {
         },
         _t5,
     ),
+    **{
+        kind: Kind(usual, decoders.ALIASES.get(kind, {}), decoders.NEEDED[kind], partial(decoders.decoder_config, kind))
+        for kind, usual in decoders.USUAL.items()
+    },
 }

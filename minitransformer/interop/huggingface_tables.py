@@ -7,18 +7,37 @@ below C = d_model, F = d_ff, `i` counts the layers, and a line for a Linear or a
     theirs weight, bias        ours W, b of a Linear, or gamma, beta of a normalisation
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from minitransformer.config import TransformerConfig
 from minitransformer.layers.feed_forward import GATED
 
 
+class Tensor(NamedTuple):
+    """One of their tensors, and what becomes of it."""
+
+    name: str
+    shape: tuple[int, ...]
+    transposed: bool = False
+    head: int = 0  # the features of a head, where RoPE pairs others of them than ours does; see `in_our_order`
+    shift: float = 0.0  # that is added
+
+
 class Source(NamedTuple):
     """Where one of our arrays comes from: one or more of their tensors, which are side by side in ours."""
 
-    names: tuple[str, ...]
-    shape: tuple[int, ...]  # of each tensor
-    transposed: bool = False
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tensors."""
+        return tuple(tensor.name for tensor in self.tensors)
+
+
+def source(names: Iterable[str], shape: tuple[int, ...], transposed: bool = False) -> Source:
+    """The Source of one or more tensors of one shape."""
+    return Source(tuple(Tensor(name, shape, transposed) for name in names))
 
 
 def gpt2_table(config: TransformerConfig) -> dict[str, Source]:
@@ -37,8 +56,8 @@ def gpt2_table(config: TransformerConfig) -> dict[str, Source]:
     lm_head.weight           (V, C)           output.E, if not tied
     """
     C, F, V = config.d_model, config.d_ff, config.vocab_size
-    table = {"embedding.tokens.E": Source(("wte.weight",), (V, C))}
-    table |= {"embedding.positions.P": Source(("wpe.weight",), (config.max_len, C))}
+    table = {"embedding.tokens.E": source(("wte.weight",), (V, C))}
+    table |= {"embedding.positions.P": source(("wpe.weight",), (config.max_len, C))}
     for i in range(config.num_layers):
         attention, network = f"blocks.layers.{i}.self_attention", f"blocks.layers.{i}.feed_forward"
         table |= _norm(f"{attention}.norm", f"h.{i}.ln_1", C)
@@ -49,7 +68,7 @@ def gpt2_table(config: TransformerConfig) -> dict[str, Source]:
         table |= _linear(f"{network}.sublayer.contract", [f"h.{i}.mlp.c_proj"], F, C, transposed=False)
     table |= _norm("blocks.norm", "ln_f", C)
     if not config.has_tied_output:
-        table |= {"output.E": Source(("lm_head.weight",), (V, C))}
+        table |= {"output.E": source(("lm_head.weight",), (V, C))}
     return table
 
 
@@ -78,9 +97,9 @@ def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | 
     """
     C, V = config.d_model, config.vocab_size
     table = {
-        "embedding.tokens.E": Source(("embeddings.word_embeddings.weight",), (V, C)),
-        "embedding.positions.P": Source(("embeddings.position_embeddings.weight",), (config.max_len, C)),
-        "embedding.segments.E": Source(("embeddings.token_type_embeddings.weight",), (num_segments, C)),
+        "embedding.tokens.E": source(("embeddings.word_embeddings.weight",), (V, C)),
+        "embedding.positions.P": source(("embeddings.position_embeddings.weight",), (config.max_len, C)),
+        "embedding.segments.E": source(("embeddings.token_type_embeddings.weight",), (num_segments, C)),
         **_norm("embedding.norm", "embeddings.LayerNorm", C),
     }
     for i in range(config.num_layers):
@@ -90,7 +109,7 @@ def bert_table(config: TransformerConfig, num_segments: int, num_classes: int | 
         return table | _linear("head.classes", ["classifier"], C, num_classes)
     table |= _linear("head.transform", ["cls.predictions.transform.dense"], C, C)
     table |= _norm("head.norm", "cls.predictions.transform.LayerNorm", C)
-    return table | {"head.b": Source(("cls.predictions.bias",), (V,))}
+    return table | {"head.b": source(("cls.predictions.bias",), (V,))}
 
 
 def _bert_layer(ours, theirs, config):
@@ -130,15 +149,15 @@ def t5_table(config: TransformerConfig) -> dict[str, Source]:
     All but the first two have the prefix `encoder.` or `decoder.` on both sides.
     """
     C, V = config.d_model, config.vocab_size
-    table = {"source_embedding.tokens.E": Source(("shared.weight",), (V, C))}
+    table = {"source_embedding.tokens.E": source(("shared.weight",), (V, C))}
     for stack in ("encoder", "decoder"):
         name = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        table |= {f"{stack}.positions.table": Source((name,), (32, config.num_heads))}
+        table |= {f"{stack}.positions.table": source((name,), (32, config.num_heads))}
         for i in range(config.num_layers):
             table |= _t5_layer(f"{stack}.layers.{i}", f"{stack}.block.{i}.layer", config, stack == "decoder")
         table |= _scale(f"{stack}.norm", f"{stack}.final_layer_norm", C)
     if not config.has_tied_output:
-        table |= {"output.E": Source(("lm_head.weight",), (V, C))}
+        table |= {"output.E": source(("lm_head.weight",), (V, C))}
     return table
 
 
@@ -169,17 +188,17 @@ def _t5_layer(ours, theirs, config, in_decoder):
 def _linear(ours, names, fan_in, fan_out, *, transposed=True, bias=True):
     """Our Linear, from one or more of theirs, each (fan_in, fan_out)."""
     shape = (fan_out, fan_in) if transposed else (fan_in, fan_out)
-    table = {f"{ours}.W": Source(tuple(f"{name}.weight" for name in names), shape, transposed)}
+    table = {f"{ours}.W": source(tuple(f"{name}.weight" for name in names), shape, transposed)}
     if bias:
-        table |= {f"{ours}.b": Source(tuple(f"{name}.bias" for name in names), (fan_out,))}
+        table |= {f"{ours}.b": source(tuple(f"{name}.bias" for name in names), (fan_out,))}
     return table
 
 
 def _norm(ours, theirs, C):
     """Our LayerNorm."""
-    return _scale(ours, theirs, C) | {f"{ours}.beta": Source((f"{theirs}.bias",), (C,))}
+    return _scale(ours, theirs, C) | {f"{ours}.beta": source((f"{theirs}.bias",), (C,))}
 
 
 def _scale(ours, theirs, C):
     """Our RMSNorm."""
-    return {f"{ours}.gamma": Source((f"{theirs}.weight",), (C,))}
+    return {f"{ours}.gamma": source((f"{theirs}.weight",), (C,))}

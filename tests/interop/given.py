@@ -30,7 +30,7 @@ def make_state(name, file=None):
         table = bert_table(config, 4, 5 if "classes" in name else None)
     else:
         table = gpt2_table(config) if name == "gpt2" else t5_table(config)
-    shapes = {theirs: source.shape for source in table.values() for theirs in source.names}
+    shapes = {tensor.name: tensor.shape for source in table.values() for tensor in source.tensors}
     return {theirs: rng.standard_normal(shape).astype(np.float32) for theirs, shape in shapes.items()}
 
 

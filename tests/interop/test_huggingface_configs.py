@@ -32,8 +32,8 @@ REFUSED = [
     (T5_FILE, "is_gated_act", True, "dense_act_fn must be one of gelu_new, .*, got 'relu'"),
     (T5_FILE, "per_layer_config", {"0": {"d_ff": 9}}, "only have per_layer_config = None"),
     (T5_FILE, "pad_token_id", 3, "only have pad_token_id = 0, but this one has 3"),
-    (GPT2_FILE, "model_type", "llama", "model_type must be one of gpt2, bert, t5, got 'llama'"),
-    (GPT2_FILE, "model_type", None, "model_type must be one of gpt2, bert, t5, got None"),
+    (GPT2_FILE, "model_type", "gpt_oss", "model_type must be one of gpt2, bert, t5, llama, .*, got 'gpt_oss'"),
+    (GPT2_FILE, "model_type", None, "model_type must be one of gpt2, bert, t5, llama, .*, got None"),
 ]
 
 
