@@ -50,6 +50,7 @@ FIGURES = {
             "bench_attention.png": "attention-cost",
             "bench_curves.png": "curves",
             "bench_decoding.png": "decoding",
+            "bench_speculative.png": "speculative",  # of the two runs that docs/benchmarks.md trains
             "bench_scaling.png": "step-growth --seconds 5",
             "scaling.png": "communication --seconds 20",
             "compare_attention.png": "attention-kinds",

@@ -18,7 +18,8 @@ them measure with is in `measuring/`. Only this room knows PyTorch.
 
 # in the order of the list; a dash stands for an underscore in the file's name
 EXPERIMENTS = (
-    *("speed", "step-growth", "recurrent", "decoding", "attention-cost", "processes", "communication", "device"),
+    *("speed", "step-growth", "recurrent", "decoding", "speculative"),
+    *("attention-cost", "processes", "communication", "device"),
     *("table1", "gradient-reach", "one-vector", "alignment", "recall", "translation", "heads", "table3", "table4"),
     "experts",
     *("scaling-law", "knock-out", "faithfulness", "adversary", "coreference", "induction", "grokking", "superposition"),

@@ -31,6 +31,7 @@ from minitransformer.experiments import (
     scaling_law,
     sharpness,
     since_2017,
+    speculative,
     speedrun,
     step_growth,
     superposition,
@@ -100,6 +101,7 @@ CONSTANTS = {
     },
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
     since_2017: {"WIDTH": 8, "QUICK_STEPS": 2, "TESTED": {64: 4, 256: 3}, "ROUNDS": 1},
+    speculative: {"GAMMAS": range(1, 3), "TEXTS": 2, "REPEATS": 1},
     speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon": (True, {"muon": 3.0})}},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
     superposition: {"SEEDS": 3, "STEPS": 4, "TESTED": 9},
@@ -185,6 +187,12 @@ def small_data(monkeypatch, tmp_path):
     tokenizer = BytePairTokenizer.train(" ".join(sources), 300)
     model = Transformer(TransformerConfig(tokenizer.vocab_size, 12, 3, 20, 2, dropout=0.0), seed=1)
     monkeypatch.setattr(heads, "open_run", lambda run: (model, tokenizer, sources))
+    letters, small_gpt = CharacterTokenizer.train("to be or not\n"), {"num_heads": 2, "d_ff": 6, "num_layers": 1}
+    gpts = {
+        name: GPT(gpt_config(letters.vocab_size, d_model=width, max_len=16, **small_gpt))
+        for name, width in (("large", 12), ("small", 4))
+    }
+    monkeypatch.setattr(speculative, "open_model", lambda run, task: (gpts[run[-5:]], letters))
     recipe = get_recipe("translation")
     sizes = {"d_model": 32, "vocab_size": 280, "batch_size": 100}
     monkeypatch.setattr(recipe, "defaults", type(recipe.defaults)(**sizes))

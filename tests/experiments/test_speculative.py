@@ -1,0 +1,45 @@
+"""The prediction of the experiment on speculative decoding, and what it says of rows whose answer is known."""
+
+import pytest
+
+from minitransformer.experiments import speculative
+from tests.cli.run import run
+
+
+def rows_of(speed, a=0.5, guess=0.1, cost=0.25):
+    """Two texts with the same speed for each gamma; a pass costs `cost` more for each further token."""
+    counts = {"accepted": 5, "judged": 10, "tokens": 30, "passes": 20}
+    texts = [{"gamma": 0, "a": a}, {"gamma": 0, "a": a}]
+    texts += [{"gamma": gamma, "speed": speed + x, **counts} for gamma in speculative.GAMMAS for x in (-0.001, 0.001)]
+    passes = [
+        {"n": n, "guess": guess, "pass": 1 + (n - 1) * cost, "product": 1 + n, "row by row": n}
+        for n in range(1, speculative.GAMMAS[-1] + 2)
+    ]
+    return {"texts": texts, "passes": passes}
+
+
+def test_the_speed_is_predicted_from_the_tokens_of_a_pass_and_their_cost():
+    for row in speculative.summaries(rows_of(1.7, a=0.8)):
+        gamma = row["gamma"]
+        tokens = (1 - 0.8 ** (gamma + 1)) / 0.2
+        assert row["formula"] == pytest.approx(tokens)
+        assert row["predicted"] == pytest.approx(tokens / (1 + 0.25 * gamma + 0.1 * gamma))
+        assert row["free"] == pytest.approx(tokens / (1 + 0.1 * gamma))
+        assert (row["accepted"], row["tokens"]) == (0.5, 1.5)
+
+
+@pytest.mark.parametrize(("speed", "verdict"), [(1.7, "reached"), (1.3, "not reached"), (1.5, "undecided")])
+def test_the_goal_is_judged_where_the_formula_is_best_by_the_interval_of_the_texts(speed, verdict):
+    accepted, best, *_ = speculative.findings(rows_of(speed, a=0.8))
+    assert accepted == "Where sum min(p, q) is 0.80, 0.50 of the guesses are accepted."
+    assert best.startswith("By the formula, gamma 3 is best, 1.44 times as fast")
+    assert best.endswith(f"measured is {speed:.2f} ± 0.01 (1.5: {verdict}).")
+
+
+def test_models_with_different_tokenizers_are_refused(small, monkeypatch, capsys, tmp_path):
+    kept = speculative.open_model
+    monkeypatch.setattr(speculative, "open_model", lambda run, task: (kept(run, task)[0], None))
+    outcome = run(capsys, "experiment", "speculative", "--runs", tmp_path)
+    message = "runs/shakespeare-large and runs/shakespeare-small must be language models with the same tokenizer"
+    assert outcome.status == 2
+    assert message in outcome.err
