@@ -4,7 +4,7 @@ Each row changes one thing of the paper's block, in a GPT that reads the source 
 character (scaling_law.py); "modern" changes nearly all. Row and base are paired by seed. The learning rate is chosen
 with a seed of its own and half of the steps; rows in UNTUNED take that of modern or of the base. Equal seconds are a
 second training, with its own schedule and as many steps as take the time of the base, where a step costs less or more.
-With `--layers 12` there are fewer rows, for equal steps alone; with 3, positions are tested beyond the training length.
+With `--layers 12` there are fewer rows; with 3, positions are tested beyond the length of training.
 """
 
 import argparse
@@ -109,7 +109,8 @@ def train(name: str, rate: float, steps: int, seed: int, layers: int) -> dict[st
             about["places"] = {name: losses_by_place(model)}
             for other, (near, first) in WINDOWED.items() if name == "RoPE" else ():
                 config = dataclasses.replace(model.config, attention="windowed", window=near, num_global=first)
-                (same := GPT(config, seed=None)).load_state_dict(model.state_dict())
+                same = GPT(config, seed=None)
+                same.load_state_dict(model.state_dict())
                 about["places"][other] = losses_by_place(same)
     return {**about, "seconds": time.process_time() - start}
 
@@ -152,7 +153,7 @@ def rows(options: argparse.Namespace) -> Rows:
     costs = collect(path, [(name,) for name in names], work_of_costs)
     equal_steps = collect(path, [(name, best[name], steps, seed) for seed in seeds for name in names], work)
     count = {row["row"]: round(steps / row["cost"]) for row in costs if abs(row["cost"] - 1) > ALIKE}
-    todo = [(n, best[n], count[n], seed) for seed in seeds for n in count if n not in ONCE and layers == 3]
+    todo = [(n, best[n], count[n], seed) for seed in seeds for n in count if n not in ONCE]
     found = {"tuning": tuning, "costs": costs, "steps": equal_steps, "seconds": collect(path, todo, work)}
     path.unlink()
     return {"about": [{"layers": layers, "text": scaling_law.load()[0].sha256[:16], "steps": steps}], **found}
@@ -165,9 +166,8 @@ def differences(runs: list[dict[str, Any]], bases: list[dict[str, Any]], base: s
     return {name: interval([run["loss"] - of_seed[run["seed"]] for run in group]) for name, group in found.items()}
 
 
-def verdict(difference: tuple[float, float]) -> str:
+def verdict(mean: float, half: float) -> str:
     """What the interval says."""
-    mean, half = difference
     return "undecided" if abs(mean) <= half else "better" if mean < 0 else "worse"
 
 
@@ -223,16 +223,16 @@ def told(found: dict[str, tuple[float, float]]) -> str:
     """Differences by verdict."""
     groups: dict[str, list[str]] = {}
     for name, difference in found.items():
-        groups.setdefault(verdict(difference), []).append(f"{name} ({shown(difference)})")
+        groups.setdefault(verdict(*difference), []).append(f"{name} ({shown(difference)})")
     return "; ".join(f"{word}: {', '.join(names)}" for word, names in sorted(groups.items()))
 
 
 def findings(rows: Rows) -> list[str]:
     """What is better and worse, what RoPE is worth of it, and what happens beyond the length of training."""
-    terms = {terms: told(differences(rows[terms], rows["steps"], BASE)) for terms in ("steps", "seconds")}
-    lines = [f"At equal {name}, against {BASE}, {found}." for name, found in terms.items() if found]
+    terms = {terms: differences(rows[terms], rows["steps"], BASE) for terms in ("steps", "seconds") if rows[terms]}
+    lines = [f"At equal {name}, against {BASE}, {told(found)}." for name, found in terms.items()]
     alone = differences(rows["steps"], rows["steps"], "modern")["RoPE"]
-    lines.append(f"RoPE alone, with all else as in {BASE}, is {verdict(alone)} against modern ({shown(alone)}).")
+    lines.append(f"RoPE alone, with all else as in {BASE}, is {verdict(*alone)} against modern ({shown(alone)}).")
     if last := {name: found[-1] for name, found in beyond(rows).items()}:
         lines.append(f"At places {LONG - LENGTH} to {LONG - 1}, against RoPE with a window, {told(last)}.")
     return lines
