@@ -102,7 +102,7 @@ CONSTANTS = {
     sharpness: {"STEPS": 2, "INTERVAL": 2, "BATCH": 3},
     since_2017: {"WIDTH": 8, "QUICK_STEPS": 2, "TESTED": {64: 4, 256: 3}, "ROUNDS": 1},
     speculative: {"GAMMAS": range(1, 3), "TEXTS": 2, "REPEATS": 1},
-    speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon": (True, {"muon": 3.0})}},
+    speedrun: {"MARKS": 2, "GLANCE": 2, "CHANGES": {"2017": (True, {}), "Muon, faster start": (True, {"muon": 3.0})}},
     step_growth: {"GROWTH": {"batch": ((1, 2), 1), "d_model": ((32, 64), 2)}},
     superposition: {"SEEDS": 3, "STEPS": 4, "TESTED": 9},
     table1: {"LENGTHS": (8, 16), "SECONDS_PER_LENGTH": 0.0, "DISTANCE": 8, "TOKENS": 16, "WIDTH": 16},
