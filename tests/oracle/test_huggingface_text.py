@@ -7,6 +7,7 @@ import pytest
 
 from minitransformer.evaluation import strided_windows, windowed_loss
 from minitransformer.interop import load_huggingface, load_huggingface_tokenizer, load_text_model
+from minitransformer.tokenizers.words import PATTERNS
 from tests.cli.run import run
 from tests.tokenizers.texts import TEXTS
 
@@ -49,6 +50,51 @@ def test_greedy_text_equals_theirs(folder, prompt):
     pieces = list(load_text_model(folder).continue_text(prompt, 40))
     assert "".join(piece.text for piece in pieces) == theirs.decode(new, skip_special_tokens=True)
     assert sum(piece.log_prob is not None for piece in pieces) == len(new)
+
+
+def later_tokenizer(pattern, begin):
+    """A byte-level tokenizer with the pattern of a later model, and its token before a text if it has one."""
+    trained = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=bool(begin)))
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(PATTERNS[pattern]), "isolated")
+    as_bytes = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    trained.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([split, as_bytes])
+    trained.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    special = ["<|endoftext|>", *([begin] if begin else [])]
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=500, special_tokens=special, initial_alphabet=alphabet)
+    trained.train_from_iterator(TEXTS.values(), trainer)
+    if begin:
+        processor = tokenizers.processors.TemplateProcessing(f"{begin} $A", special_tokens=[(begin, 1)])
+        trained.post_processor = tokenizers.processors.Sequence([tokenizers.processors.ByteLevel(), processor])
+    else:
+        trained.normalizer = tokenizers.normalizers.NFC()
+    return trained
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "begin"), [("Qwen3", "qwen", ""), ("Llama", "llama3", "<|begin_of_text|>")]
+)
+def test_greedy_text_of_a_later_decoder_equals_theirs(name, pattern, begin, tmp_path):
+    tokenizer = later_tokenizer(pattern, begin)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"head_dim": 10, "intermediate_size": 36, "max_position_embeddings": 64, "eos_token_id": 0}
+    torch.manual_seed(4)
+    config = getattr(transformers, f"{name}Config")(vocab_size=tokenizer.get_vocab_size(), **sizes)
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(6 if parameter.ndim == 2 else 1)
+    with quiet():
+        model.save_pretrained(tmp_path)
+    ours = load_text_model(tmp_path)
+    for prompt in ("The mill", "Gro\u0308\u00dfe 12345", "<|endoftext|>I'LL \n\n x"):
+        ids = torch.tensor([tokenizer.encode(prompt).ids])
+        assert ours.tokenizer.encode(prompt).tolist() == ids[0].tolist()
+        new = model.generate(ids, do_sample=False, max_new_tokens=30, pad_token_id=0)[0, ids.shape[1] :].tolist()
+        pieces = list(ours.continue_text(prompt, 30))
+        assert "".join(piece.text for piece in pieces) == tokenizer.decode(new)
+        assert sum(piece.log_prob is not None for piece in pieces) == len(new)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])

@@ -88,6 +88,12 @@ def test_words_are_those_of_the_pattern():
     assert tokenizer.encode("123").tolist() == [BYTES.index(digit) for digit in "123"]
 
 
+def test_a_reading_is_saved_unless_it_is_gpt2s():
+    assert "reading" not in ByteLevelTokenizer(BYTES).to_dict()
+    reading = Reading("llama3", nfc=True, whole=True, first="a")
+    assert ByteLevelTokenizer.from_dict(ByteLevelTokenizer(BYTES, reading=reading).to_dict()).reading == reading
+
+
 def test_special_tokens_in_a_text_are_one_id_and_have_no_text():
     tokenizer = shuffled()
     end = tokenizer.tokens.index(END)
