@@ -19,7 +19,7 @@ from minitransformer.inspection import (
     training_flops,
     training_memory,
 )
-from minitransformer.interop import is_huggingface_folder, load_huggingface
+from minitransformer.interop import is_huggingface_folder, outline_huggingface
 from minitransformer.models import (
     BERT,
     GPT,
@@ -46,7 +46,7 @@ operations of a training step.
   minitransformer summary tiny                 what `train reverse` trains
   minitransformer summary base                 the paper's base model
   minitransformer summary gpt                  GPT-2 small; `bert` is BERT base
-  minitransformer summary runs/reverse         a trained model, or a GPT-2, BERT or T5 that Hugging Face has saved
+  minitransformer summary runs/reverse         a trained model, or one that Hugging Face has saved
   minitransformer summary base --activations   the arrays kept for backward
   minitransformer summary base --activations --attention tiled
   minitransformer summary base --flops         the operations of a training step
@@ -128,7 +128,7 @@ def open_model(arguments: argparse.Namespace, given: Iterable[str]) -> tuple[Any
         known = ", ".join((*config_names(), *KINDS))
         raise ValueError(f"there is no model {name!r}: give the folder of a run, a model file, or one of {known}")
     facts: dict[str, Any] = {}
-    model: Any = KINDS[name]() if name in KINDS else load_huggingface(name) if is_huggingface_folder(name) else None
+    model: Any = KINDS[name]() if name in KINDS else outline_huggingface(name) if is_huggingface_folder(name) else None
     if model is None:
         model, facts = load_model(name, "reverse")
     saved: dict[str, Any] = {key: facts[key] for key in ("task", "seed", "steps") if key in facts}

@@ -58,7 +58,7 @@ class TransformerConfig(ModelConfig):
         attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
         window: of windowed and strided attention: a token sees the keys at a distance below it.
         stride: of strided attention: a token also sees every stride-th key.
-        full_layers: of windowed attention: the layers, counted from 0, that see everything all the same (Gemma 3).
+        full_layers: of windowed attention: the layers, counted from 0, that see everything all the same (Gemma 3); None: no layer.
         num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
         d_k: features of each head's queries and keys (table 3, row B); None: d_model / h.
@@ -103,7 +103,7 @@ class TransformerConfig(ModelConfig):
     attention: str = "full"
     window: int | None = None
     stride: int | None = None
-    full_layers: tuple[int, ...] = ()
+    full_layers: tuple[int, ...] | None = None
     num_global: int = 0
     num_kv_heads: int | None = None
     d_k: int | None = None
@@ -173,8 +173,8 @@ class TransformerConfig(ModelConfig):
                 check_integer(name, getattr(self, name), least=1)
         if check_integer("num_global", self.num_global, least=0) and "num_global" not in used:
             raise ValueError(f"attention={kind!r} has no num_global, got {self.num_global}")
-        object.__setattr__(self, "full_layers", tuple(self.full_layers))  # a list, in files
-        for layer in self.full_layers:
+        object.__setattr__(self, "full_layers", tuple(self.full_layers or ()) or None)  # in files it is a list
+        for layer in self.full_layers or ():
             if check_integer("full_layers", layer, least=0) >= self.num_layers or kind != "windowed":
                 raise ValueError(f"attention={kind!r} has no full_layers in {self.num_layers}, got {self.full_layers}")
         if self.full_layers and self.share_layers:
@@ -206,8 +206,14 @@ class TransformerConfig(ModelConfig):
 
     def of_layer(self, layer: int) -> "TransformerConfig":
         """The configuration of one layer, counted from 0: this one, unless its layers differ."""
-        if layer in self.full_layers:
-            full = {"attention": "tiled", "window": None, "num_global": 0, "full_layers": (), "window_rope_base": None}
+        if layer in (self.full_layers or ()):
+            full = {
+                "attention": "tiled",
+                "window": None,
+                "num_global": 0,
+                "full_layers": None,
+                "window_rope_base": None,
+            }
             return dataclasses.replace(self, **full)  # type: ignore[arg-type]
         if self.window_rope_base is None:
             return self

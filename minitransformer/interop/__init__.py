@@ -1,6 +1,11 @@
 """Weights from and to PyTorch and Hugging Face."""
 
-from minitransformer.interop.huggingface import from_huggingface, load_huggingface, model_from_huggingface
+from minitransformer.interop.huggingface import (
+    from_huggingface,
+    load_huggingface,
+    model_from_huggingface,
+    outline_huggingface,
+)
 from minitransformer.interop.huggingface_adapters import load_adapters, save_adapters
 from minitransformer.interop.huggingface_configs import config_from_huggingface
 from minitransformer.interop.huggingface_text import Piece, TextModel, is_huggingface_folder, load_text_model
@@ -20,6 +25,7 @@ __all__ = [
     "load_huggingface_tokenizer",
     "load_text_model",
     "model_from_huggingface",
+    "outline_huggingface",
     "recurrent_from_pytorch",
     "recurrent_to_pytorch",
     "save_adapters",

@@ -70,6 +70,19 @@ def model_from_huggingface(
     state: Mapping[str, Any], theirs: Mapping[str, Any], *, dtype: DTypeLike = np.float32, **changes: Any
 ) -> GPT | BERT | Transformer:
     """As `load_huggingface`, from their `state_dict` and their configuration as a dictionary."""
+    model, given, table = _empty_model(state, theirs, dtype, changes)
+    for name, parameter in model.named_parameters():  # one after another, so that no second model is in memory
+        parameter.data[...] = to_device(_gather(given, table[name], parameter.data.dtype))
+    return model
+
+
+def outline_huggingface(folder: str | os.PathLike[str]) -> GPT | BERT | Transformer:
+    """The model that `load_huggingface` would load, with zeros for weights: they take no memory, and none is read."""
+    return _empty_model(stored_tensors(folder), read_json(Path(folder) / "config.json"), np.float32, {})[0]
+
+
+def _empty_model(state, theirs, dtype, changes):
+    """The model without its weights, their tensors, and the table that says which belongs where."""
     dtype = check_dtype(dtype)
     config = config_from_huggingface(theirs, **changes)
     if config.share_layers:
@@ -80,10 +93,7 @@ def model_from_huggingface(
         classes = table.get("head.classes.b")
         options["num_segments"] = table["embedding.segments.E"].tensors[0].shape[0]
         options["num_classes"] = None if classes is None else classes.tensors[0].shape[0]
-    model = MODELS[theirs["model_type"]](config, **options, seed=None, dtype=dtype)
-    for name, parameter in model.named_parameters():  # one after another, so that no second model is in memory
-        parameter.data[...] = to_device(_gather(given, table[name], dtype))
-    return model
+    return MODELS[theirs["model_type"]](config, **options, seed=None, dtype=dtype), given, table
 
 
 def from_huggingface(state: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -61,9 +61,9 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
     above = config("qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=3)
     assert above.full_layers == (0, 1, 2)
     assert config("qwen2", use_sliding_window=False, sliding_window=5).attention == "full"
-    assert config("mistral").full_layers == ()
+    assert config("mistral").full_layers is None
     assert config("mistral", sliding_window=None).attention == "full"
-    assert config("gemma3_text").full_layers == ()
+    assert config("gemma3_text").full_layers is None
     assert config("gemma3_text", num_hidden_layers=13).full_layers == (5, 11)
     assert config("gemma3_text", sliding_window_pattern=2).full_layers == (1, 3)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from minitransformer.interop import from_huggingface, load_huggingface
+from minitransformer.interop import from_huggingface, load_huggingface, outline_huggingface
+from minitransformer.interop.huggingface_files import StoredTensor
 from tests.helpers import same
 from tests.interop.given import FILES, GPT2_FILE, INDEX, make_state, save, save_shards, write_index
 
@@ -154,6 +155,13 @@ def test_loading_never_holds_a_second_model(count, tmp_path):
         tracemalloc.stop()
     assert sum(parameter.data.nbytes for parameter in model.parameters()) == size
     assert peak < 1.5 * size
+
+
+def test_an_outline_has_the_shapes_of_the_model_and_reads_no_weight(tmp_path, monkeypatch):
+    save(tmp_path, make_state("gpt2", GPT2_FILE), GPT2_FILE)
+    shapes = [parameter.data.shape for parameter in load_huggingface(tmp_path).parameters()]
+    monkeypatch.delattr(StoredTensor, "__array__")
+    assert [parameter.data.shape for parameter in outline_huggingface(tmp_path).parameters()] == shapes
 
 
 def write_file(path, dtype, tensors):
