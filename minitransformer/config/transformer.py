@@ -58,7 +58,7 @@ class TransformerConfig(ModelConfig):
         attention: "full" as in the paper, "tiled", "windowed", "strided" or "linear"; see layers/attention_kinds.py.
         window: of windowed and strided attention: a token sees the keys at a distance below it.
         stride: of strided attention: a token also sees every stride-th key.
-        full_layers: of windowed attention: the layers, counted from 0, that see everything all the same (Gemma 3); None: no layer.
+        full_layers: of windowed attention: layers, counted from 0, that see everything all the same (Gemma 3).
         num_global: of windowed and strided attention: the first tokens, which see all and are seen by all.
         num_kv_heads: heads of keys and values, each for a group of the num_heads heads; None: one for each head.
         d_k: features of each head's queries and keys (table 3, row B); None: d_model / h.
