@@ -173,6 +173,8 @@ class TransformerConfig(ModelConfig):
                 check_integer(name, getattr(self, name), least=1)
         if check_integer("num_global", self.num_global, least=0) and "num_global" not in used:
             raise ValueError(f"attention={kind!r} has no num_global, got {self.num_global}")
+        if not isinstance(self.full_layers, tuple | list | None):
+            raise TypeError(f"full_layers must be a list of layers or None, got {self.full_layers!r}")
         object.__setattr__(self, "full_layers", tuple(self.full_layers or ()) or None)  # in files it is a list
         for layer in self.full_layers or ():
             if check_integer("full_layers", layer, least=0) >= self.num_layers or kind != "windowed":

@@ -120,7 +120,9 @@ def plant_ids_unchecked(patch):
 def plant_any_configuration(patch):
     """Text is taken for a number or a switch."""
     patch.setattr("minitransformer.config.base.check_integer", lambda name, value, least: value)
+    patch.setattr("minitransformer.config.base.check_switch", lambda name, value: value)
     patch.setattr("minitransformer.config.transformer.check_heads", lambda d_model, num_heads: None)
+    patch.setattr("minitransformer.config.transformer.check_choice", lambda name, value, choices: value)
 
 
 def plant_long_refusals(patch):
