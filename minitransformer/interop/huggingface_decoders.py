@@ -22,23 +22,10 @@ from minitransformer.interop.huggingface_tables import Source, Tensor, source
 from minitransformer.models.gpt import gpt_config
 
 CAPS = ("final_logit_softcapping", "attn_logit_softcapping")
-LLAMA_USUAL: dict[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "mlp_bias": False,
-    "tie_word_embeddings": False,
-    "sliding_window": None,
-}
+LLAMA_USUAL: dict[str, Any] = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008}
+LLAMA_USUAL |= {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None}
+LLAMA_USUAL |= {"hidden_act": "silu", "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "sliding_window": None}
+LLAMA_USUAL |= {"attention_bias": False, "attention_dropout": 0.0, "mlp_bias": False, "tie_word_embeddings": False}
 MISTRAL_USUAL = {**LLAMA_USUAL, "intermediate_size": 14336, "num_key_value_heads": 8, "sliding_window": 4096}
 MISTRAL_USUAL |= {"max_position_embeddings": 131072}
 MIXTRAL_USUAL = {**MISTRAL_USUAL, "sliding_window": None, "rms_norm_eps": 1e-5, "router_jitter_noise": 0.0}
@@ -63,7 +50,7 @@ USUAL = {
     "mixtral": MIXTRAL_USUAL,
     "qwen3_moe": QWEN3_MOE_USUAL,
 }
-ALIASES = {"qwen3_moe": {"num_experts": "num_local_experts"}}
+ALIASES = {kind: {"num_experts": "num_local_experts"} for kind in ("mixtral", "qwen3_moe")}
 NEEDED: dict[str, dict[str, Any]] = {kind: {"attention_bias": False, "mlp_bias": False} for kind in USUAL}
 NEEDED["qwen3_moe"] |= {"decoder_sparse_step": 1, "mlp_only_layers": []}
 NEEDED["mixtral"] |= {"router_jitter_noise": 0.0}
@@ -117,7 +104,7 @@ def decoder_config(kind: str, given: Mapping[str, Any], changes: Mapping[str, An
 def _kinds_of_layers(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Which layers have a window, and the angles of RoPE in both kinds."""
     N, window = given["num_hidden_layers"], given["sliding_window"]
-    if not given.get("use_sliding_window", True):
+    if kind == "llama" or not given.get("use_sliding_window", True):
         window = None
     types = given.get("layer_types")
     if types is None:  # as older files leave them out
@@ -204,8 +191,11 @@ def decoder_table(config: TransformerConfig, kind: str) -> dict[str, Source]:
 
     table = {"embedding.tokens.E": source(["embed_tokens.weight"], (V, C)), "blocks.norm.gamma": gain("norm")}
     for i in range(config.num_layers):
-        theirs, attention, network = (f"{part}layers.{i}" for part in ("", "blocks.", "blocks."))
-        attention, network = f"{attention}.self_attention", f"{network}.feed_forward"
+        theirs, attention, network = (
+            f"layers.{i}",
+            f"blocks.layers.{i}.self_attention",
+            f"blocks.layers.{i}.feed_forward",
+        )
         after_attention = f"{attention}.norm_after" if is_gemma else f"{network}.norm"
         table[f"{attention}.norm.gamma"] = gain(f"{theirs}.input_layernorm")
         table[f"{after_attention}.gamma"] = gain(f"{theirs}.post_attention_layernorm")

@@ -63,6 +63,7 @@ def test_kinds_of_layers_follow_the_list_or_the_older_fields():
     assert config("qwen2", use_sliding_window=False, sliding_window=5).attention == "full"
     assert config("mistral").full_layers is None
     assert config("mistral", sliding_window=None).attention == "full"
+    assert config("llama", sliding_window=5).attention == "full"
     assert config("gemma3_text").full_layers is None
     assert config("gemma3_text", num_hidden_layers=13).full_layers == (5, 11)
     assert config("gemma3_text", sliding_window_pattern=2).full_layers == (1, 3)

@@ -5,6 +5,7 @@ float64 while it runs, so that the comparison is as sharp as the others. Skipped
 """
 
 import contextlib
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from minitransformer.decoding import greedy_decode
 from minitransformer.interop import from_huggingface, load_huggingface
 from minitransformer.interop.huggingface_configs import config_from_huggingface
-from minitransformer.interop.huggingface_decoders import USUAL
+from minitransformer.interop.huggingface_decoders import ALIASES, USUAL
 from minitransformer.interop.huggingface_files import read_json, stored_tensors
 from tests.helpers import relative_error
 from tests.oracle.huggingface_cases import draw_state
@@ -129,6 +130,52 @@ def test_decoding_a_decoder_token_by_token_gives_what_reading_it_again_does(name
     for token in tokens[0]:
         assert ours(ids)[0, -1].argmax() == token
         ids = np.append(ids, [[token]], axis=1)
+
+
+NOTHING = {  # fields without a meaning for logits, and another value of each
+    "_name_or_path": "somewhere",
+    "_sliding_window_pattern": 2,  # older files call it sliding_window_pattern; layer_types stand above it
+    "architectures": ["Something"],
+    "bos_token_id": 3,
+    "chunk_size_feed_forward": 2,
+    "dtype": "bfloat16",
+    "eos_token_id": 3,
+    "id2label": {"0": "a", "1": "b", "2": "c"},
+    "initializer_range": 0.5,
+    "is_encoder_decoder": True,
+    "label2id": {"a": 0, "b": 1, "c": 2},
+    "output_attentions": True,
+    "output_hidden_states": True,
+    "output_router_logits": True,
+    "pad_token_id": 3,
+    "pretraining_tp": 2,
+    "problem_type": "regression",
+    "return_dict": False,
+    "router_aux_loss_coef": 0.5,
+    "transformers_version": "1.0",
+    "use_cache": False,
+}
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "qwen2", "qwen3", "gemma 3", "mixtral", "qwen3-moe"])
+def test_no_field_of_a_decoder_is_unknown_and_those_left_out_mean_nothing(name, tmp_path):
+    kind, settings = CASES[name]
+    cls, theirs, ids = getattr(transformers, f"{kind}Config"), build(name), torch.tensor([[5, 3, 8, 2, 7]])
+    names = {field.name for field in dataclasses.fields(cls)} | cls().to_dict().keys() | cls.attribute_map.keys()
+    known = USUAL[cls.model_type].keys() | ALIASES.get(cls.model_type, {}).keys()
+    left_out = names - known - {"model_type", "rope_parameters", "layer_types"}
+    assert left_out <= NOTHING.keys()
+    changed = {**settings, **{field: NOTHING[field] for field in left_out - {"transformers_version", "return_dict"}}}
+    with in_float64(), quiet():
+        other = (
+            getattr(transformers, f"{kind.removesuffix('Text')}ForCausalLM")(cls(**changed, **PLAIN)).double().eval()
+        )
+        other.load_state_dict(theirs.state_dict())
+        assert torch.equal(other(ids).logits, theirs(ids).logits)
+    files = [
+        {"model_type": cls.model_type, **fields} for fields in (settings, {**changed, "transformers_version": "1.0"})
+    ]
+    assert config_from_huggingface(files[0]) == config_from_huggingface(files[1])
 
 
 @pytest.mark.parametrize("kind", USUAL)
