@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,7 @@ def try_case(case, folder):
     out, status, error = "", None, None
     with contextlib.ExitStack() as undo, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(sys, "dont_write_bytecode", True)  # Python may keep what it compiles beside a file of layers
         patch.setattr("minitransformer.recipes.toy.TESTED", 5)
         if case.patch:
             case.patch(patch)
