@@ -32,7 +32,7 @@ class NormalizedProjection(Layer):
     """
 
     def __init__(
-        self, projection: Linear, widths: Sequence[int], d_k: int, *, eps: float = 1e-5, dtype: DTypeLike = np.float32
+        self, projection: Linear, widths: Sequence[int], d_k: int, *, eps: float, dtype: DTypeLike = np.float32
     ) -> None:
         self.projection, self.widths, self.d_k = projection, tuple(widths), d_k
         self.q_norm, self.k_norm = (RMSNorm(d_k, eps=eps, dtype=dtype) for _ in range(2))
@@ -55,9 +55,9 @@ class NormalizedProjection(Layer):
         return self.projection.backward(self._joined(dq, dk, dv), cache.projection)
 
     def _by_head(self, x):
-        """x (B, T, H d_k) -> (B, T, H, d_k)."""
-        return x.reshape(*x.shape[:-1], -1, self.d_k)
+        """x (B, T, H d_k) -> (B T H, d_k)."""
+        return x.reshape(-1, self.d_k)
 
     def _joined(self, q, k, v):
-        """q (B, T, H, d_k), k (B, T, G, d_k), v (B, T, G d_v) -> (B, T, the sum of the widths)."""
+        """q (B T H, d_k), k (B T G, d_k), v (B, T, G d_v) -> (B, T, the sum of the widths)."""
         return xp.concatenate([x.reshape(*v.shape[:-1], -1) for x in (q, k, v)], axis=-1)
