@@ -108,12 +108,12 @@ def enumerated(cut, module=speculative, eos=None, length=LENGTH):
 
 
 def exact(seed, said, temperature=1.0, top_k=V, top_p=None):
-    """The definition, in fractions: sharpen, keep the likeliest, normalize."""
+    """The definition, in fractions: apply the temperature, keep the most likely tokens, normalize."""
     w = [Fraction(x) ** round(1 / temperature) for x in weights(seed, said)]
-    likeliest, kept = sorted(range(V), key=lambda i: (-w[i], i))[:top_k], []
-    for i in likeliest:
+    ranked, kept = sorted(range(V), key=lambda i: (-w[i], i))[:top_k], []
+    for i in ranked:
         kept.append(i)
-        if top_p and sum(w[j] for j in kept) >= Fraction(top_p) * sum(w[j] for j in likeliest):
+        if top_p and sum(w[j] for j in kept) >= Fraction(top_p) * sum(w[j] for j in ranked):
             break
     return [w[i] / sum(w[j] for j in kept) if i in kept else Fraction(0) for i in range(V)]
 
@@ -272,3 +272,10 @@ def test_what_a_draft_cannot_do_is_refused():
         next(used.generate_tokens(TableState(0), np.array([[0], [1]]), 3))
     with pytest.raises(ValueError, match="max_new_tokens must be at least 1, got 0"):
         next(used.generate_tokens(TableState(0), PROMPT, 0))
+
+
+def test_a_model_that_cannot_be_cut_back_is_refused_before_it_reads():
+    state, draft = (SlidingState(build_gpt("rope", **KINDS[kind]), 1, 8) for kind in ("windowed", "full"))
+    with pytest.raises(ValueError, match="cannot be cut back"):
+        next(Speculation(draft).generate_tokens(state, np.array([[1, 2]]), 3, eos=None))
+    assert state.remaining == draft.remaining == 8
