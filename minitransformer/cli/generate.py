@@ -45,17 +45,8 @@ Without --prompt, it asks for prompts until you press Ctrl-D, or reads one promp
   minitransformer generate runs/reverse
   minitransformer generate runs/reverse < words.txt
 """
-LANGUAGE_OPTIONS = (
-    "length",
-    "temperature",
-    "top_k",
-    "top_p",
-    "no_repeat",
-    "greedy",
-    "attention",
-    "draft",
-    "draft_tokens",
-)
+OF_DRAFT = ("draft", "draft_tokens")
+LANGUAGE_OPTIONS = ("length", "temperature", "top_k", "top_p", "no_repeat", "greedy", "attention", *OF_DRAFT)
 LENGTH, GUESSES, DRAWN = 400, 5, {"temperature": TEMPERATURE, "top_p": TOP_P}  # defaults
 BEFORE, AFTER = 8, 3  # tokens shown around one that a head looks at
 MASK = "[MASK]"

@@ -209,23 +209,17 @@ class TransformerConfig(ModelConfig):
     def of_layer(self, layer: int) -> "TransformerConfig":
         """The configuration of one layer, counted from 0: this one, unless its layers differ."""
         if layer in (self.full_layers or ()):
-            full = {
-                "attention": "tiled",
-                "window": None,
-                "num_global": 0,
-                "full_layers": None,
-                "window_rope_base": None,
-            }
-            return dataclasses.replace(self, **full)  # type: ignore[arg-type]
+            none = dict.fromkeys(("window", "full_layers", "window_rope_base"))
+            return dataclasses.replace(self, attention="tiled", num_global=0, **none)  # type: ignore[arg-type]
         if self.window_rope_base is None:
             return self
         rope = {"rope_base": self.window_rope_base, "rope_factor": 1.0, "rope_original_len": None}
         return dataclasses.replace(self, **rope)  # type: ignore[arg-type]
 
     @property
-    def rotary(self) -> dict[str, Any]:
+    def rotary(self) -> tuple[float, float, int | None]:
         """The base, factor and original_len of RoPE."""
-        return {"base": self.rope_base, "factor": self.rope_factor, "original_len": self.rope_original_len}
+        return self.rope_base, self.rope_factor, self.rope_original_len
 
     @property
     def head_widths(self) -> tuple[int, int]:

@@ -28,9 +28,7 @@ from minitransformer.layers import EncoderLayer, LayerNorm, Linear, RMSNorm
 from minitransformer.layers.feed_forward import ACTIVATIONS, FeedForward
 from minitransformer.layers.kv_cache import KVCache
 
-FEW = (
-    8  # rows that BLAS multiplies faster one by one: its product of matrices copies W first, its product with a row not
-)
+FEW = 8  # rows that are multiplied faster one by one: for a product of two matrices, BLAS copies W first
 
 
 class Affine(NamedTuple):

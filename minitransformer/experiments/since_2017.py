@@ -21,7 +21,7 @@ from minitransformer.data.text import TextBatch
 from minitransformer.decoding import log_softmax
 from minitransformer.evaluation.loss import mean_loss
 from minitransformer.experiments import scaling_law
-from minitransformer.experiments.measuring.paired import collect, grouped, interval
+from minitransformer.experiments.measuring.paired import collect, grouped, interval, judged
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table, pivot
 from minitransformer.models import GPT, TransformerConfig
@@ -166,11 +166,6 @@ def differences(runs: list[dict[str, Any]], bases: list[dict[str, Any]], base: s
     return {name: interval([run["loss"] - of_seed[run["seed"]] for run in group]) for name, group in found.items()}
 
 
-def verdict(mean: float, half: float) -> str:
-    """What the interval says."""
-    return "undecided" if abs(mean) <= half else "better" if mean < 0 else "worse"
-
-
 def shown(difference: tuple[float, float] | None) -> str:
     """Such as "-0.201 ± 0.012"."""
     return f"{difference[0]:+.3f} ± {difference[1]:.3f}" if difference else ""
@@ -223,7 +218,7 @@ def told(found: dict[str, tuple[float, float]]) -> str:
     """Differences by verdict."""
     groups: dict[str, list[str]] = {}
     for name, difference in found.items():
-        groups.setdefault(verdict(*difference), []).append(f"{name} ({shown(difference)})")
+        groups.setdefault(judged(*difference), []).append(f"{name} ({shown(difference)})")
     return "; ".join(f"{word}: {', '.join(names)}" for word, names in sorted(groups.items()))
 
 
@@ -232,7 +227,7 @@ def findings(rows: Rows) -> list[str]:
     terms = {terms: differences(rows[terms], rows["steps"], BASE) for terms in ("steps", "seconds") if rows[terms]}
     lines = [f"At equal {name}, against {BASE}, {told(found)}." for name, found in terms.items()]
     alone = differences(rows["steps"], rows["steps"], "modern")["RoPE"]
-    lines.append(f"RoPE alone, with all else as in {BASE}, is {verdict(*alone)} against modern ({shown(alone)}).")
+    lines.append(f"RoPE alone, with all else as in {BASE}, is {judged(*alone)} against modern ({shown(alone)}).")
     if last := {name: found[-1] for name, found in beyond(rows).items()}:
         lines.append(f"At places {LONG - LENGTH} to {LONG - 1}, against RoPE with a window, {told(last)}.")
     return lines

@@ -18,7 +18,7 @@ import numpy as np
 
 from minitransformer.data import TextBatch, TextTask, load_shakespeare
 from minitransformer.evaluation import mean_loss
-from minitransformer.experiments.measuring.paired import collect, grouped, interval, plus_minus
+from minitransformer.experiments.measuring.paired import collect, grouped, interval, judged, plus_minus
 from minitransformer.experiments.running import Rows
 from minitransformer.experiments.tables import Table
 from minitransformer.models import GPT, gpt_config
@@ -169,8 +169,7 @@ def change(rows: Rows, name: str) -> str:
     changes = [after - before for after, before in pairs if before is not None]
     if not changes:
         return ""
-    mean, half = interval(changes)
-    return f"{plus_minus(changes, '.3f')}: {'undecided' if abs(mean) <= half else 'better' if mean < 0 else 'worse'}"
+    return f"{plus_minus(changes, '.3f')}: {judged(*interval(changes))}"
 
 
 def means(rows: Rows) -> dict[str, dict[str, float]]:

@@ -63,10 +63,10 @@ class RotaryPositions(AttentionPositions):
         self,
         head_width: int,
         max_len: int,
-        *,
         base: float = 10000.0,
         factor: float = 1.0,
         original_len: int | None = None,
+        *,
         dtype: DTypeLike = np.float32,
     ) -> None:
         cos, sin = rotary_tables(max_len, head_width, base, dtype, factor, original_len)

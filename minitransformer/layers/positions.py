@@ -3,9 +3,6 @@
 The kinds that act inside attention are in attention_positions.py.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -114,7 +111,7 @@ def make_attention_positions(
     bidirectional: bool = True,
     rng: np.random.Generator | None = None,
     dtype: DTypeLike = np.float32,
-    rotary: Mapping[str, Any] | None = None,
+    rotary: tuple[float, float, int | None] = (10000.0, 1.0, None),
 ) -> AttentionPositions | None:
     """The positions that act inside attention, or None if `kind` does nothing there (sinusoids, for example).
 
@@ -124,7 +121,7 @@ def make_attention_positions(
     """
     check_choice("positions", kind, POSITIONS)
     if kind == "rope":
-        return RotaryPositions(head_width, max_len, dtype=dtype, **(rotary or {}))
+        return RotaryPositions(head_width, max_len, *rotary, dtype=dtype)
     if kind == "alibi":
         return AlibiPositions(num_heads, dtype=dtype)
     if kind == "relative":

@@ -59,12 +59,11 @@ class LayerStack(Layer):
         configs = [config.of_layer(i) for i in range(different)]
         options: dict[str, Any] = {"bidirectional": bidirectional, "rng": rng, "dtype": dtype}
         heads = (config.positions, config.num_heads, config.head_widths[0], config.max_len)
-        shared = {tuple(each.rotary.values()): each.rotary for each in configs}  # layers turned alike share one table
-        positions = {key: make_attention_positions(*heads, **options, rotary=rotary) for key, rotary in shared.items()}
-        self.positions = positions[tuple(configs[0].rotary.values())]
-        self.layers = [
-            layer_class(each, positions=positions[tuple(each.rotary.values())], **options) for each in configs
-        ] * (config.num_layers // different)
+        kinds = dict.fromkeys(each.rotary for each in configs)  # layers turned alike share one table
+        positions = {rotary: make_attention_positions(*heads, rotary=rotary, **options) for rotary in kinds}
+        self.positions = positions[configs[0].rotary]
+        self.layers = [layer_class(each, positions=positions[each.rotary], **options) for each in configs]
+        self.layers *= config.num_layers // different
         self.norm: Layer | None = None
         if config.has_final_norm:
             self.norm = make_norm(config.normalization, config.d_model, config.norm_eps, dtype)

@@ -34,13 +34,8 @@ from minitransformer.vocabulary import EOS, PAD
 
 Model = Transformer | GPT | Seq2Seq
 MODELS: dict[str, type[Model]] = {"transformer": Transformer, "gpt": GPT, **dict.fromkeys(RECURRENT, Seq2Seq)}
-OF_TRANSFORMERS = (
-    "positions",
-    "norm",
-    "mine",
-    "optimizer",
-    *LAYER_OPTIONS,
-)  # options that a recurrent model cannot have
+# options that a recurrent model cannot have
+OF_TRANSFORMERS = ("positions", "norm", "mine", "optimizer", *LAYER_OPTIONS)
 ATTENTION_TITLES: dict[type[Model], str] = {
     Transformer: "Cross-attention of the last decoder layer",
     GPT: "Self-attention of the last layer",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer.experiments import since_2017
+from minitransformer.experiments.measuring.paired import judged
 from minitransformer.experiments.since_2017 import BASE, BLOCK, CHANGES, LENGTH, LONG, MODERN, WINDOWED
 from minitransformer.models import GPT
 
@@ -60,7 +61,7 @@ def test_differences_are_paired_by_seed_and_need_an_interval_without_zero():
     runs = [run(name, seed, loss) for name, each in losses.items() for seed, loss in enumerate(each)]
     found = since_2017.differences(runs, runs, BASE)
     assert found["RoPE"] == pytest.approx((-0.59 / 3, 4.303 * np.std([0.2, 0.2, 0.19], ddof=1) / 3**0.5))
-    assert [since_2017.verdict(*found[name]) for name in ("RoPE", "pre-norm", "modern")] == [
+    assert [judged(*found[name]) for name in ("RoPE", "pre-norm", "modern")] == [
         "better",
         "undecided",
         "worse",

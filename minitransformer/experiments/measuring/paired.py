@@ -36,6 +36,11 @@ def plus_minus(values: Sequence[float], form: str = ".2f") -> str:
     return f"{mean:{form}} ± {half:{form}}" if half < float("inf") else f"{mean:{form}} in one seed"
 
 
+def judged(mean: float, half: float, below: str = "better", above: str = "worse") -> str:
+    """What the interval mean ± half says: "undecided" if it includes 0, and else which side of 0 it is on."""
+    return "undecided" if abs(mean) <= half else below if mean < 0 else above
+
+
 def grouped(rows: Sequence[dict[str, Any]], *names: str) -> dict[tuple, list[dict[str, Any]]]:
     """{the values of these names: the rows that have them, such as those of all seeds}, in their order."""
     found: dict[tuple, list[dict[str, Any]]] = {}
@@ -48,7 +53,7 @@ def compared(what: str, after: Sequence[float], before: Sequence[float], form: s
     """A sentence on values that are paired by seed, and whether the interval of their difference excludes 0."""
     gains = [a - b for a, b in zip(after, before, strict=True)]
     mean, half = interval(gains)
-    verdict = "undecided" if abs(mean) <= half else "more" if mean > 0 else "less"
+    verdict = judged(mean, half, "less", "more")
     means = f"{statistics.fmean(after):{form}} against {statistics.fmean(before):{form}}"
     return f"{what}: {means} ({plus_minus(gains, form)}: {verdict})."
 
