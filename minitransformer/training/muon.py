@@ -17,6 +17,8 @@ from minitransformer.checks import check_rate, check_shape
 from minitransformer.core import Layer, Parameter
 from minitransformer.layers import CrossAttention, FeedForward, Linear, SelfAttention
 from minitransformer.layers.feed_forward import GATED
+from minitransformer.layers.lora import linear_places
+from minitransformer.layers.qk_norm import NormalizedProjection
 from minitransformer.layers.stack import LayerStack
 from minitransformer.training.optimizers import Adam
 
@@ -130,15 +132,8 @@ def matrices_in_layers(model: Layer) -> list[tuple[Parameter, list[int]]]:
     The queries', keys' and values' matrices are one array here, as are the two of a gated feed-forward network. Muon
     takes them one by one, as they are in the papers: made orthogonal together, they would move differently.
     """
-    stacks = [layer for layer in layers_in(model) if isinstance(layer, LayerStack)]
-    owners = [layer for stack in stacks for layer in layers_in(stack)]
-    found = {
-        id(linear.W): (linear.W, _widths(owner, name, linear))
-        for owner in owners
-        for name, linear in owner.children()
-        if isinstance(linear, Linear)
-    }
-    return list(found.values())
+    places = [place for layer in layers_in(model) if isinstance(layer, LayerStack) for place in linear_places(layer)]
+    return list({id(linear.W): (linear.W, _widths(owner, key, linear)) for _, owner, key, linear in places}.values())
 
 
 def layers_in(layer: Layer) -> Iterator[Layer]:
@@ -148,8 +143,8 @@ def layers_in(layer: Layer) -> Iterator[Layer]:
         yield from layers_in(inner)
 
 
-def _widths(owner: Layer, name: str, linear: Linear) -> list[int]:
-    if isinstance(owner, SelfAttention) and name == "qkv":
+def _widths(owner: Any, name: str | int, linear: Linear) -> list[int]:
+    if isinstance(owner, NormalizedProjection) or (isinstance(owner, SelfAttention) and name == "qkv"):
         return list(owner.widths)
     if isinstance(owner, CrossAttention) and name == "kv":
         return list(owner.widths[1:])

@@ -158,10 +158,14 @@ def test_the_matrices_are_those_in_the_layers_and_fused_ones_are_taken_apart():
         "shared": gpt(share_layers=True),
         "transformer": Transformer(TransformerConfig(11, **SIZES, num_kv_heads=1), seed=0),
         "bert": BERT(bert_config(11, **SIZES), seed=0),
+        "qk_norm": gpt(num_kv_heads=2, qk_norm=True),
+        "experts": gpt(num_experts=2, experts_per_token=1),
     }
     found = {name: [widths for _, widths in matrices_in_layers(model)] for name, model in models.items()}
     assert found["gpt"] == found["bert"] == 2 * [[8, 8, 8], [8], [20], [8]]
     assert found["modern"] == 2 * [[8, 4, 4], [8], [20, 20], [8]]
+    assert found["qk_norm"] == 2 * [[8, 4, 4], [8], [20], [8]]
+    assert found["experts"] == 2 * [[8, 8, 8], [8], [2], [20], [8], [20], [8]]
     assert found["shared"] == [[8, 8, 8], [8], [20], [8]]
     assert found["transformer"] == 2 * [[8, 2, 2], [8], [20], [8]] + 2 * [[8, 2, 2], [8], [8], [2, 2], [8], [20], [8]]
 
