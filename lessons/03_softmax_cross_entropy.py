@@ -1,26 +1,13 @@
 # %% [markdown]
 # # Lesson 03: How wrong is 70 per cent?
 #
-# * Question: how wrong is a guess, and which way should each of its scores move?
-# * You derive: the softmax and its Jacobian; cross-entropy and its gradient p − p*; the floor under a smoothed loss
-# * Reading: 11 min, going deeper 5 min
-# * Run: 8 s (fast: 8 s)
-# * Needs: 01, 02
-# * Difficulty: 2 of 5
-# * Paper: section 3.4 (the softmax after the last layer), section 5.4 (label smoothing)
+# [![The softmax and the loss](../plots/03_softmax_cross_entropy_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with the softmax and the loss lit](../plots/03_softmax_cross_entropy_map.png)
-
-# %%
-from lab import BLUE, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grids
-
-import numpy as np
-
-lesson = begin("03_softmax_cross_entropy")
-example = running_example()
-
-# %% [markdown]
+# **How wrong is a guess, and which way should each of its scores move?**
+#
+# 11 min, with a pencil 30, going deeper 5 · runs in 8 s (fast: 8 s) · needs 01, 02 · difficulty 2 of 5 · paper: section
+# 3.4 (the softmax after the last layer), section 5.4 (label smoothing)
+#
 # ## Right, but not sure
 #
 # Our model has read "stop" and has written "p". Its row p→o must say which token comes next. The last layer gives it
@@ -43,6 +30,15 @@ example = running_example()
 #    the model still learn the shares? And the shares of three tokens?
 # 3. The paper has V = 37,000 tokens. Its loss wants about 90 % for the right token, and spreads 10 % over all tokens.
 #    What is the smallest loss that any model can have: 0, 0.1 or 1.4?
+
+# %% Imports
+from lab import BLUE, GREY, ORANGE, ROWS, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
+from pictures import grids
+
+import numpy as np
+
+lesson = begin("03_softmax_cross_entropy")
+example = running_example()
 
 # %% [markdown]
 # ## From seven logits to one number

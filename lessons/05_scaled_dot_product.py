@@ -1,29 +1,13 @@
 # %% [markdown]
 # # Lesson 05: How one token finds another
 #
-# * Question: how does a token find the other token that it needs, and why are the scores divided by √D?
-# * You derive: attention as a dictionary that always answers; Var(q·k) = D; what large scores do to the gradient
-# * Reading: 9 min, going deeper 4 min
-# * Run: 12 s (fast: 12 s)
-# * Needs: 01, 02, 03
-# * Difficulty: 2 of 5
-# * Paper: section 3.2.1, equation 1
+# [![Cross-attention](../plots/05_scaled_dot_product_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with cross-attention lit](../plots/05_scaled_dot_product_map.png)
-
-# %%
-from lab import GREEN, PINK, ROWS, SOURCE, begin, error, plt, running_example, show
-from pictures import grids
-
-import numpy as np
-
-from minitransformer.functional import scaled_dot_product_attention
-from minitransformer.gradcheck import complex_step
-
-lesson = begin("05_scaled_dot_product")
-example = running_example()
-
-# %% [markdown]
+# **How does a token find the other token that it needs, and why are the scores divided by √D?**
+#
+# 9 min, with a pencil 20, going deeper 4 · runs in 12 s (fast: 12 s) · needs 01, 02, 03 · difficulty 2 of 5 · paper:
+# section 3.2.1, equation 1
+#
 # ## A row that needs another row
 #
 # Our tiny model reads "stop" and writes "pots". Let us pause it halfway. The encoder has read the source and left the
@@ -39,6 +23,18 @@ example = running_example()
 # A dictionary works like that. It stores pairs of a key and a value. You bring a query, and it finds the equal key and
 # returns that key's value. But for our purpose a dictionary has two faults. If no key is equal to the query, it returns
 # nothing. And it has no derivative: move the query a little, and the answer stays the same or jumps.
+
+# %% Imports
+from lab import GREEN, PINK, ROWS, SOURCE, begin, error, plt, running_example, show
+from pictures import grids
+
+import numpy as np
+
+from minitransformer.functional import scaled_dot_product_attention
+from minitransformer.gradcheck import complex_step
+
+lesson = begin("05_scaled_dot_product")
+example = running_example()
 
 # %% [markdown]
 # Attention is a dictionary that always answers. It compares the query with *all* keys, and returns a weighted mean of

@@ -1,31 +1,13 @@
 # %% [markdown]
 # # Lesson 06: Attention backward, or "better than the average I attend to"
 #
-# * Question: the model hesitates. How does the gradient know where it should have looked?
-# * You derive: dp and dv, then ds, then dq and dk, each in a few lines, and how to read them
-# * Reading: 10 min, going deeper 9 min
-# * Run: 5 s (fast: 5 s)
-# * Needs: 01, 02, 03, 05
-# * Difficulty: 3 of 5
-# * Paper: section 3.2.1, equation 1
+# [![Cross-attention and its gradients](../plots/06_attention_backward_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with cross-attention and its gradients lit](../plots/06_attention_backward_map.png)
-
-# %%
-from functools import partial
-from graph import Graph
-from lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
-from pictures import grids, number
-
-import numpy as np
-
-from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
-from minitransformer.gradcheck import complex_step
-
-lesson = begin("06_attention_backward")
-example = running_example()
-
-# %% [markdown]
+# **The model hesitates. How does the gradient know where it should have looked?**
+#
+# 10 min, with a pencil 25, going deeper 9 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 · paper:
+# section 3.2.1, equation 1
+#
 # ## Who is to blame?
 #
 # Our model has read "p" and must write "o". It gives the o a probability of 0.70, and the loss wants more.
@@ -40,6 +22,20 @@ example = running_example()
 # should change, or the keys. Or did it find the wrong thing in the right place? Then the values should change.
 #
 # One line of the backward pass will say in seven words what attention learns.
+
+# %% Imports
+from functools import partial
+from graph import Graph
+from lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
+from pictures import grids, number
+
+import numpy as np
+
+from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
+from minitransformer.gradcheck import complex_step
+
+lesson = begin("06_attention_backward")
+example = running_example()
 
 # %% [markdown]
 # ## Guess first

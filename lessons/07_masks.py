@@ -1,26 +1,13 @@
 # %% [markdown]
 # # Lesson 07: How a model peeks at its answer
 #
-# * Question: how do you keep a row from reading what it must write, and how would you notice if it does?
-# * You derive: the masked softmax and its backward pass; empty rows; the best loss with and without a leak
-# * Reading: 12 min, going deeper 4 min
-# * Run: 60 s (fast: 10 s)
-# * Needs: 01, 02, 03, 05, 06
-# * Difficulty: 2 of 5
-# * Paper: sections 3.1 and 3.2.3
+# [![Both self-attentions](../plots/07_masks_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with both self-attentions lit](../plots/07_masks_map.png)
-
-# %%
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, ROWS, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
-from pictures import grid
-
-import numpy as np
-
-lesson = begin("07_masks")
-example = running_example()
-
-# %% [markdown]
+# **How do you keep a row from reading what it must write, and how would you notice if it does?**
+#
+# 12 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 01, 02, 03, 05, 06 · difficulty 2 of 5 ·
+# paper: sections 3.1 and 3.2.3
+#
 # ## The answer is in the next row
 #
 # Our decoder learns to write "pots". In training it does not write letter by letter. The right word is known, so all
@@ -49,6 +36,15 @@ example = running_example()
 #    if its mask lets every row see one letter too many?
 # 3. Train a model whose mask is multiplied onto the weights, after the softmax. No forbidden value is ever added to an
 #    answer. Can this model peek?
+
+# %% Imports
+from lab import BLUE, GREEN, GREY, ORANGE, PINK, ROWS, TARGET_IN, VOCABULARY, begin, error, plt, running_example, show
+from pictures import grid
+
+import numpy as np
+
+lesson = begin("07_masks")
+example = running_example()
 
 # %% [markdown]
 # ## Small numbers

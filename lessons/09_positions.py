@@ -1,28 +1,13 @@
 # %% [markdown]
 # # Lesson 09: Where am I?
 #
-# * Question: how does a Transformer know the order of its tokens, and why from sines and cosines?
-# * You derive: attention is equivariant; PE_(t+j) is a rotation of PE_t; PE_t·PE_(t+j) depends on j alone
-# * Reading: 12 min, going deeper 5 min
-# * Run: 60 s (fast: 9 s)
-# * Needs: 01, 04, 05, 08
-# * Difficulty: 3 of 5
-# * Paper: section 3.5
+# [![Both additions of positions](../plots/09_positions_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with both additions of positions lit](../plots/09_positions_map.png)
-
-# %%
-import itertools
-from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt, running_example, show
-from pictures import grid
-from typing import NamedTuple
-
-import numpy as np
-
-lesson = begin("09_positions")
-example = running_example()
-
-# %% [markdown]
+# **How does a Transformer know the order of its tokens, and why from sines and cosines?**
+#
+# 12 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 9 s) · needs 01, 04, 05, 08 · difficulty 3 of 5 ·
+# paper: section 3.5
+#
 # ## Six words, one bag of letters
 #
 # stop, tops, spot, post, pots, opts: six words, and all of them have the same four letters. Our model has to write each
@@ -43,6 +28,17 @@ example = running_example()
 # ## What a shuffle does
 #
 # This is head 1 of the encoder's self-attention (lesson 08), with x = √C e, without positions.
+
+# %% Imports
+import itertools
+from lab import BLUE, GREEN, GREY, ORANGE, PINK, begin, error, plt, running_example, show
+from pictures import grid
+from typing import NamedTuple
+
+import numpy as np
+
+lesson = begin("09_positions")
+example = running_example()
 
 # %%
 stop, order = example["source.e"] * np.sqrt(6), [3, 2, 0, 1]

@@ -1,31 +1,13 @@
 # %% [markdown]
 # # Lesson 13: Adam and the Noam schedule
 #
-# * Question: the gradient says in which direction each parameter should move, but how far should it move?
-# * You derive: Adam and its bias correction; why a first step must be short; the peak of the Noam schedule
-# * Reading: 11 min, going deeper 8 min
-# * Run: 55 s (fast: 10 s)
-# * Needs: 03, 05, 06, 11, 12
-# * Difficulty: 3 of 5
-# * Paper: section 5.3, equation 3
+# [![The optimizer](../plots/13_adam_noam_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with the optimizer lit](../plots/13_adam_noam_map.png)
-
-# %%
-from lab import BLUE, GREEN, GREY, ORANGE, SKY, VOCABULARY, YELLOW, begin, error, plt
-from pictures import grids
-
-import numpy as np
-
-from minitransformer.core import FlatParameter, Parameter
-from minitransformer.example import load_example
-from minitransformer.functional import cross_entropy, cross_entropy_backward
-from minitransformer.models import Transformer
-
-lesson = begin("13_adam_noam")
-example = load_example()
-
-# %% [markdown]
+# **The gradient says in which direction each parameter should move, but how far should it move?**
+#
+# 11 min, with a pencil 30, going deeper 8 · runs in 55 s (fast: 10 s) · needs 03, 05, 06, 11, 12 · difficulty 3 of 5 ·
+# paper: section 5.3, equation 3
+#
 # ## 826 numbers, and one question
 #
 # Our model has 826 parameters θ, and since lesson 12 we have the gradient g of its loss. Only one line is missing
@@ -40,6 +22,21 @@ example = load_example()
 #
 # Adam, the paper's optimizer, has a different answer: all parameters move about equally far, by lr. And lr changes
 # during training. It first rises and then falls, in a curve named after Noam Shazeer, one of the paper's authors.
+
+
+# %% Imports
+from lab import BLUE, GREEN, GREY, ORANGE, SKY, VOCABULARY, YELLOW, begin, error, plt
+from pictures import grids
+
+import numpy as np
+
+from minitransformer.core import FlatParameter, Parameter
+from minitransformer.example import load_example
+from minitransformer.functional import cross_entropy, cross_entropy_backward
+from minitransformer.models import Transformer
+
+lesson = begin("13_adam_noam")
+example = load_example()
 
 
 # %%

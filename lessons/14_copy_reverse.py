@@ -1,17 +1,32 @@
 # %% [markdown]
 # # Lesson 14: Copy and reverse: learning every position at once
 #
-# * Question: a model writes one token at a time; how can it learn all tokens of an answer at once?
-# * You derive: an answer's probability as a product; why the answer may be an input; the gradient of a padded batch
-# * Reading: 11 min, going deeper 4 min
-# * Run: 60 s (fast: 10 s)
-# * Needs: 00, 03, 07, 09, 12, 13
-# * Difficulty: 3 of 5
-# * Paper: sections 3.1, 3.5 and 5.4
+# [![The target embedding, the loss and decoding](../plots/14_copy_reverse_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with the target embedding, the loss and decoding lit](../plots/14_copy_reverse_map.png)
+# **A model writes one token at a time; how can it learn all tokens of an answer at once?**
+#
+# 11 min, with a pencil 30, going deeper 4 · runs in 60 s (fast: 10 s) · needs 00, 03, 07, 09, 12, 13 · difficulty 3 of
+# 5 · paper: sections 3.1, 3.5 and 5.4
+#
+# ## Five runs, or one?
+#
+# You have all the parts now. Today we put them into a training loop, train two models with it, and open them.
+#
+# But first, there is a problem. To write "pots", our tiny model runs its decoder five times: for p, for o, for t, for s
+# and for eos. To train it the same way would be slow. It would also be strange: if the first letter comes out wrong,
+# what is the model supposed to learn from the second?
+#
+# The paper trains all five tokens in one run. For that it gives the decoder the answer as an *input*. Everybody who
+# sees this for the first time asks: how is that fair?
+#
+# ## Guess first
+#
+# 1. A trained copy model is in the middle of a word. You replace all letters that it has written so far by random ones.
+#    How many of its next letters are still right?
+# 2. Two models, copy and reverse, are taught words of 1 to 8 letters. How many words of 9 letters do they get right?
+#    How many of 12? Which of the two tasks carries further?
 
-# %%
+# %% Imports
 from lab import BLUE, GREEN, GREY, TARGET_IN, TARGET_OUT, VOCABULARY, begin, error, plt, running_example, show
 from pictures import canvas, mix
 
@@ -30,25 +45,6 @@ from minitransformer.vocabulary import BOS, EOS, PAD
 
 lesson = begin("14_copy_reverse")
 example = load_example()
-
-# %% [markdown]
-# ## Five runs, or one?
-#
-# You have all the parts now. Today we put them into a training loop, train two models with it, and open them.
-#
-# But first, there is a problem. To write "pots", our tiny model runs its decoder five times: for p, for o, for t, for s
-# and for eos. To train it the same way would be slow. It would also be strange: if the first letter comes out wrong,
-# what is the model supposed to learn from the second?
-#
-# The paper trains all five tokens in one run. For that it gives the decoder the answer as an *input*. Everybody who
-# sees this for the first time asks: how is that fair?
-#
-# ## Guess first
-#
-# 1. A trained copy model is in the middle of a word. You replace all letters that it has written so far by random ones.
-#    How many of its next letters are still right?
-# 2. Two models, copy and reverse, are taught words of 1 to 8 letters. How many words of 9 letters do they get right?
-#    How many of 12? Which of the two tasks carries further?
 
 # %% [markdown]
 # ## Shift by one

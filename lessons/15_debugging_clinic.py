@@ -1,17 +1,32 @@
 # %% [markdown]
 # # Lesson 15: The debugging clinic
 #
-# * Question: the model learns, so is it right? And if it is not, which test finds which bug?
-# * You derive: the first loss, ln V + 1/2; why a wrong gradient still learns; what each of six tests can never see
-# * Reading: 13 min, going deeper 5 min
-# * Run: 60 s (fast: 10 s)
-# * Needs: 01, 03, 04, 07, 09, 10, 14
-# * Difficulty: 3 of 5
-# * Paper: section 3
+# [![The whole Transformer](../plots/15_debugging_clinic_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The whole Transformer](../plots/15_debugging_clinic_map.png)
+# **The model learns, so is it right? And if it is not, which test finds which bug?**
+#
+# 13 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 10 s) · needs 01, 03, 04, 07, 09, 10, 14 · difficulty 3
+# of 5 · paper: section 3
+#
+# ## Ten patients, and no alarm
+#
+# A program with a bug usually crashes. A neural network with a bug usually learns, only a little worse. The loss falls,
+# the pictures look right, and 31 of 33 gradients may be nonsense.
+#
+# Today you are the doctor. Ten copies of this library wait in the clinic. Each has one planted bug, and all of them run
+# without complaint. Six of the ten bugs come from published code. You will not see the bugs, only what six tools say
+# about them. You build the tools, try them on the healthy library, and then examine the ten. We solve one case
+# together. The other nine are yours, and the key is at the very end. (Do not open patients.py: it gives them away.)
+#
+# ## Guess first
+#
+# All ten patients are trained to copy words, as in lesson 14.
+#
+# 1. How many of the ten copy at least 90 % of unseen words without a mistake?
+# 2. "Can it overfit one batch?" is the best-known test of all. How many of the ten fail it?
+# 3. Is there a patient in whom none of the six tools finds anything?
 
-# %%
+# %% Imports
 import dataclasses
 from chart import findings_chart, trail, valley
 from functools import partial
@@ -30,25 +45,6 @@ from minitransformer.training import TrainingSettings, cosine, train
 from minitransformer.vocabulary import PAD
 
 lesson = begin("15_debugging_clinic")
-
-# %% [markdown]
-# ## Ten patients, and no alarm
-#
-# A program with a bug usually crashes. A neural network with a bug usually learns, only a little worse. The loss falls,
-# the pictures look right, and 31 of 33 gradients may be nonsense.
-#
-# Today you are the doctor. Ten copies of this library wait in the clinic. Each has one planted bug, and all of them run
-# without complaint. Six of the ten bugs come from published code. You will not see the bugs, only what six tools say
-# about them. You build the tools, try them on the healthy library, and then examine the ten. We solve one case
-# together. The other nine are yours, and the key is at the very end. (Do not open patients.py: it gives them away.)
-#
-# ## Guess first
-#
-# All ten patients are trained to copy words, as in lesson 14.
-#
-# 1. How many of the ten copy at least 90 % of unseen words without a mistake?
-# 2. "Can it overfit one batch?" is the best-known test of all. How many of the ten fail it?
-# 3. Is there a patient in whom none of the six tools finds anything?
 
 # %% [markdown]
 # ## Tool 1: the first loss

@@ -1,36 +1,13 @@
 # %% [markdown]
 # # Lesson 16: From probabilities to sentences
 #
-# * Question: a model gives probabilities of the next token; how do they become a sentence, and at what cost?
-# * You derive: why the likeliest tokens are not the likeliest sentence; the length penalty; why keys can be kept
-# * Reading: 11 min, going deeper 5 min
-# * Run: 60 s (fast: 20 s)
-# * Needs: 00, 05, 07, 12, 14
-# * Difficulty: 3 of 5
-# * Paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
+# [![Decoding](../plots/16_decoding_map.png)](../plots/00_reverse_whole.png)
 #
-# ![The Transformer, with decoding lit](../plots/16_decoding_map.png)
-
-# %%
-from functools import partial
-from graph import Graph
-from lab import BLUE, GREEN, GREY, TARGET_IN, VOCABULARY, begin, error, plt, running_example
-from pictures import grids
-
-import numpy as np
-
-from minitransformer import decoding
-from minitransformer.data import get_task
-from minitransformer.evaluation import decode_and_score
-from minitransformer.example import load_example
-from minitransformer.models import Transformer, named_config
-from minitransformer.training import CrossEntropyLoss, TrainingSettings, noam, train
-from minitransformer.vocabulary import BOS, EOS, PAD
-
-lesson = begin("16_decoding")
-example, numbers = load_example(), running_example()
-
-# %% [markdown]
+# **A model gives probabilities of the next token; how do they become a sentence, and at what cost?**
+#
+# 11 min, with a pencil 30, going deeper 5 · runs in 60 s (fast: 20 s) · needs 00, 05, 07, 12, 14 · difficulty 3 of 5 ·
+# paper: sections 3.1, 3.2.3, 4 and 6.1, table 1
+#
 # ## Somebody has to choose
 #
 # A trained decoder gives the probabilities of the next token. It does not write anything. Somebody has to choose a
@@ -52,6 +29,25 @@ example, numbers = load_example(), running_example()
 #    answer of 64 tokens, how many times as much work is the first way?
 # 4. Take the mean of the weights at five moments of the training. Is this model better than the last of the five, or a
 #    blur?
+
+# %% Imports
+from functools import partial
+from graph import Graph
+from lab import BLUE, GREEN, GREY, TARGET_IN, VOCABULARY, begin, error, plt, running_example
+from pictures import grids
+
+import numpy as np
+
+from minitransformer import decoding
+from minitransformer.data import get_task
+from minitransformer.evaluation import decode_and_score
+from minitransformer.example import load_example
+from minitransformer.models import Transformer, named_config
+from minitransformer.training import CrossEntropyLoss, TrainingSettings, noam, train
+from minitransformer.vocabulary import BOS, EOS, PAD
+
+lesson = begin("16_decoding")
+example, numbers = load_example(), running_example()
 
 # %% [markdown]
 # ## Where greedy fails

@@ -1,16 +1,17 @@
-"""The picture of the whole model, figure 1 of the paper, in which a lesson lights the boxes that it is about.
+"""The picture of the whole model, figure 1 of the paper, and the strip at the head of a lesson, in which it is small.
 
-    lesson.save(architecture(MAPS["05"]))
+    lesson.save(strip(MAPS["05"]), "map")
+    lesson.save(architecture(), "whole")
 
 And the picture of the running example's model, with the size of each gradient: `gradient_sizes`. Forward is blue and
 gradient orange, as in all pictures of the course.
 """
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from graph import Graph
 from pictures import BLACK, canvas, mix, number, plt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitransformer.plotting import BLUE, GREY, ORANGE, YELLOW
 
@@ -40,8 +41,6 @@ BOXES = {  # name: x and y of the middle, text
     "optimizer": (ENCODER, 4.12, "optimizer (Adam)"),
     "decoding": (5.86, 5.34, "decoding"),
 }
-PATHS = ("gradients", "residual paths")  # not boxes: orange arrows at the lit boxes, lines around the sub-layers
-EVERYTHING = ("everything",)
 HALF = 0.14  # half a box's height
 SUBLAYERS = {  # name: the add & norm to which its residual path leads
     "encoder self-attention": "encoder add & norm 1",
@@ -50,73 +49,97 @@ SUBLAYERS = {  # name: the add & norm to which its residual path leads
     "cross-attention": "decoder add & norm 2",
     "decoder feed-forward": "decoder add & norm 3",
 }
-MAPS: dict[str, tuple[str, ...]] = {  # the lit boxes of each lesson
-    "00": EVERYTHING,
-    "01": ("loss", "gradients"),
-    "02": ("encoder feed-forward", "decoder feed-forward"),
-    "03": ("softmax", "loss"),
-    "04": ("source embedding", "target embedding", "output"),
-    "05": ("cross-attention",),
-    "06": ("cross-attention", "gradients"),
-    "07": ("encoder self-attention", "decoder self-attention"),
-    "08": ("encoder self-attention", "decoder self-attention", "cross-attention"),
-    "09": ("source positions", "target positions"),
-    "10": tuple(SUBLAYERS.values()),
-    "11": (*SUBLAYERS.values(), "residual paths"),
-    "12": (
-        *("source embedding", "target embedding", "output"),  # E
-        *("encoder self-attention", "decoder self-attention", "cross-attention", "residual paths"),
-    ),
-    "13": ("optimizer", "gradients"),
-    "14": ("target embedding", "loss", "decoding"),
-    "15": EVERYTHING,
-    "16": ("decoding",),
+ENCODER_BOXES, DECODER_BOXES = (
+    [name for name, (x, _, _) in BOXES.items() if x == column and name != "optimizer"] for column in (ENCODER, DECODER)
+)
+ATTENTIONS = ("encoder self-attention", "decoder self-attention", "cross-attention")
+EMBEDDINGS = ("source embedding", "target embedding")
+
+
+class Place(NamedTuple):
+    """Where in the model a lesson is."""
+
+    text: str
+    lit: tuple[str, ...]  # names of BOXES
+
+
+MAPS = {  # the number of each lesson: its place
+    "00": Place("the whole machine", tuple(BOXES)),
+    "01": Place("the loss, and its gradient", ("loss",)),
+    "02": Place("feed-forward", ("encoder feed-forward", "decoder feed-forward")),
+    "03": Place("softmax and loss", ("softmax", "loss")),
+    "04": Place("embeddings, and the output", (*EMBEDDINGS, "output")),
+    "05": Place("cross-attention", ("cross-attention",)),
+    "06": Place("cross-attention, backward", ("cross-attention",)),
+    "07": Place("masks in self-attention", ATTENTIONS[:2]),
+    "08": Place("heads, in each attention", ATTENTIONS),
+    "09": Place("positions", ("source positions", "target positions")),
+    "10": Place("norms", tuple(SUBLAYERS.values())),
+    "11": Place("the paths around each sub-layer", tuple(SUBLAYERS.values())),
+    "12": Place("the whole machine, backward", tuple(BOXES)[:-2]),
+    "13": Place("optimizer", ("optimizer",)),
+    "14": Place("shifted targets, and writing", ("target embedding", "loss", "decoding")),
+    "15": Place("everywhere a bug can hide", tuple(BOXES)),
+    "16": Place("decoding", ("decoding",)),
+    "17": Place("what attention replaced", ATTENTIONS),
+    "18": Place("what comes before the embedding", EMBEDDINGS),
+    "19": Place("the block since 2017", tuple(BOXES)[1:14]),
+    "20": Place("self-attention, in two layers", ("decoder self-attention",)),
+    "21": Place("the weights of attention", ATTENTIONS),
+    "22": Place("self-attention, in tiles", ATTENTIONS[:2]),
+    "23": Place("what can replace self-attention", ("decoder self-attention",)),
+    "24": Place("the length of a step", ("optimizer",)),
+    "25": Place("everywhere, on two machines", tuple(BOXES)[:-1]),
 }
 
 
-def architecture(lit: Collection[str] = ()) -> "Figure":
-    """The Transformer with the boxes named in `lit` filled and bold, and all others pale -> Figure.
+def strip(place: Place) -> "Figure":
+    """The model as two rows of small boxes, lit where the lesson is, with the name of the place -> Figure."""
+    figure, axes = canvas(7.2, 0.56)
+    width, height, top, bottom = 0.24, 0.15, 0.38, 0.08
+    corners = {name: (0.08 + 0.28 * i, top) for i, name in enumerate(ENCODER_BOXES)}
+    corners |= {name: (0.08 + 0.28 * i, bottom) for i, name in enumerate(DECODER_BOXES)}
+    corners |= {"optimizer": (corners["softmax"][0], top), "decoding": (corners["loss"][0] + 0.34, bottom)}
+    for name, (x, y) in corners.items():
+        fill, edge = (YELLOW, BLACK) if name in place.lit else (mix(GREY, 0.1), mix(GREY, 0.5))
+        box = plt.Rectangle((x, y), width, height, facecolor=fill, edgecolor=edge, linewidth=0.8, gid=name, zorder=3)
+        axes.add_patch(box)
+    for names, y in ((ENCODER_BOXES, top), (DECODER_BOXES, bottom)):
+        _line(axes, [(0.1, y + height / 2), (corners[names[-1]][0], y + height / 2)], BLUE, head=False)
+    end, across = corners["encoder add & norm 2"][0] + width, corners["cross-attention"][0] + width / 2
+    _line(axes, [(end, top + height / 2), (end + 0.1, top + height / 2), (across, bottom + height)], BLUE)
+    axes.text(3.75, 0.29, place.text, fontsize=12, weight="bold", color=BLACK, va="center")
+    return figure
 
-    The names are the keys of BOXES, "gradients" (the orange arrows at lit boxes), "residual paths" (the lines around
-    the sub-layers) and "everything". ValueError for another name. Source: section 3.1 and figure 1 of the paper.
 
-    architecture(["cross-attention"])
-    architecture(MAPS["06"])
-    """
-    names = (*BOXES, *PATHS, *EVERYTHING)
-    for name in lit:
-        if name not in names:
-            raise ValueError(f"there is no box {name!r}: names are {', '.join(names)}")
-    lit = {*BOXES, *lit} if "everything" in lit else set(lit)
+def architecture() -> "Figure":
+    """The Transformer, with shapes and the ways of the gradient -> Figure. Source: section 3.1 and figure 1."""
     figure, axes = canvas(6.4, 6.5)
     _frames(axes)
     for name, (x, y, text) in BOXES.items():
-        half = 0.48 if name == "decoding" else SIDE
-        _box(axes, name, x, y, half, text, name in lit)
-    _columns(axes, lit)
-    _residual_paths(axes, "residual paths" in lit)
-    _memory(axes, lit)
-    _around(axes, lit)
+        _box(axes, name, x, y, 0.48 if name == "decoding" else SIDE, text)
+    _columns(axes)
+    _residual_paths(axes)
+    _memory(axes)
+    _around(axes)
     _legend(axes)
     return figure
 
 
-def _box(axes: "Axes", name: str, x: float, y: float, half: float, text: str, lit: bool) -> None:
+def _box(axes: "Axes", name: str, x: float, y: float, half: float, text: str) -> None:
     """A box around the middle (x, y), which carries its name as `gid`."""
-    fill, edge, color = (YELLOW, BLACK, "black") if lit else (mix(GREY, 0.1), mix(GREY, 0.4), "#555555")
-    box = plt.Rectangle((x - half, y - HALF), 2 * half, 2 * HALF, facecolor=fill, edgecolor=edge, gid=name, zorder=3)
-    box.set_linewidth(1.4 if lit else 0.8)
+    box = plt.Rectangle((x - half, y - HALF), 2 * half, 2 * HALF, facecolor=mix(GREY, 0.1), gid=name, zorder=3)
+    box.set(edgecolor=BLACK, linewidth=0.8)
     axes.add_patch(box)
-    weight = "bold" if lit else "normal"
-    axes.text(x, y - 0.01, text, fontsize=9, color=color, weight=weight, ha="center", va="center", zorder=4)
+    axes.text(x, y - 0.01, text, fontsize=9, color="black", ha="center", va="center", zorder=4)
 
 
-def _line(axes: "Axes", points: list[tuple[float, float]], color: str, strong: bool = False, head: bool = True) -> None:
+def _line(axes: "Axes", points: list[tuple[float, float]], color: str, head: bool = True) -> None:
     """A line through the points, with an arrow head at its end."""
-    width = 2.2 if strong else 1.0 if color == BLUE else 0.8
+    width = 1.0 if color == BLUE else 0.8
     if head:
         style: dict[str, Any] = {"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
-        style["mutation_scale"] = 12 if strong else 7
+        style["mutation_scale"] = 7
         axes.annotate("", points[-1], points[-2], arrowprops=style, zorder=2)
         points = points[:-1]
     axes.plot(*zip(*points, strict=True), color=color, linewidth=width, zorder=2, solid_capstyle="butt")
@@ -140,7 +163,7 @@ def _frames(axes: "Axes") -> None:
     _say(axes, DECODER, 0.13, "target ids (T), shifted right", ha="center")
 
 
-def _columns(axes: "Axes", lit: set[str]) -> None:
+def _columns(axes: "Axes") -> None:
     """The arrows up the two columns, with shapes, and the gradient's arrows down."""
     shapes = {
         "source positions": "(S, C)",
@@ -154,53 +177,50 @@ def _columns(axes: "Axes", lit: set[str]) -> None:
         "softmax": "logits (T, V)",
         "loss": "probabilities (T, V)",
     }
-    for column in (ENCODER, DECODER):
-        names = [name for name, (x, _, _) in BOXES.items() if x == column and name != "optimizer"]
+    for column, names in ((ENCODER, ENCODER_BOXES), (DECODER, DECODER_BOXES)):
         _line(axes, [(column, 0.21), (column, BOXES[names[0]][1] - HALF)], BLUE)
         for below, above in itertools.pairwise(names):
             low, high = BOXES[below][1] + HALF, BOXES[above][1] - HALF
             short = above in SUBLAYERS.values()
             _line(axes, [(column, low), (column, high)], BLUE, head=not short)
-            strong = "gradients" in lit and bool({below, above} & lit)
-            _line(axes, [(column - 0.14, high), (column - 0.14, low)], ORANGE, strong, head=not short)
+            _line(axes, [(column - 0.14, high), (column - 0.14, low)], ORANGE, head=not short)
             if not short:
                 _say(axes, column + 0.07, (low + high) / 2 + 0.01, shapes[above])
 
 
-def _residual_paths(axes: "Axes", strong: bool) -> None:
+def _residual_paths(axes: "Axes") -> None:
     """The lines around the sub-layers into add & norm: left of the encoder, right of the decoder."""
     for below, above in SUBLAYERS.items():
         x, y, _ = BOXES[below]
         side = -1 if x == ENCODER else 1
         fork, outer, end = y - HALF - 0.07, x + side * (SIDE + 0.11), BOXES[above][1]
-        _line(axes, [(x, fork), (outer, fork), (outer, end), (x + side * SIDE, end)], BLUE, strong)
+        _line(axes, [(x, fork), (outer, fork), (outer, end), (x + side * SIDE, end)], BLUE)
 
 
-def _memory(axes: "Axes", lit: set[str]) -> None:
+def _memory(axes: "Axes") -> None:
     """The encoder's output to cross-attention, and its gradient back."""
     top, across, end = BOXES["encoder add & norm 2"][1] + HALF, 2.80, DECODER - SIDE
     y = BOXES["cross-attention"][1]
     _line(axes, [(ENCODER, top), (ENCODER, 3.56), (across, 3.56), (across, y - 0.07), (end, y - 0.07)], BLUE)
     _line(axes, [(across, y + 0.02), (end, y + 0.02)], BLUE)
     back = [(end, y + 0.10), (across + 0.08, y + 0.10), (across + 0.08, 3.64), (ENCODER - 0.14, 3.64)]
-    strong = {"gradients", "cross-attention"} <= lit
-    _line(axes, [*back, (ENCODER - 0.14, top)], ORANGE, strong)
+    _line(axes, [*back, (ENCODER - 0.14, top)], ORANGE)
     _say(axes, ENCODER + 0.07, 3.45, "memory M (S, C)")
     _say(axes, across - 0.05, y - 0.02, "K, V", ha="right")
 
 
-def _around(axes: "Axes", lit: set[str]) -> None:
+def _around(axes: "Axes") -> None:
     """What is not a layer: labels and loss, the optimizer's arrows, the loop of decoding."""
     y, right = BOXES["loss"][1], DECODER + SIDE
     _line(axes, [(right + 0.34, y), (right, y)], BLUE)
     _say(axes, right + 0.40, y, "labels (T)")
     _line(axes, [(DECODER, y + HALF), (DECODER, y + 0.38)], BLUE)
     _say(axes, DECODER + 0.07, y + 0.28, "L, one number")
-    _line(axes, [(DECODER - 0.14, y + 0.38), (DECODER - 0.14, y + HALF)], ORANGE, {"gradients", "loss"} <= lit)
+    _line(axes, [(DECODER - 0.14, y + 0.38), (DECODER - 0.14, y + HALF)], ORANGE)
     _say(axes, DECODER - 0.22, y + 0.28, "dL/dL = 1", ORANGE, ha="right")
 
     x, y, _ = BOXES["optimizer"]
-    _line(axes, [(DECODER - 1.06, y + 0.05), (x + SIDE, y + 0.05)], ORANGE, {"gradients", "optimizer"} <= lit)
+    _line(axes, [(DECODER - 1.06, y + 0.05), (x + SIDE, y + 0.05)], ORANGE)
     _line(axes, [(x + SIDE, y - 0.05), (DECODER - 1.06, y - 0.05)], BLUE)
     middle = (x + SIDE + DECODER - 1.06) / 2
     _say(axes, middle, y + 0.15, "gradients", ORANGE, ha="center")

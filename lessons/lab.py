@@ -4,6 +4,8 @@
     steps = lesson.pick(full=400, fast=40)
     show("p (T, S)", p, rows=target, columns=source)
     lesson.check("rows of the softmax sum to 1", error(p.sum(-1), 1.0), 1e-15)
+    lesson.judge("ds_row", ds_row)           what the reader writes before seeing ours; `...` until then
+    lesson.compare("steps", guess, steps)    a number that the reader has guessed, or `...`
     lesson.save(figure)
     lesson.finish(globals())
 
@@ -17,6 +19,10 @@ numbers in the prose with those that the lesson computed (`run.loss` is the less
     lesson.quote("the loss begins at 2.77 nats", run.loss)
     lesson.example("cross.p", run.p)
     lesson.claim("attention is permutation-invariant", "half right", "equivariant: ...", said="blog posts")
+
+Its HANDS say what `judge` expects, and which mistakes it knows, as functions of the lesson's variables so far:
+
+    HANDS = {"ds_row": (lambda run: run.ds[1], {"the average is forgotten": lambda run: run.p[1] * run.dp[1]})}
 """
 
 import argparse
@@ -48,7 +54,7 @@ if SCRIPT.parent == HERE:
     parser.add_argument("--fast", action="store_true", help="shorten the training and the measurements")
     FAST = parser.parse_args().fast or FAST
 
-from architecture import MAPS, architecture
+from architecture import MAPS, strip
 from tables import ROWS, SOURCE, TARGET_IN, TARGET_OUT, VOCABULARY, show
 
 import numpy as np
@@ -56,6 +62,7 @@ import numpy as np
 from minitransformer.course import workplace
 from minitransformer.example import load_example, numbers
 from minitransformer.gradcheck import relative_error
+from minitransformer.gradcheck.clues import Output, ratio_clue, shape_clue, worst_clue, wrong_entries
 from minitransformer.plotting import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, pyplot, save_figure
 from minitransformer.system.files import atomic_write
 from minitransformer.system.process import keep_freed_memory, limit_threads
@@ -121,6 +128,7 @@ class Lesson:
         self.started = time.perf_counter()
         self.checks: list[dict[str, Any]] = []
         self.claims: list[dict[str, str]] = []
+        self.hands: list[str] = []  # what the reader was asked to write or to guess
         self.examples: list[str] = []  # names of the running example's numbers that this lesson has computed
         self.figures: list[str] = []  # their paths below ROOT
         self.prose = prose((HERE / f"{name}.py").read_text("utf-8"))
@@ -140,6 +148,29 @@ class Lesson:
             print(wrap(f"{claim}: {measured:.4g} ({bound})", f"  {'ok' if passed else 'NO'}  ", " " * 6))
         self.checks.append({"claim": claim, "measured": measured, "bound": bound})
         assert passed, f"{claim}: measured {measured:.6g}, must be {bound}"
+
+    def judge(self, name: str, yours: Any) -> bool:
+        """Say whether what the reader has written for `name` is right, or which mistake it is -> whether it is.
+
+        `...` is not written yet, and lets the lesson go on. What is right, and the known mistakes, are in the HANDS of
+        checks/NN_name.py.
+        """
+        run = SimpleNamespace(**sys._getframe(1).f_globals)
+        expected, mistakes = self._sidecar("HANDS")[name]
+        right = np.asarray(expected(run))
+        wrong = {mistake: np.asarray(formula(run)) for mistake, formula in mistakes.items()}
+        for mistake, array in wrong.items():
+            assert not same(array, right), f"the known mistake {mistake!r} of {name} gives what is right"
+        self.hands.append(name)
+        said = "not written yet" if yours is ... else verdict(name, yours, right, wrong)
+        print(wrap(said, f"  your {name}: ", " " * 6))
+        return said == "right"
+
+    def compare(self, what: str, guess: Any, measured: Any) -> None:
+        """Print a measured number, and what the reader has guessed, unless that is still `...`."""
+        self.hands.append(what)
+        yours = "you have not guessed" if guess is ... else f"your guess: {guess:,.4g}"
+        print(wrap(f"{what}: {measured:,.4g} ({yours})", "  ", " " * 6))
 
     def quote(self, sentence: str, *measured: Any, within: float = 0.0, full_only: bool = False) -> None:
         """Compare the numbers in `sentence`, a literal piece of this lesson's prose, with the measured values.
@@ -181,6 +212,10 @@ class Lesson:
         """
         self.claims.append({"claim": popular, "verdict": verdict, "found": found, "said": said})
 
+    def _sidecar(self, name: str) -> Any:
+        """What the lesson's file in checks/ calls `name`."""
+        return runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))[name]
+
     def save(self, figure: "Figure", part: str = "") -> None:
         """Write a figure of the lesson beside its record, as NAME.png, or as NAME_part.png."""
         path = RECORDS / f"{self.name}{'_' * bool(part)}{part}.png"
@@ -194,14 +229,13 @@ class Lesson:
         """
         check_notation(variables)
         printed, self.quiet = len(self.checks), True
-        verify = runpy.run_path(str(HERE / "checks" / f"{self.name}.py"))["verify"]
         try:
-            verify(self, SimpleNamespace(**variables))
+            self._sidecar("verify")(self, SimpleNamespace(**variables))
         except AssertionError as problem:
             raise AssertionError(
                 f"{problem}\nIf you changed the lesson, its text no longer fits, which is fine."
             ) from None
-        self.save(architecture(MAPS[self.name[:2]]), "map")
+        self.save(strip(MAPS[self.name[:2]]), "map")
         seconds = time.perf_counter() - self.started
         record = {
             "seconds": round(seconds, 2),
@@ -209,6 +243,7 @@ class Lesson:
             "checks": self.checks,
             "printed": printed,
             "claims": self.claims,
+            "hands": self.hands,
             "examples": self.examples,
             "figures": self.figures,
         }
@@ -231,6 +266,30 @@ def check_notation(variables: Mapping[str, Any]) -> None:
         if name in variables:
             found = type(variables[name]).__name__
             assert isinstance(variables[name], kind), f"{name} is a {found}, but NOTATION.md says {kind.__name__}"
+
+
+def same(got: np.ndarray, right: np.ndarray) -> bool:
+    """Whether an array is `right` up to rounding."""
+    return got.shape == right.shape and not wrong_entries(got, right, 1e-9).any()
+
+
+def verdict(name: str, yours: Any, right: np.ndarray, wrong: Mapping[str, np.ndarray]) -> str:
+    """ "right", or which of the known mistakes in `wrong` it is, or what can be said of another."""
+    try:
+        got = np.asarray(yours, np.float64)
+    except (TypeError, ValueError):
+        return f"wrong: it must be an array of numbers, not {type(yours).__name__}"
+    if same(got, right):
+        return "right"
+    for mistake, array in wrong.items():
+        if same(got, array):
+            return f"wrong: {mistake}"
+    if not np.isfinite(got).all():
+        return "wrong: there is NaN or infinity in it"
+    output = Output(name, "")
+    if got.shape != right.shape:
+        return f"wrong: {shape_clue(got, right, output)}"
+    return f"wrong: {ratio_clue(got, right, {}, {}) or worst_clue(got, right, output)}"
 
 
 def prose(text: str) -> str:

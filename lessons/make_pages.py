@@ -40,7 +40,7 @@ def table(lessons: Sequence[LessonInfo], records: Mapping[str, Any]) -> str:
         record = records[lesson.name]
         picture = f'<img src="../plots/{lesson.name}.png" width="220" alt="the figure of lesson {lesson.number}">'
         title = f"**[{lesson.number}]({lesson.name}.py)** {cell(lesson.title)}, difficulty {lesson.difficulty} of 5"
-        read = f"{lesson.minutes} min + {lesson.deeper_minutes} min"
+        read = f"{lesson.minutes} min + {lesson.deeper_minutes} min, with a pencil {lesson.pencil_minutes} min"
         run = f"{lesson.seconds} s" + (", long" if lesson.long else "")
         measured = f"{len(record['checks'])} checks in {record['seconds']:.0f} s"
         rows.append(f"| {picture} | {title} | {cell(lesson.question)} | {read} | {run} | {measured} |")

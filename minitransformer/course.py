@@ -15,12 +15,16 @@ INSTALLED = PACKAGE / "course_files" / "lessons"  # in a wheel; see lessons/whee
 FOLDER = INSTALLED if INSTALLED.is_dir() else PACKAGE.parent / "lessons"
 EXERCISES = FOLDER / "exercises"  # always the package's own, so that a learner's changes cannot mislead the checker
 MARKER = ".minitransformer"
-TITLE = re.compile(r"^# # Lesson (\d\d): (.+)$")
-FIELD = re.compile(r"^# \* (Question|You derive|Reading|Run|Needs|Difficulty|Paper): (.+)$")
-READING = re.compile(r"^(\d+) min, going deeper (\d+) min$")
-RUN = re.compile(r"^(\d+) s(, long)? \(fast: (\d+) s\)$")
-FIGURE = re.compile(r"\]\(\.\./plots/([\w.]+\.png)\)")
-DIFFICULTY = re.compile(r"^([1-5]) of 5$")
+TITLE = re.compile(r"^# # Lesson (\d\d): (.+)$", flags=re.MULTILINE)
+QUESTION = re.compile(r"^# \*\*(.+?)\*\*$", flags=re.MULTILINE)
+ABOUT = re.compile(
+    r"^# (\d+) min, with a pencil (\d+), going deeper (\d+) · runs in (\d+) s(, long)? \(fast: (\d+) s\) · needs "
+    r"([\d, ]+|none) · difficulty ([1-5]) of 5 · paper: (.+)$",
+    flags=re.MULTILINE,
+)
+FIGURE = re.compile(r"(?<!\))\]\(\.\./plots/([\w.]+\.png)\)")  # what an image shows, not where it links to
+RECALL = "Do you remember?"  # the heading of three questions from earlier lessons, and of their answers
+ITEM = re.compile(r"^# \d\. (.+?)(?=\n# \d\. |\n#\n|\n\n|\Z)", flags=re.MULTILINE | re.DOTALL)  # of a numbered list
 
 
 class LessonInfo(NamedTuple):
@@ -30,8 +34,8 @@ class LessonInfo(NamedTuple):
     number: str  # "05"
     title: str
     question: str
-    derives: str
     minutes: int  # to read the core
+    pencil_minutes: int  # to read the core, and to derive it on paper and try the lines that it asks for
     deeper_minutes: int  # to read the rest, which may be skipped
     seconds: int  # to run it, at most, on two cores
     fast_seconds: int
@@ -78,35 +82,38 @@ def workplace(folder: Path | None = None) -> Path:
 
 
 def read_header(path: Path) -> LessonInfo:
-    """What the first cell of the lesson at `path` says. ValueError, which names the file, if that is not a header.
-
-    Lines that are indented by more than "# " continue the line before them.
-    """
+    """What the first cell of the lesson at `path` says. ValueError, which names the file, if that is not a header."""
     text = path.read_text("utf-8")
-    lines = text.partition("\n# %%\n")[0].replace("\n#   ", " ").splitlines()
-    titles = [match.groups() for line in lines if (match := TITLE.match(line))]
-    fields = {match[1]: match[2] for line in lines if (match := FIELD.match(line))}
-    reading, run = READING.match(fields.get("Reading", "")), RUN.match(fields.get("Run", ""))
-    difficulty = DIFFICULTY.match(fields.get("Difficulty", ""))
-    if len(titles) != 1 or len(fields) != 7 or not (reading and run and difficulty) or titles[0][0] != path.name[:2]:
-        raise ValueError(f"{path} has no header of a lesson: title, question, what you derive, reading time and so on")
-    (number, title), (seconds, long, fast) = titles[0], run.groups()
+    paragraphs = text.partition("\n")[2].partition("\n# ## ")[0].split("\n#\n")
+    head = "\n".join(paragraph.replace("\n# ", " ") for paragraph in paragraphs)
+    title, question, about = TITLE.search(head), QUESTION.search(head), ABOUT.search(head)
+    if not (title and question and about) or title[1] != path.name[:2]:
+        raise ValueError(f"{path} has no header of a lesson: title, question, reading time and so on")
+    minutes, pencil, deeper, seconds, long, fast, needs, difficulty, paper = about.groups()
     return LessonInfo(
         path,
-        number,
-        title,
-        question=fields["Question"],
-        derives=fields["You derive"],
-        minutes=int(reading[1]),
-        deeper_minutes=int(reading[2]),
+        number=title[1],
+        title=title[2],
+        question=question[1],
+        minutes=int(minutes),
+        pencil_minutes=int(pencil),
+        deeper_minutes=int(deeper),
         seconds=int(seconds),
         fast_seconds=int(fast),
         long=long is not None,
-        needs=tuple(re.findall(r"\d\d", fields["Needs"])),
-        difficulty=int(difficulty[1]),
-        paper=fields["Paper"],
+        needs=tuple(re.findall(r"\d\d", needs)),
+        difficulty=int(difficulty),
+        paper=paper,
         figures=tuple(dict.fromkeys(FIGURE.findall(text))),
     )
+
+
+def read_recall(lesson: LessonInfo) -> list[tuple[str, str]]:
+    """The lesson's questions about earlier lessons, each with its answer."""
+    _, *parts = lesson.path.read_text("utf-8").split(f"# {RECALL}\n")
+    lists = [ITEM.findall(part.partition("\n# #")[0]) for part in parts]
+    questions, answers = ([" ".join(text.replace("\n#", " ").split()) for text in found] for found in lists or ((), ()))
+    return list(zip(questions, answers, strict=True))
 
 
 def find_lessons(folder: Path | None = None) -> list[LessonInfo]:

@@ -1,7 +1,8 @@
 """Lessons as cells, and the text that each cell printed when the lesson was run in full.
 
 A lesson is a script in the percent format: `# %% [markdown]` begins a cell of prose, written as comments, and `# %%` a
-cell of code. docs/outputs/NN_name.json holds what its cells printed; docs/record_outputs.py writes it.
+cell of code, which is folded if it has a title: `# %% Imports`, or `# %% Ours` for what the reader writes first.
+docs/outputs/NN_name.json holds what its cells printed; docs/record_outputs.py writes it.
 """
 
 import hashlib
@@ -27,6 +28,7 @@ class Cell(NamedTuple):
     prose: bool
     source: str  # Markdown, or Python
     line: int  # where the source begins, from 1
+    title: str = ""  # "Imports" or "Ours": code that is folded
 
     @property
     def digest(self) -> str:
@@ -43,7 +45,7 @@ def read_cells(text: str) -> list[Cell]:
         lines = body.splitlines()
         if prose:
             lines = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in lines]
-        cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1))
+        cells.append(Cell(prose, "\n".join(lines).strip("\n"), line + 1, "" if prose else kind.strip()))
         line += body.count("\n") + 1
     return cells
 

@@ -5,7 +5,8 @@ import re
 import matplotlib.image
 import pytest
 
-from docs.course_site.percent import TASK
+from docs.course_site.percent import TASK, read_cells
+from minitransformer.course import RECALL, read_recall
 from tests.lessons.conftest import LESSONS
 
 LAST_SECTIONS = ("Exercise", "Questions", "Answers")
@@ -14,7 +15,15 @@ WORDS_A_MINUTE, LINES_A_MINUTE = 220, 25
 LONGEST_PROSE = 32  # lines between two pieces of code
 LARGEST_FIGURE = 130_000  # bytes
 HIDDEN = re.compile(r"lesson\.(quote|claim|example)\(")
+HISTORY = re.compile(r"^# > \*\*(\d{4})\.\*\* (.+(?:\n# > .+)*)", flags=re.MULTILINE)
+# letters of the word "stop" that are tokens, and are not written as such: «o»
+BARE = re.compile(
+    r"\"[stop]\"|\b(?:[Tt]he|letters?|tokens?|reads?|writes?|written|wrote|an|from|than) [sotp]\b(?![ ]*[=∘·_(])"
+)
+FEWEST_HANDS = 2  # lines that the reader writes, and numbers that he guesses, before seeing ours
 every_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+TOLD = [lesson for lesson in LESSONS if HISTORY.search(lesson.path.read_text("utf-8"))]
+every_told_lesson = pytest.mark.parametrize("lesson", TOLD, ids=lambda lesson: lesson.name)
 
 
 def cells(text):
@@ -55,8 +64,19 @@ def headings(text):
     return [line.removeprefix("# ## ") for line in prose if line.startswith("# ## ")]
 
 
-def test_there_are_seventeen_lessons_in_order():
-    assert [lesson.number for lesson in LESSONS] == [f"{number:02d}" for number in range(17)]
+def running_prose(text):
+    """The prose of a lesson's source without formulas, tables, headings, pictures and code."""
+    lines = [line for is_prose, content in cells(text) if is_prose for line in content]
+    lines = [
+        "" if line.startswith(("#     ", "# #", "# [![", "# ![", "# |")) else line.removeprefix("#").strip()
+        for line in lines
+    ]
+    return re.sub(r"`[^`]*`|\]\([^)]*\)", "", "\n".join(lines))
+
+
+def test_the_lessons_are_in_order():
+    numbers = [lesson.number for lesson in LESSONS]
+    assert numbers == sorted(set(numbers))
 
 
 def test_all_cores_can_be_read_in_five_hours():
@@ -143,8 +163,64 @@ def test_prose_is_a_comment_and_code_is_none(lesson):
 
 
 @every_lesson
-def test_lesson_says_what_the_reader_should_see(lesson):
-    assert "ou should see" in lesson.path.read_text("utf-8")
+def test_the_story_begins_in_the_first_cell_and_the_imports_come_after_it(lesson):
+    first, second = read_cells(lesson.path.read_text("utf-8"))[:2]
+    assert first.prose
+    assert headings(lesson.path.read_text("utf-8"))[0] in first.source
+    assert second.title == "Imports"
+    assert f'begin("{lesson.name}"' in second.source
+
+
+@every_told_lesson
+def test_three_questions_from_earlier_lessons_are_answered_at_the_end(lesson):
+    text, recall = lesson.path.read_text("utf-8"), read_recall(lesson)
+    if lesson.number == "00":
+        assert not recall
+        return
+    assert len(recall) == 3
+    assert text.count(f"# ## {RECALL}\n") == text.count(f"# ### {RECALL}\n") == 1
+    for question, answer in recall:
+        number = re.match(r"\((\d\d)\) [A-Z].*\?", question)
+        assert number, question
+        assert number[1] < lesson.number, question
+        assert len(answer.split()) >= 3, answer
+
+
+@every_told_lesson
+def test_the_reader_writes_or_guesses_before_seeing_ours(lesson):
+    core, _ = halves(lesson)
+    assert len(re.findall(r"lesson\.(?:judge|compare)\(", core)) >= FEWEST_HANDS
+    assert len(re.findall(r"^\w+ = \.\.\.  # ", core, flags=re.MULTILINE)) >= FEWEST_HANDS
+
+
+@every_told_lesson
+def test_there_is_one_box_of_history(lesson):
+    core, rest = halves(lesson)
+    ((year, text),) = HISTORY.findall(core)
+    assert 1600 < int(year) <= 2026
+    assert 30 <= len(text.replace("\n# >", "").split()) <= 90
+    assert not HISTORY.findall(rest)
+
+
+@every_told_lesson
+def test_tokens_of_the_running_example_look_like_tokens(lesson):
+    found = BARE.findall(running_prose(lesson.path.read_text("utf-8")))
+    assert not found
+
+
+def test_the_search_finds_bare_tokens_and_no_arrays():
+    assert len(BARE.findall('it reads "p" and writes o, the letter s')) == 3
+    assert not BARE.findall("«p» and the row t of s, the o = p v, the p_tj, reading o of it")
+
+
+@every_told_lesson
+def test_lesson_says_only_once_what_the_reader_should_see(lesson):
+    assert lesson.path.read_text("utf-8").count("ou should see") <= 1
+
+
+@every_lesson
+def test_the_pencil_takes_longer_than_the_eye(lesson):
+    assert lesson.pencil_minutes > lesson.minutes
 
 
 @every_lesson
@@ -163,6 +239,6 @@ def test_readme_has_the_header_and_a_measured_time_within_it(lesson):
     assert f"plots/{lesson.name}.png" in figure
     assert lesson.title in title.replace("\\|", "|")
     assert question.replace("\\|", "|") == " ".join(lesson.question.split())
-    assert read == f"{lesson.minutes} min + {lesson.deeper_minutes} min"
+    assert read == f"{lesson.minutes} min + {lesson.deeper_minutes} min, with a pencil {lesson.pencil_minutes} min"
     assert run == f"{lesson.seconds} s" + (", long" if lesson.long else "")
     assert int(re.search(r"in (\d+) s", measured)[1]) <= lesson.seconds

@@ -21,6 +21,12 @@ text = "it ends at 9.99"
 NUMBER = "05"  # a lesson that the table of maps knows
 NAME = f"{NUMBER}_test"
 CHECKS = """\
+HANDS = {
+    "ds": (lambda run: run.RIGHT, {"the sign is wrong": lambda run: -run.RIGHT, "a sum": lambda run: run.RIGHT.sum()}),
+    "bad": (lambda run: run.RIGHT, {"nothing wrong at all": lambda run: 1.0 * run.RIGHT}),
+}
+
+
 def verify(lesson, run):
     lesson.check("the sidecar sees the lesson's variables", run.loss, 3.0)
     lesson.quote("The loss begins at 2.77 nats", run.loss)
@@ -33,6 +39,45 @@ def lesson(lab, tmp_path):
     (tmp_path / "lessons" / f"{NAME}.py").write_text(PROSE, "utf-8")
     (tmp_path / "lessons" / "checks" / f"{NAME}.py").write_text(CHECKS, "utf-8")
     return lab.begin(NAME, threads=None)
+
+
+RIGHT = np.array([[1.0, -2.0, 0.5], [4.0, 3.0, 0.0]])  # what HANDS calls run.RIGHT
+
+
+@pytest.mark.parametrize(
+    ("yours", "said"),
+    [
+        (..., "not written yet"),
+        (RIGHT.copy(), "right"),
+        (RIGHT.tolist(), "right"),
+        (-RIGHT, "wrong: the sign is wrong"),
+        (RIGHT.sum(), "wrong: a sum"),
+        (RIGHT.T, "wrong: ds has shape (3, 2) but should have (2, 3): it is transposed"),
+        (3 * RIGHT, "wrong: yours / right = 3 everywhere = 3"),
+        (RIGHT + np.eye(2, 3), "wrong: worst ds[0,0]: yours 2.0000, right 1.0000"),
+        (RIGHT * np.nan, "wrong: there is NaN or infinity in it"),
+        ("a line", "wrong: it must be an array of numbers, not str"),
+        (None, "wrong: there is NaN or infinity in it"),
+    ],
+    ids=str,
+)
+def test_the_line_of_a_reader_is_judged(lesson, capsys, yours, said):
+    assert lesson.judge("ds", yours) is (said == "right")
+    assert f"your ds: {said}" in " ".join(capsys.readouterr().out.split())
+    assert lesson.hands == ["ds"]
+
+
+def test_a_known_mistake_that_is_right_stops_the_lesson(lesson):
+    with pytest.raises(AssertionError, match="nothing wrong at all"):
+        lesson.judge("bad", ...)
+
+
+def test_a_guess_is_shown_beside_the_measured_number(lesson, capsys):
+    lesson.compare("steps", 300, 1010)
+    lesson.compare("the share", ..., 0.12345)
+    out = capsys.readouterr().out
+    assert "steps: 1,010 (your guess: 300)" in out
+    assert "the share: 0.1235 (you have not guessed)" in out
 
 
 def test_check_that_holds_is_printed_with_its_value(lesson, capsys):

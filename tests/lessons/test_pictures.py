@@ -3,6 +3,7 @@
 import importlib
 import io
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,29 +34,13 @@ def filled(figure):
     return sorted(box.get_gid() for box in boxes if box.get_facecolor() == colors.to_rgba(YELLOW))
 
 
-def bold(figure):
-    return [text.get_text() for text in figure.axes[0].texts if text.get_weight() == "bold"]
-
-
-def strong(figure, color):
-    """How many thick lines of that colour there are."""
-    lines = [line for line in figure.axes[0].lines if line.get_color() == color]
-    return sum(line.get_linewidth() > 2 for line in lines)
-
-
-def test_a_lit_box_is_filled_and_bold_and_no_other(module):
+def test_a_strip_lights_the_boxes_of_its_place_and_no_other(module):
     architecture = module("architecture")
-    for name, (_, _, text) in architecture.BOXES.items():
-        figure = architecture.architecture([name])
+    for name in architecture.BOXES:
+        figure = architecture.strip(architecture.Place("here", (name,)))
         assert filled(figure) == [name]
-        assert bold(figure).count(text) == 1
+        assert "here" in texts(figure)
         pyplot.close(figure)
-
-
-def test_without_light_no_box_is_filled_and_with_everything_all_are(module):
-    architecture = module("architecture")
-    assert filled(architecture.architecture()) == []
-    assert filled(architecture.architecture(["everything"])) == sorted(architecture.BOXES)
 
 
 def test_every_box_of_the_architecture_is_drawn_once(module):
@@ -65,29 +50,14 @@ def test_every_box_of_the_architecture_is_drawn_once(module):
     assert len(names) == 19
 
 
-def test_no_two_boxes_of_the_architecture_overlap(module):
-    boxes = [patch for patch in module("architecture").architecture().axes[0].patches if patch.get_gid()]
-    for i, one in enumerate(boxes):
-        for other in boxes[:i]:
-            assert not one.get_bbox().overlaps(other.get_bbox()), (one.get_gid(), other.get_gid())
-
-
-def test_an_unknown_box_is_refused_with_the_names_that_there_are(module):
-    with pytest.raises(ValueError, match=r"no box 'attention'.*cross-attention.*optimizer.*residual paths"):
-        module("architecture").architecture(["attention"])
-
-
-def test_gradients_light_the_orange_arrows_at_lit_boxes_only(module):
-    architecture = module("architecture").architecture
-    assert strong(architecture(["cross-attention"]), ORANGE) == 0
-    assert strong(architecture(["gradients"]), ORANGE) == 0
-    assert strong(architecture(["cross-attention", "gradients"]), ORANGE) > 0
-
-
-def test_residual_paths_light_five_lines_around_sub_layers(module):
-    architecture = module("architecture").architecture
-    assert strong(architecture(), BLUE) == 0
-    assert strong(architecture(["residual paths"]), BLUE) == 5
+def test_no_two_boxes_of_the_architecture_and_of_a_strip_overlap(module):
+    architecture = module("architecture")
+    for figure in (architecture.architecture(), architecture.strip(architecture.MAPS["00"])):
+        boxes = [patch for patch in figure.axes[0].patches if patch.get_gid()]
+        assert len(boxes) == len(architecture.BOXES)
+        for i, one in enumerate(boxes):
+            for other in boxes[:i]:
+                assert not one.get_bbox().overlaps(other.get_bbox()), (one.get_gid(), other.get_gid())
 
 
 def test_gradient_sizes_shows_each_size_once_and_readable(module):
@@ -102,22 +72,22 @@ def test_gradient_sizes_shows_each_size_once_and_readable(module):
 
 def test_maps_cover_all_lessons_and_name_known_boxes_only(module):
     architecture = module("architecture")
-    assert list(architecture.MAPS) == [lesson.number for lesson in find_lessons(FOLDER)]
-    known = {*architecture.BOXES, *architecture.PATHS, *architecture.EVERYTHING}
-    for number, lit in architecture.MAPS.items():
-        assert lit, number
-        assert set(lit) <= known, number
+    assert {lesson.number for lesson in find_lessons(FOLDER)} <= set(architecture.MAPS)
+    for number, place in architecture.MAPS.items():
+        assert place.lit, number
+        assert set(place.lit) <= set(architecture.BOXES), number
 
 
 @pytest.mark.exhaustive
 def test_every_map_can_be_read_and_is_a_small_file(module, tmp_path):
     architecture = module("architecture")
-    for lit in dict.fromkeys(architecture.MAPS.values()):
-        figure = architecture.architecture(lit)
+    draw = [architecture.architecture, *(partial(architecture.strip, place) for place in architecture.MAPS.values())]
+    for figure in (each() for each in draw):
         assert faults(figure) == []
         assert min(text.get_fontsize() for text in drawn_texts(figure)) >= 8
         save_figure(figure, tmp_path / "map.png")
         assert (tmp_path / "map.png").stat().st_size < 100_000
+        pyplot.close(figure)
 
 
 def test_a_figure_of_a_given_layout_stays_as_it_is_when_it_is_saved_twice(module):
