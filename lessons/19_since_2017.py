@@ -1,0 +1,477 @@
+# %% [markdown]
+# # Lesson 19: What changed since 2017?
+#
+# [![The Transformer, today's exchanges lit](../plots/19_since_2017_map.png)](../plots/00_reverse_whole.png)
+#
+# **A decoder of today has exchanged six parts of the paper's block. What is each exchange worth?**
+#
+# 12 min, with a pencil 30, going deeper 6 · runs in 60 s (fast: 15 s) · needs 01, 06, 08, 09, 10, 11, 16 · difficulty 3
+# of 5 · paper: Su et al. 2021, section 3
+#
+# ## Is this still a Transformer?
+#
+# A student who has just finished lesson 12 opens a model that people use, Llama 3.2 1B, with the paper beside it, and
+# hardly a line fits. No positions are added to the embeddings, the norms stand in another place, and the feed-forward
+# network has three matrices. W_q has 2,048 columns where W_k has only 512, because 32 heads of queries share 8 heads of
+# keys. She counts six exchanges:
+#
+#     part              in 2017                     today
+#     place of norms    after the sum               before the sub-layer (lesson 11)
+#     kind of norm      LayerNorm                   RMSNorm (lesson 10)
+#     positions         added to the embeddings     queries and keys are turned: RoPE
+#     feed-forward      ReLU, two matrices          SwiGLU, three matrices
+#     biases            in every linear layer       none
+#     keys, values      as many heads as queries    fewer heads, each shared by a group
+#
+# Each of them has a paper that reports a gain. Do all of them matter, or does one of them do most of the work?
+
+# %% Imports
+from functools import partial
+from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example
+from pictures import canvas, mix
+
+import numpy as np
+
+from minitransformer.experiments.since_2017 import train
+from minitransformer.functional import (
+    causal_mask,
+    rms_norm,
+    rms_norm_backward,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.gradcheck import complex_step
+from minitransformer.models import GPT, TransformerConfig
+
+lesson = begin("19_since_2017")
+example = running_example()
+
+# %% [markdown]
+# ## Do you remember?
+#
+# 1. (09) PE_(t+j) is a rotation of PE_t. What must a head learn before it can use this to look j tokens ahead?
+# 2. (06) The bias of the keys never learns anything. Why?
+# 3. (11) One path from the loss to the embeddings passes no norm. In which of the two blocks is there such a path?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Guess first
+#
+# At the end we train small decoders with the paper's block, with RoPE as its only exchange, and with all six. All six
+# together lower the loss by a certain amount. How much of it does RoPE alone bring? Write your guess into the cell.
+
+# %%
+guess = ...  # per cent of the whole gain that RoPE brings alone
+
+# %% [markdown]
+# ## Turn instead of add
+#
+# The paper adds PE_t to the embedding, so a score contains products of letters with letters, of letters with positions,
+# and of positions with positions. A head that wants "the token before me" has to learn that from the mixture. Su and
+# his colleagues asked for a score that *cannot* see anything but the distance.
+#
+# Take two features of a query as a point in the plane, and turn it about the origin by the angle ω for each position.
+# At position t it has turned by tω. As a matrix:
+#
+#     R_t = [ cos tω   −sin tω ]
+#           [ sin tω    cos tω ]
+#
+# The key at position j is turned by jω in the same way, and the score is the product of the two turned vectors:
+#
+#     (R_t q)·(R_j k) = (R_t q)ᵀ (R_j k)                 a product of columns, written with a transpose
+#                     = qᵀ R_tᵀ R_j k                    a transpose exchanges the factors
+#
+# Transposing R_t exchanges the two sines, so their signs change places. The sine is the only part that tells a turn to
+# the left from one to the right, so R_tᵀ turns by tω *backwards*: R_tᵀ = R_(−t). And two turns, one after the other,
+# are one turn by the sum of the angles:
+#
+#     R_tᵀ R_j = R_(−t) R_j = R_(j−t)
+#     (R_t q)·(R_j k) = qᵀ R_(j−t) k                     t and j are gone, and j − t is left
+#
+# **Turn the query by its own position and the key by its own, and the score sees nothing but the distance.** It holds
+# from the first step of training. Values are not turned: what is handed over should not depend on where it was found.
+
+# %% [markdown]
+# A head of D features has D/2 such pairs, and pair i has its own angle, the ω_i of lesson 09 (with D instead of C). The
+# running example has D = 3, so one pair turns and the last feature stays; GPT-NeoX, too, turns only a part of a head.
+# From its decoder's self-attention, head 0, we take the query of the position that reads «o» and writes «t», row o→t
+# for short, and the key of the «p» before it.
+
+# %%
+x = example["decoder.self.x"]
+q, k, v = ((x @ example[f"decoder.self.W_{name}"] + example[f"decoder.self.b_{name}"])[:, :3] for name in "qkv")
+
+
+def turn(x, angles):
+    """x (..., T, D), angles (T, D/2): turn each pair of neighbouring features -> y (..., T, D)."""
+    cos, sin = np.cos(angles), np.sin(angles)
+    first, second = x[..., 0::2], x[..., 1::2]
+    return np.stack([first * cos - second * sin, first * sin + second * cos], axis=-1).reshape(x.shape)
+
+
+query, key = q[2, :2], k[1, :2]  # of row o→t, at position 2, and of «p», at position 1
+
+
+def product(t, j):
+    """The product of the query, turned as at position t, and of the key, turned as at position j."""
+    return (turn(query[None], np.array([[t]])) @ turn(key[None], np.array([[j]])).T).item()  # ω = 1
+
+
+for places in ((2, 1), (12, 11), (1002, 1001), (2, 5)):
+    print(f"query at {places[0]:4}, key at {places[1]:4}: {product(*places):.6f}")
+
+# %% [markdown]
+# ![One query and one key, turned to their positions](../plots/19_since_2017.png)
+#
+# The product is 3.296 at positions 2 and 1, at 12 and 11, and at 1,002 and 1,001. Both arrows have gone round many
+# times by then, but the angle between them is the same. At positions 2 and 5 it is another. You should see the same
+# number three times; if the third differs, query and key were turned in opposite directions.
+#
+# > **2021.** Jianlin Su wrote about turning queries and keys on his blog, in Chinese, before his paper with colleagues,
+# > *RoFormer*, appeared. EleutherAI, a group of volunteers, tried it, liked it, and built it into GPT-J in the same
+# > year. PaLM followed in 2022 and LLaMA in 2023, and by now nearly every open decoder has it.
+#
+# ## Turning back
+#
+# The gradient arrives at the turned query, and we need it at the query itself. For a score it is the turned key, apart
+# from the factor 1/√D.
+#
+# **Your line.** The turned key is `arrived`, two numbers, and the query was turned by an angle with the cosine `cos`
+# and the sine `sin`. What is the gradient of the product with respect to the query before it was turned?
+
+# %%
+arrived = turn(key[None], np.array([[1.0]]))[0]
+cos, sin = np.cos(2.0), np.sin(2.0)
+dquery = ...  # your line: from arrived, (2,), cos and sin
+lesson.judge("dquery", dquery)
+
+# %% [markdown]
+# The forward pass is a product with a matrix, y = R_t x. Entry i of x reaches every y_j with the factor (R_t)_ji, so
+# the chain rule gives
+#
+#     dx_i = Σ_j dy_j (R_t)_ji                           over all outputs that x_i reaches
+#     dx   = R_tᵀ dy = R_(−t) dy                         a sum over the first index is the transpose
+#
+# The transpose is what we found above: turning back. The gradient of our query is R_(−2) R_1 k = R_(−1) k, which
+# depends on the distance only, as it must. Only the angles have to be remembered, and dx is exactly as long as dy, so a
+# rotation can neither blow a gradient up nor let it vanish.
+
+# %% Ours
+ours = turn(arrived[None], np.array([[-2.0]]))[0]
+print("dquery:", ours, "  R_(−1) k:", turn(key[None], np.array([[-1.0]]))[0])
+
+# %% [markdown]
+# ## A gate, and shared keys
+#
+# **SwiGLU.** ReLU lets one number decide two things: whether a feature passes, and how large it is. SwiGLU (Shazeer
+# 2020) makes two numbers of the input, a gate and a value, and multiplies:
+#
+#     gate  = x W_gate                                   (N, F)
+#     value = x W_value                                  (N, F)
+#     r     = silu(gate) ∘ value                         silu(a) = a / (1 + exp(−a))
+#     y     = r W_down
+#
+# Backward, each factor of a product gets the gradient times the other one: dvalue = dr ∘ silu(gate) and dgate = dr ∘
+# value ∘ silu'(gate). With F cut to two thirds, three matrices have as many weights as two had. Shazeer offers no
+# explanation of its success, and attributes it to "divine benevolence".
+#
+# **Grouped keys** (Ainslie et al. 2023). H heads of queries share G heads of keys and values, so each of these serves
+# H/G heads. Forward copies it to its group, and the gradients of a number that is used several times add up (lesson
+# 04).
+#
+#     k of head h  = shared k of group h // (H/G)        forward: a copy for each head of the group
+#     dk of group  = Σ dk of its heads                   backward: the sum over the group
+#
+# It is there for memory: lesson 16 keeps all keys and values while a text is written, and in Llama 3.2 1B this takes 2
+# · 16 layers · 8 heads · 64 features · 2 bytes = 32,768 bytes for each token. With 32 heads it would be four times as
+# much.
+
+# %% [markdown]
+# ## The block of today, in code
+#
+# Norms and attention are the library's, which lessons 10 and 06 have built. The backward pass takes the forward's lines
+# from the last to the first.
+
+
+# %%
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def dsilu(x):
+    share = 1 / (1 + np.exp(-x))
+    return share * (1 + x * (1 - share))
+
+
+def heads(x, D):
+    return np.swapaxes(x.reshape(*x.shape[:2], -1, D), 1, 2)  # (B, T, H D) -> (B, H, T, D)
+
+
+def merge(x):
+    return np.swapaxes(x, 1, 2).reshape(x.shape[0], x.shape[2], -1)
+
+
+def sum_groups(dk, group):
+    return dk.reshape(dk.shape[0], -1, group, *dk.shape[2:]).sum(axis=2)  # (B, H, S, D) -> (B, G, S, D)
+
+
+def block(x, weights, D, angles):
+    gamma_1, W_q, W_k, W_v, W_o, gamma_2, W_gate, W_value, W_down = weights
+    x_1, norm_1 = rms_norm(x, gamma_1)
+    q, k, v = turn(heads(x_1 @ W_q, D), angles), turn(heads(x_1 @ W_k, D), angles), heads(x_1 @ W_v, D)
+    group = q.shape[1] // k.shape[1]  # H / G
+    copies = (np.repeat(array, group, axis=1) for array in (k, v))
+    o, attention = scaled_dot_product_attention(q, *copies, causal_mask(x.shape[1]))
+    middle = x + merge(o) @ W_o
+    x_2, norm_2 = rms_norm(middle, gamma_2)
+    gate, value = x_2 @ W_gate, x_2 @ W_value
+    r = silu(gate) * value
+    return middle + r @ W_down, (x_1, norm_1, o, attention, group, x_2, norm_2, gate, value, r)
+
+
+def block_backward(dy, cache, weights, D, angles):
+    _, W_q, W_k, W_v, W_o, _, W_gate, W_value, W_down = weights
+    x_1, norm_1, o, attention, group, x_2, norm_2, gate, value, r = cache
+    dr = dy @ W_down.T
+    dvalue, dgate = dr * silu(gate), dr * value * dsilu(gate)
+    dx_2, dgamma_2 = rms_norm_backward(dvalue @ W_value.T + dgate @ W_gate.T, norm_2)
+    dmiddle = dy + dx_2
+    dq, dk, dv, _ = scaled_dot_product_attention_backward(heads(dmiddle @ W_o.T, D), attention)
+    dk, dv = sum_groups(dk, group), sum_groups(dv, group)
+    dq, dk, dv = merge(turn(dq, -angles)), merge(turn(dk, -angles)), merge(dv)
+    dx_1, dgamma_1 = rms_norm_backward(dq @ W_q.T + dk @ W_k.T + dv @ W_v.T, norm_1)
+    products = [(x_1, dq), (x_1, dk), (x_1, dv), (merge(o), dmiddle), (x_2, dgate), (x_2, dvalue), (r, dy)]
+    dW = [np.einsum("bti,bto->io", left, right) for left, right in products]
+    return dmiddle + dx_1, [dgamma_1, *dW[:4], dgamma_2, *dW[4:]]
+
+
+# %% [markdown]
+# We give it random weights, with H = 4, G = 2 and D = 6, and hold it to the library's block and to the complex step of
+# lesson 01, in all 9 weights and in x.
+
+# %%
+rng = np.random.default_rng(19)
+sizes = {"d_model": 24, "num_heads": 4, "num_kv_heads": 2, "d_ff": 10, "num_layers": 1, "dropout": 0.0}
+kinds = {"positions": "rope", "norm": "pre", "normalization": "rms", "bias": False, "activation": "swiglu"}
+library = GPT(TransformerConfig(9, **sizes, **kinds), dtype="float64").blocks.layers[0]
+for parameter in library.parameters():
+    parameter.data[...] = rng.standard_normal(parameter.data.shape) / 4
+attention, network = library.self_attention, library.feed_forward
+W_q, W_k, W_v = np.split(attention.sublayer.qkv.W.data, [24, 36], axis=1)
+W_gate, W_value = np.split(network.sublayer.expand.W.data, 2, axis=1)
+weights = [attention.norm.gamma.data, W_q, W_k, W_v, attention.sublayer.output.W.data]
+weights += [network.norm.gamma.data, W_gate, W_value, network.sublayer.contract.W.data]
+inputs, upstream = rng.standard_normal((2, 3, 5, 24))
+angles = np.arange(5)[:, None] / 10000 ** (np.arange(3) / 3)
+
+found, cache = block(inputs, weights, 6, angles)
+dinputs, dweights = block_backward(upstream, cache, weights, 6, angles)
+expected, library_cache = library.forward(inputs, causal_mask(5))
+lesson.check("the block, against the library's", error(found, expected), 1e-13)
+lesson.check("its dx, against the library's", error(dinputs, library.backward(upstream, library_cache)), 1e-13)
+
+
+def loss(i, W):
+    """The loss with W instead of weight i."""
+    return (upstream * block(inputs, [*weights[:i], W, *weights[i + 1 :]], 6, angles)[0]).sum()
+
+
+true = [complex_step(partial(loss, i), weights[i]) for i in range(9)]
+lesson.check("all nine weights, against the complex step", max(map(error, dweights, true)), 1e-13)
+
+# %% [markdown]
+# ## What is it worth?
+#
+# Four blocks, in decoders of two layers and 32 features that learn to continue the source of Python's standard library,
+# character by character. Each is trained with three seeds, and the models of one seed read the same windows of text. So
+# we compare seed by seed, and take the mean of the three differences with its 95 % interval. Each block has its own
+# learning rate, the best of four on another seed.
+
+# %%
+RATES = {"2017": 0.008, "RoPE": 0.016, "modern": 0.016, "modern, sinusoids": 0.016}
+seeds, count = lesson.pick(full=range(3), fast=range(2)), lesson.pick(full=240, fast=10)
+losses = {name: [train(name, rate, count, seed, layers=2)["loss"] for seed in seeds] for name, rate in RATES.items()}
+differences = {name: np.array(found) - losses["2017"] for name, found in losses.items() if name != "2017"}
+
+
+def interval(values):
+    """The mean of three differences, and half of its 95 % interval (Student's t for two degrees of freedom)."""
+    return values.mean(), 4.303 * values.std(ddof=1) / np.sqrt(len(values))
+
+
+print(f"2017: {np.mean(losses['2017']):.3f} nats for each character")
+for name, values in differences.items():
+    print("{:18} {:+.3f} ± {:.3f}".format(name, *interval(values)))
+share = 100 * differences["RoPE"].mean() / differences["modern"].mean()
+lesson.compare("per cent of the whole gain that RoPE brings alone", guess, share)
+
+# %% [markdown]
+# ![What the exchanges are worth, with three seeds](../plots/19_since_2017_worth.png)
+#
+# ## The surprise
+#
+# RoPE is the only exchange of its row, and it lowers the loss by 0.189 ± 0.043 nats. All six together lower it by 0.180
+# ± 0.023. Within what three seeds can tell, the whole gain is RoPE's. The other five, without it, bring 0.052 ± 0.014,
+# and even that does not come on top: gains do not add up when two parts help with the same thing.
+#
+# Three seeds are few. The library's own experiment (docs/since-2017.md) has three layers, more steps and five seeds,
+# and there RoPE is worth 0.216 ± 0.025 nats, and all six together 0.205 ± 0.053.
+#
+# So were five papers wrong? No, but their parts are for other things than the loss of a small model. With twelve
+# layers, the paper's block does not begin to learn in the steps that it gets there, and with pre-norm it does. Grouped
+# keys are there for memory, RMSNorm and the lack of biases for speed and simplicity. When a paper reports a gain, ask
+# at which size it was measured, with how many seeds, and what else was exchanged that day.
+
+# %% [markdown]
+# ## Going deeper
+#
+# You can skip the rest and go on with the next lesson.
+#
+# ### Neighbours or halves
+#
+# Su pairs the features 0 and 1, 2 and 3, and so on. The code of GPT-NeoX and LLaMA pairs feature i with i + D/2. Both
+# are right, as long as queries and keys agree, because a product does not care about the order of its terms: put the
+# columns of W_q and W_k in another order, and one kind becomes the other. Whoever loads weights of the other kind
+# without that step gets a model that talks nonsense, and no error message.
+
+# %%
+D = 6
+q_6, k_6 = rng.standard_normal((2, 5, D))
+halves = np.r_[0:D:2, 1:D:2]  # first the first feature of each pair, then the second
+
+
+def turn_halves(x, angles):
+    cos, sin = np.cos(angles), np.sin(angles)
+    first, second = np.split(x, 2, axis=-1)
+    return np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+
+
+neighbours = turn(q_6, angles) @ turn(k_6, angles).T
+same = turn_halves(q_6[:, halves], angles) @ turn_halves(k_6[:, halves], angles).T
+mixed = turn_halves(q_6, angles) @ turn_halves(k_6, angles).T
+lesson.check("halves, with the features in their order: the same scores", error(same, neighbours), 1e-14)
+lesson.check("halves, with the features as they were: other scores", error(mixed, neighbours), at_least=0.1)
+
+# %% [markdown]
+# ### The bias that comes alive
+#
+# In lesson 06 the bias of the keys never learns: it adds the same number to all scores of a row. With RoPE the bias is
+# turned together with its key, so the number depends on the position, q_t·(R_(j−t) b), and the bias is a taste for
+# certain distances. Qwen and Qwen 2 keep the biases of queries, keys and values and drop all others, and give longer
+# texts as the reason.
+#
+# ### Where the norm of a head belongs
+#
+# Qwen 3 normalizes each head's queries and keys, so that no score can grow without bound. A rotation keeps the length,
+# and so RMSNorm and RoPE may change places, but only as long as all entries of γ are equal. With a γ of its own for
+# each feature, the order matters, and the weights of one order are wrong for the other.
+
+# %%
+gamma = rng.uniform(0.5, 2.0, D)
+for name, scale in (("equal", np.ones(D)), ("unequal", gamma)):
+    first_norm = turn(rms_norm(q_6, scale)[0], angles)
+    first_turn = rms_norm(turn(q_6, angles), scale)[0]
+    print(f"entries of γ {name}: the two orders differ by {error(first_norm, first_turn):.1g}")
+    if name == "equal":
+        lesson.check("with equal γ, norm and rotation may change places", error(first_norm, first_turn), 1e-14)
+
+bias = rng.standard_normal(D)
+with_bias = turn(q_6, angles) @ turn(k_6 + bias, angles).T - neighbours
+lesson.check("a bias of the keys changes the differences in a row", np.ptp(with_bias, axis=1).min(), at_least=0.1)
+
+# %% [markdown]
+# ### In the wild
+#
+# * The angle of pair i is base^(−2i/D) for each position. The paper's base is 10,000; Llama 3 has 500,000 and Qwen 3
+#   1,000,000, so that the slowest pairs do not come round in a long text.
+# * A model that was trained on 64 tokens has never seen the distance 200. Rotations do not help with that by
+#   themselves: in the library's experiment RoPE alone gets worse beyond the length of training, and RoPE with a window
+#   does not. Lesson 23 is about windows.
+# * Implementations store the cosines and sines of all positions once. Computed in half precision, the positions 2,048
+#   and 2,049 get the same angle, because float16 cannot tell the two numbers apart.
+#
+# ## Exercise
+#
+# 1. Pencil, 5 minutes. Write a pair of features as one complex number, and RoPE as a product with another one. What is
+#    the backward pass then?
+# 2. Pencil, 10 minutes. In the lesson's picture, which angle between the query and the key would make the product
+#    largest, and at which distance is it reached for ω = 1, if positions could be fractions?
+#
+# Exercises with a checker: `minitransformer start 19`. In 19_rope_backward you turn the gradient back, and in
+# 19_grouped_heads_backward you add up what the heads of a group return.
+#
+# ## Questions
+#
+# 1. A colleague turns the values, too. What changes in o, and is it still a function of distances alone?
+# 2. Why does nobody turn the queries alone, by (t − j)ω? It would give the same scores.
+# 3. With G = 1 all heads share one head of keys. Are they then all the same head?
+# 4. In the library's experiment, a decoder without any positions learns about as well as one with sinusoids. How can it
+#    tell the order of its tokens at all?
+# 5. The KV cache stores keys after they have been turned. What would be lost if it stored them before?
+
+# %% [markdown]
+# ## Answers
+#
+# ### Do you remember?
+#
+# 1. W_q has to become turn(j), up to what W_k does, and it has to do so for a part of the features that the letters
+#    leave alone. It is one matrix for all t, but it must be learnt.
+# 2. It adds q_t·b to all scores of a row, and a softmax does not change if all scores grow alike. So its gradient is 0.
+# 3. In pre-norm: there the norm stands on the branch, and the sum passes it by. In post-norm each sum is normalized, so
+#    every path goes through all norms.
+#
+# ### The questions
+#
+# 1. o_t becomes Σ_j p_tj R_j v_j, which depends on the absolute positions j. Turn it back by R_(−t), and only distances
+#    are left. Some models do this; without turning back, the linear layer after it gets a different basis at each
+#    position.
+# 2. The query would need another turn for each key, T·S rotations instead of T + S, and the product q kᵀ would no
+#    longer be one matrix product. That j − t splits into a part for t and one for j is the whole trick.
+# 3. No. They share what can be found and what is handed over, but each asks its own question. It is called multi-query
+#    attention (Shazeer 2019).
+# 4. By the causal mask: a token at position t averages over t + 1 tokens, so even a uniform average tells it roughly
+#    where it is.
+# 5. Nothing but time: each step would have to turn all old keys again. Turned keys stay right, because the position of
+#    an old token never changes.
+#
+# The exercise. First: (x_0 + i x_1) · exp(iωt), where i is the imaginary unit; backward multiplies by exp(−iωt), the
+# conjugate. Second: the angle 0, where both arrows point the same way. The query points at 0.795 radians and the key at
+# 2.859, so the key has to turn by −2.064 more than the query: j − t = −2.064, a little more than two positions back.
+
+# %%
+# the pictures of this lesson
+figure, axes = canvas(8.0, 3.1)
+unit = 0.3  # inches for a length of 1
+for middle, title, places in (
+    (1.35, "not turned", (0, 0)),
+    (4.0, "at positions 2 and 1", (2, 1)),
+    (6.65, "at positions 12 and 11", (12, 11)),
+):
+    axes.add_patch(plt.Circle((middle, 1.35), unit * np.linalg.norm(key), fill=False, color=mix(GREY, 0.4)))
+    axes.add_patch(plt.Circle((middle, 1.35), unit * np.linalg.norm(query), fill=False, color=mix(GREY, 0.4)))
+    for name, vector, place, color in (("q", query, places[0], BLUE), ("k", key, places[1], ORANGE)):
+        tip = turn(vector[None], np.array([[float(place)]]))[0]
+        end = (middle + unit * tip[0], 1.35 + unit * tip[1])
+        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", end, (middle, 1.35), arrowprops=arrow)
+        beyond = (np.linalg.norm(tip) + 0.45) / np.linalg.norm(tip)
+        spot = (middle + unit * beyond * tip[0], 1.35 + unit * beyond * tip[1])
+        axes.text(*spot, name, color=color, ha="center", va="center", fontsize=11, weight="bold")
+    axes.text(middle, 2.9, title, ha="center", va="center", fontsize=10)
+    axes.text(middle, 0.08, f"product {product(*places):.3f}".replace("-", "−"), ha="center", va="center", fontsize=9)
+lesson.save(figure)
+
+figure, axis = plt.subplots(figsize=(7.2, 2.4))
+texts = {"RoPE": "RoPE alone", "modern": "all six", "modern, sinusoids": "all six\nexcept RoPE"}
+for row, (name, values) in enumerate(differences.items()):
+    mean, half = interval(values)
+    axis.barh(row, mean, color=mix(BLUE, 0.6 if name == "RoPE" else 0.3), height=0.6)
+    axis.plot([mean - half, mean + half], [row + 0.12, row + 0.12], color="black", linewidth=1.2)
+    axis.plot(values, np.full(len(values), row - 0.12), "o", color=ORANGE, markersize=4)
+axis.set_yticks(range(len(texts)), [texts[name] for name in differences])
+axis.invert_yaxis()
+axis.set(xlabel="difference in nats per character from the paper's block", ylabel="exchanged")
+axis.set(title="Bars: means. Lines: 95 % intervals. Points: seeds.")
+lesson.save(figure, "worth")
+lesson.finish(globals())

@@ -1,0 +1,105 @@
+"""The problem, the hints and the known mistakes of 19_rope_backward."""
+
+import numpy as np
+
+from minitransformer.exercises import Exercise, Invariant, Mistake, Output, Task
+from minitransformer.exercises.problems import backward_problem, sizes
+
+SIZES = sizes("B T D", (2, 3, 8), (3, 5, 4), (1, 1, 2))
+
+
+def make_rotation(rng, given, B, T, D):
+    """Random angles for each position and pair, so that no two of them are related."""
+    angles = rng.uniform(0.3, 6.0, (T, D // 2))
+    inputs = {"x": rng.standard_normal((B, T, D)), "cos": np.cos(angles), "sin": np.sin(angles)}
+    return backward_problem(given.rotate, inputs, ("x",), rng)
+
+
+def keeps_lengths(outputs, problem):
+    """Whether each pair of dx is as long as that of dy."""
+    lengths = [np.hypot(array[..., 0::2], array[..., 1::2]) for array in (outputs[0], problem.args[0])]
+    return bool(np.allclose(*lengths, atol=1e-9))
+
+
+MISTAKES = (
+    Mistake(
+        "the gradient is turned forward once more",
+        "If the forward turns to the left, and you turn to the left again on the way back, where do you end?",
+        {
+            "first * cos + second * sin": "first * cos - second * sin",
+            "second * cos - first * sin": "second * cos + first * sin",
+        },
+    ),
+    Mistake(
+        "the first feature of a pair has the wrong sign before its sine",
+        "In the forward, the first feature reaches the second output with + sin. With which sign does that come back?",
+        {"first * cos + second * sin": "first * cos - second * sin"},
+    ),
+    Mistake(
+        "the second feature of a pair has the wrong sign before its sine",
+        "In the forward, the second feature reaches the first output with a minus. What has become of it?",
+        {"second * cos - first * sin": "second * cos + first * sin"},
+    ),
+    Mistake(
+        "the gradient is not turned at all",
+        "The forward has turned x. Can dy and dx then be the same?",
+        {"first * cos + second * sin": "first", "second * cos - first * sin": "second"},
+    ),
+    Mistake(
+        "cosine and sine are exchanged",
+        "For the angle 0 the forward leaves x as it is. What does your backward do for this angle?",
+        {
+            "first * cos + second * sin": "first * sin + second * cos",
+            "second * cos - first * sin": "second * sin - first * cos",
+        },
+    ),
+    Mistake(
+        "the terms with the sine are missing",
+        "How many outputs does each feature of a pair reach?",
+        {"first * cos + second * sin": "first * cos", "second * cos - first * sin": "second * cos"},
+    ),
+    Mistake(
+        "feature i is paired with feature i + D/2",
+        "Both ways to pair are in use. Which features does this forward turn together?",
+        {
+            "dy[..., 0::2], dy[..., 1::2]": "np.split(dy, 2, axis=-1)",
+            "    dx[..., 0::2] = first * cos": "    half = dy.shape[-1] // 2\n    dx[..., :half] = first * cos",
+            "dx[..., 1::2]": "dx[..., half:]",
+        },
+    ),
+    Mistake(
+        "the two features of a pair come back in the wrong order",
+        "Which of the two belongs at the even places?",
+        {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2] = second": "dx[..., 0::2] = second"},
+    ),
+    Mistake(
+        "every position is turned back by the angles of the first one",
+        "The table has a row for each position. Which row belongs to position t?",
+        {"cos, sin = cache": "cos, sin = (table[:1] for table in cache)"},
+    ),
+)
+
+EXERCISE = Exercise(
+    name="19_rope_backward",
+    hints=(
+        "A rotation is a product with a matrix. What does the backward pass of a product with a matrix do with it?",
+        "The transpose of a rotation turns the other way. Each feature of a pair gets two terms, one from each output "
+        "that it reaches.",
+        "dx (B, T, D): at the even places dy_even ∘ cos and dy_odd ∘ sin, at the odd places the same two with sine and "
+        "cosine exchanged; one of the four terms has a minus",
+    ),
+    tasks=(
+        Task(
+            function="rotate_backward",
+            forward="rotate",
+            outputs=(Output("dx", "BTD"),),
+            make=make_rotation,
+            sizes=SIZES,
+            linear=True,
+            invariants=(
+                Invariant("a rotation keeps lengths: each pair of dx is as long as that of dy", keeps_lengths),
+            ),
+            mistakes=MISTAKES,
+        ),
+    ),
+)
