@@ -5,13 +5,25 @@
 #
 # **What will you have built at the end of this course?**
 #
-# 11 min, with a pencil 30, going deeper 3 · runs in 45 s (fast: 15 s) · needs none · difficulty 1 of 5 · paper:
+# 11 min, with a pencil 20, going deeper 3 · runs in 45 s (fast: 15 s) · needs none · difficulty 1 of 5 · paper:
 # sections 1 to 3, figure 1
 #
-# ## A word of your own
+# ## Why by hand?
 #
-# Put a word of your own between the quotation marks, with 1 to 12 letters from a to z, and run this file. In a few
-# seconds it builds a Transformer, trains it from random numbers, and asks it to write your word backwards.
+# In July 2025 a reader of a public PyTorch Transformer stopped at the line `value = self.k_proj(value)`. It should say
+# `v_proj`: the line above had been copied, and one letter was left as it was. Such a model trains, its loss falls, and
+# when we planted the mistake in ours it reversed words as well as ever. Autograd, which computes all gradients for you,
+# had nothing to report: each of them was the right gradient of the wrong program. But go backwards with a pencil, look
+# for the line that gives `v_proj` its gradient, and you find none. ([One sitting](one_sitting.py) tells the story.)
+#
+# For thirty years whoever invented a network derived its gradients on paper. Now libraries record the forward pass and
+# run it backwards by themselves, and what a derivation used to show goes unseen: which numbers never learn, where a
+# gradient dies, which terms cancel. That is why you will do it once. **A backward pass is a second reading of the
+# program, in which every number has to say how it reaches the loss.**
+#
+# But first look at what you will have built. Put a word of your own between the quotation marks below, with 1 to 12
+# letters from a to z, and run this file. It builds a Transformer, trains it from random numbers, and asks it to write
+# your word backwards.
 
 # %% Imports
 from architecture import architecture
@@ -37,36 +49,43 @@ example = running_example()
 WORD = "attention"
 
 # %% [markdown]
-# In Python this is `WORD[::-1]`. So why is it worth a course? Because nobody tells the model. It does not know what
-# reversing is, or that letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random
-# letters* and their mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch of them a cousin of gradient
-# descent (lesson 13) moves the numbers a little. Nobody can learn random letters by heart. The model has to find the
-# rule, and soon you will see this rule in a picture.
+# In Python this is `WORD[::-1]`, so why is it worth a course? Because nobody tells the model what reversing is, or that
+# letters have an order. Its 85,568 numbers are nearly all random at first. It is shown *random letters* and their
+# mirror image, such as `qxpbtd` and `dtbpxq`, and after each batch a cousin of gradient descent (lesson 13) moves the
+# numbers a little. Random letters cannot be learned by heart, so the model has to find the rule.
 #
 # ![The Transformer, with the shape of each value, and the ways of the gradient](../plots/00_reverse_whole.png)
 #
-# The map shows the machine. (Nobody expects you to know its boxes yet.) It comes from the paper "Attention Is All
-# You Need" (Vaswani and others, 2017), and large language models are made of the same parts. In this lesson the library
-# provides them. From lesson 01 on you build them yourself, each with its blue arrow, the forward pass, and its orange
-# arrow, the gradient. There is no automatic differentiation anywhere. **By lesson 14 all of this is yours.**
+# This is the machine, whose boxes you need not know yet. Here the library provides them; from lesson 01 on you build
+# them, each with its blue arrow, the forward pass, and its orange arrow, the gradient. Nothing is differentiated
+# automatically, and by lesson 14 all of it is yours.
+#
+# > **2017.** Vaswani and seven colleagues published "Attention Is All You Need". Three older threads meet in their
+# > machine: backpropagation, which Rumelhart, Hinton and Williams made popular in 1986; the LSTM of Hochreiter and
+# > Schmidhuber (1997), which kept gradients alive over many steps; and attention, which Bahdanau, Cho and Bengio added
+# > to translation in 2014. The paper prints no gradient at all.
 #
 # ## Guess first
 #
-# Write your guesses down. A wrong guess is the best way to remember the answer.
+# A wrong guess is the best way to remember the answer.
 #
-# 1. On one processor core, how long does it take until the model reverses nearly every word that it has never seen: ten
+# 1. How long does one processor core need until the model reverses nearly every word that it has never seen: ten
 #    seconds, ten minutes or ten hours?
-# 2. A *token* is what the model reads or writes in one step. Here there are V = 29: 26 letters and 3 special ones.
-#    Before training, what probability does it typically give to the right token: 1/29, more, or less?
-# 3. It is trained on words of up to 12 letters. What will it do with a word of 13?
+# 2. A *token* is what the model reads or writes in one step. Here there are V = 29: 26 letters and 3 special ones. A
+#    blind guess gives the right one 1/29 = 3.4 %. What does the model typically give it before training?
+# 3. It is trained on words of up to 12 letters. Of words with 13, what share will it reverse?
+
+# %%
+guess_typical = ...  # in per cent, the untrained model's probability of the right token; blind is 3.4
+guess_13 = ...  # in per cent, the words of 13 letters that come out right
 
 # %% [markdown]
 # ## See it learn
 #
-# A model writes one token at a time. It reads the source, which is your word, and what it has written so far. Then it
-# gives each of the V tokens a number, called a logit. We append the token with the largest logit and let it read again
-# (the long arrow on the right of the map), until it writes `eos`, the end of the sequence. It starts from `bos`, the
-# beginning. The third special token, `pad`, fills up short words in a batch.
+# A model writes one token at a time. It reads the source, which is your word, and what it has written so far, beginning
+# with `bos`, and gives each of the V tokens a number, called a logit. We append the token with the largest logit and
+# let it read again (the long arrow on the right of the map), until it writes `eos`, the end. The third special token,
+# `pad`, fills up short words in a batch.
 
 
 # %%
@@ -102,14 +121,10 @@ schedule = partial(cosine, steps=steps, peak=3e-3, warmup=50)
 history = train(model, task, schedule=schedule, settings=TrainingSettings(steps=steps, eval_interval=50), evaluate=look)
 
 # %% [markdown]
-# Read the printed words from top to bottom. At first the model stammers. Then the beginning comes out right, and then
-# the whole word.
-#
-# But did it learn the rule, or has it met your word? One word in ten is held out of training: a hash of its letters
-# decides. "attention" is held out, and so are the 500 words of the next test. More than 99 % of them are right to the
-# last letter. The answer to guess 1 is ten seconds, or a little more.
-#
-# (Lines that begin with `ok` are checks. They compare a measured value with its bound.)
+# At first the model stammers; then the beginning comes out right, and at last the whole word. But did it learn the
+# rule, or has it met your word? One word in ten is held out of training, as a hash of its letters decides. "attention"
+# is one of them, and so are the 500 words of the next test. More than 99 % of them are right to the last letter, after
+# ten seconds, or a little more (guess 1). Lines that begin with `ok` are checks: a measured value, and its bound.
 
 # %%
 test = task.held_out_batch(np.random.default_rng(3), lesson.pick(full=500, fast=100))
@@ -142,23 +157,18 @@ lesson.save(figure)
 # ![What the model looks at, at five moments of the training, and the loss](../plots/00_reverse.png)
 #
 # Each small square is a table of weights, from the box "cross-attention" of the map. A row belongs to a letter that has
-# to be written. It shows how much the model looks at each letter of your word: white is 0, and the darkest blue is 1.
-# (The row and the column of `eos` are left out. For this picture the model always reads the right letters, whatever it
-# would write itself.) You should see a pale square on the left. Then the upper right corner turns dark: to write the
-# first letter, look at the last one. In the end a line goes from there all the way to the lower left. *This line is the
-# rule.* If you see a line from the upper left to the lower right instead, the model has learned to copy. If the line
-# stays short, the training was too short, which is the case with `--fast`. (The curve below is the loss. You will meet
-# it soon.)
+# to be written, and shows how much the model looks at each letter of your word, from 0 (white) to 1 (the darkest blue).
+# On the left the square is pale. Then its upper right corner turns dark: to write the first letter, look at the last
+# one. In the end a line goes from there to the lower left, and *this line is the rule.* (From the upper left to the
+# lower right it would be the rule of copying, and with `--fast` it stays short.) The curve below is the loss.
 
 # %% [markdown]
 # ## A model small enough to print
 #
-# 85,568 numbers are too many to look at. So a second model, with 826, goes with us through the whole course. It knows
-# the letters o, p, s and t. In every lesson it reads "stop" and writes "pots", with the same numbers, which fit on a
-# few pages, forward and backward.
-#
-# We stopped its training early, on purpose. It reverses 332 of the 340 words of one to four such letters, but it is not
-# sure of itself. Here are its probabilities, one row for each token that it writes:
+# Nobody can look at so many numbers. So a second model, with 826, goes with us through the whole course. It knows the
+# letters «o», «p», «s» and «t», and in every lesson it reads "stop" and writes "pots" with the same numbers. We stopped
+# its training early, on purpose. It reverses 332 of the 340 words of one to four such letters, but it is not sure of
+# itself. Here are its probabilities, one row for each token that it writes:
 
 # %%
 p = example["output.p"]  # (T, V)
@@ -174,15 +184,26 @@ lesson.save(figure, "example")
 # ![The probabilities that the small model gives](../plots/00_reverse_example.png)
 #
 # A row is named by the token that it reads and the token that it must write, and a frame marks the right one. Look at
-# the row p→o. The model has just written p, and now it must write o. It gives o 0.697, and p 0.297. Is the second
-# letter an o, or another p? Keep an eye on this row. You will follow it through every box of the map and find out
-# where its doubt comes from.
+# the position that reads «p» and writes «o», row p→o from now on. It gives «o» 0.697 and «p» 0.297: is the second
+# letter an «o», or another «p»? You will follow this row through every box of the map and find out where its doubt
+# comes from.
+#
+# [In the explorer: raise the logit of p to 6. What is left for o?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.p[1,3]&turn=output.z[1,4])
 #
 # ## What does doubt cost?
 #
-# Training needs one number that says how wrong the model is. Take −ln of the probability of the right token. This is
-# the loss of one token, and its unit is called nat. The loss L is the mean over all tokens:
+# Training needs one number that says how wrong the model is. The loss of one token is −ln of the probability of the
+# right one, in a unit called nat. A probability of 1 costs nothing, half costs 0.693, and a quarter twice that. Zero
+# costs infinitely much, so never be certain and wrong. The loss L is the mean over all tokens.
 #
+# **Your line.** `p_right` holds the five probabilities of the right tokens. What is L?
+
+# %%
+small_loss = ...  # your line: from p_right, (T,)
+lesson.judge("small_loss", small_loss)
+
+# %% [markdown]
 #     row       p of the right token      −ln p
 #     bos→p     0.953                     0.048
 #     p→o       0.697                     0.361
@@ -192,12 +213,9 @@ lesson.save(figure, "example")
 #
 #     L = mean of −ln p = 0.1108
 #
-# A probability of 1 costs nothing. Half costs 0.693, a quarter twice that. Zero costs infinitely much: never be certain
-# and wrong. Most of our small model's loss comes from the row p→o.
-#
-# Why the logarithm? Each row has read the letters before it. So the probability of the whole answer is a product,
-# 0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575. The logarithm turns the product into a sum, and the gradient of a sum
-# is a sum of gradients.
+# Most of L comes from the row p→o. Why the logarithm? Each row has read the letters before it, so the probability of
+# the whole answer is a product, 0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575. The logarithm turns the product into a
+# sum, and the gradient of a sum is a sum of gradients.
 
 
 # %%
@@ -215,10 +233,9 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 # %% [markdown]
 # ## The loss of a model that knows nothing
 #
-# Back to the large model, before its training. Guess blindly: give each of V tokens the probability 1/V. Whichever is
-# right, this costs −ln(1/V) = ln V. With V = 29 it is 3.367 nats.
-#
-# Can a model be worse? It turns its logits z into probabilities by the softmax (lesson 03):
+# Back to the large model, before its training. A blind guess gives each of V tokens the probability 1/V. Whichever is
+# right, this costs −ln(1/V) = ln V, and with V = 29 it is 3.367 nats. Can a model be worse? It turns its logits z into
+# probabilities by the softmax (lesson 03):
 #
 #     p_right = exp(z_right) / Σ_j exp(z_j)
 #     L = −ln p_right = ln Σ_j exp(z_j) − z_right
@@ -231,7 +248,7 @@ lesson.check("mean of the five losses", error(-np.log(p_right).mean(), L), 1e-14
 #
 # *Boldness* is 0 if all logits are equal, and positive if not, because the mean of exp is larger than exp of the mean.
 # *Luck* is positive if the right token has a logit above the mean. A trained model is bold, and it is lucky for a
-# reason. But without knowledge, luck is about 0 on average, and boldness only costs.
+# reason. But without knowledge luck is about 0 on average, and boldness only costs.
 
 # %%
 untrained = Transformer(model.config, seed=0)
@@ -246,39 +263,39 @@ luck = (z[np.arange(len(z)), ids] - z.mean(axis=-1)).mean()
 repeats = (z.argmax(axis=-1) == batch.target_in[counts]).mean()
 print(f"before training: {loss_before:.3f} = ln V {np.log(V):.3f} + boldness {boldness:.3f} − luck {luck:.3f}")
 print(f"the favorite is the token just read in {repeats:.0%} of all places")
+lesson.compare("the right token gets, in per cent", guess_typical, 100 * np.exp(-loss_before))
 lesson.check("ln V + boldness − luck is the loss", error(np.log(V) + boldness - luck, loss_before), 1e-13)
 
 # %% [markdown]
 # ## The surprise
 #
 # "The loss of an untrained model is ln V" is said so often that people test new code with it. Ours pays 4.198 instead
-# of 3.367. (It is the left end of the curve above.) The right token typically gets exp(−4.198) = 1.5 %, and a blind
-# guess would give it 3.4 %. So the answer to guess 2 is *less*.
+# of 3.367. The right token typically gets exp(−4.198) = 1.5 %, *less* than the 3.4 % of a blind guess.
 #
-# The model knows nothing yet, but it already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all places
-# its favorite is the token that it has just read. That is why it stammers. Two things cause it: a matrix that is used
-# twice, at the bottom and at the top of the map (lesson 04), and a shortcut around every layer (lesson 11). Use two
-# separate matrices, and the 81 % drops to 4 %.
+# It knows nothing yet, but already has an opinion: boldness is 0.907, luck is 0.077. In 81 % of all places its favorite
+# is the token that it has just read, which is why it stammers. Two things cause it: a matrix that is used at both ends
+# of the map (lesson 04), and a shortcut around every layer (lesson 11). With two separate matrices, the 81 % drops to
+# 4 %.
 #
-# And guess 3? Of words with 12 letters, at least 95 % are right. With 13 letters hardly any are, and with 14 none.
-# Nobody ever asked the model for letter 13. Its rule has an edge, and lesson 14 goes there.
+# And guess 3?
 
 # %%
 per_length = {}
-for length in lesson.pick(full=(4, 8, 12, 13, 14), fast=(8, 14)):
+for length in lesson.pick(full=(4, 8, 12, 13, 14), fast=(8, 13)):
     words = np.random.default_rng(length).integers(3, V, size=(200, length))
     asked = make_batch(words, words[:, ::-1])
     _, per_length[length] = decode_and_score(model, asked)
 print("right, by number of letters:", ", ".join(f"{length}: {share:.0%}" for length, share in per_length.items()))
+lesson.compare("words of 13 letters that are right, in per cent", guess_13, 100 * per_length[13])
 
 # %% [markdown]
+# Of words with 12 letters, at least 95 % are right. With 13 letters hardly any are, and with 14 none, because nobody
+# ever asked the model for letter 13. Its rule has an edge, and lesson 14 goes there.
+#
 # ## The way
 #
-# * Gradients you can trust: derivatives (01), the linear layer (02), the loss (03), from tokens to vectors (04).
-# * Attention, the idea of the paper: how one token finds another (05), its gradient (06), masks (07), many heads (08).
-# * The rest of the machine: positions (09), layer norm (10), residual paths (11), everything together (12).
-# * Training and using it: the optimizer (13), today's task in full (14), what to do when it fails (15), better ways of
-#   writing (16).
+# Gradients you can trust (01 to 04), attention (05 to 08), the rest of the machine (09 to 12), training it and using it
+# (13 to 16), and what came before and after the paper (17 to 25).
 
 # %% [markdown]
 # ## Going deeper
@@ -294,14 +311,14 @@ print("right, by number of letters:", ", ".join(f"{length}: {share:.0%}" for len
 #     Σ_w p*_w ln p_w − Σ_w p*_w ln p*_w = Σ_w p*_w ln (p_w / p*_w)
 #                                        ≤ Σ_w p*_w (p_w / p*_w − 1) = Σ_w p_w − Σ_w p*_w ≤ 0
 #
-# So no guess is better than p* itself, and what it costs, −Σ_w p*_w ln p*_w, is called the *entropy*. (The sums leave
-# out tokens with p*_w = 0.) Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a
-# word is more common than any letter.
+# So the best guess is p* itself, and what it costs, −Σ_w p*_w ln p*_w (without the tokens with p*_w = 0), is called the
+# *entropy*. Here it is 3.216, a little below ln V: `bos` and `pad` are never right, and the end of a word is more
+# common than any letter.
 #
 # A model that can also count knows where a word may end. A word costs ln 12 for its length and ln 26 for each of its
 # letters. There are 6.5 letters on average, and 7.5 tokens with `eos`: (ln 12 + 6.5 ln 26) / 7.5 = 3.155. Only reading
-# the source can bring the loss below this. A loss that stays near 3.2 says: the decoder does not see the source. Check
-# the mask (07) and whether sources and targets in your batches belong together.
+# the source can bring the loss below this. If it stays near 3.2, the decoder does not see the source, so check the mask
+# (07), and whether sources and targets in your batches belong together.
 
 # %%
 p_star = np.bincount(ids, minlength=V) / len(ids)

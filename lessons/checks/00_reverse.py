@@ -10,6 +10,21 @@ from minitransformer.evaluation import exact_match
 from minitransformer.example import load_example
 from minitransformer.models import Transformer
 
+HANDS = {  # name: (what is right, {known mistake, as a sentence: what it gives}), of the lesson's variables
+    "small_loss": (
+        lambda run: -np.log(run.p_right).mean(),
+        {
+            "this is the sum of the five losses, not their mean": lambda run: -np.log(run.p_right).sum(),
+            "first the logarithm of each, then the mean, not the other way round": (
+                lambda run: -np.log(run.p_right.mean())
+            ),
+            "the minus is forgotten, and a loss is never negative": lambda run: np.log(run.p_right).mean(),
+            "these are bits; the nat needs the natural logarithm": lambda run: -np.log2(run.p_right).mean(),
+            "this is the mean of 1 − p; the loss takes −ln p": lambda run: (1 - run.p_right).mean(),
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -42,19 +57,20 @@ def verify(lesson, run):
         )
 
     p, cost = run.p_right, -np.log(run.p_right)
-    lesson.quote("It gives o 0.697, and p 0.297", p[1], run.p[1, run.right[0]])
+    lesson.quote("It gives «o» 0.697 and «p» 0.297", p[1], run.p[1, run.right[0]])
     for row, t in (("bos→p", 0), ("p→o", 1), ("o→t", 2), ("t→s", 3), ("s→eos", 4)):
         lesson.quote(f"{row} {p[t]:.3f} {cost[t]:.3f}", p[t], cost[t])
     lesson.quote("L = mean of −ln p = 0.1108", run.L)
     lesson.check("share of the row p→o in the loss", cost[1] / cost.sum(), at_least=0.5)
-    lesson.quote("Half costs 0.693", np.log(2))
+    lesson.quote("half costs 0.693", np.log(2))
     lesson.quote("0.953 · 0.697 · 0.945 · 0.917 · 0.999 = 0.575", *p, p.prod())
-    lesson.quote("With V = 29 it is 3.367 nats", run.V, np.log(run.V))
+    lesson.quote("with V = 29 it is 3.367 nats", run.V, np.log(run.V))
     lesson.quote("Ours pays 4.198 instead of 3.367", run.loss_before, np.log(run.V), within=1e-4)
     typical = np.exp(-run.loss_before)
     lesson.quote(
-        "exp(−4.198) = 1.5 %, and a blind guess would give it 3.4 %", -run.loss_before, 100 * typical, 100 / 29
+        "exp(−4.198) = 1.5 %, *less* than the 3.4 % of a blind guess", -run.loss_before, 100 * typical, 100 / run.V
     )
+    lesson.quote("A blind guess gives the right one 1/29 = 3.4 %", 1, run.V, 100 / run.V)
     lesson.quote("boldness is 0.907, luck is 0.077", run.boldness, run.luck, within=0.01)
     lesson.quote("In 81 % of all places", 100 * run.repeats)
     config = dict(vars(run.model.config), tie_output=False)
