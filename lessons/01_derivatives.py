@@ -5,24 +5,22 @@
 #
 # **How can you trust a gradient that you have derived by hand?**
 #
-# 11 min, with a pencil 30, going deeper 5 · runs in 6 s (fast: 6 s) · needs none · difficulty 2 of 5 · paper: none;
+# 11 min, with a pencil 35, going deeper 7 · runs in 6 s (fast: 6 s) · needs none · difficulty 2 of 5 · paper: none;
 # this lesson makes the tool that all others use
 #
 # ## A mistake that makes no noise
 #
-# From the next lesson on you derive the gradient of every part of the Transformer by hand. You will make mistakes. (We
-# did.) And a wrong gradient makes no noise: the code runs, the loss falls, and the model stays a little worse than it
-# could be.
+# From the next lesson on you derive every gradient of the Transformer by hand, and you will make mistakes. A wrong
+# gradient makes no noise: the code runs, the loss falls, and the model stays a little worse than it could be.
 #
-# Let us catch one in the act. Our model from lesson 00 reads "stop" and writes "pots" and eos, the end. Each of these T
-# = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on. (bos is the beginning.) In
-# each row the model gives a score z, called a logit, to each of its V = 7 tokens. The logits become probabilities,
-# positive with sum 1:
+# Let us catch one in the act, in our model from lesson 00, which reads "stop" and writes "pots" and eos, the end. Each
+# of these T = 5 tokens is a row, named by what it reads and what it must write: bos→p, p→o, and so on, where bos is the
+# beginning. In row p→o the right letter «o» has the logit 5.559, but the wrong letter «p» has 4.705, and «o» gets only
+# 70 %. How much would it help to raise z_o, the logit of «o»? We need ∂L/∂z_o, which these lessons call dz_o: a `d`
+# before a name means the gradient of the loss with respect to it.
 #
-#     p_w = exp(z_w) / Σ_j exp(z_j)
-#
-# The loss L is the mean of −ln p over the five right tokens. It is near 0 if the model is sure of them. You need no
-# more of the map today.
+# Two colleagues have derived dz_o for you, and one says −0.0605, the other −0.1211. The signs agree, so with either
+# number gradient descent raises z_o, and the loss falls. Who is right?
 
 # %% Imports
 from graph import Graph
@@ -33,10 +31,33 @@ import numpy as np
 lesson = begin("01_derivatives")
 example = running_example()
 
+# %% [markdown]
+# ## Do you remember?
+#
+# 1. (00) A model gives the right token 0.9 in four rows and 0.01 in the fifth. Why is the mean of the five a poor
+#    judge?
+# 2. (00) What does a fresh model do that makes its loss larger than that of a blind guess?
+# 3. (00) A model learns, and autograd's gradients are right to the last digit. What can still be wrong with it?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## Guess first
+#
+# Each row gives a logit z to each of the V = 7 tokens. They become probabilities, positive with sum 1, and the loss L
+# is the mean of −ln p over the five right tokens:
+#
+#     p_w = exp(z_w) / Σ_j exp(z_j)
+#
+# 1. You move z_o by h and see how much L changes. Of the 16 digits of a float64, how many of the derivative are right
+#    with the best h: 4, 8 or 16? Is that h nearer to 1e-8 or to 1e-15?
+# 2. How many times must you compute L to test the gradients of all 826 parameters of the model?
+
 # %%
+guess_digits = ...  # right digits of the derivative, with the best h
 z = example["output.z"]
 T, V = z.shape
-right = [VOCABULARY.index(token) for token in TARGET_OUT]
+right, place = [VOCABULARY.index(token) for token in TARGET_OUT], (1, VOCABULARY.index("o"))  # z_o is z[place]
 
 
 def loss(z):
@@ -49,21 +70,6 @@ show("logits z (T, V)", z, ROWS, VOCABULARY)
 print(f"L = {loss(z):.6f}")
 
 # %% [markdown]
-# In the row p→o, the right letter o has the logit 5.559, but the wrong letter p has 4.705, and o gets only 70 %. How
-# much would it help to raise z_o, the logit of o? We need ∂L/∂z_o. These lessons call it dz_o: a `d` before a name
-# means the gradient of the loss with respect to it.
-#
-# Two colleagues have derived dz_o for you. One says −0.0605, the other −0.1211. The signs agree, so with either number
-# gradient descent raises z_o, and the loss falls. Who is right?
-#
-# ## Guess first
-#
-# 1. You move z_o by h and see how much L changes. In float64 a number has 16 digits. With the best h, how many digits
-#    of the derivative do you get: 4, 8 or 16?
-# 2. Which h is better, 1e-8 or 1e-15?
-# 3. The whole model has 826 parameters. How many times must you compute L to test all of their gradients?
-
-# %% [markdown]
 # ## Just try it
 #
 # Move z_o by h = 0.1 and look:
@@ -72,94 +78,95 @@ print(f"L = {loss(z):.6f}")
 #     L(z_o + 0.1)  = 0.104907       one-sided   (0.104907 − 0.110752) / 0.1 = −0.0585
 #     L(z_o − 0.1)  = 0.117019       two-sided   (0.104907 − 0.117019) / 0.2 = −0.0606
 #
-# So the first colleague seems to be right. Here is the derivation: follow the path from z_o to L, and multiply the
-# derivatives of its steps, the last one first. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
+# The first colleague seems to be right. For the derivation, follow the path from z_o to L, and multiply the derivatives
+# of its steps, the last one first. (That of p_o with respect to z_o is p_o (1 − p_o), as lesson 03 shows.)
 #
 #     dz_o = 1 · 1/5 · (−1/p_o) · p_o (1 − p_o) = −(1 − p_o)/5 = −0.0605
 #
+# [In the explorer: at which logit of o has dz_o shrunk to half?
+# Guess first.](../minitransformer/explorer/page/index.html#embed=output.dz[1,3]&turn=output.z[1,3])
+#
 # ![The path from z_o to L, with its numbers](../plots/01_derivatives_graph.png)
 #
-# Blue is a value, and orange the gradient of L with respect to it.
-
-# %%
-place = (1, VOCABULARY.index("o"))
-p = example["output.p"]
-parts = -np.log(p[np.arange(T), right])  # each row's −ln p
-
-graph = Graph()
-graph.node("z", (0, 0), "logit", lit=True)
-graph.node("p", (1.9, 0), "softmax")
-graph.node("ln", (3.8, 0), "−ln")
-graph.node("mean", (5.6, 0), "mean of 5")
-graph.node("L", (7.2, 0))
-graph.node("tokens", (1.9, 0.9), "6 other tokens")
-graph.node("rows", (5.6, 0.9), "4 other rows")
-graph.edge("z", "p", f"{z[place]:.3f}", f"−{(1 - p[place]) / 5:.4f}", "z_o")
-graph.edge("p", "ln", f"{p[place]:.3f}", f"−{1 / p[place] / 5:.3f}", "p_o")
-graph.edge("ln", "mean", f"{parts[1]:.3f}", "0.2")
-graph.edge("mean", "L", f"{parts.mean():.4f}", "1")
-graph.edge("tokens", "p")
-graph.edge("rows", "mean")
-lesson.save(graph.draw(), "graph")
-
-# %% [markdown]
-# The formula gives −0.0605, but trying gave −0.0585 and −0.0606. A judge like this catches a factor 2, and misses a
-# small forgotten term. We want a judge so precise that every disagreement is *your* mistake. Should we make h smaller?
+# The formula gives −0.0605, trying −0.0585 and −0.0606, so this judge misses a small forgotten term. We want one so
+# precise that every disagreement is *your* mistake. Should we make h smaller?
 #
 # ## What a step leaves out
 #
-# Let f be the loss as a function of the number x that we move. Taylor's series, with all derivatives at x, is
+# Let f be the loss as a function of the number x that we move, with all derivatives taken at x. Taylor's series is
 #
 #     f(x + h) = f + h f' + (h²/2) f'' + (h³/6) f''' + ...
 #     f(x − h) = f − h f' + (h²/2) f'' − (h³/6) f''' + ...
 #
-# Solve the first line for f'. Or subtract the second from the first, which cancels the even terms.
+# Solve the first line for f', or subtract the second from the first, which cancels the even terms:
 #
 #     one-sided    (f(x + h) − f(x)) / h        = f' + (h/2) f'' + ...       error of order h
 #     two-sided    (f(x + h) − f(x − h)) / 2h   = f' + (h²/6) f''' + ...     error of order h²
 #
-# For z_o, f'' = p_o (1 − p_o)/5 = 0.0422. With h = 0.1 the one-sided error is about 0.05 · 0.0422 = 0.0021, as we saw.
-# So far, a smaller h is better.
+# For z_o, f'' = p_o (1 − p_o)/5 = 0.0422, so with h = 0.1 the one-sided error is about 0.05 · 0.0422 = 0.0021, as we
+# saw. A smaller h would be better.
 
 # %% [markdown]
 # ## What a step rounds off
 #
-# The computer rounds f, with an error of about eps |f|. Here eps is the distance from 1 to the next larger number that
-# it can store: 2.2e-16 in float64, 1.2e-7 in float32. Now subtract two numbers that agree in their first 8 digits. The
-# good digits cancel, the rounding error stays, and dividing by a small h makes it large:
+# The computer rounds f, with an error of about eps |f|, where eps is the distance from 1 to the next larger number that
+# it can store, 2.2e-16 in float64 and 1.2e-7 in float32. When you subtract two numbers that agree in their first 8
+# digits, these good digits cancel, the rounding error stays, and dividing by a small h makes it large:
 #
 #     one-sided    error(h) ≈ (h/2) |f''| + eps |f| / h
 #
-# The first term falls with h, and the second grows. On logarithmic axes this is a V. At its bottom the derivative with
-# respect to h is 0:
+# The first term falls with h and the second grows, which on logarithmic axes is a V.
+#
+# **Your line.** Which h is at its bottom, if `size` is |f| and `bend` is |f''|?
+
+# %%
+p = example["output.p"]
+eps, size, bend = np.finfo(np.float64).eps, loss(z), p[place] * (1 - p[place]) / 5
+best_h = ...  # your line: from eps, size and bend
+lesson.judge("best_h", best_h)
+
+# %% [markdown]
+# At the bottom the derivative with respect to h is 0:
 #
 #     |f''|/2 − eps |f| / h² = 0      and so      h = √(2 eps |f| / |f''|)
 #
-# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8. Half of the digits are
-# lost. The two-sided difference keeps two thirds: its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11
-# (see Going deeper). No choice of h brings back the rest.
+# If f and f'' are not far from 1, the best h and the best error are both about √eps = 1.5e-8, and half of the digits
+# are lost. The two-sided difference keeps two thirds: at h = ∛eps = 6.1e-6 its error is about ∛eps² = 3.7e-11 (see
+# Going deeper).
 
 # %% [markdown]
 # ## A step to the side
 #
-# The digits are lost when we subtract f(x). To avoid it, step in the imaginary direction. We write ih for h times the
-# imaginary unit, so (ih)² = −h². Taylor's series still holds:
+# The digits are lost when we subtract f(x), so step in a direction that needs no subtraction, the imaginary one. With
+# ih for h times the imaginary unit, so that (ih)² = −h², Taylor's series still holds:
 #
 #     f(x + ih) = f + ih f' − (h²/2) f'' − ih (h²/6) f''' + ...
 #
-# f and its derivatives at x are real. So f is in the real part, and f' is in the imaginary part:
+# **Your line.** For z_o and h = 0.1 the left side is 0.110541 − 0.006051i. On the right, f and its derivatives are real
+# numbers, so where is f'?
+
+# %%
+sideways = np.zeros_like(z)
+sideways[place] = 0.1
+side = loss(z + 1j * sideways)
+slope = ...  # your line: f' up to an error of order h², from side alone
+lesson.judge("slope", slope)
+
+# %% [markdown]
+# f is in the real part, and f' in the imaginary part:
 #
 #     Im f(x + ih) / h = f' − (h²/6) f''' + ...
 #
-# With h = 0.1 the loss is 0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605. Nothing is subtracted. The computer keeps
-# the two parts apart, each with 16 digits of its own, and h may be as small as you like. At h = 1e-30 the term with h²
-# is of order 1e-60.
+# Here this is −0.006051/0.1 = −0.0605. The two parts are kept apart, each with 16 digits of its own, so h may be as
+# small as 1e-30. **Step to the side, into the imaginary direction, and nothing is subtracted, so no digit is lost.**
 #
-# In code, u is the direction of the step: 1 for the entry of x that moves, and 0 for all others.
+# > **1967.** Newton and Leibniz let h go to 0 on paper, which no computer can. James Lyness and Cleve Moler showed how
+# > to differentiate numerically by way of complex numbers. Hardly anyone took notice until William Squire and George
+# > Trapp, in 1998, reduced the idea to the one line above, in a note of three pages.
 
 
 # %%
-def one_sided(f, x, h, u):
+def one_sided(f, x, h, u):  # u is the direction of the step: 1 for the entry of x that moves, 0 for the others
     return (f(x + h * u) - f(x)) / h
 
 
@@ -184,8 +191,8 @@ def each_entry(judge, f, x, h):
 # %% [markdown]
 # ## The picture
 #
-# Ask all three about the 35 logits, for h from 1 down to 1e-20. The error is that of the worst derivative, divided by
-# the largest derivative.
+# Ask all three about the 35 logits, for h from 1 down to 1e-20, and take the error of the worst derivative, divided by
+# the largest one.
 
 # %%
 dz = example["output.dz"]
@@ -200,39 +207,29 @@ def errors(judge, dtype, constant=0.0):
 
 
 curves = {(judge, dtype): errors(judge, dtype) for judge in JUDGES for dtype in (np.float64, np.float32)}
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharex=True, sharey=True)
-for panel, dtype in zip(axes, (np.float64, np.float32), strict=True):
-    for judge, color in JUDGES.items():
-        panel.loglog(STEPS, curves[judge, dtype], color=color, label=judge.__name__.replace("_", " "))
-    eps = float(np.finfo(dtype).eps)
-    panel.plot([eps ** (1 / 2), eps ** (1 / 3)], [eps ** (1 / 2), eps ** (2 / 3)], "k*", label="derived best step")
-    panel.set(title=dtype.__name__, xlabel="step h (smaller to the right)", ylim=(1e-17, 30))
-axes[0].invert_xaxis()
-axes[0].set_ylabel("error of the worst of 35 derivatives")
-axes[1].legend(loc="lower left")
-lesson.save(figure)
+best_of_one_sided = -np.log10(curves[one_sided, np.float64].min())
+lesson.compare("right digits of the one-sided difference at its best h", guess_digits, best_of_one_sided)
 
 # %% [markdown]
 # ![The error of three judges over the step](../plots/01_derivatives.png)
 #
-# You should see two V's in each panel, with a smooth left arm (Taylor) and a ragged right arm (rounding). Where they
-# end in a flat line, z + h is rounded to z. The complex step falls along the orange left arm, which it hides, and then
-# stays down. If yours stays at the top, something in f drops the imaginary part.
+# Each panel has two V's, with a smooth left arm (Taylor) and a ragged right arm (rounding), until z + h is rounded to
+# z. The complex step falls along the orange left arm, which it hides, and stays down; if yours stays at the top,
+# something in f drops the imaginary part.
 #
 # At the best h, the one-sided difference is right to 8 digits, the two-sided one to 11, and the complex step to all 16.
-# At h = 1e-15 both differences are wrong by about 20 %. (Guesses 1 and 2.) In float32 even the best difference has
-# only five digits. So test gradients in float64.
+# At h = 1e-15 both differences are wrong by about 20 % (guess 1). In float32 even the best difference has only five
+# digits, so test gradients in float64.
 #
 # ## The signature of a factor 2
 #
-# The colleagues hand in their whole dz, 35 entries each. Compare them with the judge, entry by entry, by
+# The colleagues hand in their whole dz, 35 entries each. We compare them with the judge, entry by entry, by
 # |yours − true| / (|yours| + |true|). If yours = 2 true, then
 #
 #     |2 − 1| / (2 + 1) = 1/3
 #
-# for every entry. (The factor 1/2 gives 1/3, too, and a wrong sign gives 1.) The first colleague agrees with the judge
-# to the last digit. The second has 0.3333 in all 35 entries, the signature of a factor 2. The *same* number everywhere
-# means a wrong constant. If the numbers vary, a term is wrong.
+# for every entry. The first colleague agrees to the last digit, and the second has 0.3333 in all 35 entries, the
+# signature of a factor 2. The *same* number everywhere means a wrong constant; if the numbers vary, a term is wrong.
 
 # %%
 true = each_entry(complex_step, loss, z, 1e-30)
@@ -245,16 +242,14 @@ lesson.check("the second colleague has 1/3 in each entry", error(signature, 1 / 
 # %% [markdown]
 # ## All gradients at once
 #
-# So far each entry costs one computation of the loss. But u may be any direction. Write all parameters of a model in
+# So far each entry costs one computation of the loss, but u may be any direction. Write all parameters of a model in
 # one long vector θ, and draw a random u. The chain rule says that at h = 0
 #
 #     d/dh L(θ + h u) = Σ_j (∂L/∂θ_j) u_j
 #
 # The complex step finds the left side in one forward pass. It must equal Σ_j g_j u_j, where g is our own gradient, from
-# the backward pass. If an entry of g is wrong, they differ, unless a very unlikely accident hides it.
-#
-# So here is the library's whole Transformer. You do not know it yet, but one forward pass judges all of its gradients.
-# (That was guess 3.)
+# the backward pass; if an entry of g is wrong, only an unlikely accident hides it. So one forward pass of the library's
+# whole Transformer judges all of its gradients (guess 2).
 
 # %%
 from minitransformer.example import load_example
@@ -285,11 +280,8 @@ print(f"one forward pass {judged:.12f}, the backward pass {g @ u:.12f}")
 lesson.check(f"all {g.size} gradients agree along a random direction", error(g @ u, judged), 1e-12)
 
 # %% [markdown]
-# One pass, and twelve digits agree: −1.969017336827. Now forget a constant factor in one layer, the 1/√D of lesson 06.
-# Then 42 of the 826 entries are wrong, and the backward pass gives −1.698. Caught.
-#
-# A layer alone has no loss, only an output y. Draw random numbers dy and take L = Σ_i dy_i y_i. Now ∂L/∂y_i =
-# dy_i, as if it came from a real loss. Later lessons test each layer in this way.
+# Twelve digits agree: −1.969017336827. Now forget a constant factor in one layer, the 1/√D of lesson 06: 42 of the 826
+# entries are wrong, and the backward pass gives −1.698, so the mistake is caught.
 
 # %%
 wrong = []
@@ -302,17 +294,20 @@ lesson.check("a forgotten factor is caught", error(mistaken, judged), at_least=0
 # %% [markdown]
 # ## The surprise
 #
-# Add 1,000,000 to the loss. No derivative changes. But the rounding error is eps |f|, and now |f| is large. The best
-# two-sided difference falls from 11 digits to 6. The complex step keeps all 16: the million is in the real part, the
-# derivative in the imaginary part.
-#
-# This is no trick. A single weight moves a tiny part of a real loss, and the rest acts like such a constant. A test
-# with differences must then tolerate large errors, and small wrong terms slip through.
+# Add 1,000,000 to the loss. No derivative changes, but in the rounding error eps |f| there is now a large |f|. Of its
+# 11 digits, how many does the best two-sided difference keep?
 
 # %%
+guess_million = ...  # right digits of the two-sided difference, after adding a million
 million = {judge: errors(judge, np.float64, 1e6).min() for judge in JUDGES}
+lesson.compare("right digits with the million", guess_million, -np.log10(million[two_sided]))
 for judge, best in million.items():
     print(f"{judge.__name__:12} best error {curves[judge, np.float64].min():.1e}, with the million {best:.1e}")
+
+# %% [markdown]
+# It falls from 11 digits to 6, while the complex step keeps all 16, because the million is in the real part and the
+# derivative in the imaginary part. This is no trick: a single weight moves a tiny part of a real loss, and the rest
+# acts like such a constant. A test with differences must then be tolerant, and small wrong terms slip through.
 
 # %% [markdown]
 # ## Going deeper
@@ -338,20 +333,21 @@ for judge, best in million.items():
 #
 # The imaginary part is the product rule, and at h = 1e-30 the term with h² is far below the last digit. It is the same
 # with division, exp and log: every complex operation carries out its own rule of differentiation. Numbers that do
-# exactly this, with (ih)² = 0, are called dual numbers. Automatic differentiation in forward mode computes with them.
+# exactly this, with (ih)² = 0, are called dual numbers, and automatic differentiation in forward mode computes with
+# them.
 
 # %% [markdown]
 # ### Corners
 #
 # The Transformer contains ReLU, max(0, a), which has a corner at a = 0. One of its inputs in row p→o is a = −0.052,
 # where the slope is 0. A two-sided difference with h = 0.1 ends at 0.048, beyond the corner, and finds the slope
-# 0.048/0.2 = 0.24. In a large network some input is always that close to 0. The complex step does not move along the
-# real line, and crosses no corner.
+# 0.048/0.2 = 0.24. In a large network some input is always that close to 0, but the complex step does not move along
+# the real line, and crosses no corner.
 #
 # ### What breaks the complex step
 #
-# f must be built from operations that have a Taylor series in complex numbers. Most have one, but some do not. At x =
-# −0.7 the complex step is right for the last three of these only.
+# f must be built from operations that have a Taylor series in complex numbers, and some have none. At x = −0.7 the
+# complex step is right for the last three of these only.
 
 # %%
 TABLE = {  # name: (function, its true derivative at −0.7)
@@ -375,8 +371,10 @@ for name, (_, slope) in TABLE.items():
 #
 # ### Why dy must be random
 #
-# Take dy = 1 everywhere, and some layers have an output whose sum is always the same. Then L is constant, and the judge
-# sees nothing. Subtract the mean, y_i = x_i − (1/N) Σ_j x_j for N numbers:
+# A layer alone has no loss, only an output y. Draw random numbers dy and take L = Σ_i dy_i y_i, so that ∂L/∂y_i = dy_i,
+# as if it came from a real loss. This is how later lessons test each layer. Why not dy = 1? Some layers have an output
+# whose sum is always the same; then L is constant, and the judge sees nothing. Subtract the mean, y_i = x_i − (1/N) Σ_j
+# x_j for N numbers:
 #
 #     ∂y_i/∂x_j = 1[i = j] − 1/N      and so      dx_j = Σ_i dy_i ∂y_i/∂x_j = dy_j − (1/N) Σ_i dy_i
 #
@@ -399,12 +397,11 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # %% [markdown]
 # ### In the wild
 #
-# * These lessons measure the error of an array by max |yours − true| / max |true|. Divided by the entry itself, an
-#   entry that is nearly 0 would look wrong.
+# * These lessons measure the error of an array by max |yours − true| / max |true|, because an entry that is nearly 0
+#   would look wrong if it were divided by itself.
 # * Stanford's CS231n recommends two-sided differences with h = 1e-5, near the bottom of the V. It divides by the larger
 #   of |yours| and |true|, and then a factor 2 shows as 0.5.
 # * PyTorch's `torch.autograd.gradcheck` takes two-sided differences with 1e-6 and tolerates 0.1 %.
-# * The complex step is from Lyness and Moler (1967), in this form from Squire and Trapp (1998).
 #
 # ## Exercise
 #
@@ -429,6 +426,16 @@ lesson.check("dy = 1: the doubled one passes", np.abs(2 * centre_backward(ones) 
 # %% [markdown]
 # ## Answers
 #
+# ### Do you remember?
+#
+# 1. The mean, 0.72, looks fine. But the fifth row costs −ln 0.01 = 4.6 and each of the others 0.1: being sure of
+#    something wrong is what the logarithm punishes.
+# 2. It has an opinion: its logits differ, although it knows nothing yet. That boldness costs, and no luck pays for it.
+# 3. The program itself. If the values are computed with the keys' weights, every gradient is the right gradient of the
+#    wrong program.
+#
+# ### The questions
+#
 # 1. |factor − 1| / (factor + 1) = 1/2 gives the factors 3 and 1/3. If you take a mean over an axis of length 3, look
 #    there first.
 # 2. It is never added to 1. The 1 is in the real part and 1e-30 in the imaginary part.
@@ -449,4 +456,35 @@ def four_points(f, x, h, u):
 
 best_of_four = errors(four_points, np.float64).min()
 print(f"four points: best error {best_of_four:.1e}")
+
+# %%
+# the pictures of this lesson
+parts = -np.log(p[np.arange(T), right])  # each row's −ln p
+graph = Graph()
+graph.node("z", (0, 0), "logit", lit=True)
+graph.node("p", (1.9, 0), "softmax")
+graph.node("ln", (3.8, 0), "−ln")
+graph.node("mean", (5.6, 0), "mean of 5")
+graph.node("L", (7.2, 0))
+graph.node("tokens", (1.9, 0.9), "6 other tokens")
+graph.node("rows", (5.6, 0.9), "4 other rows")
+graph.edge("z", "p", f"{z[place]:.3f}", f"−{(1 - p[place]) / 5:.4f}", "z_o")
+graph.edge("p", "ln", f"{p[place]:.3f}", f"−{1 / p[place] / 5:.3f}", "p_o")
+graph.edge("ln", "mean", f"{parts[1]:.3f}", "0.2")
+graph.edge("mean", "L", f"{parts.mean():.4f}", "1")
+graph.edge("tokens", "p")
+graph.edge("rows", "mean")
+lesson.save(graph.draw(), "graph")
+
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharex=True, sharey=True)
+for panel, dtype in zip(axes, (np.float64, np.float32), strict=True):
+    for judge, color in JUDGES.items():
+        panel.loglog(STEPS, curves[judge, dtype], color=color, label=judge.__name__.replace("_", " "))
+    eps = float(np.finfo(dtype).eps)
+    panel.plot([eps ** (1 / 2), eps ** (1 / 3)], [eps ** (1 / 2), eps ** (2 / 3)], "k*", label="derived best step")
+    panel.set(title=dtype.__name__, xlabel="step h (smaller to the right)", ylim=(1e-17, 30))
+axes[0].invert_xaxis()
+axes[0].set_ylabel("error of the worst of 35 derivatives")
+axes[1].legend(loc="lower left")
+lesson.save(figure)
 lesson.finish(globals())

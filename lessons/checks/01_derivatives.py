@@ -2,6 +2,32 @@
 
 import numpy as np
 
+HANDS = {
+    "best_h": (
+        lambda run: np.sqrt(2 * run.eps * run.size / run.bend),
+        {
+            "the 2 is lost: the derivative of (h/2) |f''| is |f''|/2": lambda run: np.sqrt(
+                run.eps * run.size / run.bend
+            ),
+            "this is h², and h is its root": lambda run: 2 * run.eps * run.size / run.bend,
+            "|f| and |f''| are exchanged": lambda run: np.sqrt(2 * run.eps * run.bend / run.size),
+            "this is the rule of thumb √eps; here |f| and |f''| are known": lambda run: np.sqrt(run.eps),
+            "this is the error at the bottom; the question was for the h": (
+                lambda run: np.sqrt(2 * run.eps * run.size * run.bend)
+            ),
+        },
+    ),
+    "slope": (
+        lambda run: run.side.imag / 0.1,
+        {
+            "the imaginary part is h f', still to be divided by h": lambda run: run.side.imag,
+            "this subtracts f again, in the real part, where f' is not": lambda run: (run.side.real - run.size) / 0.1,
+            "the size of the whole number mixes f with f'": lambda run: abs(run.side) / 0.1,
+            "the sign is wrong: Im f(x + ih) is + h f'": lambda run: -run.side.imag / 0.1,
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -16,9 +42,11 @@ def verify(lesson, run):
     u[place] = 1
     here, above, below, side = (loss(z + h * u) for h in (0.0, 0.1, -0.1, 0.1j))
     lesson.quote(
-        "o has the logit 5.559, but the wrong letter p has 4.705, and o gets only 70 %", *z[1, 3:5], 100 * p[place]
+        "«o» has the logit 5.559, but the wrong letter «p» has 4.705, and «o» gets only 70 %",
+        *z[1, 3:5],
+        100 * p[place],
     )
-    lesson.quote("One says −0.0605, the other −0.1211", dz[place], run.second[place])
+    lesson.quote("and one says −0.0605, the other −0.1211", dz[place], run.second[place])
     lesson.quote("L(z_o) = 0.110752", here)
     lesson.quote("(0.104907 − 0.110752) / 0.1 = −0.0585", above, here, 0.1, one_sided(loss, z, 0.1, u))
     lesson.quote("(0.104907 − 0.117019) / 0.2 = −0.0606", above, below, 0.2, two_sided(loss, z, 0.1, u))
@@ -28,12 +56,13 @@ def verify(lesson, run):
     lesson.quote("p_o (1 − p_o)/5 = 0.0422", 1, 5, second_derivative)
     lesson.quote("0.05 · 0.0422 = 0.0021, as we saw", 0.05, second_derivative, one_sided(loss, z, 0.1, u) - dz[place])
     eps, eps32 = float(np.finfo(f64).eps), float(np.finfo(f32).eps)
-    lesson.quote("2.2e-16 in float64, 1.2e-7 in float32", eps, 64, eps32, 32)
-    lesson.quote("are both about √eps = 1.5e-8. Half of the digits", eps**0.5)
-    lesson.quote("its best h is about ∛eps = 6.1e-6, with the error ∛eps² = 3.7e-11", eps ** (1 / 3), eps ** (2 / 3))
-    lesson.quote(
-        "0.110541 − 0.006051i, and −0.006051/0.1 = −0.0605", side.real, -side.imag, side.imag, 0.1, side.imag / 0.1
-    )
+    lesson.quote("2.2e-16 in float64 and 1.2e-7 in float32", eps, 64, eps32, 32)
+    lesson.quote("are both about √eps = 1.5e-8, and half of the digits", eps**0.5)
+    lesson.quote("at h = ∛eps = 6.1e-6 its error is about ∛eps² = 3.7e-11", eps ** (1 / 3), eps ** (2 / 3))
+    lesson.quote("and h = 0.1 the left side is 0.110541 − 0.006051i", 0.1, side.real, -side.imag)
+    lesson.quote("Here this is −0.006051/0.1 = −0.0605", side.imag, 0.1, side.imag / 0.1)
+    lesson.quote("the fifth row costs −ln 0.01 = 4.6 and each of the others 0.1", 0.01, -np.log(0.01), -np.log(0.9))
+    lesson.quote("The mean, 0.72, looks fine", (4 * 0.9 + 0.01) / 5)
 
     curves = run.curves
     best = {(judge, dtype): curve.min() for (judge, dtype), curve in curves.items()}
@@ -52,10 +81,10 @@ def verify(lesson, run):
     lesson.check("h = 1e-15: both differences are useless", min(at_1e_15.values()), at_least=0.05)
     lesson.check("float32: the best difference has five digits", best[two_sided, f32], 1e-4)
     lesson.check("float32: and not six", best[two_sided, f32], at_least=3e-6)
-    lesson.quote("twelve digits agree: −1.969017336827", run.judged)
+    lesson.quote("Twelve digits agree: −1.969017336827", run.judged)
     lesson.check("42 entries are wrong", np.count_nonzero(np.concatenate(run.wrong) != run.g), at_least=42)
     lesson.quote("42 of the 826 entries are wrong, and the backward pass gives −1.698", 42, run.g.size, run.mistaken)
-    lesson.quote("The whole model has 826 parameters", run.g.size)
+    lesson.quote("the gradients of all 826 parameters of the model", run.g.size)
 
     a = run.example["decoder.ffn.a"][1, 0]
     lesson.quote("in row p→o is a = −0.052, where the slope is 0", a, 0)
@@ -63,7 +92,7 @@ def verify(lesson, run):
         "ends at 0.048, beyond the corner, and finds the slope 0.048/0.2 = 0.24", a + 0.1, a + 0.1, 0.2, (a + 0.1) / 0.2
     )
     million = run.million
-    lesson.quote("difference falls from 11 digits to 6", 11, -np.log10(million[two_sided]), within=0.1)
+    lesson.quote("It falls from 11 digits to 6", 11, -np.log10(million[two_sided]), within=0.1)
     lesson.check("complex step with 1,000,000 added", million[complex_step], 3e-15)
     lesson.check("two-sided with 1,000,000 added, best error", million[two_sided], at_least=1e-7)
 
