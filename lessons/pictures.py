@@ -9,6 +9,7 @@ graph.py draws computing graphs, architecture.py the whole model.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ class _Matrix(NamedTuple):
     rows: Sequence[str] | None
     columns: Sequence[str] | None
     cell: float  # width of a cell
-    beside: float  # width of the rows' names
+    left: float  # inches before the cells, for the rows' names
     width: float  # of all, with the names and the title
 
     @classmethod
@@ -152,7 +153,9 @@ class _Matrix(NamedTuple):
         shape = f"({letters} = {shape}" if letters else shape
         titles = max(text_width(name, 10) * 1.1, text_width(shape))
         body = cell * values.shape[1]
-        return cls(name, shape, values, rows, columns, cell, beside, body + 2 * max(beside, (titles - body) / 2))
+        over = max(0.0, (titles - body) / 2)
+        left = max(beside, over)
+        return cls(name, shape, values, rows, columns, cell, left, left + body + over)
 
 
 def grids(
@@ -168,35 +171,41 @@ def grids(
 
     A key such as "q (T, D)" is a name and the letters of the axes. `labels` gives the names along an axis by its
     letter. `gradients` and `highlight` use the name alone; `gradients` are drawn in orange. `between` holds the signs
-    between one matrix and the next, such as "×" and "=".
+    between one matrix and the next, such as "×", "=" and "softmax →".
 
     grids({"q (T, D)": q, "kᵀ (D, S)": k.T, "scores (T, S)": q @ k.T}, between="×=", labels={"T": list("cat")})
     grids({"dp (T, S)": dp, "ds (T, S)": ds}, gradients={"dp", "ds"}, highlight={"ds": [(0, 1)]})
     """
-    gap = 0.42
-    lines: list[list[_Matrix]] = [[]]
-    for key, values in values_by_name.items():
-        matrix = _Matrix.of(key, values, labels or {}, digits)
-        if lines[-1] and sum(each.width + gap for each in lines[-1]) + matrix.width > WIDEST - 0.3:
-            lines.append([])
-        lines[-1].append(matrix)
-    above = 0.62 if any(matrix.columns for line in lines for matrix in line) else 0.46
-    heights = [above + CELL * max(len(matrix.values) for matrix in line) + 0.2 for line in lines]
+    matrices = [_Matrix.of(key, values, labels or {}, digits) for key, values in values_by_name.items()]
+    lines = _in_lines(matrices, between)
+    above = 0.62 if any(matrix.columns for matrix in matrices) else 0.46
+    heights = [above + CELL * max(len(matrix.values) for matrix, _, _ in line) + 0.2 for line in lines]
     top = 0.35 if title else 0.0
-    widths = [sum(matrix.width + gap for matrix in line) - gap for line in lines]
-    width, height = max(*widths, text_width(title, 10)) + (0.6 if between else 0.3), sum(heights) + top
+    widths = [sum(gap + matrix.width for matrix, _, gap in line) for line in lines]
+    width, height = max(*widths, text_width(title, 10)) + 0.3, sum(heights) + top
     figure, axes = canvas(width, height)
     _write(axes, width / 2, height - 0.2, title, fontsize=10)
-    y, signs = height - top, list(between)
+    y = height - top
     for line, line_height, line_width in zip(lines, heights, widths, strict=True):
         x, middle = (width - line_width) / 2, y - above - (line_height - above - 0.2) / 2
-        for matrix in line:
+        for matrix, sign, gap in line:
+            _write(axes, x + gap / 2, middle, sign, fontsize=13)
+            x += gap
             _place(figure, matrix, x, middle, digits, matrix.name in gradients, (highlight or {}).get(matrix.name))
-            if signs and matrix is not lines[0][0]:
-                _write(axes, x - gap / 2, middle, signs.pop(0), fontsize=13)
-            x += matrix.width + gap
+            x += matrix.width
         y -= line_height
     return figure
+
+
+def _in_lines(matrices: "Sequence[_Matrix]", between: Sequence[str]) -> "list[list[tuple[_Matrix, str, float]]]":
+    """The matrices of `grids` in lines, each with the sign before it and the inches for that sign."""
+    lines: list[list[tuple[_Matrix, str, float]]] = [[]]
+    for matrix, sign in zip_longest(matrices, ["", *between][: len(matrices)], fillvalue=""):
+        gap = max(0.42, text_width(sign, 13) + 0.16)
+        if lines[-1] and sum(before + each.width for each, _, before in lines[-1]) + gap + matrix.width > WIDEST - 0.3:
+            lines.append([])
+        lines[-1].append((matrix, sign, gap if lines[-1] or sign else 0.0))
+    return lines
 
 
 def _place(
@@ -211,8 +220,8 @@ def _place(
     """One matrix of `grids`, to the right of `x` and around the height `y`, with its name and shape above."""
     R, C = matrix.values.shape
     width, height = figure.get_size_inches()
-    middle, color = x + matrix.width / 2, ORANGE if gradient else BLUE
     body, tall = matrix.cell * C, CELL * R
+    middle, color = x + matrix.left + body / 2, ORANGE if gradient else BLUE
     box = ((middle - body / 2) / width, (y - tall / 2) / height, body / width, tall / height)
     axes = figure.add_axes(box)
     grid(axes, matrix.values, matrix.rows, matrix.columns, digits=digits, color=color, highlight=highlight)

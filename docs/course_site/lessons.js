@@ -7,7 +7,7 @@ globalThis.Lessons = (() => {
   const RESIDUAL = "11_residuals.html#one-sum-two-paths-back";
   const SOFTMAX = "03_softmax_cross_entropy.html#from-seven-logits-to-one-number";
   const ATTENTION = {
-    "05_scaled_dot_product.html#a-row-that-needs-another-row": "x M q k v W_q W_k W_v b_q b_k b_v",
+    "05_scaled_dot_product.html#a-dictionary-that-always-answers": "x M q k v W_q W_k W_v b_q b_k b_v",
     "05_scaled_dot_product.html#small-numbers": "s p o",
     [SOFTMAX]: "m n",
     "07_masks.html#small-numbers": "allowed",
