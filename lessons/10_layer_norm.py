@@ -1,35 +1,60 @@
 # %% [markdown]
 # # Lesson 10: LayerNorm's three paths
 #
-# [![All five norms](../plots/10_layer_norm_map.png)](../plots/00_reverse_whole.png)
+# [![The Transformer, all five norms lit](../plots/10_layer_norm_map.png)](../plots/00_reverse_whole.png)
 #
 # **What keeps a token's numbers at one size through all layers, and what does that do to the gradient?**
 #
-# 11 min, with a pencil 30, going deeper 7 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
+# 11 min, with a pencil 35, going deeper 7 · runs in 3 s (fast: 3 s) · needs 01, 02, 05, 06 · difficulty 3 of 5 · paper:
 # section 3.1 (the "Norm" in "Add & Norm"); Ba, Kiros and Hinton 2016
 #
 # ## Sizes that nobody chose
 #
-# Look at the five rows of our decoder just before its first norm. The standard deviations of their features are 3.23,
-# 3.25, 3.80, 1.60 and 1.43. Nobody chose these sizes. Do they matter?
+# In the five rows of our decoder just before its first norm, the standard deviations of the features are 3.23, 3.25,
+# 3.80, 1.60 and 1.43. Nobody chose these sizes, and yet they matter.
 #
-# They do. A large row asks with large queries, large queries make large scores, and the softmax becomes sure. In
-# cross-attention, our row p→o looks at the letter o with weight 0.564 (lesson 05). Make the row three times as large,
-# and the weight is 0.876. Make it ten times as large, and it is 0.999. A softmax that is this sure passes almost no
-# gradient back (lesson 06). An accident of size would decide how sharply a token looks, and whether it can still learn.
+# A large row asks with large queries, large queries make large scores, and the softmax becomes sure. In
+# cross-attention, our row p→o looks at «o» with the weight 0.564. Make the row three times as large, and the weight is
+# 0.876; make it ten times as large, and it is 0.999. A softmax that is this sure passes almost no gradient back (lesson
+# 06). An accident of size would decide how sharply a token looks, and whether it still learns.
 #
-# Worse, sizes multiply. A layer whose output is 1.2 times as large as its input seems harmless. But 24 of them make
-# 1.2²⁴ = 79.5, and with 0.8 they make 0.8²⁴ = 0.0047. Only weights of exactly the right size keep the factor at 1, and
-# every step of training changes the weights. Let us try it with random matrices.
-
+# Worse, sizes multiply: a layer whose output is 1.2 times as large as its input seems harmless, but 24 of them make
+# 1.2²⁴ = 79.5, and with 0.8 they make 0.8²⁴ = 0.0047.
 
 # %% Imports
+from graph import Graph
 from lab import BLUE, GREY, ORANGE, begin, error, plt, running_example, show
+from pictures import matrix_text, number
 
 import numpy as np
 
+from minitransformer.gradcheck import complex_step
+from minitransformer.layers import LayerNorm, RMSNorm
+
 lesson = begin("10_layer_norm")
 example = running_example()
+
+# %% [markdown]
+# ## Do you remember?
+#
+# 1. (02) Which of dW, db and dx change if a linear layer gets rows twice as large, and the same dy?
+# 2. (05) Why are scores divided by √D, and not by D?
+# 3. (06) Each row of ds sums to 0 because of a change of the scores that no weight notices. Which?
+#
+# (The answers are at the end.)
+
+# %% [markdown]
+# ## One size for every token
+#
+# LayerNorm subtracts the mean of a token's features and divides by their standard deviation. Then the model may choose
+# a scale and a shift for each feature:
+#
+#     μ   = (1/C) Σ_i x_i                        mean
+#     σ   = √( (1/C) Σ_i (x_i − μ)² + ε )        standard deviation; ε = 1e-5 keeps us from dividing by 0
+#     x̂_i = (x_i − μ) / σ                        mean 0, variance 1
+#     y_i = γ_i x̂_i + β_i                        γ starts at 1, β at 0
+#
+# Size 1 was our choice, and with γ and β, which all tokens share, the model can learn a better one.
 
 
 # %%
@@ -56,24 +81,21 @@ for factor in (0.8, 1.0, 1.2):
     print(f"factor {factor}: rows of size {plain.std():7.4f} after 24 layers; with LayerNorm {normed.std():.4f}")
 
 # %% [markdown]
-# The random matrices roughly agree. With a LayerNorm after each, all rows come out with size 1, whatever the matrices
-# do. LayerNorm works on each token alone. It subtracts the mean of the token's features and divides by their standard
-# deviation. Then the model may choose a scale and a shift for each feature:
+# With a LayerNorm after each matrix, all rows come out with size 1, whatever the matrices do.
 #
-#     μ   = (1/C) Σ_i x_i                        mean
-#     σ   = √( (1/C) Σ_i (x_i − μ)² + ε )        standard deviation; ε = 1e-5 keeps us from dividing by 0
-#     x̂_i = (x_i − μ) / σ                        mean 0, variance 1
-#     y_i = γ_i x̂_i + β_i                        γ starts at 1, β at 0; all tokens share them
-#
-# Why γ and β, if we wanted size 1? Because 1 was our choice, and another size may serve the model better. It learns
-# that size once, for all tokens.
+# > **2016.** A year after Ioffe and Szegedy had normalized each feature over a batch, Ba, Kiros and Hinton turned the
+# > table round and normalized each example over its features. They wanted it for recurrent networks, whose sentences
+# > differ in length, so that a batch has no common statistics. The Transformer kept their norm and dropped the
+# > recurrence.
 #
 # ## Guess first
 #
-# 1. You multiply a row x by 10. What happens to y, and what happens to dx?
-# 2. You move x_0 alone, a little. How many of the C numbers in x̂ move?
-# 3. Somebody forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. How far off is that for C = 4, and for
-#    C = 512?
+# 1. What happens to y and to dx if you multiply a row x by 10?
+# 2. A colleague forgets that μ and σ depend on x, and returns dx = γ ∘ dy / σ. By how many per cent is this off, for
+#    random numbers, at C = 4 and at C = 512? Write the latter into the cell.
+
+# %%
+guess_off = ...  # per cent, for C = 512
 
 # %% [markdown]
 # ## Small numbers
@@ -82,17 +104,19 @@ for factor in (0.8, 1.0, 1.2):
 #
 #     x = (1.430, 1.797, −1.055, 0.335, −0.992, 2.236)
 #
-# They sum to 3.750, so μ = 0.625. The mean of the squares of x − μ is 1.690, so σ = 1.300. The first feature has
+# The numbers sum to 3.750, so μ = 0.625. The mean of the squares of x − μ is 1.690, so σ = 1.300. The first feature has
 # learned γ_0 = 2.09 and β_0 = −0.64, so
 #
 #     x̂_0 = (1.430 − 0.625)/1.300 = 0.619           y_0 = 2.09 · 0.619 − 0.64 = 0.654
 #
-# Now move x_0 by 0.1 and look at x̂.
+# Now move x_0 by 0.1. How many of the six numbers of x̂ move with it?
 #
 # [In the explorer: set x_0 to 1.53. How many of the six x̂ of the row move?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=decoder.norm3.x_hat[1,0]&turn=decoder.norm3.x[1,0])
 
 # %%
+guess = ...  # how many of the six numbers of x̂ move
+
 at = "decoder.norm3"
 x, gamma, beta, dy = (example[f"{at}.{name}"] for name in ("x", "gamma", "beta", "dy"))
 C = x.shape[-1]
@@ -102,57 +126,64 @@ moved = x[1].copy()
 moved[0] += 0.1
 change = normalize(moved)[0] - x_hat[1]
 show("row p→o", [x[1], x_hat[1], y[1], change], ["x", "x̂", "y", "change of x̂"])
+lesson.compare("numbers of x̂ that move", guess, np.count_nonzero(np.abs(change) > 1e-6))
 
 # %% [markdown]
-# All six numbers move, although only one input did. (That was guess 2.) If μ and σ had stayed where they were, x̂_0
-# would have moved by 0.1/1.300 = 0.077, and the others not at all. But x̂_0 moves by 0.058 only, and the others move
-# down, by up to 0.023. So x_0 reaches the loss on more than one path.
+# If μ and σ had stayed where they were, x̂_0 would have moved by 0.1/1.300 = 0.077, and the others not at all. But x̂_0
+# moves by 0.058 only, and the others move down, by up to 0.023. So x_0 reaches the loss on more than one path.
 #
 # ## Three paths
 #
-# The gradient dy comes from above. The step y_i = γ_i x̂_i + β_i turns it into dx̂_i = γ_i dy_i. From x to x̂ there are
-# three paths. Here they are for our row, forward in blue, backward in orange. What does each of them bring to dx_j?
+# The gradient dy comes from above, and the step y_i = γ_i x̂_i + β_i turns it into dx̂_i = γ_i dy_i. From x to x̂ there
+# are three paths, here for our row, forward in blue and backward in orange.
 #
 # ![The three paths of row p→o, with its numbers](../plots/10_layer_norm_graph.png)
 #
-# **Directly.** With μ and σ fixed, x_j moves x̂_j alone:
+# What does each of them bring to dx_j? **Directly**, with μ and σ fixed, x_j moves x̂_j alone:
 #
 #     ∂x̂_j/∂x_j = 1/σ           this path brings   dx̂_j / σ
 #
-# **Through μ.** Every x̂_i contains μ. With σ fixed,
+# **Through μ**, which every x̂_i contains, and with σ fixed,
 #
 #     ∂x̂_i/∂μ = −1/σ           so   dμ = −(1/σ) Σ_i dx̂_i
 #     ∂μ/∂x_j = 1/C             this path brings   dμ / C = −(1/σ) mean(dx̂)
 
 # %% [markdown]
-# **Through σ.** Every x̂_i contains σ. With μ fixed,
+# **Your line.** What does the third path bring to row p→o, through σ, with μ fixed? For ∂σ/∂x_j, differentiate both
+# sides of σ² = (1/C) Σ_i (x_i − μ)² + ε. Use `dx_hat[1]`, `x_hat[1]` and `sigma[1]`.
+
+# %%
+dx_hat = gamma * dy
+through_sigma = ...  # your line: what the path through σ brings to dx of row p→o, (C,)
+lesson.judge("through_sigma", through_sigma)
+
+# %% [markdown]
+# Every x̂_i contains σ, so
 #
 #     ∂x̂_i/∂σ = −(x_i − μ)/σ² = −x̂_i/σ           so   dσ = −(1/σ) Σ_i dx̂_i x̂_i
 #
-# How does σ depend on x_j? Differentiate both sides of σ² = (1/C) Σ_i (x_i − μ)² + ε:
+# And σ² = (1/C) Σ_i (x_i − μ)² + ε, differentiated on both sides, says
 #
 #     2σ ∂σ/∂x_j = (2/C) (x_j − μ)
 #     ∂σ/∂x_j    = (x_j − μ)/(C σ) = x̂_j/C        this path brings   dσ x̂_j / C = −(1/σ) x̂_j mean(dx̂ ∘ x̂)
 #
-# Is there a fourth path, from x to μ to σ? It exists, but it brings nothing, because deviations from the mean sum to 0:
+# A fourth path, from x to μ to σ, brings nothing, because deviations from the mean sum to 0:
 #
 #     2σ ∂σ/∂μ = −(2/C) Σ_i (x_i − μ) = 0
 #
-# The sum of the three is
+# Together:
 #
 #     dx = (1/σ) ( dx̂ − mean(dx̂) − x̂ mean(dx̂ ∘ x̂) )
 #
-# For our row, dμ = 0.130 and dσ = 0.034. The path through μ brings the same 0.130/6 = 0.022 to every feature. The path
-# through σ brings each feature a share in proportion to its x̂, here at most 0.007.
+# For our row, dμ = 0.130 and dσ = 0.034. The path through μ brings the same 0.130/6 = 0.022 to every feature, and the
+# path through σ a share in proportion to its x̂, here at most 0.007.
 #
-# All N tokens use the same γ_i and β_i, and the gradients of several uses add:
+# All N tokens use the same γ_i and β_i, and the gradients of several uses add. The sums run over the tokens, while the
+# means in dx run over the features:
 #
 #     dγ_i = Σ_n dy_ni x̂_ni           dβ_i = Σ_n dy_ni
-#
-# Take care: these sums run over the tokens, but the means in dx run over the features.
 
 # %%
-dx_hat = gamma * dy
 dmu = -dx_hat.sum(axis=-1, keepdims=True) / sigma
 dsigma = -(dx_hat * x_hat).sum(axis=-1, keepdims=True) / sigma
 paths = {"directly": dx_hat / sigma, "through μ": np.repeat(dmu / C, C, axis=-1), "through σ": dsigma * x_hat / C}
@@ -162,8 +193,8 @@ show("dx of row p→o", [*(path[1] for path in paths.values()), dx[1]], [*paths,
 # %% [markdown]
 # ## From scratch, and checked
 #
-# The three paths in one line, for any number of leading axes. The check uses random γ, β and dy, different axis
-# lengths, and ε = 0.1, large enough that a mistake with it would show.
+# Here are the three paths in one line. The check uses random γ, β and dy, different axis lengths, and an ε of 0.1, so
+# that a mistake with it would show.
 
 
 # %%
@@ -179,9 +210,6 @@ def layer_norm_backward(dy, cache):
     tokens = tuple(range(dy.ndim - 1))  # all axes but the last
     return dx, (dy * x_hat).sum(axis=tokens), dy.sum(axis=tokens)
 
-
-from minitransformer.gradcheck import complex_step  # lesson 01
-from minitransformer.layers import LayerNorm
 
 given = {"x": rng.standard_normal((2, 3, 5)), "gamma": rng.standard_normal(5), "beta": rng.standard_normal(5)}
 upstream = rng.standard_normal((2, 3, 5))
@@ -206,38 +234,38 @@ lesson.check("dx equal to the library's", error(found[0], layer.backward(upstrea
 # %% [markdown]
 # ## Two directions that LayerNorm ignores
 #
-# The formula has a picture. Add the same number to all features of x: μ takes it away again, and x̂ does not change.
-# Stretch x − μ by any factor: σ takes that away again (if ε is small), and x̂ does not change. The first is a step along
-# the vector of ones, the second a step along x̂. Neither changes the loss, so dx is orthogonal to both.
+# Add the same number to all features of x, and μ takes it away again; stretch x − μ by any factor, and σ takes that
+# away (if ε is small). The first is a step along the vector of ones, the second along x̂. Neither changes the loss, so
+# dx is orthogonal to both. **What LayerNorm takes from a row on the way up, its mean and its size, it takes from the
+# gradient on the way down.**
 #
-# This is exactly what the two means do. The part of dx̂ along the ones is mean(dx̂) in each feature. The part along x̂
-# is x̂ (dx̂·x̂)/(x̂·x̂), and since x̂·x̂ = C, it is x̂ mean(dx̂ ∘ x̂). Both are subtracted.
+# The two means do exactly this: mean(dx̂) is the part of dx̂ along the ones, and x̂ mean(dx̂ ∘ x̂) = x̂
+# (dx̂·x̂)/(x̂·x̂) the part along x̂, because x̂·x̂ = C. Both are subtracted.
 #
 # With C = 3 you can see it. The token x = (3, 1, −1) has μ = 1, and x − μ = (2, 0, −2) lies in the plane of all vectors
-# with sum 0. Divided by σ = 1.633 it has the length √3. Every token with three features ends up in this plane with this
-# length, so they all end up on one circle. Now let the loss be L = x̂_0, so dx̂ = (1, 0, 0). Then
+# with sum 0. Divided by σ = 1.633 it has the length √3, as every token has, so they all end up on one circle. Now let
+# the loss be L = x̂_0, so that dx̂ = (1, 0, 0):
 #
 #     dx̂ − mean(dx̂)    = (2/3, −1/3, −1/3)                                  in the plane
 #     x̂ mean(dx̂ ∘ x̂)  = (1.225, 0, −1.225) · 0.408 = (1/2, 0, −1/2)
-#     σ dx              = (2/3, −1/3, −1/3) − (1/2, 0, −1/2) = (1/6, −1/3, 1/6)       along the circle
+#     σ dx              = (2/3, −1/3, −1/3) − (1/2, 0, −1/2) = (1/6, −1/3, 1/6)
 #
 # The loss is x̂_0, and yet it depends most strongly on x_1.
 #
 # ![Tokens on the circle, and gradients along it](../plots/10_layer_norm.png)
 
 # %% [markdown]
-# On the left you should see grey arrows that take tokens to the plane, and blue ones that end on the circle. On the
-# right, for the same loss, the orange arrows are tangents. Where a grey arrow points straight out or in, nothing is
-# left of it. If your orange arrows are not tangents, the path through σ is missing. If your dx does not sum to 0, it
-# leaves the plane, and the path through μ is missing.
+# On the left, grey arrows take tokens to the plane, and blue ones end on the circle. On the right, for the same loss,
+# you should see orange arrows that are tangents. If yours are not, the path through σ is missing, and if they leave the
+# plane, the path through μ.
 #
-# The picture also answers guess 1. Ten times the token is the same point of the circle: y stays, and so does dx̂. Only
-# 1/σ changes, so dx is a tenth. Large rows get small gradients.
+# The picture also answers guess 1: ten times the token is the same point of the circle, so y and dx̂ stay, and only 1/σ
+# changes. dx is a tenth, so large rows get small gradients.
 #
 # ## Which path is missing?
 #
-# Now you can test a backward pass without knowing the right answer: look at the cosine between dx and the ones, and at
-# that between dx and x̂. We try four wrong ones on 24 random tokens, with ε = 0, and print the largest cosines.
+# So you can test a backward pass without knowing the right answer, by the cosines of dx with the ones and with x̂. Here
+# are the largest cosines of four wrong ones on 24 random tokens, with ε = 0.
 
 
 # %%
@@ -262,14 +290,13 @@ for name, (with_ones, with_hat) in signature.items():
 lesson.check("right: both cosines are 0", max(signature["right"]), 1e-13)
 
 # %% [markdown]
-# Each path makes one of the two cosines 0. If only the first is not 0, look for the path through μ. If only the second
-# is not 0, look for the path through σ. If neither is 0, both paths are missing, or γ stands outside the means:
-# γ ∘ (dy − mean(dy) − ...). That last mistake is sly. In a new layer all γ are 1, and then it makes no difference.
-# Always test with random γ.
+# Each path makes one of the two cosines 0. If only the first is not 0, look for the path through μ, and if only the
+# second, for the path through σ. If neither is 0, both are missing, or γ stands outside the means:
+# γ ∘ (dy − mean(dy) − ...). That mistake is sly, because it makes no difference in a new layer, whose γ are all 1.
 #
 # ## The surprise
 #
-# A backward pass that forgets both μ and σ sounds hopeless. How long is its error, compared with the right dx?
+# A backward pass that forgets both μ and σ sounds hopeless, so we measure how long its error is.
 
 # %%
 off = {}
@@ -279,14 +306,15 @@ for width in (4, 16, 64, 512):
     true = (dhat - mean(dhat) - hat * mean(dhat * hat)) / size
     off[width] = np.median(np.linalg.norm(dhat / size - true, axis=-1) / np.linalg.norm(true, axis=-1))
     print(f"C = {width:3d}: off by {off[width]:.0%}")
+lesson.compare("per cent off at C = 512", guess_off, 100 * off[512])
 
 # %% [markdown]
-# At C = 4 it is off by 100 %, but at C = 512 only by 5 %. (That was guess 3.) The error lies in the two directions
-# that LayerNorm removes, and the right dx in the other C − 2. A random dx̂ has about as much in each direction, so the
-# ratio of the lengths is about √2/√(C − 2): 1 at C = 4, and 0.06 at C = 512.
+# At C = 4 it is off by 100 %, but at C = 512 only by 5 %. The error lies in the two directions that LayerNorm removes,
+# and the right dx in the other C − 2. A random dx̂ has about as much in each direction, so the ratio of the lengths is
+# about √2/√(C − 2): 1 at C = 4, and 0.06 at C = 512.
 #
 # So in a wide model the wrong backward pass is nearly right. It may well train, and a test that allows 10 % lets it
-# pass. The two cosines find it at any width.
+# pass, while the two cosines find it at any width.
 
 # %% [markdown]
 # ## Going deeper
@@ -318,15 +346,15 @@ for width in (4, 16, 64, 512):
 #     Σ_ij W_ij dW_ij = Σ_ij W_ij Σ_n input_ni dx_nj
 #                     = Σ_n x_n·dx_n = Σ_n (σ_n x̂_n + μ_n 1)·dx_n = 0
 #
-# The gradient is orthogonal to the matrix. So a plain gradient step always makes W longer, by Pythagoras. And a longer
-# W makes a larger x with a smaller gradient, so each step turns W by less. The learning rate shrinks by itself.
+# The gradient is orthogonal to the matrix, so a plain gradient step always makes W longer, by Pythagoras. And a longer
+# W makes a larger x with a smaller gradient, so each step turns W by less: the learning rate shrinks by itself.
 
 # %% [markdown]
 # ### C − 1, and ε outside the root
 #
-# LayerNorm divides the sum of squares by C. Some code divides by C − 1. This multiplies x̂ by √((C − 1)/C), so x̂ becomes
-# smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ. But the third term of dx needs C − 1 as
-# well. If you mix the two, dx is no longer orthogonal to x̂.
+# LayerNorm divides the sum of squares by C. Some code divides by C − 1, which multiplies x̂ by √((C − 1)/C), so x̂
+# becomes smaller: by 13 % at C = 4, 0.1 % at C = 512. The model can undo this with γ, but the third term of dx needs
+# C − 1 as well. If you mix the two, dx is no longer orthogonal to x̂.
 #
 # Some code puts ε outside the root, σ = √(variance) + ε. On ordinary tokens this changes next to nothing. But in the
 # backward pass, the path through σ now divides by the root alone, and dx of a token with equal features is 0/0 = NaN.
@@ -341,8 +369,6 @@ for width in (4, 16, 64, 512):
 # There is no μ, so the second path is gone, and with it the second term. LayerNorm is RMSNorm of x − mean(x), plus β.
 
 # %%
-from minitransformer.layers import RMSNorm
-
 rms = np.sqrt(mean(many**2) + 1e-5)
 x_rms, dhat = many / rms, gamma_many * dy_many
 layer = RMSNorm(7, dtype="float64")
@@ -353,13 +379,54 @@ lesson.check("RMSNorm: y equal to the library's", error(gamma_many * x_rms, libr
 lesson.check("RMSNorm: dx equal to the library's", error(dx_rms, layer.backward(dy_many, cache)), 1e-13)
 
 # %% [markdown]
-# ### How the pictures are drawn
+# ### In the wild
+#
+# You can find γ outside the means in public repositories, where it survives because their tests check a new layer. If
+# you move weights from one library to another, move ε with them. More finds: docs/in-the-wild.md.
+#
+# ## Exercise
+#
+# 1. Pencil, 10 minutes. Work out x̂ and dx for C = 2 and ε = 0. What is left of the input?
+# 2. Keyboard, 20 minutes. Write a layer `MyNorm` with C − 1 in the variance, forward and backward, with γ and β as
+#    parameters (`minitransformer/core.py` shows what a layer is). It is right if `minitransformer gradcheck
+#    my.py:MyNorm --shape 2 3 4` says so. Then write C in the backward pass only. Which gradients are wrong?
+#
+# Exercises with a checker: `minitransformer start 10`.
+#
+# ## Questions
+#
+# 1. Why is a gradient check at γ = 1 not enough?
+# 2. Why do dγ and dβ sum over the tokens, when the means in dx run over the features?
+# 3. A token has σ = 0.01, and ε = 1e-5. How much of dx̂ along x̂ gets through, compared with other directions?
+# 4. Your dx sums to 1e-17 for each token, and its cosine with x̂ is 0.4. Where do you look?
+
+# %% [markdown]
+# ## Answers
+#
+# ### Do you remember?
+#
+# 1. Only dW = xᵀ dy, which doubles. The sum of the rows of dy is db, and dy Wᵀ is dx, and neither contains x.
+# 2. A product q·k of D random features has the variance D, so its size, the standard deviation, grows like √D. Divided
+#    by D, the scores of wide heads would all be near 0.
+# 3. Add the same number to all of them. No weight changes, so the loss does not, and the gradient has nothing along the
+#    vector of ones.
+#
+# ### Questions
+#
+# 1. With γ = 1, taking γ out of the means changes nothing, and forgetting it changes nothing either.
+# 2. A sum belongs where one number is used many times. All tokens use γ_i. All features of a token use its μ and σ.
+# 3. ε/σ² = 1e-5/1e-4, a tenth.
+# 4. In the path through σ. It may be missing, or divide by C where the forward pass divides by C − 1.
+#
+# ### Exercise
+#
+# With C = 2 the deviations are d and −d, and σ is the size of d, so x̂ is (1, −1) or (−1, 1). Only the sign of
+# x_0 − x_1 is left. The two directions that LayerNorm removes are all there are, so dx = 0. In `MyNorm` with C in the
+# backward pass only, dx is wrong, and dγ and dβ are right.
+
 
 # %%
-from graph import Graph
-from pictures import matrix_text, number
-
-
+# the pictures of this lesson
 def column(values):
     return matrix_text(values[1][:, None], 3)
 
@@ -422,45 +489,4 @@ for axes, title in ((side, "forward: onto the plane, onto the circle"), (above, 
     axes.set_title(title, fontsize=10)
     axes.set_axis_off()
 lesson.save(figure)
-
-# %% [markdown]
-# ### In the wild
-#
-# * The Annotated Transformer has C − 1 and puts ε outside the root. It trains all the same, because no real token has
-#   equal features.
-# * PyTorch's `nn.LayerNorm` is the one of this lesson, with ε = 1e-5. BERT uses 1e-12, Keras 1e-3. If you move weights
-#   from one library to another, move ε with them.
-# * You can find γ outside the means in public repositories. It survives because their tests check a new layer.
-# * BatchNorm has the same formula, with means over the batch instead of the features. With it, a sentence would depend
-#   on the other sentences in its batch, and on padding.
-#
-# ## Exercise
-#
-# 1. Pencil, 10 minutes. Work out x̂ and dx for C = 2 and ε = 0. What is left of the input?
-# 2. Keyboard, 20 minutes. Write a layer `MyNorm` with C − 1 in the variance, forward and backward, with γ and β as
-#    parameters (`minitransformer/core.py` shows what a layer is). It is right if `minitransformer gradcheck
-#    my.py:MyNorm --shape 2 3 4` says so. Then write C in the backward pass only. Which gradients are wrong?
-#
-# Exercises with a checker: `minitransformer start 10`.
-#
-# ## Questions
-#
-# 1. Why is a gradient check at γ = 1 not enough?
-# 2. Why do dγ and dβ sum over the tokens, when the means in dx run over the features?
-# 3. A token has σ = 0.01, and ε = 1e-5. How much of dx̂ along x̂ gets through, compared with other directions?
-# 4. Your dx sums to 1e-17 for each token, and its cosine with x̂ is 0.4. Where do you look?
-
-# %% [markdown]
-# ## Answers
-#
-# 1. With γ = 1, taking γ out of the means changes nothing, and forgetting it changes nothing either.
-# 2. A sum belongs where one number is used many times. All tokens use γ_i. All features of a token use its μ and σ.
-# 3. ε/σ² = 1e-5/1e-4, a tenth.
-# 4. In the path through σ. It may be missing, or divide by C where the forward pass divides by C − 1.
-#
-# The exercise. With C = 2 the deviations are d and −d, and σ is the size of d, so x̂ is (1, −1) or (−1, 1). Only the
-# sign of x_0 − x_1 is left. The two directions that LayerNorm removes are all there are, so dx = 0. In `MyNorm` with C
-# in the backward pass only, dx is wrong, and dγ and dβ are right.
-
-# %%
 lesson.finish(globals())

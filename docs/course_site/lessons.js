@@ -28,7 +28,7 @@ globalThis.Lessons = (() => {
     },
     norm: {
       [RESIDUAL]: "x dy",
-      "10_layer_norm.html#sizes-that-nobody-chose": "mu sigma x_hat y gamma beta",
+      "10_layer_norm.html#one-size-for-every-token": "mu sigma x_hat y gamma beta",
       "10_layer_norm.html#three-paths": "dx_hat dx_hat_mean dx_hat_x_hat_mean dx dgamma dbeta",
     },
     ffn: {

@@ -2,6 +2,29 @@
 
 import numpy as np
 
+HANDS = {
+    "through_sigma": (
+        lambda run: -run.x_hat[1] * (run.dx_hat[1] * run.x_hat[1]).mean() / run.sigma[1],
+        {
+            "the sign: a larger σ makes x̂ smaller": lambda run: (
+                run.x_hat[1] * (run.dx_hat[1] * run.x_hat[1]).mean() / run.sigma[1]
+            ),
+            "the factor 1/σ is missing": lambda run: -run.x_hat[1] * (run.dx_hat[1] * run.x_hat[1]).mean(),
+            "σ² instead of σ": lambda run: -run.x_hat[1] * (run.dx_hat[1] * run.x_hat[1]).mean() / run.sigma[1] ** 2,
+            "a sum over the features instead of their mean: where is the 1/C of ∂σ/∂x_j?": lambda run: (
+                -run.x_hat[1] * (run.dx_hat[1] * run.x_hat[1]).sum() / run.sigma[1]
+            ),
+            "this is the path through μ": lambda run: np.full(run.C, -run.dx_hat[1].mean() / run.sigma[1]),
+            "this is dσ, one number; how does it reach x_j?": lambda run: (
+                -(run.dx_hat[1] * run.x_hat[1]).sum() / run.sigma[1]
+            ),
+            "σ moves all x̂, so the products dx̂ ∘ x̂ must be averaged": lambda run: (
+                -(run.x_hat[1] ** 2) * run.dx_hat[1] / run.sigma[1]
+            ),
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -23,8 +46,8 @@ def verify_example(lesson, run):
     sizes = example["decoder.norm1.x"].std(axis=-1)
     lesson.quote("features are 3.23, 3.25, 3.80, 1.60 and 1.43", *sizes)
     weight = [attention_to_o(example, factor) for factor in (1, 3, 10)]
-    lesson.quote("the letter o with weight 0.564", weight[0])
-    lesson.quote("the weight is 0.876. Make it ten times as large, and it is 0.999", *weight[1:])
+    lesson.quote("looks at «o» with the weight 0.564", weight[0])
+    lesson.quote("the weight is 0.876; make it ten times as large, and it is 0.999", *weight[1:])
     lesson.quote("1.2²⁴ = 79.5", 1.2, 1.2**24)
     lesson.quote("0.8²⁴ = 0.0047", 0.8, 0.8**24)
     for factor, (plain, normed) in run.after.items():
@@ -41,6 +64,8 @@ def verify_example(lesson, run):
     lesson.quote("y_0 = 2.09 · 0.619 − 0.64 = 0.654", 0, first[0], x_hat[0], -first[1], run.y[1, 0])
     lesson.quote("have moved by 0.1/1.300 = 0.077", 0.1, sigma, 0.1 / sigma)
     lesson.quote("moves by 0.058 only, and the others move down, by up to 0.023", change[0], -change.min())
+    right, _ = HANDS["through_sigma"]
+    lesson.check("the line of the path through σ", np.abs(right(run) - run.paths["through σ"][1]).max(), 1e-15)
     lesson.check("all others move down", change[1:].max(), 0)
     lesson.quote("dμ = 0.130 and dσ = 0.034", run.dmu[1, 0], run.dsigma[1, 0])
     lesson.quote("the same 0.130/6 = 0.022", run.dmu[1, 0], 6, run.paths["through μ"][1, 0])
