@@ -15,6 +15,7 @@ every_task = pytest.mark.parametrize(
 NEVER_1 = {
     ("sinusoids", "C"): "it is even",
     ("turn", "C"): "it is even",
+    ("rotate_backward", "D"): "it is even",
     ("rms_norm_backward", "C"): "a token of one feature is its own root mean square, so its gradient is nearly 0",
     ("greedy", "V"): "there are three special tokens",
     ("masked_loss", "V"): "there are three special tokens",
@@ -32,6 +33,7 @@ ONLY_FLOAT64 = {
     "reverse_head": "it takes no array",
     "sinusoids": "it takes no array",
     "turn": "it takes no array",
+    "first_seen_each": "it takes no array",
     "verdicts": "rounding in float32 is no news about positions",
 }
 
