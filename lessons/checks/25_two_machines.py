@@ -1,0 +1,162 @@
+"""What lesson 25 says, against what it computed."""
+
+import numpy as np
+
+from minitransformer.core import Parameter
+from minitransformer.training import Adam
+
+HANDS = {
+    "g": (
+        lambda run: (run.N_1 * run.g_1 + run.N_2 * run.g_2) / (run.N_1 + run.N_2),
+        {
+            "that is the plain mean, in which each machine counts alike": lambda run: (run.g_1 + run.g_2) / 2,
+            "each machine's mean is turned into a sum, but the division by all tokens is missing": lambda run: (
+                run.N_1 * run.g_1 + run.N_2 * run.g_2
+            ),
+            "the division by the number of machines is not that by the number of tokens": lambda run: (
+                (run.N_1 * run.g_1 + run.N_2 * run.g_2) / 2
+            ),
+            "the shares are exchanged: the machine with more tokens counts less": lambda run: (
+                (run.N_2 * run.g_1 + run.N_1 * run.g_2) / (run.N_1 + run.N_2)
+            ),
+            "two means are added: that is twice a mean, and not weighted": lambda run: run.g_1 + run.g_2,
+        },
+    ),
+    "y": (
+        lambda run: run.parts[0] + run.parts[1] + run.b_2,
+        {
+            "the bias is in it twice": lambda run: run.parts[0] + run.parts[1] + 2 * run.b_2,
+            "the bias is forgotten": lambda run: run.parts[0] + run.parts[1],
+            "the parts are averaged, but each of them is a part of a sum": lambda run: (
+                (run.parts[0] + run.parts[1]) / 2 + run.b_2
+            ),
+            "the units of machine 1 are left out": lambda run: run.parts[0] + run.b_2,
+            "the units of machine 0 are left out": lambda run: run.parts[1] + run.b_2,
+        },
+    ),
+    "dx": (
+        lambda run: run.back[0] + run.back[1],
+        {
+            "x has gone to both machines: what the second one sends back is missing": lambda run: run.back[0],
+            "x has gone to both machines: what the first one sends back is missing": lambda run: run.back[1],
+            "the parts are averaged, but each use of x adds to its gradient": lambda run: (
+                (run.back[0] + run.back[1]) / 2
+            ),
+            "they are put side by side, but both are gradients of the same features": lambda run: np.hstack(run.back),
+        },
+    ),
+}
+
+
+def verify(lesson, run):
+    """Compare the prose with the lesson's variables."""
+    for name, array in run.names.items():
+        lesson.example(f"decoder.ffn.{name}", array)
+    lesson.example("cross.y", run.y_cross)
+    quote_the_means(lesson, run)
+    quote_the_layer(lesson, run)
+    quote_the_surprise(lesson, run)
+    quote_deeper(lesson, run)
+    claim(lesson, run)
+
+
+def quote_the_means(lesson, run):
+    """Two words, and 32."""
+    L_1, N_1, L_2, N_2 = run.L_1, run.N_1, run.L_2, run.N_2
+    lesson.quote("reports a loss of 0.1108 over T = 5 tokens", L_1, N_1)
+    lesson.quote("reports 0.8214 over 2 tokens", L_2, N_2)
+    lesson.quote(
+        "The mean of the two reports is 0.4661, while one computer that holds both words says 0.3138",
+        *((L_1 + L_2) / 2, run.L),
+    )
+    lesson.check("the loss weighted by tokens", abs((N_1 * L_1 + N_2 * L_2) / (N_1 + N_2) - run.L), 1e-14)
+    assert run.N == N_1 + N_2
+    lesson.quote("a mean over its N_1 = 5 tokens, and the second a mean over its N_2 = 2", 1, N_1, 2, N_2)
+    lesson.check("the plain mean of two is wrong, in per cent", run.wrong, at_least=50)
+    lesson.check("the plain mean of 32 is wrong, in per cent", run.wrong_32, at_least=10)
+    lesson.quote("take in 31 vectors", len(run.found) - 1)
+    vectors = run.sent / len(run.alone_32)
+    lesson.quote("a machine sends 31 of its 32 pieces", len(run.found) - 1, len(run.found))
+    lesson.check("vectors that each machine sends", vectors, 2.0)
+    lesson.check("... nearly two", vectors, at_least=1.9)
+    reordered = sum(run.shares[::-1])
+    lesson.check("in another order the sum has other bits", (reordered != sum(run.shares)).sum(), at_least=1)
+
+
+def quote_the_layer(lesson, run):
+    """The feed-forward network in two halves."""
+    example = run.example
+    lesson.quote(
+        "the first feature has the parts 1.284 and 0.222, and the bias −0.250",
+        *(run.parts[0][1, 0], run.parts[1][1, 0], run.b_2[0]),
+    )
+    da = np.hstack(run.da)
+    lesson.check("da of both machines", run.error(da, example["decoder.ffn.da"]), 1e-14)
+    lesson.check("db_2, which both compute", run.error(run.dy.sum(axis=0), example["decoder.ffn.db_2"]), 1e-14)
+    copy = np.vstack([np.eye(6), np.eye(6)])
+    x, parts = np.random.default_rng(0).standard_normal((2, 12))
+    adjoint = (copy @ x[:6]) @ parts - x[:6] @ (parts[:6] + parts[6:])
+    lesson.check("copy and sum are each other's transpose", abs(adjoint), 1e-13)
+
+
+def quote_the_surprise(lesson, run):
+    """Six curves, and a factor that Adam does not see."""
+    right = [run.last["by tokens", seed] for seed in range(3)]
+    wrong = [run.last["plain mean", seed] for seed in range(3)]
+    lesson.quote(
+        "the best wrong one ends at 0.624, ahead of a right one with 0.681", min(wrong), max(right), within=0.02
+    )
+    lesson.check("each wrong model is behind its twin", min(np.subtract(wrong, right)), at_least=0.0)
+    falls = min(losses[0] - losses[-1] for losses in run.curves.values())
+    lesson.check("all six curves fall by", falls, at_least=1.0)
+    clear = np.abs(run.alone_32) > 1e-3
+    steps = []
+    for factor in (1.0, run.counts.sum()):
+        parameter = Parameter(np.zeros(clear.sum()))
+        parameter.grad = factor * run.alone_32[clear]
+        Adam([parameter], lr=1.0).step()
+        steps.append(parameter.data)
+    lesson.check("a common factor changes Adam's first step by", np.abs(steps[0] - steps[1]).max(), 1e-5)
+
+
+def quote_deeper(lesson, run):
+    """Mistakes, and what is sent."""
+    y = np.array([values[0] for values in run.errors.values()])
+    assert (len(y), (y == 0).sum()) == (7, 4)
+    doubled = run.errors["dy is summed as well"][1:]
+    lesson.check("dy summed as well: all gradients double", np.abs(np.subtract(doubled, 1)).max(), 1e-12)
+    assert max(run.run_wrong({})) == 0
+    V, C, F = 37_000, 512, 2048
+    attention, network, norm = 4 * C * C + 4 * C, 2 * C * F + F + C, 2 * C
+    parameters = V * C + 6 * (attention + network + 2 * norm) + 6 * (2 * attention + network + 3 * norm)
+    lesson.quote("63 million in the base model, 252 MB", parameters / 1e6, 4e-6 * parameters)
+    one = 4e-6 * 25_000 * C
+    lesson.quote("The base model has 12 such pairs in its encoder and 18 in its decoder", 6 * 2, 6 * 3)
+    lesson.quote(
+        "For a batch of 25,000 tokens on either side, that is about 60 sums of 51 MB, 3.1 GB in a step",
+        *(25_000, 2 * (12 + 18), one, 60 * one / 1e3),
+    )
+    lesson.quote("2 · 3/4 = 1.5", 2, 3, 4, 2 * 3 / 4)
+    _, sent = run.all_reduce(list(np.ones((4, 12))))
+    assert sent == 1.5 * 12
+
+
+def claim(lesson, run):
+    """Verdicts on popular texts."""
+    lesson.claim(
+        "machines that share a batch average their gradients",
+        "half right",
+        f"right if all have equally many tokens; with 5 and 2 tokens the average is wrong by {run.wrong:.0f} % of the "
+        f"gradient's length, with 32 words of different lengths by {run.wrong_32:.0f} %, and weighted by tokens by "
+        f"{run.error(run.together_32, run.alone_32):.0e}",
+        said="tutorials on training with several processors",
+    )
+    lesson.claim(
+        "if the gradients of several machines were combined wrongly, the loss would show it",
+        "wrong",
+        f"three models with the plain mean end at losses of {run.last['plain mean', 0]:.2f}, "
+        f"{run.last['plain mean', 1]:.2f} and {run.last['plain mean', 2]:.2f} after 150 steps, three with the right "
+        f"weights at {run.last['by tokens', 0]:.2f}, {run.last['by tokens', 1]:.2f} and "
+        f"{run.last['by tokens', 2]:.2f}",
+        said="answers in forums on training with several processors",
+    )
