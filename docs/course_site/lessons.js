@@ -40,7 +40,7 @@ globalThis.Lessons = (() => {
       [SOFTMAX]: "m n p share loss L",
       "07_masks.html#the-answer-is-in-the-next-row": "ids",
       "03_softmax_cross_entropy.html#a-loss-that-cannot-reach-0": "p_star",
-      "03_softmax_cross_entropy.html#what-the-loss-says-p-p": "dz",
+      "03_softmax_cross_entropy.html#what-the-loss-says": "dz",
     },
     matrix: {
       "04_embeddings.html#looking-up-is-multiplying": "E",
