@@ -5,29 +5,28 @@
 #
 # **The model hesitates. How does the gradient know where it should have looked?**
 #
-# 10 min, with a pencil 25, going deeper 9 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 · paper:
-# section 3.2.1, equation 1
+# 10 min, with a pencil 35, going deeper 10 · runs in 5 s (fast: 5 s) · needs 01, 02, 03, 05 · difficulty 3 of 5 ·
+# paper: section 3.2.1, equation 1
 #
 # ## Who is to blame?
 #
-# Our model has read "p" and must write "o". It gives the o a probability of 0.70, and the loss wants more.
+# Our model has read «p» and must write «o», to which it gives a probability of 0.70. The loss wants more.
 #
-# In lesson 05 we watched row p→o look at the source: 56 % at o, but also 22 % at t and 17 % at p. You and I know what
-# it should have done: look at o, and only at o. But the gradient cannot read. All that the layers above send back is
-# the gradient of what the row got from head 0. That is three numbers, and no letter is among them:
+# In lesson 05 we watched row p→o look at the source: 56 % at «o», but also 22 % at «t» and 17 % at «p». You and I know
+# that it should have looked at «o» alone, but the gradient cannot read. All that the layers above send back is the
+# gradient of what the row got from head 0, three numbers without a letter among them:
 #
 #     do = (0.189, 0.122, 0.018)
 #
-# From these, the backward pass has to find out who is to blame. Did the row look in the wrong place? Then its query
-# should change, or the keys. Or did it find the wrong thing in the right place? Then the values should change.
-#
-# One line of the backward pass will say in seven words what attention learns.
+# From these, the backward pass has to find out who is to blame. If the row looked in the wrong place, its query should
+# change, or the keys; if it found the wrong thing in the right place, the values should. One line will say in seven
+# words what attention learns.
 
 # %% Imports
 from functools import partial
 from graph import Graph
 from lab import BLUE, GREY, ORANGE, ROWS, SOURCE, begin, error, plt, running_example, show
-from pictures import grids, number
+from pictures import canvas, grids, mix, number
 
 import numpy as np
 
@@ -38,21 +37,13 @@ lesson = begin("06_attention_backward")
 example = running_example()
 
 # %% [markdown]
-# ## Guess first
+# ## Do you remember?
 #
-# The first step back puts a price on each letter. The price says how fast the loss grows if row p→o gives that letter
-# more weight. A negative price is a gain:
+# 1. (02) In y = x W, an entry of x reaches all outputs of its row. What is its gradient, made from theirs?
+# 2. (03) Why is the derivative of a softmax a whole matrix, and not one number for each score?
+# 3. (05) A colleague adds one and the same vector to all keys. Which attention weights change?
 #
-#     letter       s        t        o        p
-#     weight    0.044    0.218    0.564    0.173
-#     price    −0.152    0.205   −0.354    0.621
-#
-# Write your guesses down.
-#
-# 1. Gradient descent will now change the four scores. Which go up, and which go down?
-# 2. Keep the prices, and let descent take many steps. Will the score of s always rise, always fall, or neither?
-# 3. Another row is sure, and wrong: it gives all its weight to p, the most expensive letter. How large is the gradient
-#    of its scores?
+# (The answers are at the end.)
 
 # %% [markdown]
 # ## The price of a look
@@ -61,10 +52,13 @@ example = running_example()
 #
 #     o_td = Σ_j p_tj v_jd
 #
-# The chain rule says: go to every entry that a number reaches, multiply the gradient there by the derivative, and add
-# up. The weight p_tj reaches the D entries of its own row o_t, and in o_td its factor is v_jd. So the price is
+# By the chain rule we go to every entry that a number reaches, and add up. The weight p_tj reaches the D entries of its
+# own row o_t, and its factor in o_td is v_jd, so its gradient is
 #
 #     dp_tj = Σ_d do_td v_jd = do_t·v_j               dp = do vᵀ       (T, S)
+#
+# We call dp_tj the *price* of letter j for row t: how fast the loss grows if the row gives the letter more weight. A
+# low price is good, and a negative one lowers the loss.
 #
 # The entry v_jd of a value reaches feature d of *every* row t, with the factor p_tj:
 #
@@ -72,92 +66,103 @@ example = running_example()
 #
 # (Both are lesson 02: o = p v is a linear layer with the input p and the matrix v.)
 #
-# Back to row p→o. The letter o is key 2. It handed over the value v_2 = (−0.816, −1.482, −1.020), so its price is
+# Back to row p→o. The letter «o» is key 2, and handed over the value v_2 = (−0.816, −1.482, −1.020), so its price is
 #
 #     do·v_2 = 0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354
 #
-# (We print three digits and compute with all, so your last digit may differ.)
-#
 # This is how three numbers can judge four letters. do is the direction in which the loss grows, and the dot product
-# asks each letter whether its value points that way. The value of o points the other way, so more weight on o lowers
-# the loss.
-#
-# And a value hears from every row that looked at it. The more a row looked, the louder it speaks. From row p→o, the
-# value of o hears 0.564 · do = (0.107, 0.069, 0.010). The other rows add their shares.
+# asks of each value whether it points that way. The value of «o» points the other way, so more weight on «o» lowers the
+# loss. And a value hears from every row that looked at it, the louder the more the row looked: from row p→o, the value
+# of «o» hears 0.564 · do = (0.107, 0.069, 0.010).
 
 # %% [markdown]
 # ## Better than the average I attend to
 #
-# A price alone is no reason to move. The weights of a row sum to 1, so more for one letter means less for the others.
-# Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j). A row of s acts on its own row of p
-# only, so we leave out the row's index t:
+# Row p→o has these weights and prices:
 #
-#     ds_j = Σ_i dp_i ∂p_i/∂s_j                       the score s_j reaches all weights of its row
+#     letter       s        t        o        p
+#     weight    0.044    0.218    0.564    0.173
+#     price    −0.152    0.205   −0.354    0.621
+#
+# A price alone is no reason to move, because the weights of a row sum to 1, and more for one letter means less for the
+# others. Lesson 03 has the derivative of the softmax: ∂p_i/∂s_j = p_i (1[i = j] − p_j).
+#
+# **Your line.** Before you read on, write the gradient of the row's four scores from its weights p[1] and its prices
+# dp[1]. Which of the scores will gradient descent raise?
+
+# %%
+q, k, v, do, p = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do", "p"))
+dp = do @ v.T
+ds_row = ...  # your line: from p[1] and dp[1], each (S,)
+lesson.judge("ds_row", ds_row)
+
+# %% [markdown]
+# A score acts on the weights of its own row only, so we leave out the row's index t:
+#
+#     ds_j = Σ_i dp_i ∂p_i/∂s_j                       s_j reaches all weights
 #          = Σ_i dp_i p_i (1[i = j] − p_j)
 #          = p_j dp_j − p_j Σ_i p_i dp_i              1[i = j] keeps the term i = j
 #          = p_j (dp_j − p·dp)
 #
 # The number p·dp = Σ_i p_i dp_i is the average price, in which each letter counts as much as the row looks at it. It is
-# what the row pays. Ours pays
+# what the row pays, and ours pays
 #
 #     p·dp = 0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054
 #
 # and its scores get these gradients:
 #
 #     letter            s        t        o        p
-#     p_j           0.044    0.218    0.564    0.173
 #     dp_j − p·dp  −0.098    0.259   −0.300    0.675
 #     ds_j         −0.004    0.056   −0.169    0.117
+#
+# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. **Descent
+# goes against the gradient, so it raises the score of each letter that is better than the average I attend to, and
+# lowers the others.** So the score of «o» goes up, and that of «s» a little, while «t» and «p» go down.
 
 # %% [markdown]
-# Read the formula aloud: *how much I look at it, times how much more it costs than the average I attend to*. Descent
-# goes against the gradient. It raises the score of each letter that is **better than the average I attend to**, and
-# lowers the others. The score of o goes up, and that of s a little; t and p go down. (That was guess 1.)
+# > **1992.** Williams trained networks that choose at random: a choice becomes likelier if its reward was better than a
+# > baseline, such as the average. In 2014 Mnih, Heess, Graves and Kavukcuoglu taught a network in this way where to
+# > look in a picture. Bahdanau, Cho and Bengio looked everywhere at once, with weights, and the chain rule did the
+# > rest.
 #
-# [In the explorer: set the score of p to 8. What is ds of o then?
+# [In the explorer: set the score of «p», which costs most, to 8. The row is sure now, and wrong. What is ds of «o»?
 # Guess first.](../minitransformer/explorer/page/index.html#embed=cross.ds[0,1,2]&turn=cross.s[0,1,3])
 #
 # Three facts follow:
 #
-# * **A row of ds sums to 0**: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.
-# * **A letter with the weight 0 gets ds_j = 0.** The first factor is 0. Nobody looks there, however good it would be.
-# * **A letter with the weight 1 gets ds_j = 0.** It *is* the average, so the second factor is 0. The scores of a row
-#   that is sure get no gradient, right or wrong. Only its values still learn. (That was guess 3.)
+# * *A row of ds sums to 0*: Σ_j p_j dp_j − (Σ_j p_j) p·dp = p·dp − p·dp. What one score gains, the others lose.
+# * *A letter with the weight 0 gets ds_j = 0*, because the first factor is 0. Nobody looks there, however good it is.
+# * *A letter with the weight 1 gets ds_j = 0*, because it *is* the average, and the second factor is 0. The scores of a
+#   row that is sure get no gradient, right or wrong, and only its values still learn.
 
 # %% [markdown]
 # ## Query and key turn towards each other
 #
-# The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td reaches the scores of its own row, with all
-# keys. The entry k_jd reaches the scores of its own column, with all queries:
+# The first step forward was s_tj = Σ_d q_td k_jd / √D. The entry q_td reaches the scores of its own row, with all keys,
+# and k_jd those of its own column, with all queries:
 #
 #     dq_td = Σ_j ds_tj k_jd / √D                     dq = ds k / √D       (T, D)
 #     dk_jd = Σ_t ds_tj q_td / √D                     dk = dsᵀ q / √D      (S, D)
 #
-# Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of o pulls with 0.169; the keys of p and t push with
-# 0.117 and 0.056. And the query pulls at the key of o, also with 0.169. Both turn.
+# Descent moves the query of row p→o along −Σ_j ds_j k_j. The key of «o» pulls with 0.169, while the keys of «p» and «t»
+# push with 0.117 and 0.056. And the query pulls at the key of «o», also with 0.169, so both turn:
 #
-# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0. No wonder: add one vector to all keys, and
-# all scores of a row change by the same amount, so no weight changes. The bias b_k of lesson 05 is such a vector. It
-# never learns.
+# ![A step of descent turns a query and a key towards each other](../plots/06_attention_backward_turn.png)
 #
-# Here is the whole backward pass of attention. ∘ is the product entry by entry:
+# This is a step of size 2. The angle between the two falls from 67° to 48°, and their score rises from 1.84 to 3.77.
 #
-#     dv = pᵀ do
-#     dp = do vᵀ
-#     ds = p ∘ (dp − p·dp)                            p·dp is one number for each row
-#     dq = ds k / √D
-#     dk = dsᵀ q / √D
+# The gradients of the keys sum to Σ_j dk_j = Σ_t (Σ_j ds_tj) q_t / √D = 0, since a vector that is added to all keys
+# changes no weight. The bias b_k of lesson 05 is such a vector, so it never learns.
 #
 # ![Row p→o, forward and backward](../plots/06_attention_backward.png)
 #
-# This is row p→o, forward in blue and backward in orange. Of the keys and values you see only those of o, with what
-# this one row sends to them.
+# This is row p→o, forward in blue and backward in orange, with what it sends to the key and the value of «o».
 
 # %% [markdown]
 # ## In code
 #
-# The same five lines. `swapaxes` transposes the last two axes, so the code also takes batches and heads: `@` does one
-# matrix product for each.
+# The whole backward pass of attention is five lines. `swapaxes` transposes the last two axes, so they take heads and
+# batches, too.
 
 
 # %%
@@ -181,7 +186,6 @@ def attention_backward(do, q, k, v, p):
     return dv, dp, ds, dq, dk
 
 
-q, k, v, do = (example[f"cross.{name}"][0] for name in ("q", "k", "v", "do"))
 o, s, p = attention(q, k, v)
 dv, dp, ds, dq, dk = attention_backward(do, q, k, v, p)
 show("prices dp (T, S)", dp, ROWS, SOURCE)
@@ -192,11 +196,11 @@ lesson.check("the gradients of the keys sum to 0", np.abs(dk.sum(axis=0)).max(),
 # %% [markdown]
 # ![Prices, and gradients of the scores, of all rows](../plots/06_attention_backward_numbers.png)
 #
-# Row p→o gets by far the largest gradients. The last row has next to nothing to learn: it gives eos a probability of
+# Row p→o gets by far the largest gradients. The last row has little to learn, since it gives eos a probability of
 # 0.999.
 #
-# Are the five lines right? We try them on random numbers. All lengths differ, so no wrong shape fits by accident. The
-# loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
+# Are the five lines right? We try them on random numbers, with lengths that all differ, so that no wrong shape fits by
+# accident. The loss is the sum of do ∘ o for a random do, because its gradient with respect to o is that do.
 
 # %%
 rng = np.random.default_rng(6)
@@ -222,8 +226,14 @@ lesson.check("all three, against the library's", worst, 1e-13)
 # %% [markdown]
 # ## Let descent run
 #
-# Take row p→o, keep its prices, and let gradient descent move the scores by −ds, again and again. Then do the same
-# from a worse start, in which the score of p leads all others by 2, 4, 6 or 8.
+# Take row p→o, keep its prices, and let gradient descent move the scores by −ds, again and again. Then do so from a
+# worse start, in which the score of «p» leads all others by 2, 4, 6 or 8.
+#
+# **Your guess.** From a lead of 2 it takes 12 steps until «o» has more than half of the weight. How many does it take
+# from a lead of 8?
+
+# %%
+guess_steps = ...  # until «o» has more than half, from a lead of 8
 
 
 # %%
@@ -243,25 +253,26 @@ wrong = {lead: descend(np.array([0.0, 0.0, 0.0, lead]), prices, 3000) for lead i
 # argmax of booleans: the place of the first True
 steps = {lead: int((path[:, 2] > 0.5).argmax()) for lead, path in wrong.items()}
 print("average price before each step:", *(f"{price:.3f}" for price in paid))
-print("steps until o has more than half of the weight:", steps)
+print("steps until «o» has more than half of the weight:", steps)
+lesson.compare("steps from a lead of 8", guess_steps, steps[8])
 
 # %% [markdown]
 # ![Descent on the scores of one row](../plots/06_attention_backward_descent.png)
 #
-# On the left you should see the average price fall from −0.054 towards −0.354, the price of o, and cross the line of s
-# on its way. If it rises, you walk along the gradient instead of against it. On the right you should see four curves
-# that first wait and then rise, each later than the one before. If they all rise at once, the factor p_j is missing.
+# On the left you should see the average price fall from −0.054 towards −0.354, the price of «o», and cross the line of
+# «s» on its way. If it rises, you walk along the gradient instead of against it. On the right the four curves first
+# wait and then rise, each later than the one before; if they all rise at once, the factor p_j is missing.
 #
 # ## The surprise
 #
-# Look at s. Its price is −0.152 all the time. At first the row pays −0.054, so s is better than the average, and its
-# score rises. After three steps the row pays −0.168. Now the same s is *worse* than the average, and its score falls
-# from then on. Nothing happened to s. The row found something better. (That was guess 2.)
+# Look at «s», whose price is −0.152 all the time. At first the row pays −0.054, so «s» is better than the average, and
+# its score rises. After three steps the row pays −0.168, and now the same «s» is *worse* than the average, so its score
+# falls from then on. Nothing happened to «s»; the row found something better.
 #
-# Now look at the rows that are sure and wrong, at the same prices. With a lead of 2 it takes 12 steps until o has more
-# than half of the weight, with 4 it takes 30, with 6 it takes 148, and with 8 it takes 1,010. Each further 2 makes the
-# weight of o, a factor of its gradient, about e² = 7.39 times smaller. Attention learns quickly while it hesitates, and
-# hardly at all once it is sure.
+# And the rows that are sure and wrong? With a lead of 2 it takes 12 steps until «o» has more than half of the weight,
+# with 4 it takes 30, with 6 it takes 148, and with 8 it takes 1,010. Each further 2 makes the weight of «o», a factor
+# of its gradient, about e² = 7.39 times smaller. Attention learns quickly while it hesitates, and hardly at all once it
+# is sure.
 
 # %% [markdown]
 # ## Going deeper
@@ -276,18 +287,18 @@ print("steps until o has more than half of the weight:", steps)
 #          = Σ_d do_td Σ_j p_tj v_jd                  the order of finite sums is free
 #          = Σ_d do_td o_td = do_t·o_t                the inner sum is the forward pass
 #
-# The average price of what I look at is the price of what I got. It needs D numbers and no key, and it gives
-# ds_tj = p_tj do_t·(v_j − o_t), each entry by itself. The backward pass of FlashAttention (Dao et al. 2022) rests on
-# this. Forward keeps o and, for each row, what the softmax divided by. Backward computes the weights again, for one
-# block of keys after another, and the (T, S) arrays never exist as a whole.
+# The average price of what I look at is the price of what I got. It needs D numbers and no key, and it gives ds_tj =
+# p_tj do_t·(v_j − o_t), each entry by itself. The backward pass of FlashAttention (Dao et al. 2022) rests on this.
+# Forward keeps o and, for each row, what the softmax divided by. Backward computes the weights again, for one block of
+# keys after another, so the (T, S) arrays never exist as a whole.
 #
 # ### Three tests that need no formula
 #
 # If a gradient is wrong, these often say where. Write q·dq for the sum of all entries of q ∘ dq, and so for the others.
 #
 # * Each row of ds sums to 0.
-# * q·dq = k·dk. Multiply q by 1 + ε and divide k by it: no score changes, nor does the loss. To first order the loss
-#   changes by ε q·dq − ε k·dk, so this is 0.
+# * q·dq = k·dk. Multiply q by 1 + ε and divide k by it: no score changes, so the loss does not, either. To first order
+#   it changes by ε q·dq − ε k·dk, so this is 0.
 # * v·dv = o·do. Multiply v by 1 + ε, and o grows by the same factor. Counted at v, the loss changes by ε v·dv; counted
 #   at o, by ε o·do.
 
@@ -296,7 +307,7 @@ print("steps until o has more than half of the weight:", steps)
 #
 # Here are the five lines as text, so that a mistake is one changed line. Each mistake runs on the shapes above, which
 # all differ, and on square ones (T = S = D = 4). The table has the errors of dv, dq and dk, and how far the three tests
-# fail. A dot means below 1e-12.
+# fail, with a dot for less than 1e-12.
 
 # %%
 LINES = {
@@ -358,18 +369,18 @@ for kind, arrays in kinds.items():
 # * dv right, dq and dk wrong, rows of ds not 0: the mistake is in the softmax. All four mistakes in ds fail this test.
 # * One factor everywhere is a constant. A forgotten scale makes dq and dk √D = 2.2361 times too large, for D = 5. None
 #   of the three tests sees it, because both grow alike.
-# * "dk by reshape" is treacherous. Its shape is always right, and only dk is wrong. A reshape reads the same numbers in
-#   rows of another length; a transpose exchanges the axes.
+# * "dk by reshape" is treacherous, because its shape is always right, and only dk is wrong. A reshape reads the same
+#   numbers in rows of another length; a transpose exchanges the axes.
 # * NumPy refuses four of the eleven when the lengths differ, and none when all are 4. In self-attention S = T, always.
-# * With square shapes, "v not transposed in dp" passes all three tests. Its ds is the right formula for wrong prices.
-#   The tests are quick. The proof is the complex step.
+# * With square shapes, "v not transposed in dp" passes all three tests, because its ds is the right formula for wrong
+#   prices. The tests are quick, but the proof is the complex step.
 #
 # ### How much gets through
 #
 # We often read that attention eliminates the vanishing gradient. It is true that from any token to any other it is one
-# step. But two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them
+# step, but two things still shrink the gradient. With equal weights, each of S values gets only 1/S of do; all of them
 # together get do, because the weights sum to 1. And the scores of a sure row get nothing. On paper no weight is ever
-# exactly 1. But with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is
+# exactly 1, but with two keys in float64, a lead of 37 is enough: 1 + exp(−37) is stored as 1. (The other weight is
 # then 8.5e-17. It becomes exactly 0 much later: exp(−750) is stored as 0.) In float32, a lead of 17 is enough.
 #
 # Equal weights are not best for the scores, either. Lesson 05's ‖J‖ is 0.124 for 64 equal weights, 0.5 for two, and 0
@@ -387,11 +398,9 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # %% [markdown]
 # ### In the wild
 #
-# * llm.c's reference on the CPU writes the softmax's derivative out, as a double loop over keys with 1[i = j]. It is
-#   easy to read, and costs S times as much as p ∘ (dp − p·dp).
-# * PyTorch's softmax backward is our line for ds: grad · output − output · sum(grad · output).
-# * In public NumPy Transformers we found dk with a reshape instead of a transpose, and a softmax backward that divides
-#   by the size of the batch. A model may well train with either. A direction that is partly right still leads downhill.
+# In public NumPy Transformers we found dk with a reshape instead of a transpose, and a softmax backward that divides by
+# the size of the batch. A model may well train with either, because a direction that is partly right still leads
+# downhill. More finds: docs/in-the-wild.md.
 #
 # ## Exercise
 #
@@ -404,9 +413,9 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 #
 # ## Questions
 #
-# 1. A step along −dq raises not only the score of o in row p→o, but that of p too, a little less. How can that be?
+# 1. A step along −dq raises not only the score of «o» in row p→o, but that of «p» too, a little less. How can that be?
 # 2. A row has two keys. Show that ds_0 = p_0 p_1 (dp_0 − dp_1) = −ds_1. For which p_0 is it largest?
-# 3. Somebody adds one vector to all values, and do stays the same. Which of o, dp, p·dp, ds, dq, dk and dv change?
+# 3. A colleague adds one vector to all values, and do stays the same. Which of o, dp, p·dp, ds, dq, dk and dv change?
 # 4. What must forward remember for backward? Must it keep s? And o?
 # 5. Count the multiplications in the matrix products, forward and backward. What is the ratio? And if backward computes
 #    the weights again?
@@ -414,8 +423,17 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # %% [markdown]
 # ## Answers
 #
-# 1. The keys of o and p point nearly the same way (the cosine is 0.88). A query that turns towards one also turns
-#    towards the other. One vector cannot grant four wishes.
+# ### Do you remember?
+#
+# 1. Each output's gradient, times the weight that led there, added up: dx_nc = Σ_j dy_nj W_cj, or dx = dy Wᵀ.
+# 2. All weights share one denominator. If a score rises, its own weight grows and all others shrink.
+# 3. None: all scores of a row t change by the same q_t·(that vector)/√D, and a softmax does not see what all have in
+#    common.
+#
+# ### To the questions
+#
+# 1. The keys of «o» and «p» point nearly the same way (the cosine is 0.88), so a query that turns towards one also
+#    turns towards the other. One vector cannot grant four wishes.
 # 2. p·dp = p_0 dp_0 + p_1 dp_1 and 1 − p_0 = p_1, so dp_0 − p·dp = p_1 (dp_0 − dp_1). The row sums to 0, so ds_1 is the
 #    opposite. p_0 p_1 is largest, 1/4, for p_0 = 1/2.
 # 3. o gains the vector. All dp of a row gain the same number, and p·dp gains it too, so ds, dq and dk stay. dv stays.
@@ -423,9 +441,11 @@ print(f"a lead of 40: the largest gradient of a score is {deaf:.1e}")
 # 5. Each product has T S D multiplications: 2 forward, 4 backward, so twice as many. With the weights computed again it
 #    is 2.5 times as many.
 #
-# The exercise. First: the rows of ds sum to 0, so you may subtract one vector from all keys in Σ_j ds_tj k_j, and the
-# row's average key is one. This is a covariance, of price and key, under the weights of the row. Second: for a block of
-# keys, p = exp(s − log denominator), dv = pᵀ do, ds = p ∘ (do vᵀ − do·o), dk = dsᵀ q / √D, and dq adds ds k / √D.
+# ### To the exercise
+#
+# First: the rows of ds sum to 0, so you may subtract one vector from all keys in Σ_j ds_tj k_j, and the row's average
+# key is one. This is a covariance, of price and key, under the weights of the row. Second: for a block of keys, p =
+# exp(s − log denominator), dv = pᵀ do, ds = p ∘ (do vᵀ − do·o), dk = dsᵀ q / √D, and dq adds ds k / √D.
 
 # %%
 # the pictures of this lesson
@@ -435,8 +455,8 @@ graph.node("o", (0, 2.45), "o = p v")
 graph.node("p", (0, 1.45), "p = softmax(s)")
 graph.node("s", (0, 0.45), "s = q kᵀ / √D")
 graph.node("q", (-3.3, 0.45), "query of row p→o")
-graph.node("k", (3.3, 0.45), "key of the letter o")
-graph.node("v", (3.3, 2.45), "value of the letter o")
+graph.node("k", (3.3, 0.45), "key of «o»")
+graph.node("v", (3.3, 2.45), "value of «o»")
 
 
 def vector(name, values):
@@ -471,6 +491,32 @@ left.legend(loc="center right")
 for lead, path in wrong.items():
     right.semilogx(1 + np.arange(3000), path[:, 2], color=BLUE, alpha=1.1 - lead / 10)
     right.text(1.1 * steps[lead], 0.42, str(lead), color=BLUE)
-right.set(title="If p leads by 2, 4, 6 or 8", xlabel="step", ylabel="weight of o")
+right.set(title="If «p» leads by 2, 4, 6 or 8", xlabel="step", ylabel="weight of «o»")
 lesson.save(figure, "descent")
+
+size = 2.0  # of the step
+turned_q, turned_k = q[1] - size * dq[1], k[2] - size * ds[1, 2] * q[1] / np.sqrt(3)
+along = k[2] / np.sqrt(k[2] @ k[2])  # two directions at right angles, in the plane of the query and the key
+across = q[1] - (q[1] @ along) * along
+plane = np.stack([along, across / np.sqrt(across @ across)], axis=-1)
+figure, axes = canvas(8.0, 2.75)
+
+
+def arrow(start, end, color, text="", at=(0.0, 0.0), linewidth=1.8):
+    """An arrow between two vectors (3,), as seen in the plane, with a text beside its end."""
+    start, end = ([0.7, 0.3] + 1.32 * (vector @ plane) for vector in (start, end))
+    style = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0, "linewidth": linewidth}
+    axes.annotate("", end, start, arrowprops=style)
+    axes.text(*(end + at), text, color=color, ha="center", va="center", fontsize=9)
+
+
+arrow(0 * q[1], q[1], mix(BLUE, 0.55), "query before", (-0.75, -0.5))
+arrow(0 * q[1], k[2], mix(BLUE, 0.55), "key of «o» before", (-0.9, -0.15))
+end = q[1]
+for j, text, at in ((2, "pull of «o»", (0.5, 0.0)), (3, "pushes of «p» and «t»", (0.1, 0.16)), (1, "", (0, 0))):
+    start, end = end, end - size * ds[1, j] * k[j] / np.sqrt(3)
+    arrow(start, end, ORANGE, text, at, linewidth=1.2)
+arrow(0 * q[1], turned_q, BLUE, "query after", (0.1, -0.7))
+arrow(0 * q[1], turned_k, BLUE, "key of «o» after", (-0.9, 0.13))
+lesson.save(figure, "turn")
 lesson.finish(globals())

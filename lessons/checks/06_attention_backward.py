@@ -4,6 +4,27 @@ import numpy as np
 
 from minitransformer.functional import scaled_dot_product_attention, scaled_dot_product_attention_backward
 
+HANDS = {
+    "ds_row": (
+        lambda run: run.p[1] * (run.dp[1] - run.p[1] @ run.dp[1]),
+        {
+            "the average is forgotten: weights that gain must take from others": lambda run: run.p[1] * run.dp[1],
+            "this is the way that descent goes, against the gradient": lambda run: (
+                run.p[1] * (run.p[1] @ run.dp[1] - run.dp[1])
+            ),
+            "in the average, each letter must count as much as the row looks at it": lambda run: (
+                run.p[1] * (run.dp[1] - run.dp[1].mean())
+            ),
+            "a score reaches all weights of its row; this is its own weight alone": lambda run: (
+                run.p[1] * (1 - run.p[1]) * run.dp[1]
+            ),
+            "the factor p_j is missing: a letter moves as much as the row looks at it": lambda run: (
+                run.dp[1] - run.p[1] @ run.dp[1]
+            ),
+        },
+    ),
+}
+
 
 def verify(lesson, run):
     """Compare the prose with the lesson's variables."""
@@ -20,38 +41,54 @@ def quote_the_row(lesson, run):
     """Row p→o of head 0."""
     example, p, dp, ds, do = run.example, run.p[1], run.dp[1], run.ds[1], run.do[1]
     average = p @ dp
-    lesson.quote("It gives the o a probability of 0.70", example["output.p"][1, 3])
-    lesson.quote("56 % at o, but also 22 % at t and 17 % at p", *(100 * p[[2, 1, 3]]))
+    lesson.quote("to which it gives a probability of 0.70", example["output.p"][1, 3])
+    lesson.quote("56 % at «o», but also 22 % at «t» and 17 % at «p»", *(100 * p[[2, 1, 3]]))
     lesson.quote("do = (0.189, 0.122, 0.018)", *do)
     lesson.quote("weight 0.044 0.218 0.564 0.173", *p)
     lesson.quote("price −0.152 0.205 −0.354 0.621", *dp)
-    lesson.quote("It handed over the value v_2 = (−0.816, −1.482, −1.020)", 2, *run.v[2])
+    lesson.quote("handed over the value v_2 = (−0.816, −1.482, −1.020)", 2, *run.v[2])
     terms = [number for d in range(3) for number in (do[d], run.v[2, d])]
     lesson.quote("0.189 · (−0.816) + 0.122 · (−1.482) + 0.018 · (−1.020) = −0.354", *terms, do @ run.v[2])
     lesson.quote("0.564 · do = (0.107, 0.069, 0.010)", p[2], *(p[2] * do))
     terms = [number for pair in zip(p, dp, strict=True) for number in pair]
     lesson.quote("0.044 · (−0.152) + 0.218 · 0.205 + 0.564 · (−0.354) + 0.173 · 0.621 = −0.054", *terms, average)
-    lesson.quote("p_j 0.044 0.218 0.564 0.173", *p)
     lesson.quote("dp_j − p·dp −0.098 0.259 −0.300 0.675", *(dp - average))
     lesson.quote("ds_j −0.004 0.056 −0.169 0.117", *ds)
     lesson.quote("eos a probability of 0.999", example["output.p"][4, 2])
     others = np.abs(np.delete(run.ds, 1, axis=0)).max()
     lesson.check("row p→o's largest gradient over that of the other rows", np.abs(ds).max() / others, at_least=5)
     lesson.check("the gradient of the keys' bias is 0", np.abs(example["cross.db_k"]).max(), 1e-15)
-    lesson.quote("The key of o pulls with 0.169; the keys of p and t push with 0.117 and 0.056", -ds[2], ds[3], ds[1])
-    lesson.quote("the query pulls at the key of o, also with 0.169", -ds[2])
+    lesson.quote(
+        "The key of «o» pulls with 0.169, while the keys of «p» and «t» push with 0.117 and 0.056", -ds[2], ds[3], ds[1]
+    )
+    lesson.quote("the query pulls at the key of «o», also with 0.169", -ds[2])
     step = -run.dq[1] @ run.k.T  # what a step of the query adds to its dot products
     lesson.check("the step raises the product with the key of o most", step[2] - np.delete(step, 2).max(), at_least=0.1)
     lesson.check("... and that with the key of p too", step[3], at_least=0.1)
     o, p = run.k[2:]
+    quote_the_step(lesson, run)
     lesson.quote("the cosine is 0.88", o @ p / np.sqrt((o @ o) * (p @ p)))
+
+
+def quote_the_step(lesson, run):
+    """The query and the key that turn towards each other."""
+
+    def degrees(x, y):
+        return np.degrees(np.arccos(x @ y / np.sqrt((x @ x) * (y @ y))))
+
+    before, after = (run.q[1], run.k[2]), (run.turned_q, run.turned_k)
+    lesson.quote("This is a step of size 2", run.size)
+    lesson.quote("falls from 67° to 48°", degrees(*before), degrees(*after))
+    lesson.quote("rises from 1.84 to 3.77", *(x @ y / 3**0.5 for x, y in (before, after)))
+    end = run.end - run.size * run.ds[1, 0] * run.k[0] / 3**0.5  # that of «s» is too short to be drawn
+    lesson.check("the pull and the pushes are the whole step of the query", np.abs(end - run.turned_q).max(), 1e-14)
 
 
 def quote_descent(lesson, run):
     """The same row under descent, and rows that are sure and wrong."""
     paid, price, steps = run.paid, run.prices, run.steps
     lesson.quote("fall from −0.054 towards −0.354", paid[0], price[2])
-    lesson.quote("Its price is −0.152 all the time. At first the row pays −0.054", price[0], paid[0])
+    lesson.quote("whose price is −0.152 all the time. At first the row pays −0.054", price[0], paid[0])
     lesson.quote("After three steps the row pays −0.168", paid[3])
     above = paid > price[0]
     lesson.check(
@@ -62,7 +99,7 @@ def quote_descent(lesson, run):
     long = run.descend(run.s[1], price, 3000) @ price
     lesson.check("the average price falls at each of 3,000 steps", np.diff(long).max(), 0.0)
     lesson.quote(
-        "With a lead of 2 it takes 12 steps until o has more than half of the weight, with 4 it takes 30, with 6 it "
+        "With a lead of 2 it takes 12 steps until «o» has more than half of the weight, with 4 it takes 30, with 6 it "
         "takes 148, and with 8 it takes 1,010",
         *(number for lead in (2, 4, 6, 8) for number in (lead, steps[lead])),
     )
@@ -71,7 +108,7 @@ def quote_descent(lesson, run):
         scores, waited = scores - (price - run.softmax(scores) @ price), waited + 1
     lesson.check("steps from a lead of 8 if the factor p_j is missing", waited, 12)
     lesson.quote(
-        "Each further 2 makes the weight of o, a factor of its gradient, about e² = 7.39 times smaller", 2, np.exp(2)
+        "Each further 2 makes the weight of «o», a factor of its gradient, about e² = 7.39 times smaller", 2, np.exp(2)
     )
 
 
